@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from rlgames.games.capabilities import KnownRandomPlay, Measured
     from rlgames.games.game import Game, State
     from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
@@ -53,12 +54,13 @@ class FinalTerm:
 class SubtractedTerm:
     """A term subtracted at the end of every turn.
 
-    compute: float32 [B], or one number, for the states before the moves; raises
-        NotImplementedError for a game that cannot compute it.
+    compute: float32 [B], or one number, for the states before the moves. needs_known_play: only
+        games with KnownRandomPlay have it.
     """
 
     description: str
     compute: Callable[[Game[Any], State], Tensor | float]
+    needs_known_play: bool = True
 
 
 def score_delta(trajectories: Trajectories) -> Tensor:
@@ -89,13 +91,18 @@ def final_score(reward: RewardSettings, final_states: FinalStates) -> Tensor:
 
 
 def measure(name: str, description: str = "") -> FinalTerm:
-    """The measure of the final position that Game.measures returns under this name."""
+    """The measure of the final position that Measured.measures returns under this name."""
 
     def compute(reward: RewardSettings, final_states: FinalStates) -> Tensor:
-        value = reward.game.measures(final_states.state)[name]
+        value = cast("Measured", reward.game).measures(final_states.state)[name]
         return value[:, None].expand_as(final_states.score)
 
-    return FinalTerm(description, compute, lambda game, start: name in game.measures(start))
+    def fits(game: Game[Any], start: State) -> bool:
+        from rlgames.games.capabilities import measures
+
+        return name in measures(game, start)
+
+    return FinalTerm(description, compute, fits)
 
 
 def nothing(game: Game[Any], state: State) -> float:
@@ -104,11 +111,11 @@ def nothing(game: Game[Any], state: State) -> float:
 
 def random_shot(game: Game[Any], state: State) -> Tensor:
     """In battleship: ship cells left ÷ cells left, as in both battleship documents."""
-    return game.expected_random_score_delta(state, plies=True)
+    return cast("KnownRandomPlay", game).expected_random_score_delta(state, plies=True)
 
 
 def random_turn(game: Game[Any], state: State) -> Tensor:
-    return game.expected_random_score_delta(state, plies=False)
+    return cast("KnownRandomPlay", game).expected_random_score_delta(state, plies=False)
 
 
 SCORED: dict[str, MoveTerm | FinalTerm] = {
@@ -124,7 +131,7 @@ SCORED: dict[str, MoveTerm | FinalTerm] = {
 """The choices of reward.scored."""
 
 SUBTRACTED: dict[str, SubtractedTerm] = {
-    "nothing": SubtractedTerm("no baseline", nothing),
+    "nothing": SubtractedTerm("no baseline", nothing, needs_known_play=False),
     "random_shot": SubtractedTerm("expected score of one random shot", random_shot),
     "random_turn": SubtractedTerm("expected score of one random turn", random_turn),
 }

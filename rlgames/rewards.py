@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.games.capabilities import KnownRandomPlay, require
 from rlgames.games.game import Game
 from rlgames.reward_terms import SCORED, SUBTRACTED, FinalTerm, MoveTerm, SubtractedTerm, measure
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -48,10 +49,8 @@ class Reward:
         start = game.example_state()
         if isinstance(term, FinalTerm) and not term.fits(game, start):
             raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")
-        try:
-            self._subtracted.compute(game, start)
-        except NotImplementedError as error:
-            raise ValueError(str(error)) from None
+        if self._subtracted.needs_known_play:
+            require(game, KnownRandomPlay, f"reward.minus={minus}")
 
     # Looked up by name, so that a reward can be pickled with an environment.
     @property

@@ -229,6 +229,7 @@ WRITERS = {
     "rlgames/drawing/figures.py": "figures in files that the user names",
     "rlgames/commands/board_pictures.py": "pictures in files that the user names",
     "rlgames/kernels/jit.py": "a lock file beside compiled kernels",
+    "rlgames/commands/new.py": "plugins in new files",
     "rlgames/cli/main.py": "a closed stream becomes the null device",
     "rlgames/core/signals.py": "a closed stream becomes the null device",
     "rlgames/core/errors.py": "a closed stream becomes the null device",

@@ -147,7 +147,10 @@ def _words(words: list[str], prefix: str) -> Iterator[str]:
     if equals:
         yield from (f"{name}={word}" for word in _values(page, typed, name, value))
         return
-    if command.runs != "none":
+    if command.runs == "study":
+        yield from (f"{study} " for study in page.files.names("study"))
+        yield from _files(prefix)
+    elif command.runs != "none":
         yield from _runs(prefix)
     if command.takes_players:
         absent = ("run", "human")

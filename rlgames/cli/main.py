@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -18,7 +19,7 @@ from rlgames.core.errors import (
     report_error,
     to_user_error,
 )
-from rlgames.core.signals import Interrupted, exit_on_interrupted_import
+from rlgames.core.signals import Interrupted, exit_on_interrupted_import, exit_on_second_interrupt
 from rlgames.core.text import json_text, printable
 
 
@@ -31,7 +32,10 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")  # a locale may lack a character
     words = sys.argv[1:]
     try:
-        with exit_on_interrupted_import(lambda: report_interrupt(words)):
+        with (
+            exit_on_interrupted_import(lambda: report_interrupt(words)),
+            exit_on_second_interrupt(_print_signal),
+        ):
             code = answer(words)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -41,6 +45,13 @@ def main() -> None:
         detach_stdout()
         code = report_error(ConfigError(str(error)), False, 3)
     sys.exit(code)
+
+
+def _print_signal(line: str) -> None:
+    """Print a line about a signal; a live view may have hidden the cursor."""
+    cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
+    with contextlib.suppress(OSError, ValueError):
+        os.write(2, f"{cursor}rlgames: {line}\n".encode())
 
 
 def answer(words: list[str]) -> int:

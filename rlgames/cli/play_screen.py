@@ -17,6 +17,7 @@ from rich.console import Console
 from rlgames.cli.play_cursor import Cursor, ShipCursor
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import BoardView, stack_parts
+from rlgames.games.notation import legal_names
 from rlgames.games.placement import Placement
 from rlgames.players.human import ANNOUNCEMENT, LineInterface, Position
 
@@ -88,7 +89,7 @@ class ScreenInterface(LineInterface):
 
     def read_move(self, position: Position) -> str:
         shown = self._position or position
-        names = [*position.game.legal_names(position.state, 0).values()]
+        names = [*legal_names(position.game, position.state, 0).values()]
         is_slide = not {*DIRECTIONS.values()}.isdisjoint(names)
         directions = {*DIRECTIONS.values()} if is_slide else set()
         cursor = None if directions else Cursor.of(position)

@@ -16,6 +16,7 @@ from rlgames.commands.configs import (
     EngineConfig,
     EvalConfig,
     ExportConfig,
+    GamesConfig,
     PlayConfig,
     PublishConfig,
     ReportConfig,
@@ -208,11 +209,11 @@ _COMMANDS = (
     ),
     Command(
         "games",
-        "list of games",
-        "rlgames games",
+        "games, or what one game has",
+        "rlgames games hex",
         function="rlgames.commands.listing:games_command",
-        printer="rlgames.commands.listing:print_listing",
-        config=FormatConfig,
+        printer="rlgames.commands.listing:print_games",
+        config=GamesConfig,
     ),
     Command(
         "experiments",
@@ -220,6 +221,14 @@ _COMMANDS = (
         "rlgames experiments format=json",
         function="rlgames.commands.listing:experiments_command",
         printer="rlgames.commands.listing:print_listing",
+        config=FormatConfig,
+    ),
+    Command(
+        "new",
+        "new plugin with a small game",
+        "rlgames new game mygame",
+        function="rlgames.commands.new:new_command",
+        printer="rlgames.commands.new:print_new",
         config=FormatConfig,
     ),
     Command(

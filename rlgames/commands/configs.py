@@ -47,6 +47,11 @@ class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
 
 
 @schema
+class GamesConfig(FormatConfig):
+    game: OptionConfig | None = group(None, "game to show; null: list all")
+
+
+@schema
 class SolveConfig(FormatConfig):
     game: OptionConfig = group(None, "game to play")
     seconds: float = key(60.0, 0, 1e6, help="time limit")

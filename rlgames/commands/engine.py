@@ -24,7 +24,9 @@ from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import sanitized
 from rlgames.factory.agents import load_shipped_agent, with_search
 from rlgames.factory.components import build_device
+from rlgames.games.capabilities import HiddenInformation, find
 from rlgames.games.game import Game, State
+from rlgames.games.notation import legal_names, parse, parse_action, render
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import UndoableGame
 from rlgames.runs.names import shipped_agent
@@ -209,7 +211,7 @@ class Engine:
         return ""
 
     def _showboard(self) -> str:
-        board = self.game.render(self.game.public(self.state), 0).splitlines()
+        board = render(self.game, self.game.public(self.state), 0).splitlines()
         status = (
             "the game is over"
             if bool(self.state.done[0])
@@ -235,18 +237,19 @@ class Engine:
         """The legal moves, one in a line; none where the game is over."""
         if bool(self.state.done[0]):
             return ""
-        return "\n".join(self.game.legal_names(self.state, 0).values())
+        return "\n".join(legal_names(self.game, self.state, 0).values())
 
     def _position(self, words: list[str]) -> str:
         """`rlgames-position BOARD`: play on from a board as showboard writes it, with / between
         its lines. What it hides is drawn from all that agrees with it."""
         try:
-            state = on_cpu(self.game).parse("\n".join(" ".join(words).split("/")))
+            state = parse(on_cpu(self.game), "\n".join(" ".join(words).split("/")))
         except ValueError as error:
             raise CommandError(f"invalid position: {error}") from None
         state = state.to(self.game.device)
-        if self.game.spec.hidden:
-            state = self.game.resample(state, self.rng)
+        hidden = find(self.game, HiddenInformation)
+        if hidden is not None:
+            state = hidden.resample(state, self.rng)
         self.line = UndoableGame(self.game, state, self.rng)
         return ""
 
@@ -265,7 +268,7 @@ class Engine:
 
     def _parse_move(self, text: str) -> int:
         try:
-            return self.game.parse_action(self.state, 0, text, exact=True)
+            return parse_action(self.game, self.state, 0, text, exact=True)
         except ValueError as error:
             raise CommandError(f"illegal move: {error}") from None
 

@@ -38,6 +38,7 @@ from rlgames.evaluation.positions import LabeledPositions, value_losses
 from rlgames.factory.agents import build_player, checkpoint_fields, trained_config
 from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
+from rlgames.games.capabilities import KnownRandomPlay, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player, Random
 from rlgames.rollouts import records
@@ -330,10 +331,11 @@ def reference_fields(
             mean = result.turns.mean if goal == "turns" else result.score.mean
         gap = gap_to_optimum(goal, mean, optimal)
         gap = 0.0 if gap is not None and abs(gap) < ROUNDING_ERROR else gap
+    known = find(game, KnownRandomPlay) if game.spec.goal == "turns" else None
     return {
         "reference": {
             "random": random_play_mean(game) if random is None else random,
-            "random_std": game.random_turns_std() if game.spec.goal == "turns" else None,
+            "random_std": None if known is None else known.random_turns_std(),
             "optimal": optimal,
             "gap_to_optimal": gap,
         }

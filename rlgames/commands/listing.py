@@ -1,45 +1,138 @@
-"""`rlgames games` and `rlgames experiments`: lists of games and presets."""
+"""`rlgames games` and `rlgames experiments`: lists of games and presets, and what a game has."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rlgames.commands.configs import SolveConfig
+from rlgames.commands.configs import GamesConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
-from rlgames.config.keys import chosen_options, option_keys
+from rlgames.config.keys import Key, chosen_options, option_keys
 from rlgames.config.schema import Group
 from rlgames.config.training import FormatConfig, TrainConfig
+from rlgames.config.typed import to_plain
+from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import columns, printable
+
+GOALS = {"turns": "few turns", "score": "a high score", "outcome": "win, draw or loss"}
+"""What a player wants, by Spec.goal."""
 
 
 def games_command(words: list[str]) -> dict[str, Any]:
-    """Each game with its seats, goal, default board, description and reach of `rlgames solve`."""
+    """Each game with its seats, goal, default board, description and reach of `rlgames solve`; or,
+    if the words name a game, what it has."""
+    names = [word for word in words if "=" not in word and word[:1] != "-"]
+    files = OptionFiles(split_folders(words)[0])
+    for name in names:
+        if name not in files.names("game"):
+            raise ConfigError(f"there is no game {name}", nearest(name, files.names("game")))
+    if len(names) > 1:
+        raise ConfigError(f"games shows one game, and {names[1]} is another", "omit it")
+    words = [f"game={word}" if word in names else word for word in words]
+    cfg = load_config(GamesConfig, words)
+    if cfg.game is not None:
+        return describe_game(cfg.game, files)
+    return {"games": [_list_game(name, words, files) for name in files.names("game")]}
+
+
+def _list_game(name: str, words: list[str], files: OptionFiles) -> dict[str, Any]:
     from rlgames.factory.components import build_game
     from rlgames.solvers.optimum import solver_reach
 
-    load_config(FormatConfig, words)
-    files = OptionFiles(split_folders(words)[0])
-    entries = []
-    for name in files.names("game"):
-        game = build_game(load_config(SolveConfig, [*words, f"game={name}"]).game)
-        board = [
-            f"{key.name}={key.default}"
-            for key in option_keys("game", Group("game", None, ""), name, files)
-            if "whole number" in key.kind and "${" not in key.default
-        ]
-        entries.append(
+    rules = load_config(GamesConfig, [*words, f"game={name}"]).game
+    assert rules is not None
+    game = build_game(rules)
+    board = [
+        f"{key.name}={key.default}"
+        for key in _game_keys(name, files)
+        if "whole number" in key.kind and "${" not in key.default
+    ]
+    return {
+        "name": name,
+        "seats": game.spec.seats,
+        "goal": game.spec.goal,
+        "solve": solver_reach(game),
+        "board": " ".join(board),
+        "about": files.help("game", name),
+    }
+
+
+def _game_keys(name: str, files: OptionFiles) -> list[Key]:
+    return option_keys("game", Group("game", None, ""), name, files)
+
+
+def describe_game(rules: Any, files: OptionFiles) -> dict[str, Any]:
+    """What a game with these rules has.
+
+    {name, about, keys: {key: {value, help}}, seats, goal, actions, observation, max_plies, solver,
+    is_in_reach, capabilities: [{name, methods, makes_possible, missing}]}. solver: null if none
+    fits. is_in_reach: whether it can solve these rules, given time and memory. missing: null for a
+    capability that the game has, otherwise why it does not.
+    """
+    from rlgames.factory.components import build_game
+    from rlgames.games.capabilities import CAPABILITIES, members, purpose, reason_missing
+    from rlgames.solvers.optimum import solver_of
+
+    game, values = build_game(rules), to_plain(rules)
+    solver = solver_of(game)
+    about_solver = None if solver is None else (type(solver).__doc__ or "").strip().rstrip(".")
+    return {
+        "name": rules.name,
+        "about": files.help("game", rules.name),
+        "keys": {
+            key.name: {"value": values[key.name.rpartition(".")[2]], "help": key.help}
+            for key in _game_keys(rules.name, files)
+        },
+        "seats": game.spec.seats,
+        "goal": game.spec.goal,
+        "actions": game.spec.actions,
+        "observation": list(game.spec.observation),
+        "max_plies": game.spec.max_plies,
+        "solver": about_solver,
+        "is_in_reach": solver is not None and solver.is_in_reach,
+        "capabilities": [
             {
-                "name": name,
-                "seats": game.spec.seats,
-                "goal": game.spec.goal,
-                "solve": solver_reach(game),
-                "board": " ".join(board),
-                "about": files.help("game", name),
+                "name": capability.__name__,
+                "methods": members(capability),
+                "makes_possible": purpose(capability),
+                "missing": reason_missing(game, capability) or None,
             }
-        )
-    return {"games": entries}
+            for capability in CAPABILITIES
+        ],
+    }
+
+
+def print_games(result: dict[str, Any]) -> None:
+    """Print the list, or one game."""
+    if "games" in result:
+        print_listing(result)
+        return
+    planes, *board = result["observation"]
+    print(printable(f"{result['name']}: {result['about']}"))
+    print(
+        f"  {result['seats']} seat{'s' * (result['seats'] > 1)}, {GOALS[result['goal']]}, "
+        f"{result['actions']} actions, board {'x'.join(map(str, board))} in {planes} "
+        f"plane{'s' * (planes > 1)}, at most {result['max_plies']:,} plies"
+    )
+    print("\nkeys")
+    keys = [(f"  {name}={key['value']}", key["help"]) for name, key in result["keys"].items()]
+    print("\n".join(map(printable, columns(keys))))
+    capabilities = result["capabilities"]
+    print("\nhas, for")
+    rows = [(f"  {c['name']}", c["makes_possible"]) for c in capabilities if not c["missing"]]
+    print("\n".join(columns(rows)))
+    print("\ndoes not have, for")
+    rows = [
+        row
+        for each in capabilities
+        if each["missing"]
+        for row in ((f"  {each['name']}", each["makes_possible"]), ("", f"({each['missing']})"))
+    ]
+    print("\n".join(map(printable, columns(rows))))
+    solver = result["solver"] or "none"
+    reach = "" if result["is_in_reach"] or not result["solver"] else "; this board is too large"
+    print(f"\nexact solver: {solver}{reach}")
 
 
 def experiments_command(words: list[str]) -> dict[str, Any]:
@@ -55,7 +148,7 @@ def experiments_command(words: list[str]) -> dict[str, Any]:
 
 
 def print_listing(report: dict[str, Any]) -> None:
-    """Print either list as a table."""
+    """Print a list as a table."""
     (entries,) = report.values()
     rows = [[printable(str(value)) for value in item.values()] for item in entries]
     print("\n".join(columns([list(entries[0]), *rows])))

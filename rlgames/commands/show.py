@@ -23,6 +23,7 @@ from rlgames.drawing.terminal import BoardView
 from rlgames.factory.agents import make_advisor
 from rlgames.factory.components import build_device
 from rlgames.games.game import Game, State
+from rlgames.games.notation import legal_names, parse, render
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import ValueFunction
 from rlgames.rollouts.trace import describe_ending
@@ -63,7 +64,7 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     state = parse_position(game, cfg.state)
     report = {
         "game": to_plain(cfg)["game"],
-        "position": game.render(state, 0),
+        "position": render(game, state, 0),
         "seat": int(state.current_seat[0]) + 1,
         "over": None,
         "player": None if player is None else player_name(cfg.player, run, cfg.search),
@@ -118,7 +119,7 @@ def _actions(
             "exact": None if exact is None else exact.actions[action],
             "plies": None if exact is None or exact.plies is None else exact.plies[action],
         }
-        for action, name in game.legal_names(state, 0).items()
+        for action, name in legal_names(game, state, 0).items()
     ]
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
 
@@ -152,12 +153,12 @@ def parse_position(game: Game[State], typed: str | None) -> State:
         return start
     text = _text(typed)
     try:
-        position: State = game.parse(text)
+        position: State = parse(game, text)
         return position
     except ValueError as error:
         why = sanitized(error)
     boards = game.boards(start, 0)
-    rows = game.render(start, 0).splitlines()
+    rows = render(game, start, 0).splitlines()
     if len(boards) == 1 and not game.caption(start, 0):  # labels may be omitted
         rows = [" ".join(row) for row in boards[0]]
     example = " / ".join(" ".join(row.split()) for row in rows)

@@ -18,6 +18,7 @@ from rlgames.commands.configs import ArenaConfig, EvalConfig, SolveConfig, Study
 from rlgames.commands.run_config import drop_training_words
 from rlgames.commands.sweep import LAUNCHER_KEYS
 from rlgames.config.compose import load, load_config
+from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
 from rlgames.config.schema import OptionConfig, as_typed, defaults
 from rlgames.config.studies import (
@@ -102,7 +103,7 @@ class PlannedStudy:
 def plan_study(names: Sequence[str], words: list[str]) -> PlannedStudy:
     """Read a study and check all of its jobs. Raises ConfigError."""
     if len(names) != 1:
-        hint = "as in: rlgames study ramesh, or rlgames study mine.yaml"
+        hint = nearest("", [*OptionFiles().names("study"), "a YAML file"])
         raise ConfigError("study needs one study, by its name or as a file", hint)
     folders, rest = split_folders(words)
     launcher = [word for word in rest if is_hydra_word(word)]

@@ -26,7 +26,7 @@ from rlgames.config.studies import (
 )
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json
-from rlgames.evaluation.cells import Cell, evaluate_expression, rounded
+from rlgames.evaluation.cells import NEVER, Cell, evaluate_expression, rounded
 from rlgames.evaluation.curves import moving_mean, points
 from rlgames.runs import storage
 from rlgames.runs.files import read_metrics
@@ -175,9 +175,10 @@ class _Reader:
     def cell(self, row: str, metric: str) -> Cell | None:
         """The value of an expression; None where something is missing, and for a row that is
         compared with itself."""
-        if f"{row}:" in metric:
+        parts = OPERATOR.split(metric)
+        if parts[1:] == ["-", f"{row}:{parts[0]}"]:
             return None
-        return evaluate_expression(OPERATOR.split(metric), lambda term: self._term(row, term))
+        return evaluate_expression(parts, lambda term: self._term(row, term))
 
     def _term(self, row: str, term: str) -> Cell | None:
         if is_number(term):
@@ -210,6 +211,7 @@ class _Reader:
                 values.append(1000 * seconds / max(line["games"] for line in lines))
             else:
                 values.append(_logged(lines, name))
+        values = [value for value in values if not math.isnan(value)]
         return Cell.of(values) if values else None
 
 
@@ -232,7 +234,7 @@ def _logged(lines: list[dict[str, float]], name: str) -> float:
             return math.nan
     if bound:
         below = (means < float(bound)).nonzero()[0]
-        return float(games[below[0]]) if len(below) else math.inf
+        return float(games[below[0]]) if len(below) else NEVER
     return float(means[0 if kind == "first" else -1])
 
 

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -40,6 +41,44 @@ def exit_on_interrupted_import(report: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+PATIENCE_SECONDS = 1.0
+"""A command that takes longer to stop says so after the first Ctrl-C, and is ended after the
+second."""
+
+
+@contextmanager
+def exit_on_second_interrupt(report: Callable[[str], object]) -> Iterator[None]:
+    """A context in which a second Ctrl-C ends the process even during a long call of a library,
+    in which Python runs no handler of signals. report: called in a thread, with a line to print.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_watch_interrupts, args=(reader, report), daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(previous)
+        os.close(writer)  # which ends the thread
+
+
+def _watch_interrupts(reader: int, report: Callable[[str], object]) -> None:
+    """Read the numbers of signals as they arrive."""
+    count = 0
+    while numbers := os.read(reader, 1 if count else 1024):
+        count += numbers.count(signal.SIGINT)
+        if count == 1 and not select.select([reader], [], [], PATIENCE_SECONDS)[0]:
+            report("stopping; a second Ctrl-C ends this at once")
+        elif count > 1:
+            time.sleep(PATIENCE_SECONDS)
+            report("ended by a second Ctrl-C")
+            os._exit(128 + signal.SIGINT)
+    os.close(reader)
 
 
 BATCH_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)

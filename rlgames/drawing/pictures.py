@@ -18,6 +18,7 @@ from rlgames.drawing import mark_styles, sprites
 from rlgames.drawing.scene import Arrow, Bar, Cell, Item, Label, Scene
 from rlgames.games.board import Board, BoardFormat
 from rlgames.games.game import Game, State
+from rlgames.games.notation import render
 
 WIDTH, MARGIN, TITLE_HEIGHT = 300, 8, 26
 """Pixels: the approximate width of a picture, the space around boards, the height of the title."""
@@ -76,7 +77,7 @@ def position_scene(
         shown.width -= 2 * are_directions * (width // 9)
         scene = shown.scene({}, set())
     else:
-        scene = _text_scene(game.render(state, row, reveal), width)
+        scene = _text_scene(render(game, state, row, reveal), width)
     if are_directions:
         scene = _with_arrows(scene, width // 9, names, overlay, action)
     elif overlay is not None and not (boards and cells is not None):

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from rlgames.drawing import mark_styles
 from rlgames.games.game import Game, State
+from rlgames.games.notation import render
 
 MAX_LISTED_ACTIONS = 8
 
@@ -58,7 +59,7 @@ class BoardView:
         highlights: Mapping[int, str] | None = None,
     ) -> None:
         self.game, self.state, self.listed, self.reveal = game, state, listed, reveal
-        self.text, self.board_format = game.render(state, 0, reveal), game.board_format
+        self.text, self.board_format = render(game, state, 0, reveal), game.board_format
         self.boards = game.boards(state, 0, reveal)
         self.titles, self.highlights = game.board_titles, highlights or {}
         used = (mark for each in self.boards for mark in chain(*each))

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from rlgames.envs.batched_env import BatchedEnv, make_config
 from rlgames.games.game import Game
+from rlgames.games.notation import render
 
 Array = np.ndarray[Any, Any]
 
@@ -86,7 +87,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
 
     def render(self) -> str:
         """The public board as text."""
-        return self.games.game.render(self.games.game.public(self.games.state), 0)
+        return render(self.games.game, self.games.game.public(self.games.state), 0)
 
     def _observation(self) -> Array:
         return to_numpy(self.games.observe()[0])
@@ -154,7 +155,7 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
 
     def render(self) -> tuple[str, ...]:
         public = self.games.game.public(self.games.state)
-        return tuple(self.games.game.render(public, row) for row in range(self.num_envs))
+        return tuple(render(self.games.game, public, row) for row in range(self.num_envs))
 
     def _seed_each(self, seeds: Sequence[int | None], mask: Array) -> None:
         """Seed the stream of each game in the mask; None: its stream continues."""

@@ -19,6 +19,7 @@ from rlgames.envs.batched_env import make_config
 from rlgames.envs.gymnasium_env import make_spaces, to_numpy
 from rlgames.factory.components import build_game
 from rlgames.games.game import Game
+from rlgames.games.notation import render
 
 Observation = dict[str, Any]
 
@@ -110,7 +111,7 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
 
     def render(self) -> str:
         """The board as the agent to move sees it, as text."""
-        return self.game.render(self.game.public(self.position), 0)
+        return render(self.game, self.game.public(self.position), 0)
 
     def close(self) -> None:
         """Nothing to close."""

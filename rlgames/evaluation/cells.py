@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,9 @@ DIGITS = 6
 """Significant digits of a recorded value."""
 
 MISSING = "–"
+
+NEVER = 1e300
+"""A number of games that was never reached, which JSON can hold."""
 
 NOTE = (
     "± is half of a 95% interval: of the mean over training seeds by Student's t, of a difference "
@@ -74,7 +76,7 @@ class Cell:
         """
 
         def text(value: float) -> str:
-            return "never" if math.isinf(value) else f"{factor * value:{format}}"
+            return "never" if value >= NEVER / 100 else f"{factor * value:{format}}"
 
         values = self.values or (self.mean,)
         if option == "by seed":
@@ -114,7 +116,7 @@ def _combined(cell: Cell, operator: str, other: Cell) -> Cell:
     operations: dict[str, Callable[[float, float], float]] = {
         "-": lambda a, b: a - b,
         "*": lambda a, b: a * b,
-        "/": lambda a, b: a / b if b else math.inf,
+        "/": lambda a, b: a / b if b else NEVER,
     }
     operation = operations[operator]
     if other.n == 1 and cell.values:

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games.game import Game
+from rlgames.games.capabilities import ExactKey, find
+from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Random
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.rollouts.play import collect_games
@@ -33,12 +34,13 @@ def afterstate_values(
     afterstates are those of all reachable positions if graph lists them, else those of 200 random
     games; each counts once.
     """
+    keys = find(game, ExactKey)
     if graph is None:
         trajectories, _ = collect_games(game, [Random(game)], NUM_RANDOM_GAMES, rng)
         states = [trajectories.state]
     else:
-        states = [game.state_from_key(layer.keys) for layer in graph.layers.values()]
-    values: dict[tuple[int, bool], float] = {}
+        states = [graph.keys.state_from_key(layer.keys) for layer in graph.layers.values()]
+    values: dict[tuple[int | bytes, bool], float] = {}
     for state in states:
         legal = game.legal_action_mask(state)
         for action in range(game.spec.actions):
@@ -47,10 +49,17 @@ def afterstate_values(
             score = after.score.gather(1, before.current_seat[:, None])[:, 0]
             is_won = after.done & (score > 0)
             value = policy.value(game, after)
-            afterstates = zip(game.key(after).tolist(), is_won.tolist(), strict=True)
+            identity = _observed(game, after) if keys is None else keys.key(after).tolist()
+            afterstates = zip(identity, is_won.tolist(), strict=True)
             values |= dict(zip(afterstates, value.tolist(), strict=True))
     by_kind = {
         kind: torch.tensor([value for (_, won), value in values.items() if won == is_won])
         for kind, is_won in (("won", True), ("other", False))
     }
     return {kind: value for kind, value in by_kind.items() if len(value)}
+
+
+def _observed(game: Game[Any], state: State) -> list[int | bytes]:
+    """What the seats to move see, as bytes."""
+    seen = torch.cat([state.current_seat[:, None], game.observe(state).flatten(1)], 1)
+    return [row.tobytes() for row in seen.cpu().numpy()]

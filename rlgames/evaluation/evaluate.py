@@ -22,6 +22,7 @@ from rlgames.evaluation.chance import (
 )
 from rlgames.evaluation.parallel import ShardedGames, find_random_play
 from rlgames.evaluation.statistics import Estimate, Rate
+from rlgames.games.capabilities import expected_random_turns, measures
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player, Random
 from rlgames.rollouts.holdout import sampled_from
@@ -175,7 +176,7 @@ def exact_mean(game: Game[Any], player: Player, graph: Graph | None) -> float | 
     """The exact mean of a player's turns or score in a one-player game: from theory, or from all
     positions, the graph, if they are listed. None if it is not known."""
     if isinstance(player, Random) and game.spec.goal == "turns":
-        return game.expected_random_turns()
+        return expected_random_turns(game)
     if graph is None or game.spec.goal != "score":
         return None
     try:
@@ -272,8 +273,8 @@ def _summarize(
     def estimate(value: Tensor) -> Estimate:
         return Estimate.of(value.cpu().double(), weight, start.is_exact, stratum)
 
-    measures = game.measures(state)
-    max_tile = measures.pop("max_tile", None)
+    values = measures(game, state)
+    max_tile = values.pop("max_tile", None)
     score = state.score.cpu()
     return Evaluation(
         games=start.games,
@@ -281,7 +282,7 @@ def _summarize(
         is_exact=start.is_exact,
         turns=estimate(state.turn),
         score=estimate(score.gather(1, seat[:, None])[:, 0]),
-        measures={name: estimate(value) for name, value in measures.items()},
+        measures={name: estimate(value) for name, value in values.items()},
         tile_rates={} if max_tile is None else _tile_rates(max_tile.cpu()),
         outcomes_by_seat=_outcomes_by_seat(score, seat, start) if game.spec.seats == 2 else [],
         num_moves=final.num_moves,

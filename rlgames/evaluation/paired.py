@@ -20,6 +20,7 @@ from torch import Tensor
 from rlgames.evaluation.chance import ChanceUsed, list_openings, without_chance
 from rlgames.evaluation.evaluate import EVAL_BATCH, MAX_ENUMERATED_LAYOUTS
 from rlgames.evaluation.statistics import Estimate
+from rlgames.games.capabilities import Chance, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 
@@ -116,14 +117,15 @@ def _play(
 ) -> State:
     """The final positions. Row i gets the same dice at the same ply whatever the player does: they
     are drawn for all rows, also for those that are over."""
+    chance = find(game, Chance)
     while len(live := (~state.done).nonzero()[:, 0]):
         before = state[live]
         action = player.choose(game.public(before), rng)
         after = game.apply_action(before, action)
-        if game.spec.num_chance_inputs:
+        if chance is not None:
             shape = (len(state), game.spec.num_chance_inputs)
             u = torch.rand(shape, generator=dice, device=dice.device)
-            after = game.apply_chance(after, u[live])
+            after = chance.apply_chance(after, u[live])
         state = state.put(live, after)
     return state
 

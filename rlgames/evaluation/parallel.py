@@ -19,7 +19,8 @@ from rlgames.core import signals
 from rlgames.core.forks import Fork, can_fork
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.chance import MoveHashes
-from rlgames.games.game import HIDDEN, Game, State, find_compiled_rules
+from rlgames.games.capabilities import find_compiled_rules
+from rlgames.games.game import HIDDEN, Game, State
 from rlgames.games.random_play import CompiledRandomPlay
 from rlgames.players.player import Player, Random
 from rlgames.rollouts.play import GamePool, InitialStates

@@ -22,6 +22,7 @@ from rlgames.factory.memory import (
     check_weight_memory,
     count_parameters,
 )
+from rlgames.games.capabilities import check_declared, measures
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.player import Agent, Player
@@ -72,6 +73,7 @@ def build_game(rules: OptionConfig) -> Game[Any]:
     """Raises ConfigError for rules that cannot be played."""
     try:
         game: Game[Any] = load_option("game", rules.name)(**arguments(rules))
+        check_declared(game)
         return game
     except ValueError as error:
         raise ConfigError(str(error)) from None
@@ -253,7 +255,7 @@ def _value_head_units(
         value = "outcome" if has_two_seats else "score"
     is_symmetric = reward.win == -reward.loss > 0 and not any(reward.draws)
     start = game.example_state()
-    if value not in ("outcome", "turns", "score", *game.measures(start)):
+    if value not in ("outcome", "turns", "score", *measures(game, start)):
         raise unclear
     if reward.minus != "nothing" or reward.scored == "score":
         raise unclear

@@ -20,9 +20,11 @@ import torch
 from torch import Tensor
 
 from rlgames.games.battleship_notation import BattleshipNotation, BattleshipState
+from rlgames.games.capabilities import ExactKey, HiddenHits, ListedWorlds
 from rlgames.games.fleets import Fleet
-from rlgames.games.game import HIDDEN, ExactSolver, Spec
-from rlgames.games.numbering import encode_cells, encode_digits, fits_in_key
+from rlgames.games.game import HIDDEN, Spec
+from rlgames.games.numbering import TOO_MANY_POSITIONS, encode_cells, encode_digits, fits_in_key
+from rlgames.games.posterior import MAX_ENUMERATED_LAYOUTS
 from rlgames.games.salvos import Salvos, expected_random_turns, is_sequential, random_turns_std
 from rlgames.games.sinkings import Sinkings, SinkingSlots
 from rlgames.games.state import count_boards
@@ -69,6 +71,7 @@ class Battleship(BattleshipNotation):
         self._relative_lengths = self.fleet.lengths.float() / max(rows, columns)
         if encoding == "posterior" and not self.posterior.exact:
             raise ValueError("encoding=posterior needs all layouts, and there are too many")
+        self.lacks = self._list_missing()
         self.spec = self._make_spec(name)
 
     def _make_spec(self, name: str) -> Spec:
@@ -87,10 +90,20 @@ class Battleship(BattleshipNotation):
             max_positions=count_boards(3, self.num_cells),
             goal="turns",
             hidden=True,
-            has_exact_key=fits_in_key(self._key_bases()),
             max_plies_per_turn=self.shots if self.sequential else 1,
             observation_range=(-1.0 if self.encoding == "signed" else 0.0, 1.0),
         )
+
+    def _list_missing(self) -> dict[type, str]:
+        lacks: dict[type, str] = {}
+        if not fits_in_key(self._key_bases()):
+            lacks[ExactKey] = TOO_MANY_POSITIONS
+        layouts = self.fleet.layouts
+        if layouts is None or len(layouts) > MAX_ENUMERATED_LAYOUTS:
+            lacks[ListedWorlds] = "the layouts of its fleet are too many to list"
+        if not self.sequential and self.shots > 1:
+            lacks[HiddenHits] = "with aim=joint an action is several cells, not a hit or a miss"
+        return lacks
 
     def initial(self, batch: int, rng: torch.Generator) -> BattleshipState:
         return self._start(self.fleet.sample(batch, rng))
@@ -266,17 +279,12 @@ class Battleship(BattleshipNotation):
     def action_symmetries(self) -> Tensor:
         return self.salvos.symmetries(self.symmetries())
 
-    @property
-    def exact_solver(self) -> ExactSolver | None:
-        return "announced" if "sunk" in self.show else "belief"
-
     def resample(self, state: BattleshipState, rng: torch.Generator) -> BattleshipState:
         return replace(state, ships=self.sample_layouts(state, rng))
 
-    def worlds(self, state: BattleshipState) -> tuple[Tensor, BattleshipState] | None:
+    def worlds(self, state: BattleshipState) -> tuple[Tensor, BattleshipState]:
         layouts = self.fleet.layouts
-        if layouts is None or not self.posterior.exact:
-            return None
+        assert layouts is not None
         row, layout = self.agreeing_layouts(state).to(state.done.device).nonzero(as_tuple=True)
         return row, replace(state[row], ships=layouts[layout])
 
@@ -284,8 +292,6 @@ class Battleship(BattleshipNotation):
         return self._start(state.ships)
 
     def hidden_hits(self, state: BattleshipState) -> Tensor:
-        if not self.spec.has_cell_actions:
-            raise NotImplementedError("with aim=joint an action is several cells, not hit or miss")
         return (state.ships > 0)[:, None]
 
 

@@ -20,9 +20,6 @@ Timelines = dict[str, list[tuple[str, int]]]
 SEPARATOR = "   |"
 """Text between two boards."""
 
-GAME_OVER = "game over"
-"""The caption of a finished game, where captions say who is to move."""
-
 
 @dataclass(frozen=True)
 class BoardFormat:
@@ -98,39 +95,6 @@ def _event(text: str) -> tuple[str, int]:
     if not match:
         raise ValueError(f"{text!r} does not say what happened in which turn, as B2@1 does")
     return match[1], int(match[2])
-
-
-def seat_caption(marks: str, seat: int) -> str:
-    """Which seat is to move, by its mark: "X to move"."""
-    return f"{marks[seat]} to move"
-
-
-def read_captioned(
-    texts: Sequence[str], form: BoardFormat, marks: str
-) -> tuple[list[int], list[list[int]]]:
-    """Of each text the seat that its first line names, -1 for GAME_OVER, and the cells of the board
-    below it, 0 for an empty one and from 1 on the seats by their marks.
-
-    Raises ValueError, with the reason, for other text.
-    """
-    captions = [*(seat_caption(marks, seat) for seat in range(len(marks))), GAME_OVER]
-    seats, boards = [], []
-    for text in texts:
-        caption, _, drawing = text.strip().partition("\n")
-        if caption.strip() not in captions:
-            valid = f"{', '.join(captions[:-1])} or {GAME_OVER}"
-            raise ValueError(f"the first line is {caption.strip()!r}, not {valid}")
-        number = captions.index(caption.strip())
-        seats.append(-1 if number == len(marks) else number)
-        (cells,) = read(drawing, form, f".{marks}")
-        boards.append([f".{marks}".index(mark) for mark in cells])
-    return seats, boards
-
-
-def check_game_over(seats: Sequence[int], is_over: Sequence[bool]) -> None:
-    """Raises ValueError if read_captioned returned -1 for a game that is not over."""
-    if any(seat < 0 and not over for seat, over in zip(seats, is_over, strict=True)):
-        raise ValueError(f"the first line is {GAME_OVER!r}, but the game is not over")
 
 
 def split(marks: list[str], columns: int) -> Board:

@@ -25,14 +25,16 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
+from rlgames.games.capabilities import CellBoard, Compiled, ExactKey
 from rlgames.games.compiled import (
     CompiledRules,
     pack_cells,
     unpack_cells,
 )
-from rlgames.games.game import Game, Spec, State
-from rlgames.games.numbering import decode_digits, encode_digits, fits_in_key
+from rlgames.games.game import Spec, State
+from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
+from rlgames.games.stones import MOVER_NOT_SHOWN, StoneGame, check_game_over
 from rlgames.games.symmetry import board_symmetries
 
 LEFT, STRAIGHT, RIGHT = range(3)
@@ -53,7 +55,7 @@ class BreakthroughState(State):
     other: Tensor
 
 
-class Breakthrough(Game[BreakthroughState]):
+class Breakthrough(StoneGame[BreakthroughState]):
     """rows × columns cells, home_rows rows of pieces for each seat.
 
     Action 3 * c + d moves the piece on cell c in direction d, both as the seat to move sees them.
@@ -79,6 +81,12 @@ class Breakthrough(Game[BreakthroughState]):
         self.head_starts = torch.tensor([0, *accumulate(starts)])
         self.start_depth = 2 * int(row[self.is_home].sum())
         self.key_bases = [3] * self.num_cells + [2]
+        lacks: dict[type, str] = {CellBoard: MOVER_NOT_SHOWN}
+        if not fits_in_key(self.key_bases):
+            lacks[ExactKey] = TOO_MANY_POSITIONS
+        if self.num_cells > MAX_COMPILED_CELLS:
+            lacks[Compiled] = f"its board has more than {MAX_COMPILED_CELLS} cells"
+        self.lacks = lacks
         self.spec = Spec(
             name=name,
             seats=2,
@@ -90,7 +98,6 @@ class Breakthrough(Game[BreakthroughState]):
             max_positions=2 * count_boards(3, self.num_cells),
             goal="outcome",
             zero_sum=True,
-            has_exact_key=fits_in_key(self.key_bases),
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> BreakthroughState:
@@ -125,8 +132,8 @@ class Breakthrough(Game[BreakthroughState]):
             other=torch.where(live[:, None], own.flip(1), state.other),
         )
 
-    def compiled_rules(self) -> CompiledBreakthrough | None:
-        return CompiledBreakthrough(self) if self.num_cells <= MAX_COMPILED_CELLS else None
+    def compiled_rules(self) -> CompiledBreakthrough:
+        return CompiledBreakthrough(self)
 
     # Positions
 
@@ -136,6 +143,7 @@ class Breakthrough(Game[BreakthroughState]):
         return planes.float().view(-1, *self.spec.observation)
 
     def relative_cells(self, state: BreakthroughState) -> Tensor:
+        """Int64 [B, rows, columns] as the seat to move sees them: 0 empty, 1 own, 2 other."""
         cells = state.own.long() + 2 * state.other
         return cells.view(-1, self.rows, self.columns)
 
@@ -223,8 +231,6 @@ class Breakthrough(Game[BreakthroughState]):
 
     # Text
 
-    seat_marks = "XO"
-    shows_mover = True
     how_to_play = (
         "X moves up, O down, straight or diagonally; captures are diagonal; who reaches the last "
         "row wins"
@@ -237,8 +243,7 @@ class Breakthrough(Game[BreakthroughState]):
         return replace(labels, left=labels.left[::-1], above=[], below=letters)
 
     def parse_all(self, texts: Sequence[str]) -> BreakthroughState:
-        seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)
-        cells = torch.tensor(boards, device=self.device)
+        cells, to_move = self.read_stones(texts)
         first, second = cells == 1, cells == 2
         num_home = int(self.is_home.sum())
         if bool((first.sum(1) > num_home).any() | (second.sum(1) > num_home).any()):
@@ -248,10 +253,9 @@ class Breakthrough(Game[BreakthroughState]):
         if bool((first_won & second_won).any()):
             raise ValueError("only one seat can win")
         done = first_won | second_won
-        games_board.check_game_over(seats, done.tolist())
+        check_game_over(to_move, done)
         # The winner has moved last.
-        to_move = torch.tensor(seats, device=self.device).clamp(min=0)
-        seat = torch.where(done, first_won.long(), to_move)
+        seat = torch.where(done, first_won.long(), to_move % 2)
         is_first = (seat == 0)[:, None]
         state = self.make_state(
             torch.where(is_first, first, second.flip(1)),
@@ -271,15 +275,9 @@ class Breakthrough(Game[BreakthroughState]):
         seen = [last - each if int(state.current_seat[row]) else each for each in (cell, target)]
         return between.join(map(self.board_format.cell_name, seen))
 
-    def parse_action(
-        self, state: BreakthroughState, row: int, text: str, exact: bool = False
-    ) -> int:
+    def plain_name(self, name: str) -> str:
         """Moves and captures may also be written a2-a3, a2xb3, a2b3 or, as in OpenSpiel, a2b3*."""
-        plain = text.lower().replace("-", "").replace("*", "").replace(CAPTURE, "")
-        for action, name in self.legal_names(state, row).items():
-            if name.lower().replace(CAPTURE, "") == plain.strip():
-                return action
-        return super().parse_action(state, row, text, exact)
+        return name.strip().lower().replace("-", "").replace("*", "").replace(CAPTURE, "")
 
 
 class CompiledBreakthrough(CompiledRules[BreakthroughState]):

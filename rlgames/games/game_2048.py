@@ -24,10 +24,11 @@ from torch import Tensor
 
 from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
+from rlgames.games.capabilities import Compiled, ExactKey
 from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Game, Spec, State
 from rlgames.games.slide_tables import MAX_TABLED_LENGTH, ComputedSlides, TabledSlides
-from rlgames.games.subsets import MAX_SET_SIZE, Subsets, nth_member
+from rlgames.games.subsets import pick_member
 from rlgames.games.symmetry import board_symmetries
 
 MAX_PACKED_LENGTH, MAX_EXPONENT = 4, 15
@@ -63,8 +64,6 @@ class Game2048(Game[Game2048State]):
         one plane of the tiles' exponents ÷ 10.
     """
 
-    _cell_subsets: Subsets | None = None
-
     def __init__(
         self,
         rows: int,
@@ -86,6 +85,13 @@ class Game2048(Game[Game2048State]):
         if max(rows, columns) <= MAX_TABLED_LENGTH:
             self._slides = TabledSlides(rows, columns, cells + 2)
         self._tile_values = torch.tensor([0.0] + [2.0**e for e in range(1, 64)])
+        self.num_cell_values = cells + 2
+        lacks: dict[type, str] = {}
+        if cells > 16:
+            lacks[ExactKey] = "boards of more than 16 cells do not fit in 64 bits"
+        if max(rows, columns) > MAX_PACKED_LENGTH:
+            lacks[Compiled] = "its rows or columns have more than 4 cells"
+        self.lacks = lacks
         planes = self.planes if encoding == "onehot" else 1
         self.spec = Spec(
             name=name,
@@ -98,8 +104,6 @@ class Game2048(Game[Game2048State]):
             max_positions=float(cells + 2) ** cells,
             goal="score",
             num_chance_inputs=2,
-            num_cell_values=cells + 2,
-            has_exact_key=cells <= 16,
             observation_range=(0.0, 1.0 if encoding == "onehot" else (cells + 1) / 10),
         )
 
@@ -138,8 +142,8 @@ class Game2048(Game[Game2048State]):
         probability, after = self._all_new_tiles(state)
         return probability, self._mark_done(after)
 
-    def compiled_rules(self) -> Compiled2048 | None:
-        return Compiled2048(self) if max(self.rows, self.columns) <= MAX_PACKED_LENGTH else None
+    def compiled_rules(self) -> Compiled2048:
+        return Compiled2048(self)
 
     def observe(self, state: Game2048State) -> Tensor:
         if self.encoding == "exponents":
@@ -249,12 +253,7 @@ class Game2048(Game[Game2048State]):
     def _add_tile(self, state: Game2048State, u: Tensor) -> Game2048State:
         """Put a tile on the empty cell that u chooses, in the live rows."""
         empty = state.tiles.clamp(max=1) ^ 1  # several times as fast as a comparison
-        if self.num_cells <= MAX_SET_SIZE:
-            if self._cell_subsets is None or self._cell_subsets.device != empty.device:
-                self._cell_subsets = Subsets(self.num_cells, empty.device)
-            cell = self._cell_subsets.pick(self._cell_subsets.code(empty), u[:, 0])
-        else:
-            cell = nth_member(empty, u[:, 0])
+        cell = pick_member(empty, u[:, 0])
         value = (1 + (u[:, 1] < self.fours).to(torch.uint8)) * ~state.done
         # Finished rows keep their tile.
         value = torch.maximum(value, state.tiles.gather(1, cell[:, None])[:, 0])

@@ -25,10 +25,12 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
+from rlgames.games.capabilities import CellBoard, Compiled, ExactKey
 from rlgames.games.compiled import CompiledRules, pack_cells, unpack_cells
-from rlgames.games.game import Game, Spec, State
-from rlgames.games.numbering import decode_digits, encode_digits, fits_in_key
+from rlgames.games.game import Spec, State
+from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
+from rlgames.games.stones import MOVER_NOT_SHOWN, StoneGame, check_game_over
 
 SWAP = "swap"
 
@@ -54,7 +56,7 @@ class HexState(State):
     labels: Tensor
 
 
-class Hex(Game[HexState]):
+class Hex(StoneGame[HexState]):
     """size × size cells; actions are the cells and, with the swap rule, swapping as the last."""
 
     def __init__(self, size: int, swap: bool, name: str = "hex") -> None:
@@ -73,6 +75,12 @@ class Hex(Game[HexState]):
         ]
         self.lone_labels = (4 * (cell + 1) + torch.stack(edges)).short()
         self.key_bases = [3] * self.num_cells + [2]
+        lacks: dict[type, str] = {CellBoard: MOVER_NOT_SHOWN}
+        if not fits_in_key(self.key_bases):
+            lacks[ExactKey] = TOO_MANY_POSITIONS
+        if size > MAX_COMPILED_SIZE:
+            lacks[Compiled] = f"its sides have more than {MAX_COMPILED_SIZE} cells"
+        self.lacks = lacks
         self.spec = Spec(
             name=name,
             seats=2,
@@ -83,7 +91,6 @@ class Hex(Game[HexState]):
             max_positions=2 * count_boards(3, self.num_cells),
             goal="outcome",
             zero_sum=True,
-            has_exact_key=fits_in_key(self.key_bases),
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> HexState:
@@ -153,8 +160,8 @@ class Hex(Game[HexState]):
         first = (1.0 - 2.0 * seat) * won
         return torch.stack([first, -first], 1)
 
-    def compiled_rules(self) -> CompiledHex | None:
-        return CompiledHex(self) if self.size <= MAX_COMPILED_SIZE else None
+    def compiled_rules(self) -> CompiledHex:
+        return CompiledHex(self)
 
     # Positions
 
@@ -173,7 +180,6 @@ class Hex(Game[HexState]):
         return stacked.float().view(-1, *self.spec.observation)
 
     def cells(self, state: HexState) -> Tensor:
-        """Int64 [B, rows, columns] from the top: 0 empty, 1 of the first seat, 2 of the second."""
         cells = (state.labels > 0).long() + 2 * (state.labels < 0)
         return cells.view(-1, self.size, self.size)
 
@@ -234,9 +240,6 @@ class Hex(Game[HexState]):
 
     # Text
 
-    seat_marks = "XO"
-    shows_mover = True
-
     @property
     def how_to_play(self) -> str:
         swap = "; swap takes over X's first stone, mirrored" if self.swap else ""
@@ -247,10 +250,9 @@ class Hex(Game[HexState]):
         return replace(super().board_format, is_slanted=True)
 
     def parse_all(self, texts: Sequence[str]) -> HexState:
-        seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)
-        cells = torch.tensor(boards)
-        state = self.state_from_cells(cells, torch.tensor(seats).clamp(min=0))
-        games_board.check_game_over(seats, state.done.tolist())
+        cells, seat = self.read_stones(texts)
+        state = self.state_from_cells(cells, seat % 2)
+        check_game_over(seat, state.done)
         # The winner has moved last.
         loser = (state.score[:, 1] > 0).long() ^ 1
         seat = torch.where(state.done, loser, state.current_seat)

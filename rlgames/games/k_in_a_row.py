@@ -27,11 +27,13 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.bit_layout import MAX_BITS, BitLayout
+from rlgames.games.capabilities import ExactKey
 from rlgames.games.compiled import CompiledRules, pack_cells, unpack_cells
-from rlgames.games.game import ExactSolver, Game, Spec, State
-from rlgames.games.numbering import encode_digits
+from rlgames.games.game import Spec, State
 from rlgames.games.row_layout import RowLayout
 from rlgames.games.state import count_boards
+from rlgames.games.stones import StoneGame
+from rlgames.games.subsets import all_subsets
 from rlgames.games.symmetry import board_symmetries
 
 
@@ -44,7 +46,7 @@ class KInARowState(State):
     occupied: Tensor
 
 
-class KInARow(Game[KInARowState]):
+class KInARow(StoneGame[KInARowState]):
     """rows × columns cells, line stones in a row win, gravity makes stones fall.
 
     Raises ValueError for a line that does not fit and for a board that needs too many bits.
@@ -72,6 +74,9 @@ class KInARow(Game[KInARowState]):
         # floats of a row, as taking one number is three times as fast as taking two.
         payoffs = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, -1.0], [-1.0, 1.0]])
         self._payoffs = payoffs.view(torch.int64)[:, 0]
+        self.num_cell_values = 3
+        if not gravity and 2 * self.layout.num_bits > 63:
+            self.lacks = {ExactKey: "two sets of its cells do not fit in 63 bits"}
         self.spec = Spec(
             name=name,
             seats=2,
@@ -82,8 +87,6 @@ class KInARow(Game[KInARowState]):
             max_positions=count_boards(3, rows * columns),
             goal="outcome",
             zero_sum=True,
-            num_cell_values=3,
-            has_exact_key=gravity or 2 * self.layout.num_bits <= 63,
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> KInARowState:
@@ -100,11 +103,11 @@ class KInARow(Game[KInARowState]):
         layout = self.layout
         if self.gravity and layout.gather_factor:
             open_columns = layout.open_columns(state.occupied)
-            return self.subsets(self.columns, u.device).pick(open_columns, u)
+            return all_subsets(self.columns, u.device).pick(open_columns, u)
         if layout.plane_table is None:  # too many cells for a table of all sets
             return super().sample_legal_action(state, u)
         empty = state.occupied ^ layout.all_cells
-        return self.subsets(layout.num_bits, u.device).pick(empty, u)
+        return all_subsets(layout.num_bits, u.device).pick(empty, u)
 
     def apply_action(self, state: KInARowState, action: Tensor) -> KInARowState:
         layout = self.layout
@@ -145,8 +148,6 @@ class KInARow(Game[KInARowState]):
         return self.layout.planes(sides).view(-1, *self.spec.observation)
 
     def key(self, state: KInARowState) -> Tensor:
-        if self.has_rows:
-            return encode_digits(self.cells(state).flatten(1), [3] * (self.rows * self.columns))
         # With gravity one more bit on top of each column marks its height.
         if self.gravity:
             return state.own + state.occupied + self.layout.bottom_row
@@ -191,7 +192,6 @@ class KInARow(Game[KInARowState]):
         return has_line & (occupied[:, None] & self._action_bits == 0)
 
     def cells(self, state: KInARowState) -> Tensor:
-        """Int64 [B, rows, columns] from the top: 0 empty, 1 of the first seat, 2 of the second."""
         own, taken = self.layout.contains(state.own), self.layout.contains(state.occupied)
         # In a finished row, too, own are the stones of the seat to move.
         seat = torch.where(own, state.current_seat[:, None], 1 - state.current_seat[:, None])
@@ -204,7 +204,8 @@ class KInARow(Game[KInARowState]):
 
     def open_cells(self, state: KInARowState) -> Tensor:
         if not self.gravity:
-            return super().open_cells(state)
+            legal = self.legal_action_mask(state) & ~state.done[:, None]
+            return legal.view(-1, self.rows, self.columns)
         lowest = self.layout.lowest_empty_cells(state.occupied).sum(1)
         return self.layout.contains(lowest).view(-1, self.rows, self.columns)
 
@@ -212,12 +213,6 @@ class KInARow(Game[KInARowState]):
         is_own = self.layout.spread(state.current_seat == seat)
         own = torch.where(is_own, state.own, state.own ^ state.occupied)
         return replace(state, current_seat=torch.full_like(state.current_seat, seat), own=own)
-
-    @property
-    def exact_solver(self) -> ExactSolver | None:
-        # Its kernel knows the rules of k in a row, not those of a game derived from it.
-        is_known = self.gravity and type(self) is KInARow
-        return "alpha_beta" if is_known else super().exact_solver
 
     def is_valid(self, state: KInARowState) -> Tensor:
         layout = self.layout
@@ -242,7 +237,7 @@ class KInARow(Game[KInARowState]):
         cells = self.symmetries()
         return cells[:, : self.columns] if self.gravity else cells
 
-    seat_marks = "XO"
+    shows_mover = False
 
     @property
     def how_to_play(self) -> str:
@@ -264,27 +259,18 @@ class KInARow(Game[KInARowState]):
         return games_board.BoardFormat(self.rows, self.columns, below=numbers)
 
     def parse_all(self, texts: Sequence[str]) -> KInARowState:
-        sides = torch.tensor([self._parse_stones(text) for text in texts])
-        own, other = self.layout.stones(sides[:, 0]), self.layout.stones(sides[:, 1])
+        stones, seat = self.read_stones(texts)
+        if self.gravity:
+            is_empty = (stones == 0).view(-1, self.rows, self.columns)
+            if bool((is_empty[:, 1:] & ~is_empty[:, :-1]).any()):
+                raise ValueError("a stone floats above an empty cell")
+        own, other = (self.layout.stones(stones == 1 + each[:, None]) for each in (seat, 1 - seat))
         state = self.state_from_stones(own, own | other)
         if bool(self.layout.has_line(own).any()):
             raise ValueError("the seat to move has a line already")
         won = self.layout.has_line(other)
         score = self._payoff(won, 1 - state.current_seat)
         return replace(state, done=state.done | won, score=score)
-
-    def _parse_stones(self, text: str) -> tuple[list[bool], list[bool]]:
-        """The cells with stones of the seat to move and of the other."""
-        (marks,) = games_board.read(text, self.board_format, ".XO")
-        first, second = ([mark == side for mark in marks] for side in "XO")
-        counts = [marks.count("X"), marks.count("O")]
-        if counts[0] - counts[1] not in (0, 1):
-            raise ValueError(f"{counts[0]} X and {counts[1]} O: the seats did not take turns")
-        if self.gravity:
-            by_column = zip(*games_board.split(marks, self.columns), strict=True)
-            if any("." in "".join(column).lstrip(".") for column in by_column):
-                raise ValueError("a stone floats above an empty cell")
-        return (first, second) if counts[0] == counts[1] else (second, first)
 
     def action_to_string(self, state: KInARowState, row: int, action: int) -> str:
         form = self.board_format

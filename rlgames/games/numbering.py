@@ -14,6 +14,9 @@ from operator import mul
 import torch
 from torch import Tensor
 
+TOO_MANY_POSITIONS = "its positions are too many to number them in 62 bits"
+"""Why a game has no exact key."""
+
 
 def fits_in_key(bases: Sequence[int]) -> bool:
     """Whether encode_digits gives different digits different numbers."""

@@ -24,11 +24,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games import board as games_board
+from rlgames.games.capabilities import CellBoard, ExactKey
 from rlgames.games.compiled import CompiledRules
-from rlgames.games.game import Game, Spec, State
-from rlgames.games.numbering import decode_digits, encode_digits, fits_in_key
+from rlgames.games.game import Spec, State
+from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
+from rlgames.games.stones import MOVER_NOT_SHOWN, StoneGame, check_game_over
 from rlgames.games.symmetry import board_symmetries
 
 PASS = "pass"
@@ -47,7 +48,7 @@ class OthelloState(State):
     moves: Tensor
 
 
-class Othello(Game[OthelloState]):
+class Othello(StoneGame[OthelloState]):
     """size × size cells; actions are the cells and, as the last one, passing.
 
     Raises ValueError for an odd size and for one that is not from 4 to 8.
@@ -76,6 +77,10 @@ class Othello(Game[OthelloState]):
             for masks in (forward, backward)
         )
         self.key_bases = [3] * self.num_cells + [2]
+        lacks: dict[type, str] = {CellBoard: MOVER_NOT_SHOWN}
+        if not fits_in_key(self.key_bases):
+            lacks[ExactKey] = TOO_MANY_POSITIONS
+        self.lacks = lacks
         self.spec = Spec(
             name=name,
             seats=2,
@@ -87,7 +92,6 @@ class Othello(Game[OthelloState]):
             max_positions=2 * count_boards(3, self.num_cells),
             goal="outcome",
             zero_sum=True,
-            has_exact_key=fits_in_key(self.key_bases),
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> OthelloState:
@@ -203,7 +207,6 @@ class Othello(Game[OthelloState]):
         return planes.view(-1, *self.spec.observation)
 
     def cells(self, state: OthelloState) -> Tensor:
-        """Int64 [B, rows, columns] from the top: 0 empty, 1 of the first seat, 2 of the second."""
         own, other = self.contains(state.own).long(), self.contains(state.other).long()
         seat = state.current_seat[:, None]
         return (own * (1 + seat) + other * (2 - seat)).view(-1, self.size, self.size)
@@ -256,17 +259,15 @@ class Othello(Game[OthelloState]):
 
     # Text
 
-    seat_marks = "XO"
-    shows_mover = True
     how_to_play = (
         "a disc flips the other's discs between it and another of yours, in every direction; "
         "who has most wins"
     )
 
     def parse_all(self, texts: Sequence[str]) -> OthelloState:
-        seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)
-        state = self.state_from_cells(torch.tensor(boards), torch.tensor(seats).clamp(min=0))
-        games_board.check_game_over(seats, state.done.tolist())
+        stones, seat = self.read_stones(texts)
+        state = self.state_from_cells(stones, seat % 2)
+        check_game_over(seat, state.done)
         if bool((state.turn < 0).any()):
             raise ValueError("a game starts with four discs")
         return state

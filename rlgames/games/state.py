@@ -75,6 +75,14 @@ class State:
         # index_select is twice as fast as indexing.
         return self._map(lambda tensor: tensor.index_select(0, indices))
 
+    def keep_finished(self, after: Self) -> Self:
+        """The positions after a move, with the finished ones of these unchanged."""
+        columns = {}
+        for name, value in vars(after).items():
+            done = self.done.view(-1, *[1] * (value.dim() - 1))
+            columns[name] = torch.where(done, getattr(self, name), value)
+        return type(self)(**columns)
+
     def put(self, rows: Tensor, other: Self) -> Self:
         """These positions with the N others in place of rows, int64 [N]."""
         new = vars(other)
@@ -122,12 +130,10 @@ class Spec:
     max_positions: an upper limit of the reachable positions, which need not be tight.
     goal: what a player wants: few "turns"; a high "score"; or an "outcome", a higher final score
         than the other seat's.
-    hidden: some of the state is hidden from the seat to move.
-    num_chance_inputs: uniform numbers that chance consumes after each action; 0: no chance.
+    hidden: some of the state is hidden from the seat to move; the game has HiddenInformation.
+    num_chance_inputs: uniform numbers that chance consumes after each action; 0: no chance. Others
+        have the capability Chance.
     zero_sum: the scores of the seats add up to 0.
-    num_cell_values: the number of values of a cell, where cells() describes the whole board;
-        otherwise 0.
-    has_exact_key: key() is the exact identity of a visible position.
     max_plies_per_turn: an upper limit of the plies of a turn.
     observation_range: limits of the numbers in an observation.
     """
@@ -143,8 +149,6 @@ class Spec:
     hidden: bool = False
     num_chance_inputs: int = 0
     zero_sum: bool = False
-    num_cell_values: int = 0
-    has_exact_key: bool = False
     max_plies_per_turn: int = 1
     observation_range: tuple[float, float] = (0.0, 1.0)
 

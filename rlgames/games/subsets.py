@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -23,7 +25,6 @@ class Subsets:
         self._order = order.gather(1, nth).to(torch.uint8).reshape(-1).to(device)
         self._count = count.float().to(device)
         self._powers = (2.0 ** torch.arange(size)).to(device)
-        self.device = device
 
     def code(self, member: Tensor) -> Tensor:
         """Int32 [B] from bool or uint8 [B, n] of zeros and ones."""
@@ -41,8 +42,22 @@ class Subsets:
         return self._order.index_select(0, nth.add_(code, alpha=self._row_length)).long()
 
 
-def nth_member(member: Tensor, u: Tensor) -> Tensor:
+@cache
+def all_subsets(size: int, device: torch.device) -> Subsets:
+    """The tables, made on first use."""
+    return Subsets(size, device)
+
+
+def pick_member(member: Tensor, u: Tensor) -> Tensor:
     """Int64 [B]: as in Subsets.pick, from bool or uint8 [B, n], for any number of elements."""
+    if member.shape[1] > MAX_SET_SIZE:
+        return nth_member(member, u)
+    subsets = all_subsets(member.shape[1], member.device)
+    return subsets.pick(subsets.code(member), u)
+
+
+def nth_member(member: Tensor, u: Tensor) -> Tensor:
+    """The same without a table."""
     so_far = member.view(torch.uint8).cumsum(1, dtype=torch.int32)
     count = so_far[:, -1]
     nth = (u * count).int().minimum(count - 1)

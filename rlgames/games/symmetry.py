@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.games.capabilities import Symmetric, SymmetricActions, find
 from rlgames.games.game import Game
 
 
@@ -26,6 +27,24 @@ def board_symmetries(rows: int, columns: int, upright: bool = False) -> Tensor:
             grids += [each.T for each in grids]
     permutations: Tensor = torch.stack([each.reshape(-1) for each in grids]).unique(dim=0)
     return permutations
+
+
+def cell_symmetries(game: Game[Any]) -> Tensor:
+    """Int64 [G, N]: as Symmetric.symmetries; only the identity without the capability."""
+    symmetric = find(game, Symmetric)
+    _, rows, columns = game.spec.observation
+    return torch.arange(rows * columns)[None] if symmetric is None else symmetric.symmetries()
+
+
+def action_symmetries(game: Game[Any]) -> Tensor:
+    """Int64 [G, A]: as SymmetricActions.action_symmetries, by default from the cells."""
+    symmetric, actions = find(game, SymmetricActions), torch.arange(game.spec.actions)
+    if symmetric is not None:
+        return symmetric.action_symmetries()
+    if not game.spec.has_cell_actions:
+        return actions[None]
+    cells = cell_symmetries(game)
+    return torch.cat([cells, actions[cells.shape[1] :].expand(len(cells), -1)], 1)
 
 
 def preserving(symmetries: Tensor, layouts: Tensor) -> Tensor:
@@ -51,8 +70,8 @@ class Symmetries:
     """A game's symmetries, applied to the moves of a batch, each by a random one."""
 
     def __init__(self, game: Game[Any], device: torch.device | str) -> None:
-        self.cells = game.symmetries().to(device)
-        self.actions = game.action_symmetries().to(device)
+        self.cells = cell_symmetries(game).to(device)
+        self.actions = action_symmetries(game).to(device)
         self.inverse_actions = self.actions.argsort(1)  # where each action goes
         self.count = len(self.cells)
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from rlgames.games.capabilities import HiddenHits, require
 from rlgames.games.fleets import FleetGame
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import LearnerContext
@@ -31,8 +32,8 @@ class Occupancy(GradientLearner):
     sample_fraction: fraction of a batch's moves to train on, sampled in each epoch, because moves
         of one game are correlated.
     epochs: passes over each batch. minibatch: moves per gradient step.
-    Raises NotImplementedError for a game that reveals nothing, ValueError for posterior_steps in a
-    game without a fleet.
+    Raises ValueError for a game without HiddenHits, and for posterior_steps in a game without a
+    fleet.
     """
 
     learns_logits = True
@@ -50,7 +51,7 @@ class Occupancy(GradientLearner):
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         super().__init__(context, **optimizer)
-        self.game.hidden_hits(self.game.example_state())
+        self._revealing = require(self.game, HiddenHits, "learner=occupancy")
         if posterior_steps and not isinstance(self.game, FleetGame):
             raise ValueError("learner.posterior_steps needs battleship, salvo or salvo_duel")
         self.posterior_steps = posterior_steps
@@ -60,7 +61,7 @@ class Occupancy(GradientLearner):
         self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
-        hits = self.game.hidden_hits(final_states.state).float()
+        hits = self._revealing.hidden_hits(final_states.state).float()
         losses, grad_norms = [], []
         num_moves = len(trajectories)
         for _ in range(self.epochs):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +19,15 @@ from rlgames.players.scripted import UniformOver
 from rlgames.sampling import sample_uniform
 from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta, SearchResult
 from rlgames.solvers.announced import AnnouncedSolution
-from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.optimum import on_cpu, solve_battleship
+from rlgames.solvers.optimum import (
+    AlphaBetaSolver,
+    AnnouncedSolver,
+    BeliefSolver,
+    Solver,
+    solver_of,
+)
 
 MOVE_SECONDS = 0.5
 """A time that a person hardly notices."""
@@ -136,26 +142,6 @@ class BattleshipPlayer(Player):
         return choose_in_live_rows(state, choose)
 
 
-def _belief_player(game: Battleship, solution: BeliefSolution) -> BattleshipPlayer:
-    def solve(states: Any) -> Tensor:
-        return torch.from_numpy(solution.choose(np.asarray(states.shot), np.asarray(states.hit)))
-
-    return BattleshipPlayer(game, solve)
-
-
-def _announced_player(game: Battleship, solution: AnnouncedSolution) -> BattleshipPlayer:
-    """The player where sinkings are announced; positions that rule out the same count once."""
-
-    def solve(states: Any) -> Tensor:
-        agrees = game.agreeing_layouts(states)
-        distinct, where = torch.cat([agrees, states.shot], 1).unique(dim=0, return_inverse=True)
-        rows = np.split(np.asarray(distinct), [agrees.shape[1]], axis=1)
-        turns = [solution.choose(*row) for row in zip(*rows, strict=True)]
-        return torch.from_numpy(np.stack(turns))[where]
-
-    return BattleshipPlayer(game, solve)
-
-
 def exact_player(
     game: Game[Any],
     seconds: float,
@@ -170,20 +156,45 @@ def exact_player(
     move_seconds: those of AlphaBetaPlayer, on boards of Connect 4 with too many positions; without
     either MOVE_SECONDS. make_stand_in: makes its stand-in.
     """
-    memory = int(memory_gb * 2**30)
-    game = on_cpu(game)
+    solver = solver_of(game)
+    if solver is None:
+        raise ValueError(f"player=exact is out of reach here (no solver fits {game.spec.name})")
+    if isinstance(solver, AlphaBetaSolver) and game.spec.max_positions > MAX_POSITIONS:
+        if move_positions is None and move_seconds is None:
+            move_seconds = MOVE_SECONDS
+        return AlphaBetaPlayer(solver.game, move_positions, move_seconds, make_stand_in())
     try:
-        if game.exact_solver == "belief":
-            battleship = cast(Battleship, game)
-            return _belief_player(battleship, solve_battleship(battleship, seconds, memory))
-        if game.exact_solver == "announced":
-            battleship = cast(Battleship, game)
-            return _announced_player(battleship, AnnouncedSolution(battleship, seconds, memory))
-        if game.exact_solver == "alpha_beta" and game.spec.max_positions > MAX_POSITIONS:
-            if move_positions is None and move_seconds is None:
-                move_seconds = MOVE_SECONDS
-            connect4 = cast(KInARow, game)
-            return AlphaBetaPlayer(connect4, move_positions, move_seconds, make_stand_in())
-        return GraphPlayer(game, Graph(game, seconds, memory))
+        return _solved_player(solver, seconds, int(memory_gb * 2**30))
     except (OutOfBudget, ValueError) as error:
         raise ValueError(f"player=exact is out of reach here ({error})") from None
+
+
+@singledispatch
+def _solved_player(solver: Solver[Any], seconds: float, memory: int) -> Player:
+    """The player of a game that is solved before the first move."""
+    return GraphPlayer(solver.game, Graph(solver.game, seconds, memory))
+
+
+@_solved_player.register
+def _belief_player(solver: BeliefSolver, seconds: float, memory: int) -> Player:
+    solution = solver.solve(seconds, memory)
+
+    def solve(states: Any) -> Tensor:
+        return torch.from_numpy(solution.choose(np.asarray(states.shot), np.asarray(states.hit)))
+
+    return BattleshipPlayer(solver.game, solve)
+
+
+@_solved_player.register
+def _announced_player(solver: AnnouncedSolver, seconds: float, memory: int) -> Player:
+    """Positions that rule out the same layouts count once."""
+    game, solution = solver.game, AnnouncedSolution(solver.game, seconds, memory)
+
+    def solve(states: Any) -> Tensor:
+        agrees = game.agreeing_layouts(states)
+        distinct, where = torch.cat([agrees, states.shot], 1).unique(dim=0, return_inverse=True)
+        rows = np.split(np.asarray(distinct), [agrees.shape[1]], axis=1)
+        turns = [solution.choose(*row) for row in zip(*rows, strict=True)]
+        return torch.from_numpy(np.stack(turns))[where]
+
+    return BattleshipPlayer(game, solve)

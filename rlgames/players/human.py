@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rlgames.drawing.terminal import BoardView, format_parts
 from rlgames.games.game import Game, State
+from rlgames.games.notation import parse_action
 from rlgames.games.placement import Placement
 from rlgames.players.player import Player
 
@@ -183,7 +184,7 @@ class Human(Player):
 
     def _play(self, state: State, text: str, *later: str) -> int:
         """The action of a move; the later ones of the same turn wait. Raises ValueError."""
-        action = self.game.parse_action(state, 0, text)
+        action = parse_action(self.game, state, 0, text)
         self._queue += later
         self._previous = self._after_move(state, action)
         return action
@@ -195,7 +196,7 @@ class Human(Player):
 
     def _is_move(self, state: State, text: str) -> bool:
         try:
-            self.game.parse_action(state, 0, text)
+            parse_action(self.game, state, 0, text)
         except ValueError:
             return False
         return True

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
+from rlgames.games.capabilities import CellBoard, MoverCells, find, require
 from rlgames.games.game import Game, State
+from rlgames.games.symmetry import cell_symmetries
 from rlgames.policies.mlp import heads, hidden_layers, pack_layers
 from rlgames.policies.policy import (
     ACTIVATION_GAINS,
@@ -57,10 +59,6 @@ class Embedding(Network):
         rng: torch.Generator,
     ) -> None:
         super().__init__()
-        if not game.spec.num_cell_values:
-            raise ValueError(
-                f"policy=embedding reads the values of cells, which {game.spec.name} does not give"
-            )
         self._set_cell_values(game, num_cell_values, open_cells)
         self.adds, self.activation = line_length is not None, activation
         with torch.device("cpu"):  # the lines are needed, also where only weights are counted
@@ -82,10 +80,12 @@ class Embedding(Network):
             self.value = make_linear(width, 1, init, 0.01, rng)
 
     def _set_cell_values(self, game: Game[Any], num_cell_values: int, open_cells: bool) -> None:
-        if open_cells:
-            game.open_cells(game.example_state())  # raises an error for games without any
-        self.open_value = game.spec.num_cell_values if open_cells else 0
-        self.num_cell_values = min(num_cell_values, game.spec.num_cell_values + open_cells)
+        board = require(game, CellBoard, "policy=embedding")
+        self._has_mover_cells = find(game, MoverCells) is not None
+        if open_cells and not game.spec.has_cell_actions:
+            require(game, MoverCells, "policy.open_cells=true")
+        self.open_value = board.num_cell_values if open_cells else 0
+        self.num_cell_values = min(num_cell_values, board.num_cell_values + open_cells)
         if self.open_value >= self.num_cell_values:
             raise ValueError(
                 f"policy.num_cell_values={num_cell_values} leaves none for policy.open_cells=true; "
@@ -137,9 +137,11 @@ class Embedding(Network):
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
         """Float32 [B, 1, H, W]: the cell values, seen from the seat to move."""
-        cells = game.relative_cells(state)
+        seen = cast(MoverCells, game) if self._has_mover_cells else None
+        cells = seen.relative_cells(state) if seen else cast(CellBoard, game).cells(state)
         if self.open_value:
-            cells = cells + self.open_value * (game.open_cells(state) & (cells == 0))
+            is_open = seen.open_cells(state) if seen else _open_cells(game, state)
+            cells = cells + self.open_value * (is_open & (cells == 0))
         return cells.clamp(max=self.num_cell_values - 1)[:, None].float()
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -163,6 +165,13 @@ class Embedding(Network):
         return weights._replace(lines=lines, num_cell_values=self.num_cell_values)
 
 
+def _open_cells(game: Game[Any], state: State) -> Tensor:
+    """As MoverCells.open_cells, where each action takes a cell."""
+    _, rows, columns = game.spec.observation
+    legal = game.legal_action_mask(state)[:, : rows * columns] & ~state.done[:, None]
+    return legal.view(-1, rows, columns)
+
+
 def board_lines(game: Game[Any]) -> tuple[list[list[int]], list[int]]:
     """The cells of all rows and columns; and for each, the first line that shares its vectors.
 
@@ -171,9 +180,9 @@ def board_lines(game: Game[Any]) -> tuple[list[list[int]], list[int]]:
     _, rows, columns = game.spec.observation
     grid = torch.arange(rows * columns).view(rows, columns)
     lines = [line for line in [*grid.tolist(), *grid.T.tolist()] if len(line) > 1]
-    shared_with = list(range(len(lines)))
+    shared_with, symmetries = list(range(len(lines))), cell_symmetries(game)
     for number, line in enumerate(lines):
-        for earlier, symmetry in itertools.product(range(number), game.symmetries()):
+        for earlier, symmetry in itertools.product(range(number), symmetries):
             image = symmetry[lines[earlier]].tolist()
             if shared_with[earlier] == earlier and set(image) == set(line):
                 lines[number], shared_with[number] = image, earlier

@@ -80,7 +80,7 @@ class Ntuple(AfterstateValues):
             line_tuples.check_rules(game)
         _check_num_tuples(game, num_tuples, self.has_lines and tuples is None)
         symmetries, num_cells = game.symmetries(), game.rows * game.columns
-        self.num_cell_values = min(num_cell_values, game.spec.num_cell_values)
+        self.num_cell_values = min(num_cell_values, game.num_cell_values)
         if isinstance(game, KInARow):
             self.num_cell_values = line_tuples.cell_values(game, num_cell_values, table_size)
             tuples = line_tuples.random_walks(game, num_tuples) if tuples is None else tuples

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU}
@@ -108,7 +109,7 @@ def mean_over_chance(
 ) -> Tensor:
     """Float32 [B]: the exact mean of value_of, float32 [N] for N states, over the chance outcomes
     of afterstates."""
-    probability, outcomes = game.chance_outcomes(afterstate)
+    probability, outcomes = chance_outcomes(game, afterstate)
     is_possible = probability > 0
     value = torch.zeros_like(probability)
     value[is_possible] = value_of(outcomes[is_possible.flatten()]).to(value.dtype)

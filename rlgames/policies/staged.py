@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network
@@ -33,14 +34,14 @@ class Staged(Network):
     def inputs(self, game: Game[Any], state: State) -> Tensor:
         """Float32 [B, C + 1, H, W]: the observation, with the stage in one more plane."""
         observation = game.observe(state)
-        measures = {"turn": state.turn, "score": state.score[:, 0]} | game.measures(state)
-        if self.by not in measures:
+        values = {"turn": state.turn, "score": state.score[:, 0]} | measures(game, state)
+        if self.by not in values:
             raise ValueError(
                 f"policy.by={self.by} is not a measure of {game.spec.name}; available: "
-                + ", ".join(sorted(measures))
+                + ", ".join(sorted(values))
             )
         at = self.at.to(state.done.device)
-        stage = torch.searchsorted(at, measures[self.by].float(), right=True).float()
+        stage = torch.searchsorted(at, values[self.by].float(), right=True).float()
         plane = stage[:, None, None, None].expand(-1, 1, *observation.shape[2:])
         return torch.cat([observation, plane], 1)
 

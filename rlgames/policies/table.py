@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from rlgames.games.capabilities import CellBoard, require
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import AfterstateValues
 
@@ -17,18 +18,15 @@ class Table(AfterstateValues):
     """V(board) = table[index of the board], where the cell values are the digits of the index.
 
     init_value: the initial value of every board.
-    Raises ValueError for games with hidden information, and where the table would be too large.
+    Raises ValueError for games whose cells do not tell all, and where the table would be too large.
     """
 
     def __init__(self, game: Game[Any], score_scale: float, init_value: float) -> None:
         super().__init__(score_scale)
-        spec = game.spec
-        if spec.hidden or not spec.num_cell_values:
-            raise ValueError(
-                f"policy=table needs boards without hidden cells, which {spec.name} has"
-            )
-        cells = spec.observation[1] * spec.observation[2]
-        entries = spec.num_cell_values**cells
+        board = require(game, CellBoard, "policy=table")
+        _, rows, columns = game.spec.observation
+        cells = rows * columns
+        entries = board.num_cell_values**cells
         if entries > MAX_TABLE_SIZE:
             raise ValueError(
                 f"policy=table needs {entries:.3g} entries for this board, more than the limit of "
@@ -36,9 +34,10 @@ class Table(AfterstateValues):
             )
         self.register_buffer("values", torch.full((entries,), init_value))
         self._strides: Tensor
-        strides = spec.num_cell_values ** torch.arange(cells)
+        strides = board.num_cell_values ** torch.arange(cells)
         self.register_buffer("_strides", strides, persistent=False)
 
     def feature_indices(self, game: Game[Any], afterstate: State) -> Tensor:
         """Int64 [B, 1]: the index of each board in the table."""
-        return (game.cells(afterstate).flatten(1) * self._strides).sum(1, keepdim=True)
+        cells = cast(CellBoard, game).cells(afterstate).flatten(1)
+        return (cells * self._strides).sum(1, keepdim=True)

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.games.capabilities import Chance, find, find_compiled_rules
 from rlgames.games.compiled import CompiledRules, copied_fields
-from rlgames.games.game import Game, State, find_compiled_rules
+from rlgames.games.game import Game, State
 from rlgames.rollouts.random_walk import rng
 
 
@@ -24,15 +25,16 @@ def check_compiled_rules(game: Game[Any], positions: int, batch: int) -> None:
     compiled = find_compiled_rules(game)
     if compiled is None:
         return
+    chance = find(game, Chance)
     state, seen = game.initial(batch, rng(0)), 0
     while seen < positions:
         _check_positions(game, compiled, state)
         action = game.sample_legal_action(state, torch.rand(len(state), generator=rng(seen)))
         after = _check_moves(game, compiled, state, action)
         seen += len(state)
-        if game.spec.num_chance_inputs:
+        if chance is not None:
             u = torch.rand(len(after), game.spec.num_chance_inputs, generator=rng(seen))
-            after = game.apply_chance(after, u)
+            after = chance.apply_chance(after, u)
         state = after[~after.done]
         if 2 * len(state) < batch:
             state = type(state).cat([state, game.initial(batch - len(state), rng(seen))])

@@ -11,7 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.games.capabilities import (
+    Chance,
+    HiddenHits,
+    HiddenInformation,
+    InvertibleKey,
+    check_declared,
+    find,
+    require,
+)
 from rlgames.games.game import HIDDEN, Game, State
+from rlgames.games.notation import parse, parse_action, render
 from rlgames.players.player import Random
 from rlgames.rollouts.compiled_checks import check_compiled_rules
 from rlgames.rollouts.play import collect_games, play_games
@@ -36,6 +46,11 @@ def check(game: Game[Any]) -> None:
         except Exception as error:
             error.add_note(f"{each.__name__}: {each.__doc__}")
             raise
+
+
+def spec_declares_what_is_defined(game: Game[Any]) -> None:
+    """A game with chance, hidden information or symmetries defines all that belongs to it."""
+    check_declared(game)
 
 
 def every_ply_follows_the_contract(game: Game[Any], batch: int = 24, seed: int = 1) -> None:
@@ -80,10 +95,10 @@ def rendered_positions_parse_back(game: Game[Any]) -> None:
     public = random_positions(game)
     for row in range(len(public)):
         _check_boards(game, public, row)
-        text, position = game.render(public, row), public[row : row + 1]
-        parsed = game.parse(text)
+        text, position = render(game, public, row), public[row : row + 1]
+        parsed = parse(game, text)
         message = f"another position is read from\n{text}"
-        assert game.render(parsed, 0) == text, message
+        assert render(game, parsed, 0) == text, message
         for one, other in zip(visible(game, parsed), visible(game, position), strict=True):
             assert torch.equal(one, other), message
         assert torch.equal(parsed.current_seat, position.current_seat), (
@@ -110,7 +125,7 @@ def _check_boards(game: Game[Any], public: State, row: int) -> None:
 def _check_action_names(game: Game[Any], position: State) -> None:
     for action in game.legal_action_mask(position)[0].nonzero()[:, 0].tolist():
         name = game.action_to_string(position, 0, action)
-        parsed = game.parse_action(position, 0, name)
+        parsed = parse_action(game, position, 0, name)
         # Sets of cells that differ only in cells without effect share a name.
         is_same = parsed == action or game.action_to_string(position, 0, parsed) == name
         assert is_same, f"{name} is parsed as another action"
@@ -121,7 +136,7 @@ def invalid_moves_are_refused(game: Game[Any]) -> None:
     public = random_positions(game, 1)
     for text in ("no such move", "", "0 0 0", "Z99", "99999999999999999999", "-1"):
         try:
-            action = game.parse_action(public, 0, text)
+            action = parse_action(game, public, 0, text)
         except ValueError:
             continue
         raise AssertionError(f"{text!r} is parsed as {game.action_to_string(public, 0, action)}")
@@ -129,11 +144,12 @@ def invalid_moves_are_refused(game: Game[Any]) -> None:
 
 def resampling_keeps_what_is_visible(game: Game[Any]) -> None:
     """resample changes nothing visible, and its positions can be played to the end."""
-    if not game.spec.hidden:
+    hidden = find(game, HiddenInformation)
+    if hidden is None:
         return
     public = random_positions(game)
     public = public[~public.done]
-    resampled = game.resample(public, rng(8))
+    resampled = hidden.resample(public, rng(8))
     assert are_equal(game.public(resampled), public)
     for one, other in zip(visible(game, resampled), visible(game, public), strict=True):
         assert torch.equal(one, other)
@@ -148,7 +164,8 @@ def resampled_positions_have_the_same_history(
     game: Game[Any], positions: int = 400, seed: int = 15
 ) -> None:
     """Played again in a resampled world, the same actions make the same things visible."""
-    if not game.spec.hidden:
+    hidden = find(game, HiddenInformation)
+    if hidden is None:
         return
     num_contradictions, num_positions = count_contradictions(game, positions, seed)
     assert num_positions >= positions
@@ -164,6 +181,7 @@ def count_contradictions(game: Game[Any], positions: int, seed: int) -> tuple[in
     After each of them, what became visible must be the same; and whenever the seat to move is that
     of the resampled position, so must be its observation and its legal actions.
     """
+    hidden = require(game, HiddenInformation, "this check")
     num_contradictions = num_positions = 0
     generator = rng(seed)
     while num_positions < positions:
@@ -174,9 +192,9 @@ def count_contradictions(game: Game[Any], positions: int, seed: int) -> tuple[in
             states.append(game.step(states[-1], actions[-1], generator))
         for ply, state in enumerate(states[:-1]):
             rows = (~state.done).nonzero()[:, 0]
-            world = game.resample(game.public(state[rows]), generator)
+            world = hidden.resample(game.public(state[rows]), generator)
             contradicts = torch.zeros(len(rows), dtype=torch.bool)
-            replayed = game.rewind(world)
+            replayed = hidden.rewind(world)
             for earlier in range(ply + 1):
                 recorded = states[earlier][rows]
                 is_seen = recorded.current_seat == world.current_seat
@@ -188,7 +206,7 @@ def count_contradictions(game: Game[Any], positions: int, seed: int) -> tuple[in
                     action, following = actions[earlier][rows], states[earlier + 1][rows]
                     after = game.step(replayed, action, generator)
                     outcomes = (
-                        game.outcome(before, action, next_state)
+                        hidden.outcome(before, action, next_state)
                         for before, next_state in ((replayed, after), (recorded, following))
                     )
                     contradicts |= torch.ne(*outcomes)
@@ -207,17 +225,17 @@ def hidden_fields_are_declared(game: Game[Any]) -> None:
 
 def hidden_hits_never_change(game: Game[Any]) -> None:
     """hidden_hits stays the same throughout a game, and refuses public positions."""
-    start = game.initial(20, rng(12))
-    try:
-        hits = game.hidden_hits(start)
-    except NotImplementedError:
+    revealing = find(game, HiddenHits)
+    if revealing is None:
         return
+    start = game.initial(20, rng(12))
+    hits = revealing.hidden_hits(start)
     assert hits.shape == (20, game.spec.seats, game.spec.actions)
     assert hits.dtype == torch.bool
     final = play_games(game, [Random(game)], 20, rng(13), initial_states=lambda *_: start)
-    assert torch.equal(game.hidden_hits(final.state), hits)
+    assert torch.equal(revealing.hidden_hits(final.state), hits)
     try:
-        game.hidden_hits(game.public(start))
+        revealing.hidden_hits(game.public(start))
     except PermissionError:
         return
     raise AssertionError("hidden_hits accepts a public position")
@@ -225,15 +243,16 @@ def hidden_hits_never_change(game: Game[Any]) -> None:
 
 def keys_identify_positions(game: Game[Any]) -> None:
     """state_from_key inverts key, and different positions have different keys."""
-    if not game.spec.has_exact_key or game.spec.hidden:
+    keys = find(game, InvertibleKey)
+    if keys is None or game.spec.hidden:
         return
     public = random_positions(game)
-    restored = game.state_from_key(game.key(public))
-    for function in (game.key, game.observe, game.legal_action_mask, game.depth):
+    restored = keys.state_from_key(keys.key(public))
+    for function in (keys.key, game.observe, game.legal_action_mask, game.depth):
         assert torch.equal(function(restored), function(public)), f"{function.__name__} differs"
     assert torch.equal(restored.current_seat, public.current_seat)
     observations = game.observe(public).flatten(1).unique(dim=0)
-    assert len(observations) <= len(game.key(public).unique())
+    assert len(observations) <= len(keys.key(public).unique())
 
 
 def openings_match_initial_positions(game: Game[Any]) -> None:
@@ -248,31 +267,39 @@ def openings_match_initial_positions(game: Game[Any]) -> None:
     if not 2 <= len(states) <= MAX_SAMPLED_OPENINGS:
         return
     # Ships that touch can look alike in several layouts.
-    texts = [game.render(states, row, reveal=True) for row in range(len(states))]
+    texts = [render(game, states, row, reveal=True) for row in range(len(states))]
     index = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     kinds = torch.tensor([index[text] for text in texts])
     probability = torch.zeros(len(index), dtype=torch.float64).index_add_(0, kinds, probability)
     count = 40 * len(states)
     sampled = game.initial(count, rng(11))
-    rows = [index[game.render(sampled, row, reveal=True)] for row in range(count)]
+    rows = [index[render(game, sampled, row, reveal=True)] for row in range(count)]
     _check_frequencies(torch.tensor(rows), probability)
 
 
 def chance_follows_its_probabilities(game: Game[Any]) -> None:
     """apply_chance returns the outcomes of a position as often as chance_outcomes declares."""
-    if not game.spec.num_chance_inputs:
+    chance = find(game, Chance)
+    if chance is None:
         return
     state = game.initial(1, rng(9))
     afterstate = game.apply_action(state, game.sample_legal_action(state, torch.zeros(1)))
-    probability, outcomes = game.chance_outcomes(afterstate)
+    probability, outcomes = chance.chance_outcomes(afterstate)
     possible = (probability[0] > 0).nonzero()[:, 0]
-    keys, order = game.key(outcomes[possible]).sort()
+    keys, order = _hashes(outcomes[possible]).sort()
     assert len(keys.unique()) == len(keys), "two outcomes of chance are the same position"
     count = 200_000
     u = torch.rand(count, game.spec.num_chance_inputs, generator=rng(10))
-    sampled = game.apply_chance(afterstate[torch.zeros(count, dtype=torch.int64)], u)
-    rows = torch.searchsorted(keys, game.key(sampled))
+    sampled = chance.apply_chance(afterstate[torch.zeros(count, dtype=torch.int64)], u)
+    rows = torch.searchsorted(keys, _hashes(sampled))
     _check_frequencies(rows, probability[0][possible][order])
+
+
+def _hashes(state: State) -> Tensor:
+    """Int64 [B]: a hash of all fields of each position."""
+    rows = [column.reshape(len(state), -1).contiguous() for column in vars(state).values()]
+    content = torch.cat([row.view(torch.uint8) for row in rows if row.numel()], 1)
+    return (content * torch.randint(2**62, content.shape[1:], generator=rng(16))).sum(1)
 
 
 def compiled_rules_are_the_rules(game: Game[Any]) -> None:
@@ -294,6 +321,7 @@ def _check_frequencies(rows: Tensor, probability: Tensor) -> None:
 
 
 CHECKS = (
+    spec_declares_what_is_defined,
     every_ply_follows_the_contract,
     same_seed_gives_same_games,
     score_deltas_sum_to_the_score,

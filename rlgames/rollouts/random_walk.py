@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.games.capabilities import Chance, ExactKey, chance_outcomes, find
 from rlgames.games.game import HIDDEN, Game, State
 
 MAX_CHANCE_ROWS = 3
@@ -54,14 +55,18 @@ class RandomWalk:
         afterstate = game.apply_action(state, action)
         assert are_equal(copied, state), "apply_action changed its argument"
         chance = torch.rand(self.batch, game.spec.num_chance_inputs, generator=self.rng)
-        after = game.apply_chance(afterstate, chance)
+        after = self._after_chance(afterstate, chance)
         self._check_progress(after)
         self._check_chance(afterstate, after)
         shuffled = game.apply_action(self.shuffled, action[self.order])
-        self.shuffled = game.apply_chance(shuffled, chance[self.order])
+        self.shuffled = self._after_chance(shuffled, chance[self.order])
         assert are_equal(self.shuffled, after[self.order]), "rows depend on other rows"
         self.state = after
         self.plies += 1
+
+    def _after_chance(self, state: State, u: Tensor) -> State:
+        chance = find(self.game, Chance)
+        return state if chance is None else chance.apply_chance(state, u)
 
     def _check_shapes(self) -> None:
         game, state, spec = self.game, self.state, self.game.spec
@@ -104,8 +109,8 @@ class RandomWalk:
         assert (after.turn - state.turn <= 1).all(), "one ply ended more than one turn"
         if spec.zero_sum:
             assert (after.score.sum(1) == 0).all(), "scores of a zero-sum game do not sum to zero"
-        if spec.has_exact_key:
-            is_public = torch.equal(game.key(state), game.key(game.public(state)))
+        if keys := find(game, ExactKey):
+            is_public = torch.equal(keys.key(state), keys.key(game.public(state)))
             assert is_public, "key depends on hidden information"
 
     def _check_chance(self, afterstate: State, after: State) -> None:
@@ -114,7 +119,7 @@ class RandomWalk:
         rows = (~self.state.done).nonzero()[:MAX_CHANCE_ROWS, 0]
         if not len(rows):
             return
-        probability, outcomes = game.chance_outcomes(afterstate[rows])
+        probability, outcomes = chance_outcomes(game, afterstate[rows])
         ones = torch.ones(len(rows), dtype=torch.float64)
         assert torch.allclose(probability.sum(1), ones), "chance_outcomes does not sum to 1"
         assert len(outcomes) == probability.numel(), "chance_outcomes: one state per probability"

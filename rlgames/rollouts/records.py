@@ -21,6 +21,7 @@ import torch
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.games.game import Game, State
+from rlgames.games.notation import parse, parse_actions, render
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.solvers.optimum import on_cpu
 
@@ -63,7 +64,7 @@ def check_writable(path: Path, game: Game[Any], rules: dict[str, Any]) -> None:
         raise BadRecord(f"{path} cannot be written: {error.strerror}") from None
     cpu_game = on_cpu(game)
     try:
-        cpu_game.parse(cpu_game.render(cpu_game.example_state(), 0))
+        parse(cpu_game, render(cpu_game, cpu_game.example_state(), 0))
     except ValueError as error:
         raise BadRecord(f"games of {game.spec.name} with these rules: {error}") from None
 
@@ -85,7 +86,7 @@ def append(
     cpu_game, state = on_cpu(game), final.state.to("cpu")
     moves = _moves_by_game(cpu_game, players, trajectories.to("cpu"))
     lines = [
-        json.dumps({"score": score, "final": cpu_game.render(state, row), "moves": moves[row]})
+        json.dumps({"score": score, "final": render(cpu_game, state, row), "moves": moves[row]})
         for row, score in enumerate(state.score.tolist())
     ]
     with open(path, "a", encoding="utf-8") as file:
@@ -115,7 +116,7 @@ def _moves_by_game(
     for row, (index, action, seat, player, score_delta) in enumerate(rows):
         moves[index].append(
             {
-                "position": game.render(trajectories.state, row),
+                "position": render(game, trajectories.state, row),
                 "move": game.action_to_string(trajectories.state, row, action),
                 "seat": seat,
                 "player": players[player],
@@ -220,7 +221,7 @@ def _parse_games(game: Game[Any], lines: list[Any]) -> _Chunk:
     for move, seat, done in zip(moves, current_seat, is_done, strict=True):
         if type(move["seat"]) is not int or move["seat"] != seat or done:
             raise ValueError(f"seat {str(move['seat'])[:40]} cannot move here")
-    action = game.parse_actions(state, [_text(move["move"]) for move in moves])
+    action = parse_actions(game, state, [_text(move["move"]) for move in moves])
     score_delta = [_number(move["gain"]) for move in moves]
     player = [_text(move["player"]) for move in moves]
     for game_moves, score in zip(moves_by_game, scores, strict=True):

@@ -6,12 +6,13 @@ import math
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rlgames.games.capabilities import CellBoard
 from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent
@@ -52,7 +53,11 @@ class LeafEvaluator:
         self.network: Network | None = None
         policy, self.input_shape = agent.policy, game.spec.observation
         if isinstance(policy, Embedding):
-            values = policy.open_value + 1 if policy.open_value else game.spec.num_cell_values
+            values = (
+                policy.open_value + 1
+                if policy.open_value
+                else cast(CellBoard, game).num_cell_values
+            )
             self.input_shape = (1, *game.spec.observation[1:])
             self.network = policy if policy.num_cell_values == values else None
         elif observes_alone(policy):

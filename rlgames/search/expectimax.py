@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import Ntuple
@@ -84,7 +85,7 @@ class Expectimax(Player):
         legal = self.game.legal_action_mask(state)
         row, action = legal.nonzero(as_tuple=True)
         after = self.game.apply_action(state[row], action)
-        probability, outcomes = self.game.chance_outcomes(after)
+        probability, outcomes = chance_outcomes(self.game, after)
         threshold = probability.amax(1, keepdim=True).clamp(max=self.settings.min_probability)
         probability = probability * (probability >= threshold)
         possible = (probability > 0).flatten().nonzero()[:, 0]

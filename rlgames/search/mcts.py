@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from rlgames.core.rng import cpu_generator
-from rlgames.games.game import Game, State, find_compiled_rules
+from rlgames.games.capabilities import Chance, HiddenInformation, find, find_compiled_rules
+from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, Random
 from rlgames.sampling import Stochastic
 from rlgames.search.compiled import CompiledSearch, LeafEvaluator
@@ -79,6 +80,9 @@ class Mcts(Search):
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
         has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
         self._keeps_positions = not has_chance and not self._sums_gains
+        # A game with one of them declares it in its spec.
+        self._hidden = find(game, HiddenInformation)
+        self._outcomes = self._hidden or find(game, Chance)
         self._evaluator: LeafEvaluator | None = None
         compiled = find_compiled_rules(game)
         ends_at_leaf = settings.leaf == "value" and not settings.fixed_depth
@@ -160,7 +164,7 @@ class Mcts(Search):
         one more rollout. Returns the numbers of simulations after which a phase is over."""
         settings = self.settings
         is_sampled = self.game.spec.hidden and settings.leaf == "rollout"
-        start = self.game.resample(roots, cpu_generator(rng)) if is_sampled else roots
+        start = self._with_hidden_truth(roots, rng) if is_sampled else roots
         value = self._evaluate(start, start, root_value, torch.zeros_like(root_value), rng)
         return plan_roots(
             tree,
@@ -190,7 +194,7 @@ class Mcts(Search):
         simulation = torch.arange(len(roots) * num_parallel)
         root = node = simulation // num_parallel
         start = roots if num_parallel == 1 else roots[root.to(device)]
-        state = game.resample(start, cpu_generator(rng)) if game.spec.hidden else start
+        state = self._with_hidden_truth(start, rng)
         leaf_value = torch.zeros(len(simulation), device=device)
         gains, end = torch.zeros_like(leaf_value), torch.empty_like(node)
         finished = []
@@ -206,7 +210,7 @@ class Mcts(Search):
             if self._sums_gains:
                 row = simulation.to(device)
                 gains[row] += self.utility.discounted_gain(start.turn[row], before, state)
-            outcome = game.outcome(before, action, state)
+            outcome = self._outcome(before, action, state)
             node, is_new = tree.find_or_add_child(node, action.cpu(), outcome.cpu())
             at_limit, is_done = tree.depth[node] >= self._max_depth, state.done.cpu()
             new = (is_new | at_limit) & ~is_done
@@ -222,6 +226,20 @@ class Mcts(Search):
         value = self._evaluate(start, in_row_order(finished), leaf_value, gains, rng)
         tree.back_up(end, value.cpu())
         return value.cpu()
+
+    def _with_hidden_truth(self, state: State, rng: torch.Generator) -> State:
+        """Positions with what is hidden drawn from all that agrees with what was seen."""
+        hidden = self._hidden
+        return state if hidden is None else hidden.resample(state, cpu_generator(rng))
+
+    def _outcome(self, before: State, action: Tensor, after: State) -> Tensor:
+        """Int64 [S]: what moves made visible; an edge of a tree."""
+        outcomes = self._outcomes
+        return (
+            torch.zeros_like(action)
+            if outcomes is None
+            else outcomes.outcome(before, action, after)
+        )
 
     def _sample_opponents(
         self, state: State, own_seat: Tensor, action: Tensor, rng: torch.Generator

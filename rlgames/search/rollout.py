@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from rlgames.core.rng import cpu_generator
+from rlgames.games.capabilities import ExactKey, HiddenInformation, ListedWorlds, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player
 from rlgames.sampling import Argmax, mask_illegal
@@ -64,17 +65,18 @@ class Rollouts(Search):
             player = Agent(game, player.policy, Argmax())
         self.has_probabilities = type(player).probabilities is not Player.probabilities
         self._ranks, self.player = player, player
-        if player.deterministic and game.spec.has_exact_key and game.spec.hidden:
-            self.player = _OncePerPosition(game, player)
-        lists_worlds = game.worlds(game.public(game.example_state())) is not None
-        is_known = lists_worlds or not game.spec.hidden
+        self._keys, self._hidden = find(game, ExactKey), find(game, HiddenInformation)
+        self._listed = find(game, ListedWorlds)
+        if player.deterministic and self._keys is not None and game.spec.hidden:
+            self.player = _OncePerPosition(self._keys, player)
+        is_known = self._listed is not None or not game.spec.hidden
         self._is_exact = player.deterministic and is_known and game.spec.num_chance_inputs == 0
 
     @torch.no_grad()
     def search(self, state: State, rng: torch.Generator) -> SearchResult:
-        if not self._is_exact or not self.game.spec.has_exact_key:
+        if not self._is_exact or self._keys is None:
             return self._search_all(state, rng)
-        first, inverse = _distinct(self.game.key(state))
+        first, inverse = _distinct(self._keys.key(state))
         result = self._search_all(state[first], rng)
         return SearchResult(*(column[inverse] for column in vars(result).values()))
 
@@ -143,26 +145,25 @@ class Rollouts(Search):
 
     def _worlds(self, roots: State, rng: torch.Generator) -> tuple[Tensor, State]:
         """Full positions [W] and the root of each, int64 [W]."""
-        listed = self.game.worlds(roots) if self._is_exact else None
-        if listed is not None:
-            return listed
+        if self._is_exact and self._listed is not None:
+            return self._listed.worlds(roots)
         count = 1 if self._is_exact else self.settings.simulations
         root = torch.arange(len(roots), device=roots.done.device).repeat_interleave(count)
         worlds = roots[root]
-        if self.game.spec.hidden:
-            worlds = self.game.resample(worlds, cpu_generator(rng))
+        if self._hidden is not None:
+            worlds = self._hidden.resample(worlds, cpu_generator(rng))
         return root, worlds
 
 
 class _OncePerPosition(Player):
     """A player asked once about each visible position, however many games have come to it."""
 
-    def __init__(self, game: Game[Any], player: Player) -> None:
-        self.game, self.player = game, player
+    def __init__(self, keys: ExactKey, player: Player) -> None:
+        self._keys, self.player = keys, player
         self.deterministic = player.deterministic
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        first, inverse = _distinct(self.game.key(state))
+        first, inverse = _distinct(self._keys.key(state))
         return self.player.choose(state[first], rng)[inverse]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.games.capabilities import InvertibleKey, chance_outcomes, require
 from rlgames.games.game import Game, State
 from rlgames.solvers.budget import OutOfBudget
 
@@ -87,8 +88,9 @@ class Graph:
         max_positions: float = float("inf"),
         roots: State | None = None,
     ) -> None:
-        if game.spec.hidden or not game.spec.has_exact_key:
+        if game.spec.hidden:
             raise ValueError(f"{game.spec.name} cannot be solved by listing its positions")
+        self.keys = require(game, InvertibleKey, "the solver that lists positions")
         if roots is None:
             openings = game.openings(MAX_OPENINGS)
         else:
@@ -116,14 +118,14 @@ class Graph:
         total = torch.zeros(2, dtype=torch.float64)
         for depth in depths.unique().tolist():
             rows = (depths == depth).nonzero()[:, 0]
-            at = self._find(depth, self.game.key(self._roots[rows]))
+            at = self._find(depth, self.keys.key(self._roots[rows]))
             total += (self._root_probability[rows, None] * values[depth][at]).sum(0)
         return Solution(float(total[0]), float(total[1]), best_actions, values)
 
     def best_actions(self, solution: Solution, state: State) -> Tensor:
         """Bool [B, A]: the best actions; all True in a finished row."""
         mask = torch.ones(len(state), self.game.spec.actions, dtype=torch.bool)
-        depths, keys = self.game.depth(state), self.game.key(state)
+        depths, keys = self.game.depth(state), self.keys.key(state)
         for depth in depths[~state.done].unique().tolist():
             rows = ((depths == depth) & ~state.done).nonzero()[:, 0]
             mask[rows] = solution.best_actions[depth][self._find(depth, keys[rows])]
@@ -132,7 +134,7 @@ class Graph:
     def state_values(self, solution: Solution, state: State) -> Tensor:
         """Float64 [B]: the score that seat 0 is expected to gain; 0 in a finished row."""
         values = torch.zeros(len(state), dtype=torch.float64)
-        depths, keys = self.game.depth(state), self.game.key(state)
+        depths, keys = self.game.depth(state), self.keys.key(state)
         for depth in depths[~state.done].unique().tolist():
             rows = ((depths == depth) & ~state.done).nonzero()[:, 0]
             values[rows] = solution.values[depth][self._find(depth, keys[rows]), 0]
@@ -144,7 +146,7 @@ class Graph:
     def _list_positions(self, max_positions: float) -> None:
         """Fill the layers, from the roots on."""
         queue: dict[int, list[Tensor]] = {}
-        _enqueue(queue, self.game.key(self._roots), self.game.depth(self._roots))
+        _enqueue(queue, self.keys.key(self._roots), self.game.depth(self._roots))
         while queue:
             depth = min(queue)
             keys = torch.cat(queue.pop(depth)).unique()
@@ -157,7 +159,7 @@ class Graph:
     def _expand(self, keys: Tensor) -> _Layer:
         parts: list[tuple[Tensor, ...]] = []
         for start in range(0, len(keys), CHUNK):
-            state = self.game.state_from_key(keys[start : start + CHUNK])
+            state = self.keys.state_from_key(keys[start : start + CHUNK])
             legal = self.game.legal_action_mask(state)
             for action in range(self.game.spec.actions):
                 rows = legal[:, action].nonzero()[:, 0]
@@ -170,7 +172,7 @@ class Graph:
         """The columns of a layer for one action; start: the number of the first row."""
         game = self.game
         afterstate = game.apply_action(state[rows], torch.full((len(rows),), action))
-        probability, after = game.chance_outcomes(afterstate)
+        probability, after = chance_outcomes(game, afterstate)
         outcomes = probability.shape[1]
         possible = (probability.reshape(-1) > 0).nonzero()[:, 0]
         after = after[possible]
@@ -180,7 +182,7 @@ class Graph:
             (row + start) * game.spec.actions + action,
             probability.reshape(-1)[possible],
             after.score[:, 0].double(),
-            torch.where(after.done, 0, game.key(after)),
+            torch.where(after.done, 0, self.keys.key(after)),
             depth,
         )
 
@@ -200,7 +202,7 @@ class Graph:
         best = torch.zeros_like(legal)
         for start in range(0, len(layer.keys), CHUNK):
             part = slice(start, start + CHUNK)
-            state = self.game.state_from_key(layer.keys[part])
+            state = self.keys.state_from_key(layer.keys[part])
             sign = (1 - 2 * state.current_seat).double()
             for_mover = action_values[part, :, 0] * sign[:, None]
             for_mover = for_mover.masked_fill(~legal[part], -torch.inf)

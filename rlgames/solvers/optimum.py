@@ -1,17 +1,19 @@
-"""The exact optimum of a game, by the solver that the game names."""
+"""The exact solver of a game, by the type of the game, and the optimum that it finds."""
 
 from __future__ import annotations
 
 import copy
 import math
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.battleship_notation import BattleshipState
+from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.symmetry import preserving
@@ -20,6 +22,8 @@ from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
+
+G = TypeVar("G", bound=Game[Any])
 
 MAX_SOLVER_ENTRIES = 1 << 27
 """The most entries of the table that is used to solve Connect 4: 1 GiB."""
@@ -41,6 +45,100 @@ class Optimum:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Solver(ABC, Generic[G]):
+    """What solves a game. Position values and optimal players are found by its type; see
+    solvers/position.py and players/exact.py. game: with its tables on the CPU."""
+
+    game: G
+
+    @property
+    def is_in_reach(self) -> bool:
+        """Whether a board of this size can be solved, given time and memory."""
+        return self.game.spec.max_positions <= MAX_POSITIONS
+
+    @abstractmethod
+    def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum | None:
+        """As find_optimum. Raises OutOfBudget and ValueError."""
+
+
+class ListingSolver(Solver[Game[Any]]):
+    """lists all positions"""
+
+    def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum:
+        start = time.perf_counter()
+        graph = Graph(self.game, seconds, memory_bytes)
+        value = graph.solve([None] * self.game.spec.seats).mean
+        return Optimum(value, graph.positions, time.perf_counter() - start)
+
+
+class AlphaBetaSolver(Solver[KInARow]):
+    """alpha-beta search, for k in a row with gravity"""
+
+    is_in_reach = True
+
+    def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum | None:
+        """By a search whose table takes at most half of the memory."""
+        game, start = self.game, time.perf_counter()
+        entries = int(min(memory_bytes // 16, MAX_SOLVER_ENTRIES, seconds * ENTRIES_PER_SECOND))
+        search = AlphaBeta(game.rows, game.columns, game.line, entries)
+        value = search.search(0, 0, seconds).value
+        if value is None:
+            return None
+        return Optimum(float(value), search.positions, time.perf_counter() - start)
+
+
+class BeliefSolver(Solver[Battleship]):
+    """dynamic programming over beliefs, for battleship with hits and misses only"""
+
+    @property
+    def is_in_reach(self) -> bool:
+        return self.game.fleet.layouts is not None
+
+    def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum:
+        solution = self.solve(seconds, memory_bytes, layouts)
+        return Optimum(solution.optimal, solution.states, solution.seconds)
+
+    def solve(
+        self, seconds: float, memory_bytes: int, layouts: State | None = None
+    ) -> BeliefSolution:
+        """The optimal play. Raises OutOfBudget beyond the limits and for fleets whose layouts are
+        too many to list, ValueError for boards that are too large."""
+        game = self.game
+        ships = game.fleet.layouts if layouts is None else cast(BattleshipState, layouts).ships
+        if ships is None:
+            raise OutOfBudget("the fleet has too many layouts")
+        symmetries = preserving(game.symmetries(), ships.cpu() > 0).numpy()
+        cells = np.asarray(ships.cpu() > 0)
+        weights = np.ones(len(cells))
+        return solve_belief(cells, weights, game.shots, symmetries, seconds, memory_bytes)
+
+
+class AnnouncedSolver(Solver[Battleship]):
+    """dynamic programming over sets of layouts, for announced sinkings"""
+
+    @property
+    def is_in_reach(self) -> bool:
+        return self.game.fleet.layouts is not None
+
+    def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum:
+        ships = None if layouts is None else cast(BattleshipState, layouts).ships
+        solution = AnnouncedSolution(self.game, seconds, memory_bytes, ships)
+        return Optimum(solution.optimal, solution.states, solution.seconds)
+
+
+def solver_of(game: Game[Any]) -> Solver[Any] | None:
+    """The exact solver that fits the rules of a game, on boards that are small enough."""
+    if isinstance(game, Battleship):
+        return (AnnouncedSolver if "sunk" in game.show else BeliefSolver)(on_cpu(game))
+    # Its kernel knows the rules of k in a row, not those of a game derived from it.
+    if type(game) is KInARow and game.gravity:
+        return AlphaBetaSolver(on_cpu(game))
+    if find(game, InvertibleKey) and not game.spec.hidden:
+        return ListingSolver(on_cpu(game))
+    return None
+
+
 def find_optimum(
     game: Game[Any], seconds: float, memory_gb: float = 4.0, layouts: State | None = None
 ) -> Optimum | None:
@@ -49,70 +147,25 @@ def find_optimum(
     layouts: of battleship, the initial positions that are played, all equally likely and known to
     the player; None: those of the game.
     """
-    if not seconds or game.exact_solver is None:
+    solver = solver_of(game) if seconds else None
+    if solver is None:
         return None
-    start = time.perf_counter()
-    memory = int(memory_gb * 2**30)
-    game = on_cpu(game)
     try:
-        if game.exact_solver == "belief":
-            solution = solve_battleship(cast(Battleship, game), seconds, memory, layouts)
-            return Optimum(solution.optimal, solution.states, solution.seconds)
-        if game.exact_solver == "announced":
-            ships = None if layouts is None else cast(BattleshipState, layouts).ships
-            announced = AnnouncedSolution(cast(Battleship, game), seconds, memory, ships)
-            return Optimum(announced.optimal, announced.states, announced.seconds)
-        if game.exact_solver == "alpha_beta":
-            return _by_search(cast(KInARow, game), seconds, memory)
-        graph = Graph(game, seconds, memory)
-        value = graph.solve([None] * game.spec.seats).mean
+        return solver.optimum(seconds, int(memory_gb * 2**30), layouts)
     except (OutOfBudget, ValueError):
         return None
-    return Optimum(value, graph.positions, time.perf_counter() - start)
-
-
-def _by_search(game: KInARow, seconds: float, memory_bytes: int) -> Optimum | None:
-    """The value of the empty board, by a search whose table takes at most half of the memory."""
-    start = time.perf_counter()
-    entries = int(min(memory_bytes // 16, MAX_SOLVER_ENTRIES, seconds * ENTRIES_PER_SECOND))
-    search = AlphaBeta(game.rows, game.columns, game.line, entries)
-    value = search.search(0, 0, seconds).value
-    if value is None:
-        return None
-    return Optimum(float(value), search.positions, time.perf_counter() - start)
-
-
-def solve_battleship(
-    game: Battleship, seconds: float, memory_bytes: int, layouts: State | None = None
-) -> BeliefSolution:
-    """The optimal play of battleship; layouts: as for find_optimum.
-
-    Raises OutOfBudget beyond the limits and for fleets whose layouts are too many to list,
-    ValueError for boards that are too large.
-    """
-    ships = game.layouts() if layouts is None else cast(BattleshipState, layouts).ships.cpu() > 0
-    if ships is None:
-        raise OutOfBudget("the fleet has too many layouts")
-    symmetries = preserving(game.symmetries(), ships.cpu()).numpy()
-    cells = np.asarray(ships.cpu())
-    return solve_belief(cells, np.ones(len(cells)), game.shots, symmetries, seconds, memory_bytes)
 
 
 def solver_reach(game: Game[Any]) -> str:
     """What find_optimum reaches, given time and memory: "yes" for these rules, "smaller boards" of
     this game only, or "no" where no solver fits the game."""
-    if game.exact_solver is None:
+    solver = solver_of(game)
+    if solver is None:
         return "no"
-    if game.exact_solver == "alpha_beta":
-        return "yes"
-    if game.exact_solver in ("belief", "announced"):
-        is_small = cast(Battleship, game).layouts() is not None
-    else:
-        is_small = game.spec.max_positions <= MAX_POSITIONS
-    return "yes" if is_small else "smaller boards"
+    return "yes" if solver.is_in_reach else "smaller boards"
 
 
-def on_cpu(game: Game[Any]) -> Game[Any]:
+def on_cpu(game: G) -> G:
     """A copy of the game with its tables on the CPU, where solvers work."""
     return copy.deepcopy(game).to("cpu")
 

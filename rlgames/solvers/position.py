@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,13 +14,21 @@ from numpy.typing import NDArray
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.battleship_notation import BattleshipState
+from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
-from rlgames.games.k_in_a_row import KInARow, KInARowState
+from rlgames.games.k_in_a_row import KInARowState
 from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.optimum import on_cpu, solve_battleship
+from rlgames.solvers.optimum import (
+    AlphaBetaSolver,
+    AnnouncedSolver,
+    BeliefSolver,
+    ListingSolver,
+    Solver,
+    solver_of,
+)
 
 MAX_SALVOS = 20_000
 """The most ways to complete a turn that are compared where its cells are chosen one by one."""
@@ -47,32 +56,22 @@ def solve_position(
 
     Raises ValueError for a position that no play leads to.
     """
-    if not seconds or game.exact_solver is None:
+    solver = solver_of(game) if seconds else None
+    if solver is None:
         return None
-    game, memory = on_cpu(game), int(memory_gb * 2**30)
     try:
-        if game.exact_solver == "belief":
-            return _by_beliefs(
-                cast(Battleship, game), cast(BattleshipState, state), seconds, memory
-            )
-        if game.exact_solver == "announced":
-            return _by_layouts(
-                cast(Battleship, game), cast(BattleshipState, state), seconds, memory
-            )
-        if game.exact_solver == "alpha_beta":
-            result = _by_search(cast(KInARow, game), cast(KInARowState, state), seconds)
-            if result.value is not None or game.spec.max_positions > MAX_POSITIONS:
-                return result
-        return _by_positions(game, state, seconds, memory)
+        return _value(solver, state, seconds, int(memory_gb * 2**30))
     except OutOfBudget:
         return None
 
 
-def _by_positions(game: Game[Any], state: State, seconds: float, memory: int) -> PositionValue:
+@singledispatch
+def _value(solver: Solver[Any], state: Any, seconds: float, memory: int) -> PositionValue:
     """Solve by listing all positions that can follow."""
+    game = solver.game
     legal = game.legal_action_mask(state)[0].nonzero()[:, 0]
     before = state[torch.zeros_like(legal)]
-    probability, after = game.chance_outcomes(game.apply_action(before, legal))
+    probability, after = chance_outcomes(game, game.apply_action(before, legal))
     value = (after.score[:, 0] - state.score[0, 0]).double()
     live = (probability.flatten() > 0) & ~after.done
     if bool(live.any()):
@@ -89,8 +88,12 @@ def _by_positions(game: Game[Any], state: State, seconds: float, memory: int) ->
     return PositionValue(float(means.max()), actions)
 
 
-def _by_search(game: KInARow, state: KInARowState, seconds: float) -> PositionValue:
-    """Solve by alpha-beta search, within the time."""
+@_value.register
+def _by_search(
+    solver: AlphaBetaSolver, state: KInARowState, seconds: float, memory: int
+) -> PositionValue:
+    """Solve by alpha-beta search, within the time; what that leaves open, by listing positions."""
+    game = solver.game
     search = AlphaBeta(game.rows, game.columns, game.line)
     result = search.analyze(int(state.own[0]), int(state.occupied[0]), seconds)
     actions: list[float | None] = [None] * game.spec.actions
@@ -99,15 +102,19 @@ def _by_search(game: KInARow, state: KInARowState, seconds: float) -> PositionVa
         outcome = result.outcome(column)
         actions[column] = None if outcome is None else float(outcome)
         plies[column] = result.plies(column)
+    if result.value is None and game.spec.max_positions <= MAX_POSITIONS:
+        return _value(ListingSolver(game), state, seconds, memory)
     return PositionValue(None if result.value is None else float(result.value), actions, plies)
 
 
+@_value.register
 def _by_beliefs(
-    game: Battleship, state: BattleshipState, seconds: float, memory: int
+    solver: BeliefSolver, state: BattleshipState, seconds: float, memory: int
 ) -> PositionValue:
     """Solve each possible turn: the mean over all layouts that agree with the hits and misses."""
+    game = solver.game
     try:
-        solution = solve_battleship(game, seconds, memory)
+        solution = solver.solve(seconds, memory)
     except ValueError as error:  # more cells than beliefs have numbers for
         raise OutOfBudget(str(error)) from None
     layouts = np.asarray(game.layouts())
@@ -134,10 +141,12 @@ def _by_beliefs(
     return PositionValue(min(values), _action_values(game, state, salvos, values))
 
 
+@_value.register
 def _by_layouts(
-    game: Battleship, state: BattleshipState, seconds: float, memory: int
+    solver: AnnouncedSolver, state: BattleshipState, seconds: float, memory: int
 ) -> PositionValue:
     """Solve each possible turn where sinkings are announced."""
+    game = solver.game
     solution = AnnouncedSolution(game, seconds, memory)
     agrees = np.asarray(game.agreeing_layouts(state)[0])
     if not agrees.any():

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from rlgames.core.metrics import has_metric
 from rlgames.evaluation.evaluate import Evaluation
+from rlgames.games.capabilities import measures
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.rollouts.holdout import Split
@@ -79,7 +80,7 @@ EVAL_METRICS = (
     EvalMetric(
         "grid_sum",
         lambda subject, result: result.evaluation.measures["grid_sum"].mean,
-        lambda subject: "grid_sum" in subject.game.measures(subject.game.example_state()),
+        lambda subject: "grid_sum" in measures(subject.game, subject.game.example_state()),
     ),
     EvalMetric("held_out_turns", _held_out_turns, lambda subject: subject.split is not None),
     EvalMetric("exploitability", _exploitability, lambda subject: subject.graph is not None),

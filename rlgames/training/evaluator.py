@@ -8,6 +8,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import GOAL_METRICS, direction, reason_unranked
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
+from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
@@ -51,7 +52,7 @@ class Evaluator:
         self.game, self.opponent, self.split = game, opponent, split
         self.greedy_rule, self.seed = greedy_rule, seed
         self.graph: Graph | None = None
-        is_listed = game.spec.has_exact_key and not game.spec.hidden
+        is_listed = find(game, InvertibleKey) is not None and not game.spec.hidden
         if opponent is not None and is_listed and game.device.type == "cpu":
             self.graph = find_graph(game, GRAPH_SECONDS, max_positions=MAX_GRAPH_POSITIONS)
         self.goal_metric = GOAL_METRICS[game.spec.goal]

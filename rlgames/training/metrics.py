@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rlgames.core.untrusted import checked_float, checked_int, sanitized
+from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
 
 METRIC_NAME = re.compile(r"[\w ,:/.+=()%-]{1,100}")
@@ -28,9 +29,9 @@ def game_statistics(game: Game[Any], final: State) -> dict[str, float]:
     statistics = {"turns": float(final.turn.float().mean())}
     if game.spec.goal == "score":
         statistics["score"] = float(score[:, 0].mean())
-        measures = game.measures(final)
-        if "grid_sum" in measures:
-            statistics["grid_sum"] = float(measures["grid_sum"].mean())
+        values = measures(game, final)
+        if "grid_sum" in values:
+            statistics["grid_sum"] = float(values["grid_sum"].mean())
     if game.spec.goal == "outcome":
         statistics["first_seat_wins"] = float((score[:, 0] > score[:, 1]).float().mean())
         statistics["draws"] = float((score[:, 0] == score[:, 1]).float().mean())

@@ -6,6 +6,7 @@ from typing import Any
 
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate, random_play_mean
+from rlgames.games.capabilities import expected_random_turns
 from rlgames.games.game import Game
 from rlgames.players.player import Player, Random
 from rlgames.rollouts.holdout import Split
@@ -55,7 +56,7 @@ class References:
         game, opponent = self.game, self.opponent
         if opponent is None:
             if game.spec.goal == "turns":
-                self.random = game.expected_random_turns()
+                self.random = expected_random_turns(game)
         elif self.is_quick and game.spec.max_plies <= MAX_QUICK_PLIES:
             rng = make_generator(self.seed, "random", game.device)
             settings = EvaluationSettings(games=NUM_QUICK_GAMES)

@@ -13,9 +13,10 @@ from markers import one_in
 
 import rlgames as package
 from rlgames.config.files import OptionFiles
+from rlgames.games.notation import parse
 from rlgames.runs.names import shipped_agents
 from rlgames.solvers import position
-from rlgames.solvers.optimum import find_optimum
+from rlgames.solvers.optimum import AlphaBetaSolver, ListingSolver, find_optimum
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=2"]}
 SMALL |= {"salvo_duel": ["board=3", "ships=[2,1]"]}
@@ -107,7 +108,7 @@ def test_a_position_as_json(run, typed):
     assert sum(move["probability"] for move in moves.values()) == pytest.approx(1)
     assert {name for name, move in moves.items() if move["exact"] == -1} == {"B3"}
     agent = package.load(run)
-    state = agent.game.parse(report["position"])
+    state = parse(agent.game, report["position"])
     _, value = agent.policy.scores(agent.game, state)
     assert report["value"] == pytest.approx(value.item())
 
@@ -214,8 +215,8 @@ def test_searching_and_listing_agree():
         )
     for row in (~state.done).nonzero()[:, 0].tolist():
         one = state[row : row + 1]
-        searched = position._by_search(game, one, 30)
-        listed = position._by_positions(game, one, 30, 1 << 30)
+        searched = position._value(AlphaBetaSolver(game), one, 30, 1 << 30)
+        listed = position._value(ListingSolver(game), one, 30, 1 << 30)
         assert (searched.value, searched.actions) == (listed.value, listed.actions)
 
 

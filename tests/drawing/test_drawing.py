@@ -9,6 +9,7 @@ from helpers import make_game, rendered, rng
 from rlgames.config.files import OptionFiles
 from rlgames.drawing.terminal import BoardView
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.notation import parse, render
 from rlgames.players.player import Random
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=3"]}
@@ -106,7 +107,7 @@ def test_a_game_that_draws_no_board_is_shown_as_it_writes_itself():
         def boards(self, state, row, reveal=False):
             return []
 
-        def render(self, state, row, reveal=False):
+        def caption(self, state, row):
             return f"[bold]{int(state.turn[row])} stones lie on the board"
 
     game = Spoken(3, 3, 3, gravity=False)
@@ -120,9 +121,9 @@ def test_a_board_is_read_without_its_labels_too():
     for name in ("tictactoe", "connect4", "2048"):
         game = make_game(f"game={name}", *SMALL.get(name, ()))
         state, _ = after(game, 3)
-        text = game.render(state, 0)
+        text = render(game, state, 0)
         bare = "\n".join(" ".join(row) for row in game.boards(state, 0)[0])
-        assert game.render(game.parse(bare), 0) == text
+        assert render(game, parse(game, bare), 0) == text
         for wrong in ("", ". .\n. .", ". . .\n. . .", ". . .\n" * 4, text + "\n" + text):
             with pytest.raises(ValueError, match="row"):
-                game.parse(wrong)
+                parse(game, wrong)

@@ -13,6 +13,7 @@ from rlgames.games.game import HIDDEN, Game
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.layouts import sample_layouts
+from rlgames.games.notation import parse, parse_action, render
 from rlgames.players.player import Player, Random
 from rlgames.rollouts.play import collect_games, play_games
 
@@ -153,12 +154,12 @@ def test_results_of_a_salvo_are_shown_at_its_end():
     game = Battleship(1, 5, [2], 2, "sequential")
     state = game.openings(10)[0][:1]  # the ship lies on cells 0 and 1
     state = game.apply_action(state, torch.tensor([0]))
-    assert game.render(state, 0) == "+ . . . ."
+    assert render(game, state, 0) == "+ . . . ."
     assert int(state.turn[0]) == 0
     assert float(state.score[0, 0]) == 0
     assert not game.legal_action_mask(state)[0, 0]
     state = game.apply_action(state, torch.tensor([3]))
-    assert game.render(state, 0, reveal=True) == "x # . o ."
+    assert render(game, state, 0, reveal=True) == "x # . o ."
     assert int(state.turn[0]) == 1
 
 
@@ -239,26 +240,26 @@ def test_aim_is_joint_while_there_are_few_sets_of_cells():
 def test_cells_are_read_as_they_are_named_and_nothing_else():
     game = Battleship(1, 11, [2])
     state = game.initial(1, rng())
-    assert game.parse_action(state, 0, "3") == 3
+    assert parse_action(game, state, 0, "3") == 3
     state = game.apply_action(state, torch.tensor([3]))
     state = game.apply_action(state, torch.tensor([1]))
     for spent in ("3", "1", "11"):
         with pytest.raises(ValueError, match="not a legal move"):
-            game.parse_action(state, 0, spent)
+            parse_action(game, state, 0, spent)
 
 
 def test_moves_are_read_as_people_write_them():
     board = KInARow(3, 3, 3, False)
     state = board.initial(1, rng())
-    assert [board.parse_action(state, 0, text) for text in ("b2", "B2", "5")] == [4, 4, 4]
-    tiles = Game2048(4, 4).parse(". . . .\n. 2 . .\n. . 2 .\n. . . .")
+    assert [parse_action(board, state, 0, text) for text in ("b2", "B2", "5")] == [4, 4, 4]
+    tiles = parse(Game2048(4, 4), ". . . .\n. 2 . .\n. . 2 .\n. . . .")
     names = ("u", "ri", "down", "LEFT", "2")
-    assert [Game2048(4, 4).parse_action(tiles, 0, text) for text in names] == [0, 1, 2, 3, 1]
+    assert [parse_action(Game2048(4, 4), tiles, 0, text) for text in names] == [0, 1, 2, 3, 1]
     with pytest.raises(ValueError, match="not a legal move"):
-        Game2048(4, 4).parse_action(tiles, 0, "u", exact=True)
+        parse_action(Game2048(4, 4), tiles, 0, "u", exact=True)
     sets = Battleship(4, 4, [2], 2)
     start = sets.initial(1, rng())
-    assert sets.parse_action(start, 0, "B1 A1") == sets.parse_action(start, 0, "a1 b1")
+    assert parse_action(sets, start, 0, "B1 A1") == parse_action(sets, start, 0, "a1 b1")
 
 
 @pytest.mark.parametrize(("rows", "columns", "line"), [(6, 7, 4), (4, 5, 3), (7, 3, 3), (2, 16, 2)])

@@ -7,6 +7,8 @@ from markers import slow
 from reference_rules import BreakthroughBook
 
 from rlgames.games.breakthrough import Breakthrough
+from rlgames.games.capabilities import ExactKey, find
+from rlgames.games.notation import parse, parse_action, parse_actions, render
 from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import check
@@ -94,8 +96,8 @@ def test_both_seats_see_the_start_alike():
 def test_keys_restore_positions(rules):
     game = Breakthrough(*rules)
     state = some_positions(game)
-    assert game.spec.has_exact_key
-    assert not Breakthrough(8, 8, 2).spec.has_exact_key
+    assert find(game, ExactKey)
+    assert not find(Breakthrough(8, 8, 2), ExactKey)
     restored = game.state_from_key(game.key(state))
     assert torch.equal(restored.own, state.own)
     assert torch.equal(restored.other, state.other)
@@ -111,24 +113,24 @@ def test_turns_are_counted_while_all_pieces_are_there():
     is_full = (state.own.sum(1) == 16) & (state.other.sum(1) == 16)
     assert is_full.any()
     state = state[is_full]
-    texts = [game.render(state, row) for row in range(len(state))]
+    texts = [render(game, state, row) for row in range(len(state))]
     assert torch.equal(game.parse_all(texts).turn, state.turn)
 
 
 def test_moves_and_captures_have_the_names_of_the_field():
     game = Breakthrough(4, 3, 1)
-    state = game.parse(CAPTURES)
+    state = parse(game, CAPTURES)
     legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
     names = {game.action_to_string(state, 0, action) for action in legal}
     assert names == {"a4xb3", "a4a3", "c4xb3", "c4c3"}
     for text in ("a4xb3", "A4XB3", "a4b3", "a4-b3", "a4b3*", " a4xb3 "):
-        action = game.parse_action(state, 0, text, exact=True)
+        action = parse_action(game, state, 0, text, exact=True)
         assert game.action_to_string(state, 0, action) == "a4xb3"
-    end = game.apply_action(state, torch.tensor([game.parse_action(state, 0, "c4xb3")]))
-    assert game.render(end, 0).splitlines()[2] == " 3 . O ."
+    end = game.apply_action(state, torch.tensor([parse_action(game, state, 0, "c4xb3")]))
+    assert render(game, end, 0).splitlines()[2] == " 3 . O ."
     for text in ("a4b4", "b3a4", "a4", "a4b3b3", "x"):
         with pytest.raises(ValueError, match=r"not a legal move; legal moves: .*a4"):
-            game.parse_action(state, 0, text, exact=True)
+            parse_action(game, state, 0, text, exact=True)
 
 
 def test_names_of_many_positions_are_read_at_once():
@@ -136,7 +138,7 @@ def test_names_of_many_positions_are_read_at_once():
     state = some_positions(game)
     action = game.legal_action_mask(state).long().argmax(1)
     names = [game.action_to_string(state, row, int(a)) for row, a in enumerate(action)]
-    assert torch.equal(game.parse_actions(state, names), action)
+    assert torch.equal(parse_actions(game, state, names), action)
 
 
 def test_the_last_row_and_the_last_piece_win():
@@ -146,11 +148,11 @@ def test_the_last_row_and_the_last_piece_win():
         ("X to move\nO . O\n. X .\n. . .\n. . X", "b3xc4"),
         ("X to move\n. . .\n. . O\n. X .\n. . .", "b2xc3"),
     ]:
-        state = game.parse(text)
-        end = game.apply_action(state, torch.tensor([game.parse_action(state, 0, move)]))
+        state = parse(game, text)
+        end = game.apply_action(state, torch.tensor([parse_action(game, state, 0, move)]))
         assert end.done.all()
         assert end.score.tolist() == [[1, -1]]
-        again = game.parse(game.render(end, 0))
+        again = parse(game, render(game, end, 0))
         assert again.score.tolist() == [[1, -1]]
         assert torch.equal(again.own, end.own)
 
@@ -168,7 +170,7 @@ def test_the_last_row_and_the_last_piece_win():
 )
 def test_impossible_positions_are_refused(text, reason):
     with pytest.raises(ValueError, match=reason):
-        Breakthrough(4, 3, 1).parse(text)
+        parse(Breakthrough(4, 3, 1), text)
 
 
 def test_home_rows_must_fit():

@@ -7,6 +7,7 @@ from markers import slow
 from reference_rules import HexBook
 
 from rlgames.games.hex import Hex
+from rlgames.games.notation import parse, parse_action, render
 from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
@@ -101,12 +102,12 @@ def test_swapping_mirrors_the_stone_at_the_long_diagonal():
     state = game.initial(1, rng())
     assert not game.legal_action_mask(state)[0, 9]
     state = game.apply_action(state, torch.tensor([2]))  # C1
-    state = game.apply_action(state, torch.tensor([game.parse_action(state, 0, "swap")]))
-    text = game.render(state, 0)
+    state = game.apply_action(state, torch.tensor([parse_action(game, state, 0, "swap")]))
+    text = render(game, state, 0)
     assert text == "X to move\n   A B C\n 1 . . .\n  2 . . .\n   3 O . ."
     assert state.turn.tolist() == [2]
     assert not game.legal_action_mask(state)[0, 9]
-    assert torch.equal(game.parse(text).turn, state.turn)
+    assert torch.equal(parse(game, text).turn, state.turn)
 
 
 @pytest.mark.parametrize(
@@ -121,12 +122,12 @@ def test_swapping_mirrors_the_stone_at_the_long_diagonal():
 )
 def test_impossible_positions_are_refused(swap, text, reason):
     with pytest.raises(ValueError, match=reason):
-        Hex(3, swap).parse(text)
+        parse(Hex(3, swap), text)
 
 
 def test_a_finished_game_reads_back():
     game = Hex(2, True)
-    state = game.parse("game over\nX O\nX .")
+    state = parse(game, "game over\nX O\nX .")
     assert state.done.all()
     assert state.score.tolist() == [[1, -1]]
-    assert game.render(state, 0).splitlines()[0] == "game over"
+    assert render(game, state, 0).splitlines()[0] == "game over"

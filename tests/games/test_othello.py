@@ -4,6 +4,8 @@ import pytest
 import torch
 from helpers import rng
 
+from rlgames.games.capabilities import ExactKey, find
+from rlgames.games.notation import parse, parse_action, render
 from rlgames.games.othello import Othello
 from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
@@ -66,8 +68,8 @@ def test_turned_positions_have_turned_moves(size):
 def test_keys_restore_positions(size):
     game = Othello(size)
     state = some_positions(game)
-    assert game.spec.has_exact_key
-    assert not Othello(8).spec.has_exact_key
+    assert find(game, ExactKey)
+    assert not find(Othello(8), ExactKey)
     restored = game.state_from_key(game.key(state))
     assert torch.equal(restored.own, state.own)
     assert torch.equal(restored.moves, state.moves)
@@ -76,31 +78,31 @@ def test_keys_restore_positions(size):
 
 def test_a_pass_is_legal_only_without_a_move():
     game = Othello(4)
-    state = game.parse(ONLY_O_HAS_A_MOVE)
+    state = parse(game, ONLY_O_HAS_A_MOVE)
     assert game.legal_action_mask(state)[0].nonzero()[:, 0].tolist() == [16]
     assert game.action_to_string(state, 0, 16) == "pass"
-    after = game.apply_action(state, torch.tensor([game.parse_action(state, 0, "pass")]))
-    assert game.render(after, 0).splitlines()[0] == "O to move"
+    after = game.apply_action(state, torch.tensor([parse_action(game, state, 0, "pass")]))
+    assert render(game, after, 0).splitlines()[0] == "O to move"
     assert (after.turn - state.turn).tolist() == [1]
     legal = game.legal_action_mask(after)[0].nonzero()[:, 0].tolist()
     assert [game.action_to_string(after, 0, action) for action in legal] == ["C3"]
     with pytest.raises(ValueError, match="the game is not over"):
-        game.parse(ONLY_O_HAS_A_MOVE.replace("X to move", "game over"))
+        parse(game, ONLY_O_HAS_A_MOVE.replace("X to move", "game over"))
 
 
 def test_positions_say_who_is_to_move_or_that_the_game_is_over():
     game = Othello(4)
-    over = game.parse("game over\nX X X X\nX X X X\nX X X X\nX X X .")
+    over = parse(game, "game over\nX X X X\nX X X X\nX X X X\nX X X .")
     assert over.done.all()
     assert over.score.tolist() == [[1, -1]]
-    assert game.render(over, 0).startswith("game over\n")
+    assert render(game, over, 0).startswith("game over\n")
     for text, reason in [
         ("Z to move\n" + ". . . .\n" * 4, "X to move, O to move or game over"),
         ("X to move\n" + ". . . .\n" * 4, "four discs"),
         ("X to move\n. . .", "rows"),
     ]:
         with pytest.raises(ValueError, match=reason):
-            game.parse(text)
+            parse(game, text)
 
 
 @pytest.mark.parametrize("size", [2, 5, 10])

@@ -5,7 +5,9 @@ import torch
 from helpers import rng
 
 from rlgames.games.bit_layout import BitLayout
+from rlgames.games.capabilities import ExactKey, find
 from rlgames.games.k_in_a_row import KInARow, gomoku
+from rlgames.games.notation import parse, parse_action
 from rlgames.games.row_layout import RowLayout
 from rlgames.players.player import Random
 from rlgames.players.scripted import WinOrBlock
@@ -53,12 +55,12 @@ def test_scripted_players_win_and_block_on_large_boards():
     text = [["."] * 15 for _ in range(15)]
     for place in range(4):
         text[3 + place][3 + place], text[10][2 + place] = "X", "O"
-    state = game.parse("\n".join(" ".join(row) for row in text))
+    state = parse(game, "\n".join(" ".join(row) for row in text))
     wins = options_of(game, player, state)
     assert wins == ["C3", "H8"]
-    after = game.apply_action(state, torch.tensor([game.parse_action(state, 0, "A1")]))
+    after = game.apply_action(state, torch.tensor([parse_action(game, state, 0, "A1")]))
     assert options_of(game, player, after) == ["B11", "G11"]
-    won = game.apply_action(state, torch.tensor([game.parse_action(state, 0, "C3")]))
+    won = game.apply_action(state, torch.tensor([parse_action(game, state, 0, "C3")]))
     assert won.score.tolist() == [[1, -1]]
 
 
@@ -68,7 +70,7 @@ def options_of(game, player, state):
 
 
 def test_the_largest_boards():
-    assert gomoku(7, 5).spec.has_exact_key is False
+    assert find(gomoku(7, 5), ExactKey) is None
     assert isinstance(gomoku(8, 5).layout, RowLayout)
     assert type(gomoku(7, 5).layout) is BitLayout
     with pytest.raises(ValueError, match="at most 30 columns"):

@@ -16,7 +16,9 @@ from reference_rules import DuelBook, SalvoBook
 
 from rlgames.games import fleets as fleets_module
 from rlgames.games.battleship import Battleship
+from rlgames.games.capabilities import ExactKey, find
 from rlgames.games.layouts import enumerate_layouts
+from rlgames.games.notation import render
 from rlgames.games.posterior import Posterior
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.rollouts.conformance import count_contradictions
@@ -216,8 +218,8 @@ def test_nothing_that_the_mover_is_shown_depends_on_the_other_fleet(rows, column
         assert torch.equal(game.observe(changed), game.observe(state))
         assert torch.equal(game.legal_action_mask(changed), game.legal_action_mask(state))
         for row in range(0, 40, 8):
-            assert game.render(changed, row) == game.render(state, row)
-            assert game.render(game.public(state), row) == game.render(state, row)
+            assert render(game, changed, row) == render(game, state, row)
+            assert render(game, game.public(state), row) == render(game, state, row)
         state = game.apply_action(
             state, game.sample_legal_action(state, torch.rand(40, generator=rng(200 + ply)))
         )
@@ -241,7 +243,7 @@ def test_games_that_were_answered_alike_look_alike():
             ]
             told[row] = (*told[row], str(answers))
             if int(state.current_seat[row]) == 0:  # the other seat knows its own fleet
-                shown = (game.observe(state[row : row + 1]).tolist(), game.render(state, row))
+                shown = (game.observe(state[row : row + 1]).tolist(), render(game, state, row))
                 assert alike.setdefault(told[row], shown) == shown
 
 
@@ -281,7 +283,7 @@ def test_results_of_a_salvo_appear_only_at_its_end():
         assert state.afloat.tolist() == [[2, 2]]
         assert game.observe(state)[0, 7].unique().tolist() == [0.5]
     assert game.boards(at_a_hit, 0)[0][0] == [".", "+", "."]
-    assert "your hits: none\nyour sinkings: none\n" in game.render(at_a_hit, 0)
+    assert "your hits: none\nyour sinkings: none\n" in render(game, at_a_hit, 0)
     ended = fire(game, at_a_hit, 2)
     assert cells_of(ended.shot[0, 0]) == {1, 2}
     assert cells_of(ended.hit[0, 0]) == {1}
@@ -676,7 +678,7 @@ def test_outcomes_and_keys_differ_exactly_where_what_is_seen_differs(ships, shot
     """On a line of six, with sinkings announced: a search must not merge what a player can tell
     apart, and must merge the rest."""
     game = Battleship(1, 6, ships, shots, aim, show=["sunk"])
-    assert game.spec.has_exact_key
+    assert find(game, ExactKey)
     seen, edges, state = same_paths(game, order)
     for one, other in itertools.combinations(range(len(seen)), 2):
         assert (edges[one] == edges[other]) == (seen[one] == seen[other])

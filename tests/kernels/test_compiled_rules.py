@@ -6,7 +6,7 @@ import pytest
 from markers import quick
 
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.game import find_compiled_rules
+from rlgames.games.capabilities import find_compiled_rules
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow

@@ -10,10 +10,11 @@ from markers import quick
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.parallel import find_random_play
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.game import find_compiled_rules
+from rlgames.games.capabilities import find_compiled_rules
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.notation import parse
 from rlgames.games.othello import Othello
 from rlgames.games.random_play import CompiledRandomPlay
 from rlgames.players.player import Random
@@ -136,7 +137,7 @@ def half_played(game):
             torch.tensor([[[1, 2, 1, 2], [3, 1, 2, 1], [1, 2, 1, 4], [5, 0, 0, 0]]])
         )
     if game is TICTACTOE:
-        return game.parse("X . O\n. . .\nX . O")
+        return parse(game, "X . O\n. . .\nX . O")
     state = game.initial(1, rng(0))
     for column in (2, 2, 2, 2, 2, 2, 5):
         state = game.apply_action(state, torch.tensor([column]))

@@ -14,6 +14,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.notation import parse, render
 from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward
@@ -218,7 +219,7 @@ def test_td_walks_back_through_each_seats_boards_as_hickman_does():
         moves, results = collect_games(game, [Random(game)], 1, rng(seed))
         taught.update(moves, results, 0.0)
         boards = [
-            game.render(game.apply_action(moves.state[i : i + 1], moves.action[i : i + 1]), 0)
+            render(game, game.apply_action(moves.state[i : i + 1], moves.action[i : i + 1]), 0)
             for i in range(len(moves))
         ]
         first = int(results.score[0, 0])
@@ -230,7 +231,7 @@ def test_td_walks_back_through_each_seats_boards_as_hickman_does():
                 values[board] = old + 0.35 * (0.9 * target - old)
                 target = values[board]
     for board, value in values.items():
-        actual = policy.value(game, game.parse(board))
+        actual = policy.value(game, parse(game, board))
         assert float(actual[0]) == pytest.approx(value, abs=1e-5)
     assert int((policy.values != 0).sum()) <= len(values)
 

@@ -22,6 +22,7 @@ from rlgames.factory.components import build_game
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.notation import parse, render
 from rlgames.players.battleship_bots import Density, HuntTarget
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
@@ -97,12 +98,11 @@ def wins_by(game, state, action):
 
 def other_wins_by(game, state, action):
     """The other seat to move on the same board."""
-    text = game.render(state, 0)
+    text = render(game, state, 0)
     swapped = text.translate(str.maketrans("XO", "OX")) if game.gravity else text
     head, _, body = text.partition("\n")
     if not game.gravity:
         swapped = head + "\n" + body.translate(str.maketrans("XO", "OX"))
-    cells = [mark for mark in swapped if mark in ".XO"]
     columns = game.columns
     if not game.gravity:
         cells = [line.split()[1:] for line in swapped.splitlines()[1:]]
@@ -136,7 +136,7 @@ def test_corner_prefers_down_then_left():
         ("2 .\n4 .", "right"),
         (". .\n2 4", "up"),
     ):
-        action = Corner(game).choose(game.parse(board), rng())
+        action = Corner(game).choose(parse(game, board), rng())
         assert game.action_to_string(None, 0, int(action[0])) == expected
 
 
@@ -209,9 +209,9 @@ def test_density_needs_about_as_many_shots_with_samples_as_with_all_layouts():
 
 def test_hunt_target_shoots_next_to_hits_and_in_line():
     game = Battleship(4, 4, [3])
-    one_hit = game.parse("   A B C D\n 1 . . . .\n 2 . x . .\n 3 . . . .\n 4 . . . .")
-    two_hits = game.parse("   A B C D\n 1 . . . .\n 2 . x x .\n 3 . . . .\n 4 . . . .")
-    nothing = game.parse("   A B C D\n 1 . . . .\n 2 . . . .\n 3 . . . .\n 4 . . . .")
+    one_hit = parse(game, "   A B C D\n 1 . . . .\n 2 . x . .\n 3 . . . .\n 4 . . . .")
+    two_hits = parse(game, "   A B C D\n 1 . . . .\n 2 . x x .\n 3 . . . .\n 4 . . . .")
+    nothing = parse(game, "   A B C D\n 1 . . . .\n 2 . . . .\n 3 . . . .\n 4 . . . .")
     player = HuntTarget(game)
 
     def shots(state):

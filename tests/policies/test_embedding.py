@@ -83,16 +83,16 @@ def test_cells_where_a_stone_can_fall_have_a_value_of_their_own():
 def test_open_cells_are_those_that_a_legal_action_takes(game):
     state = played(game, 20, 3)
     state = state[~state.done]
-    cells = network(game, 3, game.spec.num_cell_values + 1).inputs(game, state).flatten(1)
+    cells = network(game, 3, game.num_cell_values + 1).inputs(game, state).flatten(1)
     num_cells = cells.shape[1]
     is_empty = game.relative_cells(state).flatten(1) == 0
     legal = game.legal_action_mask(state)[:, :num_cells] & is_empty
-    assert torch.equal(cells == game.spec.num_cell_values, legal)
+    assert torch.equal(cells == game.num_cell_values, legal)
     assert torch.equal(cells[~legal], game.relative_cells(state).flatten(1)[~legal].float())
 
 
 def test_games_whose_moves_take_no_empty_cell_have_no_open_cells():
-    with pytest.raises(NotImplementedError, match="does not take one empty cell"):
+    with pytest.raises(ValueError, match="needs MoverCells, which game=2048 does not have"):
         network(Game2048(4, 4), None)
 
 

@@ -20,6 +20,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.game import HIDDEN
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.notation import parse
 from rlgames.learners.adp import least_squares
 from rlgames.learners.learner import NonFiniteError
 from rlgames.learners.replay import ReplayBuffer, ReplayTransitions
@@ -63,7 +64,7 @@ def adp(game, *words):
 def test_features_of_boards_written_by_hand(board, expected):
     game = Game2048(4, 4)
     basis = LinearValue(game, False, THEIRS, 1.0)
-    state = game.parse("\n".join(board))
+    state = parse(game, "\n".join(board))
     assert basis.features(game, state)[0].tolist() == expected
     assert basis.value(game, state).tolist() == [sum(expected)]
 
@@ -71,10 +72,10 @@ def test_features_of_boards_written_by_hand(board, expected):
 def test_the_other_features():
     game = Game2048(2, 3)
     basis = LinearValue(game, False, ["one", "empty", "pairs", "ordered", "rough"], 1.0)
-    actual = basis.features(game, game.parse("8 2 2\n. 4 4"))[0]
+    actual = basis.features(game, parse(game, "8 2 2\n. 4 4"))[0]
     # Touching: 8-2, 2-2, .-4, 4-4 across and 8-., 2-4, 2-4 down.
     assert actual.tolist() == pytest.approx([1, 1 / 6, 2 / 7, 1, (2 + 0 + 2 + 0 + 3 + 1 + 1) / 7])
-    assert float(basis.features(game, game.parse("2 8 2\n4 . 4"))[0, 3]) == pytest.approx(3 / 5)
+    assert float(basis.features(game, parse(game, "2 8 2\n4 . 4"))[0, 3]) == pytest.approx(3 / 5)
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1), (2, 3), (4, 4), (3, 5)])

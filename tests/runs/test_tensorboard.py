@@ -104,7 +104,7 @@ class Plain(KInARow):
     def boards(self, state, row, reveal=False):
         return []
 
-    def render(self, state, row, reveal=False):
+    def caption(self, state, row):
         return f"taken so far:\n  {int(state.occupied[row]):b}"
 
     def action_to_string(self, state, row, action):

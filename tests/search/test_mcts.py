@@ -24,6 +24,7 @@ from rlgames.factory.components import build_search
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.notation import parse, render
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.mlp import Mlp
 from rlgames.sampling import Argmax
@@ -53,10 +54,7 @@ def some_states(game, count=12):
     state, found = game.initial(count, rng(5)), []
     for ply in range(count):
         found.append(state[ply : ply + 1])
-        state = game.apply_action(state, Random(game).choose(state, rng(ply)))
-        state = game.apply_chance(
-            state, torch.rand(count, game.spec.num_chance_inputs, generator=rng(ply))
-        )
+        state = game.step(state, Random(game).choose(state, rng(ply)), rng(ply))
     return game.public(type(state).cat(found))
 
 
@@ -79,7 +77,7 @@ def plays_best(boards, fewest, settings):
     rows = (state.turn >= fewest).nonzero()[:, 0]
     action = Mcts(TICTACTOE, Random(TICTACTOE), MctsSettings(**settings)).choose(state[rows], rng())
     wrong = rows[~best[rows].gather(1, action[:, None])[:, 0]]
-    return [TICTACTOE.render(state, row) for row in wrong.tolist()]
+    return [render(TICTACTOE, state, row) for row in wrong.tolist()]
 
 
 def test_tic_tac_toe_is_played_perfectly_from_five_stones_on(boards):
@@ -113,7 +111,7 @@ the other's next two; the lowest rows of the board."""
 
 def position(rows):
     lines = ["." * 7] * (6 - len(rows)) + rows
-    return CONNECT4.parse("\n".join(" ".join(line) for line in [*lines, "1234567"]))
+    return parse(CONNECT4, "\n".join(" ".join(line) for line in [*lines, "1234567"]))
 
 
 def wins(state, moves):

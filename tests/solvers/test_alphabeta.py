@@ -16,6 +16,7 @@ from markers import one_in, quick
 import rlgames
 from rlgames.core.errors import ConfigError
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.notation import parse, render
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.alphabeta import AlphaBeta
@@ -70,7 +71,7 @@ def test_the_first_seat_wins_connect_4():
 
 def test_an_open_three_wins():
     board = ". . . . . . .\n" * 4 + ". . O O . . .\n. . X X . . .\n1 2 3 4 5 6 7"
-    state = KInARow(6, 7, 4, gravity=True).parse(board)
+    state = parse(KInARow(6, 7, 4, gravity=True), board)
     result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]), 20)
     assert result.value == 1
     assert set(result.columns) <= {1, 4}
@@ -86,7 +87,7 @@ def test_a_short_budget_is_kept_and_owned_up_to():
 
 def test_moves_that_lose_at_once_are_left_out_whatever_the_budget():
     game = KInARow(6, 7, 4, gravity=True)
-    state = game.parse(". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
+    state = parse(game, ". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
     result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]), 0.2)
     assert result.columns == [3]
 
@@ -95,8 +96,8 @@ def test_mirrored_positions_have_mirrored_columns():
     game = KInARow(4, 5, 4, gravity=True)
     state = some_positions(game, 8, 2)[40:60]
     for row in range(len(state)):
-        mirrored = "\n".join(line[::-1] for line in game.render(state, row).splitlines()[:-1])
-        other = game.parse(mirrored + "\n1 2 3 4 5")
+        mirrored = "\n".join(line[::-1] for line in render(game, state, row).splitlines()[:-1])
+        other = parse(game, mirrored + "\n1 2 3 4 5")
         one, two = (
             AlphaBeta(4, 5, 4).search(int(s.own[i]), int(s.occupied[i]), 60)
             for s, i in ((state, row), (other, 0))
@@ -107,7 +108,7 @@ def test_mirrored_positions_have_mirrored_columns():
 
 def test_no_column_that_loses_at_once_even_without_any_time():
     game = KInARow(6, 7, 4, gravity=True)
-    state = game.parse(". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
+    state = parse(game, ". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
     result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]), 0)
     assert result.columns == [3]
     assert result.value is None
@@ -116,10 +117,10 @@ def test_no_column_that_loses_at_once_even_without_any_time():
 def test_a_win_at_once_and_a_double_threat_need_no_time():
     game = KInARow(6, 7, 4, gravity=True)
     empty, names = ". . . . . . .\n", "\n1 2 3 4 5 6 7"
-    wins = game.parse(empty * 5 + "X X X . O O O" + names)
+    wins = parse(game, empty * 5 + "X X X . O O O" + names)
     result = AlphaBeta(6, 7, 4).search(int(wins.own[0]), int(wins.occupied[0]), 0)
     assert (result.columns, result.value, result.plies(3)) == ([3], 1, 1)
-    lost = game.parse(empty * 4 + ". O O . . . .\n. X X X . . ." + names)
+    lost = parse(game, empty * 4 + ". O O . . . .\n. X X X . . ." + names)
     result = AlphaBeta(6, 7, 4).search(int(lost.own[0]), int(lost.occupied[0]), 0)
     assert (result.columns, result.value, result.plies(3)) == (list(range(7)), -1, 2)
 
@@ -334,7 +335,7 @@ def test_a_search_that_is_cut_into_pieces_is_the_same_search(monkeypatch):
 
 def test_a_solved_position_says_in_how_many_plies_it_ends():
     board = ". . . . . . .\n" * 4 + ". . O O . . .\n. . X X . . .\n1 2 3 4 5 6 7"
-    state = KInARow(6, 7, 4, gravity=True).parse(board)
+    state = parse(KInARow(6, 7, 4, gravity=True), board)
     result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]))
     assert {result.plies(column) for column in result.columns} == {3}
 

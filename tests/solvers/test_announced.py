@@ -10,6 +10,7 @@ from helpers import rng
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.battleship import Battleship
+from rlgames.games.notation import parse
 from rlgames.players.battleship_bots import Density
 from rlgames.players.exact import exact_player
 from rlgames.rollouts.holdout import split_layouts
@@ -151,7 +152,7 @@ def test_the_value_of_a_position_is_the_least_of_its_actions():
     assert value is not None
     assert optimum is not None
     assert value.value == pytest.approx(optimum.value)
-    after = game.parse("hits: 1@1\nsunk: none\n. x . . . .")
+    after = parse(game, "hits: 1@1\nsunk: none\n. x . . . .")
     value = solve_position(game, after, 60)
     assert value is not None
     # The hit is one end or the other of the ship of 2, or the second of two neighbors.
@@ -167,7 +168,7 @@ def test_boards_that_are_too_large_run_out_of_budget():
 
 def test_hits_that_no_layout_explains_are_refused():
     game = announced(1, 6, [2, 1], 1)
-    impossible = game.parse("hits: 0@1 5@2\nsunk: 2@2\nx . . . . x")
+    impossible = parse(game, "hits: 0@1 5@2\nsunk: 2@2\nx . . . . x")
     with pytest.raises(ValueError, match="no layout"):
         solve_position(game, impossible, 10)
     assert torch.is_tensor(impossible.hit_turn)

@@ -1,0 +1,283 @@
+"""What a game may have besides its rules: small sets of methods, each for certain uses.
+
+A game has a capability if its class has the methods; nothing is registered. What needs one asks
+once, when it is made: `find` or `require`. A game says in `lacks` which of them it does not have
+with its present rules, and why. The first line of each docstring says what it makes possible.
+
+Letters in shapes: B games, A actions, P seats, N cells, G symmetries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from rlgames.core.devices import float64_on
+from rlgames.games.state import Spec, State
+
+if TYPE_CHECKING:
+    from rlgames.games.compiled import CompiledRules
+
+S = TypeVar("S", bound=State)
+C = TypeVar("C")
+
+
+class Chance(Protocol):
+    """dice and draws after a move; search=expectimax
+
+    A game with spec.num_chance_inputs has it.
+    """
+
+    def apply_chance(self, state: Any, u: Tensor) -> Any:
+        """The positions after chance, from those that apply_action returns.
+
+        u: float32 [B, spec.num_chance_inputs] in [0, 1).
+        """
+
+    def chance_outcomes(self, state: Any) -> tuple[Tensor, Any]:
+        """All results of apply_chance: probability float64 [B, K] and B * K positions.
+
+        Outcome k of row b is at b * K + k; where its probability is 0 it is meaningless.
+        """
+
+    def outcome(self, before: Any, action: Tensor, after: Any) -> Tensor:
+        """Int64 [B]: everything that a move made visible, chance included; an edge of a search
+        tree."""
+
+
+class HiddenInformation(Protocol):
+    """hidden cells and cards, which searches imagine
+
+    A game with spec.hidden has it.
+    """
+
+    def public(self, state: Any) -> Any:
+        """The same positions with every hidden field replaced by HIDDEN."""
+
+    def resample(self, state: Any, rng: torch.Generator) -> Any:
+        """Public positions with a hidden truth drawn from all that agree with what was seen."""
+
+    def rewind(self, state: Any) -> Any:
+        """The initial positions of games with the hidden truth of full positions."""
+
+    def outcome(self, before: Any, action: Tensor, after: Any) -> Tensor:
+        """Int64 [B]: everything that a move made visible; an edge of a search tree."""
+
+
+class ListedWorlds(Protocol):
+    """exact means over all that may be hidden in search=rollout"""
+
+    def worlds(self, state: Any) -> tuple[Tensor, Any]:
+        """Public positions [B] with every hidden truth that agrees with what was seen: for each of
+        W results, all equally likely, the row it is of, int64 [W], and its position."""
+
+
+class HiddenHits(Protocol):
+    """learner=occupancy"""
+
+    def hidden_hits(self, state: Any) -> Tensor:
+        """Bool [B, P, A]: whether each action of each seat hits what is hidden; of full states."""
+
+
+class ExactKey(Protocol):
+    """search=rollout values each position once"""
+
+    def key(self, state: Any) -> Tensor:
+        """Int64 [B]: a number that no other visible position has."""
+
+
+class InvertibleKey(ExactKey, Protocol):
+    """rlgames solve, player=exact and exploitability, on small boards"""
+
+    def state_from_key(self, key: Tensor) -> Any:
+        """Live positions from their keys, int64 [B], with a score of 0; the inverse of key."""
+
+
+class CellBoard(Protocol):
+    """policy=table and policy=embedding
+
+    The values of the cells tell all about a position.
+    """
+
+    num_cell_values: int
+
+    def cells(self, state: Any) -> Tensor:
+        """Int64 [B, rows, columns]: the values of all cells from the top, from 0 to
+        num_cell_values - 1."""
+
+
+class MoverCells(Protocol):
+    """policy=embedding from the side of the seat to move; policy.open_cells"""
+
+    def relative_cells(self, state: Any) -> Tensor:
+        """CellBoard.cells, with 1 for what is the mover's and 2 for what is the other seat's."""
+
+    def open_cells(self, state: Any) -> Tensor:
+        """Bool [B, rows, columns]: the cells that the seat to move can take now."""
+
+
+class Symmetric(Protocol):
+    """learner.symmetries, policy.canonical and faster exact solvers"""
+
+    def symmetries(self) -> Tensor:
+        """Int64 [G, N]: permutations of the cells that leave the rules unchanged.
+
+        Cell c of a board transformed by symmetry g shows what cell symmetries()[g, c] showed.
+        """
+
+
+class SymmetricActions(Symmetric, Protocol):
+    """the same if actions are not cells"""
+
+    def action_symmetries(self) -> Tensor:
+        """Int64 [G, A]: on the transformed board action a does what action_symmetries()[g, a]
+        did."""
+
+
+class Measured(Protocol):
+    """further results of a game, such as the largest tile, as rewards"""
+
+    def measures(self, state: Any) -> dict[str, Tensor]:
+        """Measures of each position by name, float32 [B]."""
+
+
+class KnownRandomPlay(Protocol):
+    """the exact mean of random play; reward.minus=random_shot, random_turn"""
+
+    def expected_random_score_delta(self, state: Any, plies: bool) -> Tensor:
+        """Float32 [B]: the score that a uniformly random turn from here is expected to gain.
+
+        plies: count one shot, cell or stone of the turn instead of all of them.
+        """
+
+    def expected_random_turns(self) -> float:
+        """The mean number of turns of uniformly random play."""
+
+    def random_turns_std(self) -> float:
+        """The standard deviation of these turns."""
+
+
+class Compiled(Protocol):
+    """fast tree search and random play on the CPU
+
+    A derived class does not inherit it, because its rules may differ.
+    """
+
+    def compiled_rules(self) -> CompiledRules[Any]:
+        """The same rules for kernels."""
+
+
+CAPABILITIES: tuple[type, ...] = (
+    Chance,
+    HiddenInformation,
+    ListedWorlds,
+    HiddenHits,
+    ExactKey,
+    InvertibleKey,
+    CellBoard,
+    MoverCells,
+    Symmetric,
+    SymmetricActions,
+    Measured,
+    KnownRandomPlay,
+    Compiled,
+)
+
+
+class Declared(Protocol):
+    """What a Game says about itself."""
+
+    spec: Spec
+    lacks: Mapping[type, str]
+
+
+class MissingCapability(ValueError):
+    """A game does not have what a part needs; the message names it, and why."""
+
+
+def find(game: Declared, capability: type[C]) -> C | None:
+    """The game as one that has the capability; None if it does not."""
+    return None if reason_missing(game, capability) else cast(C, game)
+
+
+def require(game: Declared, capability: type[C], who: str) -> C:
+    """The same; raises MissingCapability with the name of who needs it, such as policy=table."""
+    if reason := reason_missing(game, capability):
+        raise MissingCapability(
+            f"{who} needs {capability.__name__}, which game={game.spec.name} does not have: "
+            f"{reason}"
+        )
+    return cast(C, game)
+
+
+def reason_missing(game: Declared, capability: type) -> str:
+    """Why a game does not have a capability; empty if it does."""
+    for protocol in capability.__mro__:
+        if protocol in game.lacks:
+            return game.lacks[protocol]
+    if capability is Chance and not game.spec.num_chance_inputs:
+        return "nothing is drawn after a move"
+    if capability is HiddenInformation and not game.spec.hidden:
+        return "nothing is hidden"
+    missing = [name for name in members(capability) if not hasattr(game, name)]
+    if missing and capability is SymmetricActions and game.spec.has_cell_actions:
+        return "its actions are cells"
+    if missing:
+        return f"it does not define {', '.join(missing)}"
+    if capability is Compiled and "compiled_rules" not in vars(type(game)):
+        return "a derived class, whose rules may differ, has to define compiled_rules itself"
+    return ""
+
+
+def members(capability: type) -> list[str]:
+    """The names of what a game with a capability defines."""
+    names: list[str] = []
+    for protocol in reversed(capability.__mro__):
+        if protocol in CAPABILITIES:
+            names += [*vars(protocol).get("__annotations__", {}), *vars(protocol)]
+    return [name for name in names if not name.startswith("_")]
+
+
+def purpose(capability: type) -> str:
+    """What a capability makes possible, in a phrase."""
+    return (capability.__doc__ or "").splitlines()[0]
+
+
+def check_declared(game: Declared) -> None:
+    """Raises MissingCapability where a game does not define what its spec declares."""
+    spec = game.spec
+    if spec.num_chance_inputs:
+        require(game, Chance, f"spec.num_chance_inputs={spec.num_chance_inputs}")
+    if spec.hidden:
+        require(game, HiddenInformation, "spec.hidden=True")
+    if find(game, Symmetric) and not spec.has_cell_actions:
+        require(game, SymmetricActions, "a game with symmetries whose actions are not cells")
+
+
+def find_compiled_rules(game: Declared) -> CompiledRules[Any] | None:
+    """The compiled rules of a game, if it has any."""
+    compiled = find(game, Compiled)
+    return None if compiled is None else compiled.compiled_rules()
+
+
+def chance_outcomes(game: Declared, state: S) -> tuple[Tensor, S]:
+    """As Chance.chance_outcomes; without chance, one outcome for each position."""
+    if game.spec.num_chance_inputs:
+        return cast(Chance, game).chance_outcomes(state)
+    device = state.done.device
+    return torch.ones(len(state), 1, dtype=float64_on(device), device=device), state
+
+
+def measures(game: Declared, state: S) -> dict[str, Tensor]:
+    """As Measured.measures; without the capability, none."""
+    measured = find(game, Measured)
+    return {} if measured is None else measured.measures(state)
+
+
+def expected_random_turns(game: Declared) -> float | None:
+    """As in KnownRandomPlay; None without the capability."""
+    known = find(game, KnownRandomPlay)
+    return None if known is None else known.expected_random_turns()

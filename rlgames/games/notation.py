@@ -1,0 +1,83 @@
+"""Positions and moves as text, derived from what a game draws and names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from rlgames.games import board
+from rlgames.games.game import Game, State
+
+S = TypeVar("S", bound=State)
+
+_start_names: WeakKeyDictionary[Game[Any], dict[str, int]] = WeakKeyDictionary()
+"""By game, the actions at its start by name."""
+
+
+def render(game: Game[S], state: S, row: int, reveal: bool = False) -> str:
+    """One position as text: its caption and history, if any, and its boards."""
+    boards = board.draw(game.boards(state, row, reveal), game.board_format)
+    return "\n".join(filter(None, [game.caption(state, row), game.history(state, row), boards]))
+
+
+def parse(game: Game[S], text: str) -> S:
+    """One public position from its text; the inverse of render. Raises ValueError, with the reason,
+    for any other text."""
+    return game.parse_all([text])
+
+
+def legal_names(game: Game[S], state: S, row: int) -> dict[int, str]:
+    """By legal action: its name."""
+    legal = game.legal_action_mask(state[row : row + 1])[0].nonzero()[:, 0].tolist()
+    return {action: game.action_to_string(state, row, action) for action in legal}
+
+
+def parse_action(game: Game[S], state: S, row: int, text: str, exact: bool = False) -> int:
+    """The legal action that a person wrote: its name, or another way to write it.
+
+    Unless exact, names that are words may be abbreviated, and where no name is a number, a number
+    counts the actions from 1. Raises ValueError for anything else.
+    """
+    names = legal_names(game, state, row)
+    plain = game.plain_name(text)
+    for action, name in names.items():
+        if game.plain_name(name) == plain:
+            return action
+    words = text.upper().split()
+    if len(words) == 1 and not exact:
+        prefix = words[0]
+        matches = [a for a, n in names.items() if n.isalpha() and n.upper().startswith(prefix)]
+        if len(matches) == 1:
+            return matches[0]
+        has_numbers = any(name.isdecimal() for name in names.values())
+        if prefix.isdecimal() and not has_numbers and int(prefix) - 1 in names:
+            return int(prefix) - 1
+    examples = ", ".join([*names.values()][:8])
+    more = ", ..." if len(names) > 8 else ""
+    raise ValueError(f"{text!r} is not a legal move; legal moves: {examples}{more}")
+
+
+def parse_actions(game: Game[S], state: S, texts: Sequence[str]) -> Tensor:
+    """Int64 [B]: the legal action of each row that has exactly this name.
+
+    Raises ValueError as parse_action does.
+    """
+    names = _start_names.get(game)
+    if names is None:
+        start = game.example_state()
+        actions = range(game.spec.actions)
+        names = {game.action_to_string(start, 0, action): action for action in actions}
+        _start_names[game] = names
+    guesses = [names.get(text, -1) for text in texts]
+    action = torch.tensor(guesses, device=game.device)
+    legal = game.legal_action_mask(state).gather(1, action.clamp(min=0)[:, None])[:, 0].tolist()
+    for row, (text, guess) in enumerate(zip(texts, guesses, strict=True)):
+        # A name may depend on the position, and its words may come in any order.
+        is_exact = legal[row] and guess >= 0
+        if not is_exact or game.action_to_string(state, row, guess) != text:
+            action[row] = parse_action(game, state, row, text, exact=True)
+    return action

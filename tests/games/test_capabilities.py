@@ -1,0 +1,84 @@
+"""What needs a capability asks for it by name; no method of a game fails only when it is called."""
+
+from pathlib import Path
+
+import helpers
+import pytest
+import torch
+
+from rlgames.config.registry import REGISTRY
+from rlgames.games import game
+from rlgames.games.capabilities import (
+    CAPABILITIES,
+    Chance,
+    ExactKey,
+    HiddenInformation,
+    MissingCapability,
+    Symmetric,
+    check_declared,
+    find,
+    members,
+    purpose,
+    require,
+)
+from rlgames.games.game import Game
+from rlgames.games.hex import Hex
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.symmetry import action_symmetries, cell_symmetries
+
+GAMES = [*REGISTRY["game"]]
+
+PAGE = Path(__file__).parents[2] / "docs" / "adding-a-game.md"
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_every_capability_of_a_game_can_be_asked_for_by_its_name(name):
+    game = helpers.make_small_game(name)
+    check_declared(game)
+    for capability in CAPABILITIES:
+        if find(game, capability) is None:
+            with pytest.raises(MissingCapability, match=f"x needs {capability.__name__}, which"):
+                require(game, capability, "x")
+        else:
+            assert require(game, capability, "x") is game
+            assert all(hasattr(game, member) for member in members(capability))
+
+
+def test_what_the_spec_declares_has_to_be_defined():
+    game = KInARow(3, 3, 3, False)
+    for declared, capability in (
+        ({"hidden": True}, HiddenInformation),
+        ({"num_chance_inputs": 1}, Chance),
+    ):
+        spec = game.spec
+        game.spec = type(spec)(**vars(spec) | declared)
+        with pytest.raises(MissingCapability, match=capability.__name__):
+            check_declared(game)
+        game.spec = spec
+
+
+def test_a_game_says_in_lacks_what_it_does_not_have_on_some_boards():
+    large = Hex(11, True)
+    with pytest.raises(MissingCapability, match="does not have: its positions are too many"):
+        require(large, ExactKey, "x")
+    assert find(Hex(3, True), ExactKey)
+
+
+def test_without_the_capability_a_game_has_the_identity_as_its_only_symmetry():
+    game = Hex(3, False)
+    game.lacks = {Symmetric: "nobody looked"}
+    assert torch.equal(cell_symmetries(game), torch.arange(9)[None])
+    assert torch.equal(action_symmetries(game), torch.arange(9)[None])
+
+
+def test_no_method_of_a_game_raises_not_implemented_error():
+    text = Path(game.__file__).read_text(encoding="utf-8")
+    assert "NotImplementedError" not in text
+    assert len(Game.__abstractmethods__) == 7  # and spec
+
+
+def test_the_page_on_adding_a_game_lists_all_capabilities():
+    text = PAGE.read_text(encoding="utf-8")
+    for each in CAPABILITIES:
+        names = ", ".join(f"`{name}`" for name in members(each))
+        assert f"| `{each.__name__}` | {names} | {purpose(each)} |" in text
