@@ -66,7 +66,7 @@ class MlflowLogger(Logger):
             self._client.log_image(self.run_id, Image.open(fp=file), key=key, step=games)
 
     def results(self, games: int, results: RunResults) -> None:
-        self.scalars(games, {f"best/{name}": value for name, value in results.best.items()})
+        self.scalars(games, {f"result/{name}": value for name, value in results.best.items()})
         columns = zip(*results.table, strict=True)
         table = dict(zip(TABLE_COLUMNS, map(list, columns), strict=True))
         self._client.log_table(self.run_id, table, "results.json")

@@ -76,7 +76,7 @@ class WandbLogger(Logger):
 
         rows = [list(row) for row in results.table]
         self._run.log({"games": games, "results": wandb.Table([*TABLE_COLUMNS], data=rows)})
-        self._run.summary.update({f"best/{name}": value for name, value in results.best.items()})
+        self._run.summary.update({f"result/{name}": value for name, value in results.best.items()})
 
     def artifact(self, path: Path) -> None:
         import wandb
