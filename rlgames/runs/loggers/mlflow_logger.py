@@ -98,9 +98,10 @@ class MlflowLogger(Logger):
             experiment_id = self._client.create_experiment(self._experiment)
         else:
             experiment_id = experiment.experiment_id
-        run_id = str(
-            self._client.create_run(experiment_id, run_name=run.directory.name).info.run_id
-        )
+        tags = {"rlgames.tags": ", ".join(run.tags)}
+        tags |= {} if run.sweep is None else {"rlgames.sweep": run.sweep}
+        created = self._client.create_run(experiment_id, run_name=run.label, tags=tags)
+        run_id = str(created.info.run_id)
         settings = flatten(run.config).items()
         params = [Param(name, str(value)[:MAX_PARAM_LENGTH]) for name, value in settings]
         for start in range(0, len(params), MAX_PARAMS):

@@ -43,7 +43,9 @@ class WandbLogger(Logger):
         self._run = wandb.init(
             project=self._project,
             id=self.run_id,
-            name=run.directory.name,
+            name=run.label,
+            group=run.sweep,
+            tags=run.tags,
             dir=str(run.directory),
             mode=self._mode,
             resume="allow",
