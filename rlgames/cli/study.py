@@ -214,7 +214,7 @@ def _print(planned: PlannedStudy, records: dict[str, Record], format: str) -> No
     elif format == "csv":
         _print_csv(planned, records)
     elif format == "markdown":
-        print(section(study, records), end="")
+        print(f"{section(study, records)}\n{NOTE}")
     elif format == "html":
         print(_html(study, records))
     else:

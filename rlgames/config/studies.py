@@ -261,16 +261,24 @@ def _evaluation(name: str, entry: StudyEntry, runs: Mapping[str, StudyRun]) -> S
     for each in entry.runs:
         if not any(fnmatch(run, each) for run in runs):
             raise ConfigError(f"{where}.runs: no run is called {each!r}", nearest(each, [*runs]))
-    wrong = next((word for word in words if word.startswith("plugins=")), None)
-    if wrong:
-        raise ConfigError(f"{where}: {wrong} is typed", f"rlgames study {name} {wrong}")
-    outside = [word for word in words if word.startswith("record=") and "={}/" not in word]
-    if outside:
-        raise ConfigError(
-            f"{where}: {outside[0]} is outside the run", "as in record={}/games.jsonl"
-        )
+    try:
+        check_evaluation(command, words)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error.error}", error.hint) from None
     seeds = None if entry.seeds is None else parse_seeds(entry.seeds, f"{where}.seeds")
     return StudyEvaluation(name, command, words, chosen, tuple(entry.runs), seeds)
+
+
+def check_evaluation(command: str, words: Sequence[str]) -> None:
+    """Raises ConfigError for an evaluation that imports a module or writes outside of its run: its
+    words may come from a stranger."""
+    if command not in COMMANDS:
+        raise ConfigError(f"{command} is not an evaluation", f"valid: {', '.join(COMMANDS)}")
+    for word in words:
+        if word.startswith("plugins="):
+            raise ConfigError(f"{word} is typed", f"as in rlgames study NAME {word}")
+        if word.startswith("record=") and not re.fullmatch(r"record=\{\}/[\w-]+(\.\w+)?", word):
+            raise ConfigError(f"{word} is outside the run", "as in record={}/games.jsonl")
 
 
 def _words(text: str, where: str, first: str = "") -> tuple[str, ...]:
