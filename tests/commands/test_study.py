@@ -110,6 +110,7 @@ def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
         ("+.2f", "+.2z", ".2z is not a format"),
         ("games=20 ", "games=20 plugins=[x] ", "plugins=[x] is typed"),
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
+        ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
     ],
 )
 def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
