@@ -31,7 +31,7 @@ Played = tuple[Position, bool, np.float32]
 """A position after a move, whether the game is over, and the points of the seat that moved."""
 
 IMPLEMENTED: dict[type, dict[str, Callable[..., Any]]] = {}
-"""By the class of a table: its functions, by the names of those they implement."""
+"""By the class of the rules: its functions, by the names of those they implement."""
 
 WITHOUT_COUNTING: Any = {"_nrt": False}
 """As words.compiled: no references to arrays are counted."""
@@ -118,7 +118,7 @@ def observe(rules: Any, position: Position, planes: Array) -> None:
 @found_by_type
 def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
     """Write the values of all cells as the seat to move sees them, float32, with open_value, if it
-    is not 0, for empty cells that can be taken now. Only games with spec.num_cell_values need it.
+    is not 0, for empty cells that can be taken now. Only games that are a CellBoard need it.
     """
     raise NotImplementedError
 
