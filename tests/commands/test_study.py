@@ -1,10 +1,12 @@
 """A study runs what is missing, keeps its evaluations, and makes tables and pages of its record."""
 
 import json
+import signal
+import time
 from pathlib import Path
 
 import pytest
-from processes import Forked, fork_jobs, run
+from processes import Forked, Process, fork_jobs, run
 
 from rlgames.cli.study import section, update_page
 from rlgames.config.studies import parse_column, read_study
@@ -73,6 +75,22 @@ def test_only_what_is_missing_runs(study, tmp_path):
     assert starts(tmp_path) == dict.fromkeys(names, (1, 2)) | new | again
     record = json.loads((tmp_path / "out/records/mine.json").read_text())
     assert record["runs"]["two"]["cells"]["played.win.rate"]["n"] == 3
+
+
+@pytest.mark.slow
+def test_a_killed_study_continues_where_it_was(study, tmp_path):
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    process = Process(tmp_path, "study", "mine.yaml", "out=out", prepare=fork_jobs)
+    until = time.monotonic() + 60
+    while not any(tmp_path.glob("out/*/*/evaluations/*.json")) and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send(signal.SIGKILL)
+    assert process.wait()[0] == -signal.SIGKILL
+    assert study(STUDY)[0] == 0
+    every = starts(tmp_path)
+    assert len(every) == 4
+    assert all(evaluations == 1 for _, evaluations in every.values())
+    assert all(trainings <= 2 for trainings, _ in every.values())
 
 
 @pytest.mark.slow
@@ -150,6 +168,8 @@ def test_equal_values_of_three_seeds_have_no_interval():
     assert Cell.of([4.5, 4.5]).shown(format=".1f") == "4.5 (4.5, 4.5)"
     assert Cell.of([4.0, 5.0, 6.0]).shown(format=".2f") == "5.00 ± 2.48"
     assert Cell.of([0.5], 0.1).shown(100, ".0f") == "50 ± 10"
+    assert Cell.of([0.5], 0.1).contains(0.9) is None  # games say nothing of other seeds
+    assert Cell.of([4.0, 5.0, 6.0]).contains(9.0) is False
     assert Cell.of([1.0, 2.0]).shown(format=".1f", option="by seed") == "1.0, 2.0"
 
 
