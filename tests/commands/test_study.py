@@ -13,6 +13,7 @@ from rlgames.config.studies import parse_column, read_study
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.cells import Cell, evaluate_expression
 from rlgames.sweeps import jobs
+from rlgames.sweeps.sweep import Job, Sweep
 
 TINY = "game=tictactoe games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
 STUDY = f"""
@@ -154,6 +155,16 @@ def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, type
     assert (said.returncode, said.stderr.count("\n")) == (2, 1)
     assert message in said.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+
+
+def test_the_directory_of_a_sweep_is_left_alone(typed, tmp_path):
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    (tmp_path / "out").mkdir()
+    Sweep(tmp_path / "out", [], [], [Job(["seed=0"], {"games": 1})]).write()
+    before = (tmp_path / "out/sweep.json").read_text()
+    said = typed("study", "mine.yaml", "out=out")
+    assert (said.returncode, "out holds a sweep" in said.stderr) == (2, True)
+    assert (tmp_path / "out/sweep.json").read_text() == before
 
 
 def test_a_dry_run_lists_the_jobs(typed, tmp_path):
