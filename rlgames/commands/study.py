@@ -324,7 +324,7 @@ def _claim(planned: PlannedStudy) -> DirectoryLock:
     lock = lock_directory(sweep.directory)
     try:
         old = Sweep.read(sweep.directory)
-        if old.search is not None or any(job.directory is None for job in old.jobs):
+        if old.search is not None or any("/" not in str(job.directory) for job in old.jobs):
             raise ConfigError(f"{sweep.directory} holds a sweep", "name another out=")
         before = {job.directory: job for job in old.jobs}
         changed = set[str | None]()
