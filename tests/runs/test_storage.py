@@ -90,7 +90,7 @@ def replaced(path, kind, mine):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), one_in(3, [(name, kind) for name in RUN_FILES for kind in KINDS])
+    ("name", "kind"), one_in(4, [(name, kind) for name in RUN_FILES for kind in KINDS])
 )
 def test_odd_files_in_a_run_are_refused_by_name(name, kind, copies, typed):
     replaced(copies / "run" / name, kind, copies / "mine")

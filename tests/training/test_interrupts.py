@@ -214,7 +214,7 @@ PLACES = {
         slow(("drawing", signal.SIGTERM, 1)),
         slow(("evaluating", signal.SIGTERM, 7)),
         slow(("playing", signal.SIGUSR1, 2)),
-        ("learning", signal.SIGUSR2, 4),
+        slow(("learning", signal.SIGUSR2, 4)),
         slow(("saving", signal.SIGXCPU, 3)),
     ],
 )
