@@ -74,7 +74,7 @@ def observe(rules: Any, position: Position, planes: Array) -> None:
 
 def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
     """Write the values of all cells as the seat to move sees them, float32, with open_value, if it
-    is not 0, for empty cells that can be taken now. Only games with spec.num_cell_values need it.
+    is not 0, for empty cells that can be taken now. Only games that are a CellBoard need it.
     """
     _function(type(rules), write_cells)(rules, position, open_value, values)
 

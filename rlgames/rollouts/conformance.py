@@ -16,12 +16,14 @@ from rlgames.games.capabilities import (
     HiddenHits,
     HiddenInformation,
     InvertibleKey,
+    Symmetric,
     check_declared,
     find,
     require,
 )
 from rlgames.games.game import HIDDEN, Game, State
 from rlgames.games.notation import parse, parse_action, render
+from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
 from rlgames.rollouts.compiled_checks import check_compiled_rules
 from rlgames.rollouts.play import collect_games, play_games
@@ -255,6 +257,36 @@ def keys_identify_positions(game: Game[Any]) -> None:
     assert len(observations) <= len(keys.key(public).unique())
 
 
+def symmetries_leave_the_rules_unchanged(game: Game[Any]) -> None:
+    """Transformed actions lead to transformed positions, from starts that a symmetry maps to
+    themselves."""
+    if find(game, Symmetric) is None or game.spec.hidden or game.spec.num_chance_inputs:
+        return
+    symmetries, start = Symmetries(game, "cpu"), game.initial(1, rng(17))
+    state = start[torch.zeros(symmetries.count, dtype=torch.int64)]
+    every = torch.arange(symmetries.count)
+    seen = game.observe(state)
+    symmetry = every[(symmetries.transform_planes(seen, every) == seen).flatten(1).all(1)]
+    symmetry, generator = symmetry.repeat_interleave(10), rng(18)
+    state = twin = state[symmetry]
+    while not bool(state.done.all()):
+        u = torch.rand(len(state), generator=generator)
+        action = game.sample_legal_action(state, u)
+        state = game.apply_action(state, action)
+        twin = game.apply_action(twin, symmetries.transform_action(action, symmetry))
+        for one, other, transform in (
+            (game.observe(state), game.observe(twin), symmetries.transform_planes),
+            (
+                game.legal_action_mask(state),
+                game.legal_action_mask(twin),
+                symmetries.transform_action_values,
+            ),
+        ):
+            assert torch.equal(transform(one, symmetry), other), (
+                "a transformed game is another one; see symmetries and action_symmetries"
+            )
+
+
 def openings_match_initial_positions(game: Game[Any]) -> None:
     """openings lists every initial position, with the frequency with which initial samples it."""
     openings = game.openings(100_000)
@@ -332,6 +364,7 @@ CHECKS = (
     hidden_fields_are_declared,
     hidden_hits_never_change,
     keys_identify_positions,
+    symmetries_leave_the_rules_unchanged,
     openings_match_initial_positions,
     chance_follows_its_probabilities,
     compiled_rules_are_the_rules,
