@@ -49,7 +49,7 @@ def test_the_loss_counts_each_open_cell_of_each_position_once(game):
     for row in range(len(moves)):
         ships = finals.ships[moves.game[row]]
         ships = ships[1 - moves.seat[row]] if game.spec.seats == 2 else ships
-        shot, _ = game.shots_and_hits(moves.state[row : row + 1])
+        shot = game.seen(moves.state[row : row + 1]).shot
         for cell in range(game.num_cells):
             if not shot[0, cell] and not states.aimed[row, cell]:
                 chance = 1 / (1 + math.exp(-score[cell]))
@@ -126,7 +126,7 @@ def test_scores_become_the_exact_posterior(words, games):
     with torch.no_grad():
         chance = agent.policy.scores(game, moves.state)[0].sigmoid()
     states: Any = moves.state
-    exact = game.posterior.occupancy(states.shot, states.hit, 0, rng())
+    exact = game.posterior.occupancy(game.seen(states), 0, rng())
     open_ = ~states.shot
     error = (chance - exact)[open_].abs()
     assert float((exact[open_] - exact[open_].mean()).abs().mean()) > 0.15
