@@ -40,8 +40,11 @@ WITHOUT_COUNTING: Any = {"_nrt": False}
 def implement(table: type, **functions: Callable[..., Any]) -> None:
     """Register the jitted functions of a class of tables, by the names of those they implement.
 
-    Raises ValueError if another class has the same name: numba tells named tuples apart by it.
+    Raises ValueError if another class has the same name, by which numba tells named tuples apart,
+    and for a class without the fields that kernels read.
     """
+    if missing := {"start", "actions"} - {*getattr(table, "_fields", ())}:
+        raise ValueError(f"{table.__name__} needs the field {min(missing)}")
     for other in IMPLEMENTED:
         if other.__name__ == table.__name__ and other.__module__ != table.__module__:
             raise ValueError(f"{other.__module__} has rules named {table.__name__}; rename yours")

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.capabilities import (
+    CellBoard,
     Chance,
     HiddenHits,
     HiddenInformation,
@@ -62,6 +63,29 @@ def every_ply_follows_the_contract(game: Game[Any], batch: int = 24, seed: int =
         walk.step()
     if game.spec.max_plies < MAX_FOLLOWED_PLIES:
         assert walk.state.done.all(), "a game exceeds spec.max_plies"
+
+
+def illegal_actions_change_no_shape_and_no_range(game: Game[Any]) -> None:
+    """apply_action accepts every action in every position: learners value all of them at once, and
+    ignore the results of illegal ones, which must be valid as numbers."""
+    board, walk = find(game, CellBoard), RandomWalk(game, 24, 9)
+    for _ in range(3):
+        walk.step()
+    state = walk.state[~walk.state.done]
+    for action in range(game.spec.actions):
+        after = game.apply_action(state, torch.full((len(state),), action))
+        for name, column in vars(state).items():
+            if isinstance(column, Tensor):
+                shape = tuple(getattr(after, name).shape)
+                message = f"apply_action changes the shape of {name} after action {action}"
+                assert shape == tuple(column.shape), message
+        if board is not None:
+            cells = board.cells(after)
+            is_valid = 0 <= int(cells.min()) <= int(cells.max()) < board.num_cell_values
+            assert is_valid, (
+                f"cells has values outside of 0 to {board.num_cell_values - 1} after the illegal "
+                f"action {action}: give it the shape and the range of a legal one"
+            )
 
 
 def same_seed_gives_same_games(game: Game[Any]) -> None:
@@ -355,6 +379,7 @@ def _check_frequencies(rows: Tensor, probability: Tensor) -> None:
 CHECKS = (
     spec_declares_what_is_defined,
     every_ply_follows_the_contract,
+    illegal_actions_change_no_shape_and_no_range,
     same_seed_gives_same_games,
     score_deltas_sum_to_the_score,
     rendered_positions_parse_back,
