@@ -149,8 +149,8 @@ def test_scores_turn_and_mirror_with_the_board(policy):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["game=2048"], "in 2048 actions do not hit or miss"),
-        (["game=connect4"], "in connect4 actions do not hit or miss"),
+        (["game=2048"], "needs HiddenHits, which game=2048 does not have"),
+        (["game=connect4"], "needs HiddenHits, which game=connect4 does not have"),
         (["game=salvo", "aim=joint"], "an action is several cells"),
         (["game=battleship", "policy=axial"], "square board"),
         (["game=salvo", "aim=joint", "policy=axial"], "square board"),
