@@ -174,9 +174,15 @@ class Lopsided(KInARow):
         return super().action_symmetries().flip(0)
 
 
+class MoreCellValues(KInARow):
+    def cells(self, state):
+        return super().cells(state) + 1
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
+        (MoreCellValues, "cells has values outside of 0 to 2 after the illegal action"),
         (Lopsided, "a transformed game is another one"),
         (FinishedAtStart, "before its first move"),
         (Endless, "exceeds"),
