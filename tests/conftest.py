@@ -22,6 +22,41 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+MAX_QUICK_SECONDS = 4.0
+"""Of processor time, children included: a quick test that takes longer is named at the end."""
+
+
+def processor_seconds():
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    item.begun = processor_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("seconds", processor_seconds() - item.begun))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if "not slow" not in config.option.markexpr:
+        return
+    found = {}
+    for report in terminalreporter.stats.get("", []):  # those of teardowns
+        found[report.nodeid] = dict(report.user_properties).get("seconds", 0.0)
+    too_long = [name for name in found if found[name] > MAX_QUICK_SECONDS]
+    if too_long:
+        terminalreporter.section(f"quick tests of more than {MAX_QUICK_SECONDS:g} s")
+    for name in sorted(too_long, key=found.__getitem__, reverse=True):
+        terminalreporter.line(f"{found[name]:.1f} s of processor time: {name}")
+
+
 @pytest.fixture
 def _own_signals():
     """For what ignores Ctrl-C in this process, as a launcher's worker does."""

@@ -100,11 +100,11 @@ def test_the_facts_of_a_learner_are_those_of_its_class(name):
     module, _, kind = facts["class"].strip("`").rpartition(".")
     learner = getattr(importlib.import_module(module), kind)
     yes = {True: "yes", False: "no"}
-    assert facts["learns from windows (`window=`)"] == yes[learner.bootstraps]
+    assert facts["learns from windows (`window=`)"] == yes["windows" in learner.learns_from]
     recorded = facts["learns from recorded games (`demos_per_batch=`)"]
-    assert recorded == yes[learner.learns_from_records]
+    assert recorded == yes["records" in learner.learns_from]
     assert facts["several processes (`torchrun`)"] == yes[learner.supports_distributed]
-    assert facts["self-play on Ray (`engine=ray`)"] == yes[learner.supports_actors]
+    assert facts["self-play on Ray (`engine=ray`)"] == yes["earlier_weights" in learner.learns_from]
     policies = {word.strip("` ") for word in facts["policies"].split(",")}
     assert policies <= {*REGISTRY["policy"]}
 

@@ -7,10 +7,10 @@ import pytest
 from rlgames.cli.study import section, update_page
 from rlgames.cli.table import COMMANDS
 from rlgames.commands.study import plan_study
-from rlgames.commands.study_record import make_record, read_record, values_of
+from rlgames.commands.study_record import make_record, read_record
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
-from rlgames.config.studies import read_study
+from rlgames.config.studies import read_study, values_of
 
 ROOT = Path(__file__).parents[1]
 PAGE, RECORDS = ROOT / "docs" / "results.md", ROOT / "docs" / "records"

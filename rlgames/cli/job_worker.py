@@ -18,7 +18,7 @@ from rlgames.cli.training import resume_command, train_config
 from rlgames.cli.words import arguments
 from rlgames.config import plugins
 from rlgames.config.compose import hydra_files
-from rlgames.config.studies import COMMANDS as EVALUATING
+from rlgames.config.studies import check_evaluation
 from rlgames.config.training import MOVABLE_PLAYERS
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError, own_place, report_error
@@ -85,11 +85,8 @@ def _evaluate(sweep: Sweep, number: int, evaluation: JobEvaluation) -> None:
     own = sweep.name(number)
     name, *words = evaluation.filled(sweep.directory, own)
     print(f"{evaluation.name}: rlgames {shlex.join([name, *words])}", flush=True)
-    command = COMMANDS.get(name)
-    # The manifest may come from a stranger.
-    if name not in EVALUATING or command is None or any("plugins=" in word for word in words):
-        raise ConfigError(f"{name} is not an evaluation", f"valid: {', '.join(EVALUATING)}")
-    started = time.perf_counter()
+    check_evaluation(name, evaluation.words[1:])
+    command, started = COMMANDS[name], time.perf_counter()
     result = command.load_function()(*arguments(command, words))
     saved = {
         "report": result if isinstance(result, dict) else result.as_dict(),

@@ -100,9 +100,9 @@ def _draw_curves(planned: PlannedStudy, is_done: bool) -> None:
 
 def tables(study: Study, record: Record) -> Iterator[tuple[StudyTable, list[Column]]]:
     """The tables of a study, with BEST around the best value of a column."""
-    for table, labels, columns in zip(study.tables, study.rows, study.columns, strict=True):
-        head = Column(table.head, [*labels.values()], is_text=True)
-        values = [_column(study, record, [*labels], column) for column in columns]
+    for table in study.tables:
+        head = Column(table.head, [*table.rows.values()], is_text=True)
+        values = [_column(study, record, [*table.rows], column) for column in table.columns]
         yield table, [head, *values]
 
 
@@ -214,7 +214,7 @@ def _print(planned: PlannedStudy, records: dict[str, Record], format: str) -> No
     elif format == "csv":
         _print_csv(planned, records)
     elif format == "markdown":
-        print(section(study, records), end="")
+        print(f"{section(study, records)}\n{NOTE}")
     elif format == "html":
         print(_html(study, records))
     else:

@@ -28,6 +28,7 @@ from rlgames.config.studies import (
     StudyEvaluation,
     StudyRun,
     read_study,
+    values_of,
 )
 from rlgames.config.training import MOVABLE_PLAYERS, TrainConfig
 from rlgames.config.typed import to_plain
@@ -119,12 +120,8 @@ def plan_study(names: Sequence[str], words: list[str]) -> PlannedStudy:
     shared += [f"plugins=[{','.join(cfg.plugins)}]"] if cfg.plugins else []
     for leaf in study.leaves:
         _add_jobs(planned, leaf, shared)
-        for run, value in leaf.values:
-            _check_metrics(planned, leaf, run, value)
-        for rows, columns in zip(leaf.rows, leaf.columns, strict=True):
-            for column in columns:
-                for run in rows:
-                    _check_metrics(planned, leaf, run, column)
+        for run, column in values_of(leaf):
+            _check_metrics(planned, leaf, run, column)
     _check_after(planned.sweep.jobs)
     return planned
 
@@ -327,7 +324,7 @@ def _claim(planned: PlannedStudy) -> DirectoryLock:
     lock = lock_directory(sweep.directory)
     try:
         old = Sweep.read(sweep.directory)
-        if old.search is not None or any(job.directory is None for job in old.jobs):
+        if old.search is not None or any("/" not in str(job.directory) for job in old.jobs):
             raise ConfigError(f"{sweep.directory} holds a sweep", "name another out=")
         before = {job.directory: job for job in old.jobs}
         changed = set[str | None]()

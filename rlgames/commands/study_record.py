@@ -10,7 +10,6 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ from rlgames.config.studies import (
     OPERATOR,
     REFERENCE,
     Study,
-    StudyColumn,
     StudyEvaluation,
     StudyRun,
     is_number,
+    values_of,
 )
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json
@@ -32,18 +31,6 @@ from rlgames.runs import storage
 from rlgames.runs.files import read_metrics
 
 Record = dict[str, Any]
-
-
-def values_of(study: Study) -> Iterator[tuple[str, StudyColumn]]:
-    """Each value of the tables and texts of a study, with the run that it belongs to."""
-    for rows, columns in zip(study.rows, study.columns, strict=True):
-        for column in columns:
-            yield from ((run, column) for run in rows)
-    yield from study.values
-    for reported in study.reported.values():
-        if reported.compared:
-            column = StudyColumn("", reported.compared, 1.0, "", "")
-            yield from ((run, column) for run in reported.values)
 
 
 def read_record(path: Path) -> Record:

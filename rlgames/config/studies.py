@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -50,7 +50,8 @@ class StudyEntry(Config):
 
 @schema
 class StudyTable(Config):
-    """A table: a row for each run, a column for each metric."""
+    """A table: a row for each run, a column for each metric. In a Study, rows are the labels by
+    run, and columns StudyColumns."""
 
     title: str | None = key(None, is_text=True)
     before: str = key("", is_text=True, help="text above the table, in Markdown")
@@ -139,8 +140,6 @@ class Study:
     """A study that was checked by itself; whether it fits the games is checked later.
 
     Args:
-        rows: of each table, the labels by run.
-        columns: of each table.
         curves: the words of `rlgames report` that draw a picture, by its name.
         parts: other studies, which this one consists of.
     """
@@ -149,8 +148,6 @@ class Study:
     runs: dict[str, StudyRun]
     evaluations: tuple[StudyEvaluation, ...]
     tables: tuple[StudyTable, ...]
-    rows: tuple[dict[str, str], ...]
-    columns: tuple[tuple[StudyColumn, ...], ...]
     reported: dict[str, ReportedValues]
     curves: dict[str, str]
     before: str
@@ -218,15 +215,13 @@ def _study(name: str, file: StudyFile, folders: Sequence[Path], seeds: Any) -> S
     nodes = file.tables or ([] if file.table is None else [file.table])
     if not isinstance(nodes, list):
         raise ConfigError("tables is not a list", "use table: for a single one")
-    tables = tuple(_entry(StudyTable, node, "table") for node in nodes)
+    tables = tuple(_table(_entry(StudyTable, node, "table"), runs) for node in nodes)
     reported = _entries(ReportedValues, file.reported, "reported", "values")
     study = Study(
         name,
         runs,
         tuple(evaluations),
         tables,
-        tuple(_rows(table, runs) for table in tables),
-        tuple(_columns(table) for table in tables),
         reported,
         {str(key): str(value) for key, value in _mapping(file.curves, "curves").items()},
         file.before,
@@ -261,16 +256,24 @@ def _evaluation(name: str, entry: StudyEntry, runs: Mapping[str, StudyRun]) -> S
     for each in entry.runs:
         if not any(fnmatch(run, each) for run in runs):
             raise ConfigError(f"{where}.runs: no run is called {each!r}", nearest(each, [*runs]))
-    wrong = next((word for word in words if word.startswith("plugins=")), None)
-    if wrong:
-        raise ConfigError(f"{where}: {wrong} is typed", f"rlgames study {name} {wrong}")
-    outside = [word for word in words if word.startswith("record=") and "={}/" not in word]
-    if outside:
-        raise ConfigError(
-            f"{where}: {outside[0]} is outside the run", "as in record={}/games.jsonl"
-        )
+    try:
+        check_evaluation(command, words)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error.error}", error.hint) from None
     seeds = None if entry.seeds is None else parse_seeds(entry.seeds, f"{where}.seeds")
     return StudyEvaluation(name, command, words, chosen, tuple(entry.runs), seeds)
+
+
+def check_evaluation(command: str, words: Sequence[str]) -> None:
+    """Raises ConfigError for an evaluation that imports a module or writes outside of its run: its
+    words may come from a stranger."""
+    if command not in COMMANDS:
+        raise ConfigError(f"{command} is not an evaluation", f"valid: {', '.join(COMMANDS)}")
+    for word in words:
+        if word.startswith("plugins="):
+            raise ConfigError(f"{word} is typed", f"as in rlgames study NAME {word}")
+        if word.startswith("record=") and not re.fullmatch(r"record=\{\}/[\w-]+(\.\w+)?", word):
+            raise ConfigError(f"{word} is outside the run", "as in record={}/games.jsonl")
 
 
 def _words(text: str, where: str, first: str = "") -> tuple[str, ...]:
@@ -284,23 +287,18 @@ def _words(text: str, where: str, first: str = "") -> tuple[str, ...]:
     return tuple(words)
 
 
-def _rows(table: StudyTable, runs: Mapping[str, StudyRun]) -> dict[str, str]:
-    """The labels of the rows by run."""
+def _table(table: StudyTable, runs: Mapping[str, StudyRun]) -> StudyTable:
+    """A table with its rows and columns parsed. Raises ConfigError."""
     rows = list(runs) if table.rows is None else table.rows
     labels = {each: f"`{each}`" for each in rows} if isinstance(rows, list) else rows
     for name in _mapping(labels, "rows"):
         _check_known(name, runs, "rows: no run", "runs")
-    return {str(name): str(label) for name, label in labels.items()}
-
-
-def _columns(table: StudyTable) -> tuple[StudyColumn, ...]:
     columns = table.columns
     if isinstance(columns, list):
         columns = {str(each).partition("|")[0].strip(): each for each in columns}
-    return tuple(
-        parse_column(str(heading), str(text))
-        for heading, text in _mapping(columns, "columns").items()
-    )
+    parsed = [parse_column(str(h), str(text)) for h, text in _mapping(columns, "columns").items()]
+    names = {str(name): str(label) for name, label in labels.items()}
+    return StudyTable(**vars(table) | {"rows": names, "columns": parsed})
 
 
 def parse_column(heading: str, text: str) -> StudyColumn:
@@ -318,6 +316,17 @@ def parse_column(heading: str, text: str) -> StudyColumn:
     return StudyColumn(heading, metric, float(factor[0]) if factor else 1.0, spec or ",.4g", option)
 
 
+def values_of(study: Study) -> Iterator[tuple[str, StudyColumn]]:
+    """Each value of the tables and texts of a study, with the run that it belongs to."""
+    for table in study.tables:
+        yield from ((run, column) for column in table.columns for run in table.rows)
+    yield from study.values
+    for reported in study.reported.values():
+        if reported.compared:
+            column = StudyColumn("", reported.compared, 1.0, "", "")
+            yield from ((run, column) for run in reported.values)
+
+
 def parse_value(text: str) -> tuple[str, StudyColumn]:
     """The run and the column of a value within text. Raises ConfigError."""
     run, colon, rest = text.partition(":")
@@ -330,8 +339,7 @@ def _check_terms(study: Study) -> None:
     """Raises ConfigError for a metric whose run or evaluation does not exist."""
     names = [each.name for each in study.evaluations]
     sources = [*dict.fromkeys(names), "training", "reported"]
-    pairs = zip(study.rows, study.columns, strict=True)
-    used = [column for _, columns in pairs for column in columns]
+    used = [column for table in study.tables for column in table.columns]
     for run, column in study.values:
         _check_known(run, study.runs, f"{{{{{run}:{column.metric}}}}}: no run", "runs")
         used.append(column)

@@ -65,8 +65,8 @@ class Cell:
         )
 
     def contains(self, value: float) -> bool | None:
-        """Whether the interval contains a value; None without an interval."""
-        return None if self.half is None else abs(self.mean - value) <= self.half
+        """Whether the interval contains a value; None without an interval over seeds."""
+        return None if self.half is None or self.n < 3 else abs(self.mean - value) <= self.half
 
     def shown(self, factor: float = 1.0, format: str = ",.4g", option: str = "") -> str:
         """The cell as text.

@@ -129,13 +129,13 @@ def build_policy(
                 )
             value_function.payoffs = reward.payoffs or value_function.payoffs
             return value_function
-        with_value = trainer.trains_value_head or getattr(learner, "baseline", None) == "value"
+        with_value = "value_head" in trainer.trains or getattr(learner, "baseline", None) == "value"
         if not issubclass(make, Network):
             with limit:
                 policy: Policy = make(game, value=with_value, **arguments(config))
             return policy
         network = _build_network(config, game, make, rng, limit, with_value)
-        if trainer.trains_afterstates:
+        if "afterstates" in trainer.trains:
             return AfterstateNetwork(game, network, score_scale)
         return network
     except TooLarge as error:

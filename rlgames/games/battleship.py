@@ -26,7 +26,7 @@ from rlgames.games.game import HIDDEN, Spec
 from rlgames.games.numbering import TOO_MANY_POSITIONS, encode_cells, encode_digits, fits_in_key
 from rlgames.games.posterior import MAX_ENUMERATED_LAYOUTS
 from rlgames.games.salvos import Salvos, expected_random_turns, is_sequential, random_turns_std
-from rlgames.games.sinkings import Sinkings, SinkingSlots
+from rlgames.games.sinkings import Seen, Sinkings, SinkingSlots
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
 
@@ -214,7 +214,7 @@ class Battleship(BattleshipNotation):
             return valid & (hits <= self.ship_cells)
         hits_are_right = (state.hit == state.shot & (state.ships > 0)).all(1)
         valid &= self.fleet.are_layouts(state.ships) & hits_are_right
-        sinkings = self.sinkings(state)
+        sinkings = self.seen(state).sinkings
         return valid if sinkings is None else valid & sinkings.agree(state.ships)
 
     def outcome(self, before: BattleshipState, action: Tensor, after: BattleshipState) -> Tensor:
@@ -245,13 +245,9 @@ class Battleship(BattleshipNotation):
         turn = torch.where(state.hit, state.hit_turn, self.max_turns + 1)
         return state.hit & (turn == turn.amin(1, keepdim=True))
 
-    def shots_and_hits(self, state: BattleshipState) -> tuple[Tensor, Tensor]:
-        return state.shot, state.hit
-
-    def sinkings(self, state: BattleshipState) -> Sinkings | None:
-        if "sunk" not in self.show:
-            return None
-        return Sinkings(self.slots, state.hit_turn, state.sunk_turn)
+    def seen(self, state: BattleshipState) -> Seen:
+        sinkings = Sinkings(self.slots, state.hit_turn, state.sunk_turn)
+        return Seen(state.shot, state.hit, sinkings if "sunk" in self.show else None)
 
     def score_actions(self, cells: Tensor) -> Tensor:
         return cells @ self.salvos.cells_t

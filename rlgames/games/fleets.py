@@ -1,4 +1,7 @@
-"""The fleet of a game with hidden ships, and what such games have in common."""
+"""The fleet of a game with hidden ships, and what such games have in common.
+
+docs/games/battleship.md explains how layouts are counted, and the words for it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from rlgames.games.game import Game
 from rlgames.games.layout_counts import LayoutCounter
 from rlgames.games.layouts import enumerate_layouts, sample_layouts
 from rlgames.games.posterior import Posterior
-from rlgames.games.sinkings import Sinkings
+from rlgames.games.sinkings import Seen, ship_numbers
 from rlgames.games.state import State, Tables
 
 SAMPLES = 64
@@ -57,7 +60,8 @@ class Fleet(Tables):
 
     def sunk(self, layouts: Tensor, hit: Tensor) -> Tensor:
         """Bool [B, S]: the ships with all cells hit, from uint8 [B, N] and bool [B, N]."""
-        return sunk_ships(layouts, hit, self.lengths)
+        parts = (layouts * hit)[:, None, :] == ship_numbers(layouts, self.lengths)
+        return parts.sum(2) == self.lengths
 
     def list_hits(self, hit_turn: Tensor, cell_name: Callable[[int], str]) -> list[tuple[str, int]]:
         """The name and the turn of each hit in the order of time, from int16 [N]."""
@@ -76,7 +80,7 @@ class Fleet(Tables):
 
     def are_layouts(self, cells: Tensor) -> Tensor:
         """Bool [B]: whether all ships have their lengths in uint8 [B, N]."""
-        lengths = (cells[:, None] == _numbers(cells, self.lengths)).sum(2)
+        lengths = (cells[:, None] == ship_numbers(cells, self.lengths)).sum(2)
         return (lengths == self.lengths).all(1) & ((cells > 0).sum(1) == self.ship_cells)
 
 
@@ -86,12 +90,8 @@ class FleetGame(Game[S]):
     fleet: Fleet
 
     @abstractmethod
-    def shots_and_hits(self, state: S) -> tuple[Tensor, Tensor]:
-        """Bool [B, N] twice: where the seat to move has shot at, and what it has hit."""
-
-    def sinkings(self, state: S) -> Sinkings | None:
-        """The sinkings announced to the seat to move; None where nothing is announced."""
-        return None
+    def seen(self, state: S) -> Seen:
+        """What the seat to move knows of the fleet that it shoots at."""
 
     @abstractmethod
     def score_actions(self, cells: Tensor) -> Tensor:
@@ -123,9 +123,7 @@ class FleetGame(Game[S]):
     def occupancy(self, state: S, samples: int = 0, rng: torch.Generator | None = None) -> Tensor:
         """Float32 [B, N]: the probability that each cell of the hidden fleet has a ship, given all
         that the seat to move has seen; see Posterior."""
-        shot, hit = (field.cpu() for field in self.shots_and_hits(state))
-        sinkings = self._sinkings_on_cpu(state)
-        occupancy = self.posterior.occupancy(shot, hit, samples, rng, sinkings)
+        occupancy = self.posterior.occupancy(self.seen(state).cpu(), samples, rng)
         return occupancy.to(state.done.device)
 
     def exact_occupancy(self, state: S, max_steps: int) -> Tensor:
@@ -141,36 +139,23 @@ class FleetGame(Game[S]):
     def count_layouts(self, state: S, max_steps: int) -> tuple[Tensor, Tensor]:
         """Float32 [B, N], as exact_occupancy, and float64 [B], how many layouts agree; both are
         counted even if the layouts are few enough to list."""
-        shot, hit = self.shots_and_hits(state)
-        sinkings = self._sinkings_on_cpu(state)
-        is_named = sinkings is None or sinkings.slots.names_length
+        seen, device = self.seen(state).cpu(), state.done.device
+        is_named = seen.sinkings is None or seen.sinkings.slots.names_length
         if not max_steps or not (is_named or len(self.fleet) <= MAX_UNNAMED_SHIPS):
-            nan = torch.full(shot.shape, torch.nan, device=shot.device)
+            nan = torch.full(seen.shot.shape, torch.nan, device=device)
             return nan, nan[:, 0].double()
-        counter = self.layout_counter(sinkings is not None)
-        occupancy, total = (
-            torch.from_numpy(counted).to(shot.device)
-            for counted in counter.occupancy(
-                shot.cpu().numpy(), hit.cpu().numpy(), max_steps, sinkings
-            )
-        )
-        return occupancy.float(), total
+        counter = self.layout_counter(seen.sinkings is not None)
+        occupancy, total = map(torch.from_numpy, counter.occupancy(seen, max_steps))
+        return occupancy.to(device).float(), total.to(device)
 
     def agreeing_layouts(self, state: S) -> Tensor:
         """Bool [B, L]: the listed layouts that agree with all that the seat to move has seen."""
-        shot, hit = (field.cpu() for field in self.shots_and_hits(state))
-        return self.posterior.agreeing(shot, hit, self._sinkings_on_cpu(state)) > 0
+        return self.posterior.agreeing(self.seen(state).cpu()) > 0
 
     def sample_layouts(self, state: S, rng: torch.Generator) -> Tensor:
         """Uint8 [B, N]: for each position a hidden fleet that agrees with all that was seen."""
-        shot, hit = (field.cpu() for field in self.shots_and_hits(state))
-        sinkings = self._sinkings_on_cpu(state)
-        layouts = self.posterior.sample(shot, hit, SAMPLES, rng, sinkings)
+        layouts = self.posterior.sample(self.seen(state).cpu(), SAMPLES, rng)
         return layouts.to(state.done.device)
-
-    def _sinkings_on_cpu(self, state: S) -> Sinkings | None:
-        sinkings = self.sinkings(state)
-        return None if sinkings is None else sinkings.cpu()
 
 
 def _check_ships(rows: int, columns: int, ships: list[int]) -> None:
@@ -184,15 +169,3 @@ def _check_ships(rows: int, columns: int, ships: list[int]) -> None:
         )
     if sum(ships) > rows * columns:
         raise ValueError(f"ships={ships} fill {sum(ships)} cells; the board has {rows * columns}")
-
-
-def sunk_ships(layouts: Tensor, hit: Tensor, lengths: Tensor) -> Tensor:
-    """Bool [B, S]: the ships with all cells hit, from uint8 [B, N], bool [B, N] and int64 [S]."""
-    parts = (layouts * hit)[:, None, :] == _numbers(layouts, lengths)
-    return parts.sum(2) == lengths
-
-
-def _numbers(layouts: Tensor, lengths: Tensor) -> Tensor:
-    """Uint8 [S, 1]: the numbers of the ships."""
-    number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=layouts.device)
-    return number[:, None]

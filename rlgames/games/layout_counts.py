@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from rlgames.games.layouts import placements
-from rlgames.games.sinkings import Sinkings
+from rlgames.games.sinkings import Seen, Sinkings
 
 if TYPE_CHECKING:
     from rlgames.kernels.fleet_counts import Stack
@@ -58,24 +58,20 @@ class LayoutCounter:
         self.can_count = math.prod(count + 1 for count in self._max_ships) <= MAX_FLEETS
         self._memo: OrderedDict[bytes, Floats] = OrderedDict()
 
-    def occupancy(
-        self, shot: Bools, hit: Bools, max_steps: int, sinkings: Sinkings | None = None
-    ) -> tuple[Floats, Floats]:
-        """Float64 [B, N]: the probability that each cell has a ship, for bool [B, N] twice; float64
-        [B]: how many layouts agree.
+    def occupancy(self, seen: Seen, max_steps: int) -> tuple[Floats, Floats]:
+        """Float64 [B, N]: the probability that each cell has a ship; float64 [B]: how many layouts
+        agree.
 
         max_steps: the most ways to look at to place all ships but two. NaN in rows where there are
-        more, where no layout agrees, and in all rows if the fleet is too large. sinkings: given if
-        sinkings are announced.
+        more, where no layout agrees, and in all rows if the fleet is too large.
         """
         limit = max_steps.to_bytes(8, "little")
-        keys = [key + limit for key in position_keys(shot, hit, sinkings)]
+        keys = [key + limit for key in seen.position_keys()]
         rows = {key: row for row, key in enumerate(keys) if key not in self._memo}
-        missing = list(rows.values())
-        sinkings = None if sinkings is None else sinkings[torch.tensor(missing, dtype=torch.int64)]
-        counted = self.count(shot[missing], hit[missing], max_steps, sinkings)
+        missing = torch.tensor(list(rows.values()), dtype=torch.int64)
+        counted = self.count(seen[missing], max_steps)
         memo = dict(zip(rows, np.concatenate(counted, 1), strict=True))
-        result = np.empty((len(shot), shot.shape[1] + 1))
+        result = np.empty((len(seen), seen.shot.shape[1] + 1))
         for row, key in enumerate(keys):
             result[row] = memo[key] if key in memo else self._memo[key]
         self._memo.update(memo)
@@ -83,15 +79,14 @@ class LayoutCounter:
             self._memo.popitem(last=False)
         return result[:, :-1], result[:, -1]
 
-    def count(
-        self, shot: Bools, hit: Bools, max_steps: int, sinkings: Sinkings | None = None
-    ) -> tuple[Floats, Floats]:
+    def count(self, seen: Seen, max_steps: int) -> tuple[Floats, Floats]:
         """As occupancy, without a memory of earlier positions; the numbers as [B, 1]."""
         from rlgames.kernels.fleet_occupancy import write_occupancy
 
+        shot, hit = seen.shot.numpy(), seen.hit.numpy()
         if not self.can_count:
             return np.full(shot.shape, np.nan), np.full((len(shot), 1), np.nan)
-        row, hit_turn, sunk_turn, fleets = self._cases(len(shot), sinkings)
+        row, hit_turn, sunk_turn, fleets = self._cases(len(shot), seen.sinkings)
         fractions, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
         tables, position, stack, estimate, counts = self._kernel_arrays
         write_occupancy(
@@ -136,21 +131,20 @@ class LayoutCounter:
             codes=np.array(codes)[position.types][: None if self._announces else 0],
         )
 
-    def write_list(
-        self, shot: Bools, hit: Bools, sinkings: Sinkings | None, layouts: Layouts
-    ) -> int:
-        """List the layouts that agree with one board, bool [1, N] twice; returns their number, or
-        -1 if there is no room for all. Announcements have to name the ships."""
+    def write_list(self, seen: Seen, layouts: Layouts) -> int:
+        """List the layouts that agree with what was seen of one game; returns their number, or -1
+        if there is no room for all. Announcements have to name the ships."""
         from rlgames.kernels.fleet_occupancy import keep_sinkings, set_position, set_sizes
         from rlgames.kernels.fleet_rollouts import list_layouts
 
         tables, position, _, estimate, _ = self._kernel_arrays
         stack = self._list_stack
-        _, hit_turn, sunk_turn, fleets = self._cases(1, sinkings)
+        _, hit_turn, sunk_turn, fleets = self._cases(1, seen.sinkings)
+        shot, hit = seen.shot.numpy(), seen.hit.numpy()
         num_hits = set_position(shot[0], hit[0], tables, position, stack)
         if num_hits < 0:
             return -1
-        if sinkings is not None:
+        if seen.sinkings is not None:
             keep_sinkings(hit_turn[0], sunk_turn[0], tables, position, stack)
         set_sizes(num_hits, tables, position, stack, estimate)
         stack.ships[0] = fleets[0]
@@ -232,14 +226,6 @@ class LayoutCounter:
             placed=np.zeros(num_rows, np.int64),
             totals=np.zeros(num_rows, np.int64),
         )
-
-
-def position_keys(shot: Bools, hit: Bools, sinkings: Sinkings | None) -> list[bytes]:
-    """What was seen of each of B boards; the same for boards that the same layouts agree with."""
-    if sinkings is None:
-        return [bytes(s) + bytes(h) for s, h in zip(shot, hit, strict=True)]
-    hit_turn, slots = (ranks.numpy().astype(np.int16) for ranks in sinkings.turn_ranks())
-    return [b"".join(map(bytes, row)) for row in zip(shot, hit_turn, slots, strict=True)]
 
 
 def _packed(bits: Bools) -> Words:

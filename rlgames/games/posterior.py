@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.layouts import placements
-from rlgames.games.sinkings import Sinkings
+from rlgames.games.sinkings import Seen, Sinkings
 
 MAX_ENUMERATED_LAYOUTS = 20_000
 """Beliefs are computed from the list of all layouts while it has at most this many."""
@@ -69,19 +69,6 @@ class _Slots:
         self.to_fill.scatter_add_(1, slot, -torch.ones_like(slot))
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What is known of B games. shot, hit: bool [B, N]."""
-
-    shot: Tensor
-    hit: Tensor
-    sinkings: Sinkings | None = None
-
-    def __getitem__(self, rows: Tensor | slice) -> Seen:
-        sinkings = None if self.sinkings is None else self.sinkings[rows]
-        return Seen(self.shot[rows], self.hit[rows], sinkings)
-
-
 class Posterior:
     """The distribution of the fleet given the cells shot at, those that were hit, and the sinkings
     that were announced, if any.
@@ -118,55 +105,39 @@ class Posterior:
         self._num_ships = len(ships)
         self._ship_cells = sum(ships)
 
-    def occupancy(
-        self,
-        shot: Tensor,
-        hit: Tensor,
-        samples: int = 0,
-        rng: torch.Generator | None = None,
-        sinkings: Sinkings | None = None,
-    ) -> Tensor:
-        """Float32 [B, N]: the probability that each cell has a ship, from bool [B, N] twice.
+    def occupancy(self, seen: Seen, samples: int = 0, rng: torch.Generator | None = None) -> Tensor:
+        """Float32 [B, N]: the probability that each cell has a ship.
 
         samples: layouts drawn with rng for each game if they are not listed.
         """
         if self._listed is not None:
-            agree = self.agreeing(shot, hit, sinkings)
+            agree = self.agreeing(seen)
             return (agree @ self._listed) / agree.sum(1, keepdim=True).clamp(min=1)
         assert rng is not None
-        counts = torch.zeros(shot.shape, dtype=torch.float64)
-        missing = torch.arange(len(shot))
+        counts = torch.zeros(seen.shot.shape, dtype=torch.float64)
+        missing = torch.arange(len(seen.shot))
         for _ in range(3):
-            seen = Seen(shot, hit, sinkings)[missing]
-            counts[missing] = self._sampled_counts(seen, samples, rng)
+            counts[missing] = self._sampled_counts(seen[missing], samples, rng)
             missing = missing[counts[missing].sum(1) == 0]
             if not len(missing):
                 break
             samples *= 8
         for row in missing.tolist():  # no layout was found: fall back to single ships
-            counts[row] = self._counts_by_ship(shot[row], hit[row])
+            counts[row] = self._counts_by_ship(seen.shot[row], seen.hit[row])
         return (counts / counts.sum(1, keepdim=True) * self._ship_cells).float()
 
-    def sample(
-        self,
-        shot: Tensor,
-        hit: Tensor,
-        samples: int,
-        rng: torch.Generator,
-        sinkings: Sinkings | None = None,
-    ) -> Tensor:
+    def sample(self, seen: Seen, samples: int, rng: torch.Generator) -> Tensor:
         """Uint8 [B, N]: for each row a numbered layout that agrees with what was seen.
 
         The distribution is exact if the layouts are listed, and nearly so with many samples.
         Raises RuntimeError if no layout that agrees is found.
         """
         if self._listed is not None:
-            return self._sample_listed(shot, hit, rng, sinkings)
-        result = torch.zeros(shot.shape, dtype=torch.uint8)
-        missing = torch.arange(len(shot))
+            return self._sample_listed(seen, rng)
+        result = torch.zeros(seen.shot.shape, dtype=torch.uint8)
+        missing = torch.arange(len(result))
         for _ in range(5):
-            seen = Seen(shot, hit, sinkings)[missing]
-            layouts = self._sample_particles(seen, samples, rng)
+            layouts = self._sample_particles(seen[missing], samples, rng)
             result[missing] = layouts
             missing = missing[(layouts == 0).all(1)]
             if not len(missing):
@@ -174,12 +145,14 @@ class Posterior:
             samples *= 4
         raise RuntimeError(f"no layout was found that agrees with {len(missing)} boards")
 
-    def agreeing(self, shot: Tensor, hit: Tensor, sinkings: Sinkings | None) -> Tensor:
+    def agreeing(self, seen: Seen) -> Tensor:
         """Float32 [B, L]: 1 for the listed layouts that agree."""
         assert self._contradictions is not None
         assert self._numbered is not None
-        conflicts = torch.cat([shot & ~hit, hit], 1).float() @ self._contradictions
+        misses = seen.shot & ~seen.hit
+        conflicts = torch.cat([misses, seen.hit], 1).float() @ self._contradictions
         weight = (1 - conflicts).clamp_(min=0)
+        sinkings = seen.sinkings
         if sinkings is not None:
             for row, layout in zip(
                 *(each.split(CHUNK) for each in weight.nonzero().T), strict=True
@@ -187,11 +160,10 @@ class Posterior:
                 weight[row, layout] = sinkings[row].agree(self._numbered[layout]).float()
         return weight
 
-    def _sample_listed(
-        self, shot: Tensor, hit: Tensor, rng: torch.Generator, sinkings: Sinkings | None
-    ) -> Tensor:
+    def _sample_listed(self, seen: Seen, rng: torch.Generator) -> Tensor:
         assert self._numbered is not None
-        weight = self.agreeing(shot, hit, None)
+        sinkings = seen.sinkings
+        weight = self.agreeing(Seen(seen.shot, seen.hit))
         index = _sample_index(weight, rng)
         if sinkings is not None:
             rejected = torch.arange(len(weight))
@@ -202,7 +174,7 @@ class Posterior:
                     break
                 index[rejected] = _sample_index(weight[rejected], rng)
             # Few layouts agree with the rows that are left: compare all layouts.
-            weight[rejected] = self.agreeing(shot[rejected], hit[rejected], sinkings[rejected])
+            weight[rejected] = self.agreeing(seen[rejected])
             index[rejected] = _sample_index(weight[rejected], rng)
         if not bool((weight.amax(1) > 0).all()):
             raise RuntimeError("no layout agrees with what was seen")

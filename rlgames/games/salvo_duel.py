@@ -17,7 +17,7 @@ from rlgames.games.fleets import Fleet
 from rlgames.games.game import HIDDEN, Spec
 from rlgames.games.numbering import encode_cells
 from rlgames.games.salvo_duel_notation import LETTERS, SalvoDuelNotation, SalvoDuelState, of_seat
-from rlgames.games.sinkings import Sinkings, SinkingSlots
+from rlgames.games.sinkings import Seen, Sinkings, SinkingSlots
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
 
@@ -158,9 +158,6 @@ class SalvoDuel(SalvoDuelNotation):
     def public(self, state: SalvoDuelState) -> SalvoDuelState:
         return replace(state, ships=HIDDEN)
 
-    def shots_and_hits(self, state: SalvoDuelState) -> tuple[Tensor, Tensor]:
-        return of_seat(state.shot, state.current_seat), of_seat(state.hit, state.current_seat)
-
     def view_from_seat(self, state: SalvoDuelState, seat: int) -> SalvoDuelState:
         current_seat = torch.full_like(state.current_seat, seat)
         # What is aimed at is hidden until the salvo is fired.
@@ -168,11 +165,12 @@ class SalvoDuel(SalvoDuelNotation):
         own = of_seat(state.ships, current_seat)
         return replace(state, current_seat=current_seat, own=own, aimed=aimed)
 
-    def sinkings(self, state: SalvoDuelState) -> Sinkings:
-        hit_turn, turns = (
-            of_seat(t, state.current_seat) for t in (state.hit_turn, state.sunk_turn)
+    def seen(self, state: SalvoDuelState) -> Seen:
+        shot, hit_turn, turns = (
+            of_seat(field, state.current_seat)
+            for field in (state.shot, state.hit_turn, state.sunk_turn)
         )
-        return Sinkings(self.slots, hit_turn, turns)
+        return Seen(shot, hit_turn > 0, Sinkings(self.slots, hit_turn, turns))
 
     def score_actions(self, cells: Tensor) -> Tensor:
         return cells

@@ -172,13 +172,51 @@ class Sinkings:
         return slot, same_slot.sum(2)
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What the seat to move knows of the fleet that it shoots at, of B games.
+
+    shot, hit: bool [B, N], the cells shot at, and those of them that were hit. sinkings: None where
+    nothing is announced.
+    """
+
+    shot: Tensor
+    hit: Tensor
+    sinkings: Sinkings | None = None
+
+    def __len__(self) -> int:
+        return len(self.shot)
+
+    def __getitem__(self, rows: Tensor | slice) -> Seen:
+        sinkings = None if self.sinkings is None else self.sinkings[rows]
+        return Seen(self.shot[rows], self.hit[rows], sinkings)
+
+    def cpu(self) -> Seen:
+        sinkings = None if self.sinkings is None else self.sinkings.cpu()
+        return Seen(self.shot.cpu(), self.hit.cpu(), sinkings)
+
+    def position_keys(self) -> list[bytes]:
+        """A key of each game, on the CPU; the same for games that the same layouts agree with."""
+        shot = self.shot.numpy()
+        if self.sinkings is None:
+            hit = self.hit.numpy()
+            return [bytes(s) + bytes(h) for s, h in zip(shot, hit, strict=True)]
+        hit_turn, slots = (ranks.short().numpy() for ranks in self.sinkings.turn_ranks())
+        return [b"".join(map(bytes, row)) for row in zip(shot, hit_turn, slots, strict=True)]
+
+
 def sinking_turns(layouts: Tensor, hit_turn: Tensor, lengths: Tensor) -> Tensor:
     """Int16 [B, S]: the turn in which each ship sank, 0 for those afloat.
 
     layouts: uint8 [B, N], the ships numbered from 1. hit_turn: int16 [B, N], 0 for no hit.
     lengths: int64 [S].
     """
-    number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=layouts.device)
-    turns = (layouts[:, None, :] == number[:, None]) * hit_turn[:, None, :]
+    turns = (layouts[:, None, :] == ship_numbers(layouts, lengths)) * hit_turn[:, None, :]
     is_sunk = (turns > 0).sum(2) == lengths
     return torch.where(is_sunk, turns.amax(2), 0)
+
+
+def ship_numbers(layouts: Tensor, lengths: Tensor) -> Tensor:
+    """Uint8 [S, 1]: the numbers of the ships in layouts."""
+    number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=layouts.device)
+    return number[:, None]

@@ -6,12 +6,13 @@ Letters in shapes: B games side by side, P seats.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
 from torch import Tensor
+
+from rlgames.core.rows import Rows
 
 
 class HiddenTruth:
@@ -35,7 +36,7 @@ HIDDEN: Any = HiddenTruth()
 
 
 @dataclass(frozen=True)
-class State:
+class State(Rows):
     """B positions side by side; every field is a tensor with the batch in front.
 
     done: bool [B], the game is over and this row does not change any more.
@@ -63,18 +64,6 @@ class State:
     def __len__(self) -> int:
         return self.done.shape[0]
 
-    def __getitem__(self, rows: Tensor | slice) -> Self:
-        """Some of the rows: a slice, int64 indices or a bool mask of [B]."""
-        if not isinstance(rows, Tensor):
-            return self._map(lambda tensor: tensor[rows])
-        indices = rows
-        if rows.dtype == torch.bool:
-            indices = rows.nonzero()[:, 0]
-            if len(indices) == len(self):
-                return self
-        # index_select is twice as fast as indexing.
-        return self._map(lambda tensor: tensor.index_select(0, indices))
-
     def keep_finished(self, after: Self) -> Self:
         """The positions after a move, with the finished ones of these unchanged."""
         columns = {}
@@ -97,26 +86,6 @@ class State:
         new = vars(other)
         for name, value in vars(self).items():
             value.index_copy_(0, rows, new[name])
-
-    def to(self, device: torch.device | str) -> Self:
-        return self._map(lambda tensor: tensor.to(device))
-
-    @classmethod
-    def cat(cls, states: Sequence[Self]) -> Self:
-        """Concatenate batches; hidden fields stay hidden."""
-        if len(states) == 1:
-            return states[0]
-        columns = {}
-        for field in fields(cls):
-            parts = [getattr(state, field.name) for state in states]
-            columns[field.name] = HIDDEN if parts[0] is HIDDEN else torch.cat(parts)
-        return cls(**columns)
-
-    def _map(self, change: Callable[[Tensor], Tensor]) -> Self:
-        columns = {
-            name: value if value is HIDDEN else change(value) for name, value in vars(self).items()
-        }
-        return type(self)(**columns)
 
 
 @dataclass(frozen=True)

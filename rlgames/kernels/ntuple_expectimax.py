@@ -1,8 +1,8 @@
 """Expectimax of n-tuple networks on packed 2048 boards, with a transposition table.
 
-table and rows: as in ntuple_td. keys: uint64 [plies · TABLE_SIZE], and means: float64 of
-the same size, are the transposition table: boards after a move, 0 for none, and the mean over
-chance that was computed for them, for each number of moves that follow.
+keys: uint64 [plies · TABLE_SIZE], and means: float64 of the same size, are the transposition table:
+boards after a move, 0 for none, and the mean over chance that was computed for them, for each
+number of moves that follow.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlgames.kernels.game_2048 import Bits, count_cells, empty_cells, slide
+from rlgames.kernels.game_2048 import Bits, Rules2048, count_cells, empty_cells, slide
 from rlgames.kernels.jit import jit
-from rlgames.kernels.ntuple_values import CompiledNetwork, value
-from rlgames.kernels.words import Array
+from rlgames.kernels.ntuple_2048 import CompiledNetwork, value
+from rlgames.kernels.words import Array, compiled
 
 U = np.uint64
 TABLE_BITS = U(15)
@@ -22,23 +22,45 @@ TABLE_SIZE = U(1 << 15)
 
 
 class SearchSettings(NamedTuple):
-    """cells: the lowest bit of each cell of the board. fours: the probability of a 4. scale: the
-    reward of a point. min_probability: less likely tiles are left out, except the likeliest."""
+    """fours: the probability of a 4. scale: the reward of a point. min_probability: less likely
+    tiles are left out, except the likeliest."""
 
-    cells: np.uint64
     fours: float
     discount: float
     scale: float
     min_probability: float
 
 
-@jit()
+@compiled
+def action_score(
+    board: Bits,
+    action: Bits,
+    plies: Bits,
+    table: Array,
+    network: CompiledNetwork,
+    rules: Rules2048,
+    settings: SearchSettings,
+    keys: Array,
+    means: Array,
+) -> tuple[bool, float]:
+    """Whether an action is legal, and the score that `plies` moves reach, of which it is one."""
+    after, points = slide(board, rules.rows, action)
+    if after == board:
+        return False, 0.0
+    score = settings.scale * np.float64(points)
+    if plies == U(1):
+        return True, score + np.float64(value(after, network, table))
+    mean = mean_score(after, plies - U(1), table, network, rules, settings, keys, means)
+    return True, score + settings.discount * mean
+
+
+@compiled
 def mean_score(
     board: Bits,
     plies: Bits,
     table: Array,
     network: CompiledNetwork,
-    rows: Array,
+    rules: Rules2048,
     settings: SearchSettings,
     keys: Array,
     means: Array,
@@ -48,7 +70,7 @@ def mean_score(
     slot += (plies - U(1)) * TABLE_SIZE
     if keys[slot] == board:
         return means[slot]  # type: ignore[no-any-return]
-    empty = empty_cells(board, settings.cells)
+    empty = empty_cells(board, rules.cells)
     cell_probability = 1.0 / np.float64(count_cells(empty))
     two, four = cell_probability * (1.0 - settings.fours), cell_probability * settings.fours
     threshold = min(max(two, four), settings.min_probability)
@@ -62,17 +84,10 @@ def mean_score(
                 continue
             before, best, is_over = board | (cell << tile), 0.0, True
             for action in range(U(4)):
-                after, points = slide(before, rows, action)
-                if after == before:
-                    continue
-                score = settings.scale * np.float64(points)
-                if plies == U(1):
-                    score += np.float64(value(after, network, table))
-                else:
-                    score += settings.discount * mean_score(
-                        after, plies - U(1), table, network, rows, settings, keys, means
-                    )
-                if is_over or score > best:
+                is_legal, score = action_score(
+                    before, action, plies, table, network, rules, settings, keys, means
+                )
+                if is_legal and (is_over or score > best):
                     best, is_over = score, False
             total += probability * best
             weight += probability
@@ -86,7 +101,7 @@ def search(
     plies: Bits,
     table: Array,
     network: CompiledNetwork,
-    rows: Array,
+    rules: Rules2048,
     settings: SearchSettings,
     keys: Array,
     means: Array,
@@ -98,15 +113,7 @@ def search(
     scores = np.zeros((len(boards), 4), np.float32)
     for number in range(len(boards)):
         for action in range(U(4)):
-            after, points = slide(boards[number], rows, action)
-            if after == boards[number]:
-                continue
-            score = settings.scale * np.float64(points)
-            if plies == U(1):
-                score += np.float64(value(after, network, table))
-            else:
-                score += settings.discount * mean_score(
-                    after, plies - U(1), table, network, rows, settings, keys, means
-                )
-            scores[number, action] = score
+            _, scores[number, action] = action_score(
+                boards[number], action, plies, table, network, rules, settings, keys, means
+            )
     return scores

@@ -12,13 +12,17 @@ functions in their place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numba.extending import overload
 
 from rlgames.kernels.jit import RULES_OF_TYPE
 from rlgames.kernels.words import Array, compiled, random_below
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Position = Any
 """A tuple of int64."""
@@ -27,97 +31,75 @@ Played = tuple[Position, bool, np.float32]
 """A position after a move, whether the game is over, and the points of the seat that moved."""
 
 IMPLEMENTED: dict[type, dict[str, Callable[..., Any]]] = {}
-"""By the class of the rules: its functions, by the names of those below."""
-
-
-def implement(rules: type, **functions: Callable[..., Any]) -> None:
-    """Register the jitted functions of a class of rules, by the names of those below.
-
-    Raises ValueError if another class has the same name: numba tells named tuples apart by it.
-    """
-    for other in IMPLEMENTED:
-        if other.__name__ == rules.__name__ and other.__module__ != rules.__module__:
-            raise ValueError(f"{other.__module__} has rules named {rules.__name__}; rename yours")
-    IMPLEMENTED[rules] = functions
-    RULES_OF_TYPE[rules] = rules.__module__
-
-
-def play(rules: Any, position: Position, action: int) -> Played:
-    """The position after a legal action, as the next seat sees it. The points of a game of outcomes
-    are 1, 0 or -1, at its end."""
-    return _function(type(rules), play)(rules, position, action)  # type: ignore[no-any-return]
-
-
-def is_legal(rules: Any, position: Position, action: int) -> bool:
-    """Whether the seat to move may choose an action; of a position that is not over."""
-    return bool(_function(type(rules), is_legal)(rules, position, action))
-
-
-def add_chance(rules: Any, position: Position, rng: Array) -> tuple[Position, bool]:
-    """The position after the chance that follows an action, and whether the game is over then; rng:
-    the state of next_random. Only games with chance need it."""
-    return _function(type(rules), add_chance)(rules, position, rng)  # type: ignore[no-any-return]
-
-
-def random_move(rules: Any, position: Position, rng: Array) -> Played:
-    """Like play of a uniformly random legal action, with the chance that follows.
-
-    Only games that have a faster way need it.
-    """
-    return _function(type(rules), random_move)(rules, position, rng)  # type: ignore[no-any-return]
-
-
-def observe(rules: Any, position: Position, planes: Array) -> None:
-    """Write the observation of the seat to move, float32, flat."""
-    _function(type(rules), observe)(rules, position, planes)
-
-
-def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
-    """Write the values of all cells as the seat to move sees them, float32, with open_value, if it
-    is not 0, for empty cells that can be taken now. Only games with spec.num_cell_values need it.
-    """
-    _function(type(rules), write_cells)(rules, position, open_value, values)
-
-
-def load(example: Position, positions: Array, row: int, first: int = 0) -> Position:
-    """The position in a row of int64 [N, W]. example: any position of the same game."""
-    return tuple(positions[row])
-
-
-def replaced(position: Position, number: int, word: int) -> Position:
-    """The position with another word at this number."""
-    return (*position[:number], word, *position[number + 1 :])
-
-
-def _function(rules: type, stub: Callable[..., Any]) -> Callable[..., Any]:
-    return IMPLEMENTED[rules].get(stub.__name__, DEFAULTS[stub])
-
+"""By the class of the rules: its functions, by the names of those they implement."""
 
 WITHOUT_COUNTING: Any = {"_nrt": False}
 """As words.compiled: no references to arrays are counted."""
 
 
-def _find_by_type(stub: Callable[..., Any]) -> None:
-    """Let kernels that call the stub call the function of the type of their rules."""
+def implement(table: type, **functions: Callable[..., Any]) -> None:
+    """Register the jitted functions of a class of tables, by the names of those they implement.
 
-    @overload(stub, strict=False, jit_options=WITHOUT_COUNTING)
-    def find(rules: Any, *others: Any) -> Callable[..., Any]:
-        function = _function(rules.instance_class, stub)
-        return lambda rules, *others: function(rules, *others)
+    Raises ValueError if another class has the same name, by which numba tells named tuples apart,
+    and for a class without the fields that kernels read.
+    """
+    if missing := {"start", "actions"} - {*getattr(table, "_fields", ())}:
+        raise ValueError(f"{table.__name__} needs the field {min(missing)}")
+    for other in IMPLEMENTED:
+        if other.__name__ == table.__name__ and other.__module__ != table.__module__:
+            raise ValueError(f"{other.__module__} has rules named {table.__name__}; rename yours")
+    IMPLEMENTED[table] = functions
+    RULES_OF_TYPE[table] = table.__module__
 
 
-@compiled
-def _never(rules: Any, *others: Any) -> None:
-    """In place of a function that the game does not have."""
+def found_by_type(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that is replaced by what the class of its first argument implements.
+
+    Without an implementation the function itself is compiled.
+    """
+    default = compiled(function)
+
+    def of(table: type) -> Callable[..., Any]:
+        return IMPLEMENTED[table].get(function.__name__, default)
+
+    @wraps(function)
+    def call(*arguments: P.args, **_: P.kwargs) -> R:
+        return of(type(arguments[0]))(*arguments)  # type: ignore[no-any-return]
+
+    @overload(call, strict=False, jit_options=WITHOUT_COUNTING)
+    def find(table: Any, *others: Any) -> Callable[..., Any]:
+        implementation = of(table.instance_class)
+        return lambda table, *others: implementation(table, *others)
+
+    return call
 
 
-@compiled
-def _no_chance(rules: Any, position: Position, rng: Array) -> tuple[Position, bool]:
+@found_by_type
+def play(rules: Any, position: Position, action: int) -> Played:
+    """The position after a legal action, as the next seat sees it. The points of a game of outcomes
+    are 1, 0 or -1, at its end."""
+    raise NotImplementedError
+
+
+@found_by_type
+def is_legal(rules: Any, position: Position, action: int) -> bool:
+    """Whether the seat to move may choose an action; of a position that is not over."""
+    raise NotImplementedError
+
+
+@found_by_type
+def add_chance(rules: Any, position: Position, rng: Array) -> tuple[Position, bool]:
+    """The position after the chance that follows an action, and whether the game is over then; rng:
+    the state of next_random. Only games with chance need it."""
     return position, False
 
 
-@compiled
-def _random_move(rules: Any, position: Position, rng: Array) -> Played:
+@found_by_type
+def random_move(rules: Any, position: Position, rng: Array) -> Played:
+    """Like play of a uniformly random legal action, with the chance that follows.
+
+    Only games that have a faster way need it.
+    """
     num_legal = 0
     for action in range(rules.actions):
         num_legal += is_legal(rules, position, action)
@@ -130,17 +112,35 @@ def _random_move(rules: Any, position: Position, rng: Array) -> Played:
     return after, is_over or is_over_now, points
 
 
-DEFAULTS: dict[Callable[..., Any], Callable[..., Any]] = {
-    play: _never,
-    is_legal: _never,
-    observe: _never,
-    write_cells: _never,
-    add_chance: _no_chance,
-    random_move: _random_move,
-}
+@found_by_type
+def observe(rules: Any, position: Position, planes: Array) -> None:
+    """Write the observation of the seat to move, float32, flat."""
+    raise NotImplementedError
 
-for _stub in DEFAULTS:
-    _find_by_type(_stub)
+
+@found_by_type
+def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
+    """Write the values of all cells as the seat to move sees them, float32, with open_value, if it
+    is not 0, for empty cells that can be taken now. Only games that are a CellBoard need it.
+    """
+    raise NotImplementedError
+
+
+def load(example: Position, positions: Array, row: int, first: int = 0) -> Position:
+    """The position in a row of int64 [N, W]. example: any position of the same game."""
+    return tuple(positions[row])
+
+
+@compiled
+def store(positions: Array, row: int, position: Position) -> None:
+    """Write a position to a row of int64 [N, W]."""
+    for word in range(len(position)):
+        positions[row, word] = position[word]
+
+
+def replaced(position: Position, number: int, word: int) -> Position:
+    """The position with another word at this number."""
+    return (*position[:number], word, *position[number + 1 :])
 
 
 @overload(load, strict=False, jit_options=WITHOUT_COUNTING)

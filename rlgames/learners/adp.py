@@ -28,10 +28,8 @@ class Adp(Learner):
     standardize: standardize the returns over the batch, as their policy network does.
     """
 
-    needs_float64 = True
     policy_class = LinearValue
-    needs_scaled_temperature = True
-    compares_score_deltas = True
+    needs = frozenset({"scaled_temperature", "score_deltas", "float64"})
 
     def __init__(
         self,

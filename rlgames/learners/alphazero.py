@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
+from rlgames.core.rows import Rows
 from rlgames.games.game import State
 from rlgames.games.symmetry import Symmetries
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
@@ -18,7 +19,7 @@ from rlgames.sampling import mask_illegal
 
 
 @dataclass(frozen=True)
-class SearchTargets:
+class SearchTargets(Rows):
     """M moves. state: public states [M]. target: float32 [M, A], the search's policy.
     value: float32 [M], the return."""
 
@@ -40,11 +41,9 @@ class AlphaZero(GradientLearner):
     opening_epsilon, opening_turns: exploration, see SearchSelfPlay, which plays the games.
     """
 
-    trains_value_head = True
-    learns_from_search = True
-    learns_logits = True
+    learns_from = frozenset({"rewards", "search", "earlier_weights"})
+    trains = frozenset({"logits", "value_head"})
     supports_distributed = True
-    supports_actors = True
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Unpack
 
 import torch
@@ -27,10 +28,8 @@ class BehaviorCloning(GradientLearner):
     patience: evaluations without a lower loss on held-out moves before the run stops; None: never.
     """
 
-    learns_logits = True
-    learns_from_rewards = False
-    learns_from_records = True
-    has_teacher = True
+    learns_from = frozenset({"teacher", "records"})
+    trains = frozenset({"logits"})
 
     def __init__(
         self,
@@ -51,12 +50,10 @@ class BehaviorCloning(GradientLearner):
         lr = self.lr.at(progress)
         num_moves = len(trajectories)
         sums, grad_norms = [], []
-        for _ in range(self.epochs):
-            order = torch.randperm(num_moves, generator=self.rng, device=self.rng.device)
-            for rows in order.split(self.minibatch):
-                loss, num_agreed = self._loss_and_agreement(trajectories, rows)
-                grad_norms.append(self.descend(loss / len(rows), lr))
-                sums.append(torch.stack([loss.detach(), num_agreed]))
+        for rows in self.minibatches(num_moves, self.epochs, size=self.minibatch):
+            loss, num_agreed = self._loss_and_agreement(trajectories, rows)
+            grad_norms.append(self.descend(loss / len(rows), lr))
+            sums.append(torch.stack([loss.detach(), num_agreed]))
         loss, agreement = (torch.stack(sums).sum(0) / (self.epochs * num_moves)).tolist()
         return {
             "loss": loss,
@@ -66,8 +63,9 @@ class BehaviorCloning(GradientLearner):
         }
 
     @torch.no_grad()
-    def evaluate(self, trajectories: Trajectories) -> dict[str, float]:
+    def evaluate(self, held_out: Callable[[], Trajectories]) -> dict[str, float]:
         """The mean loss, and the rate at which the policy's best action is the teacher's."""
+        trajectories = held_out()
         rows = torch.arange(len(trajectories), device=trajectories.action.device)
         sums = [
             torch.stack(self._loss_and_agreement(trajectories, chunk))
@@ -87,8 +85,8 @@ class BehaviorCloning(GradientLearner):
         self.lowest_loss = checked_float(state["lowest_loss"], -math.inf, math.inf)
         self.num_evals_since_lowest = checked_int(state["num_evals_since_lowest"], 0)
 
-    def converged(self, held_out_loss: float) -> bool:
-        """Whether to stop, after an evaluation with this loss on held-out moves."""
+    def has_converged(self, metrics: dict[str, float]) -> bool:
+        held_out_loss = metrics["loss"]
         improved = held_out_loss < self.lowest_loss
         self.num_evals_since_lowest = 0 if improved else self.num_evals_since_lowest + 1
         self.lowest_loss = min(held_out_loss, self.lowest_loss)

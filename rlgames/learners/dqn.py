@@ -35,9 +35,9 @@ class Dqn(GradientLearner):
         fraction polyak_tau towards the online network; 1 copies it.
     """
 
+    learns_from = frozenset({"rewards", "earlier_weights"})
+    needs = frozenset({"scaled_temperature"})
     supports_distributed = True
-    supports_actors = True
-    needs_scaled_temperature = True
 
     policy: Network
 

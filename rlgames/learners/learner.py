@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -16,6 +17,10 @@ from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import NonFiniteError as NonFiniteError
 from rlgames.sampling import Sampling
+
+Source = Literal["rewards", "records", "windows", "search", "teacher", "earlier_weights"]
+Trained = Literal["logits", "value_head", "afterstates"]
+Need = Literal["scaled_temperature", "score_deltas", "log_prob", "float64"]
 
 
 @dataclass(frozen=True)
@@ -30,56 +35,32 @@ class LearnerContext:
 
 
 class Learner(ABC):
-    """Updates a policy from trajectories. Subclasses declare their capabilities."""
+    """Updates a policy from trajectories. Subclasses declare what fits them, which
+    training/compatibility.py checks."""
 
     policy_class: type[Any] = Network
     """The policies that it can train: this class and its subclasses."""
 
-    trains_value_head = False
-    """Whether it always trains the policy's value head."""
+    learns_from: frozenset[Source] = frozenset({"rewards"})
+    """records: recorded games as well as games just played. windows: unfinished games, by the value
+    of the state where a window ends. search: a search around the agent, and nothing else. teacher:
+    the player that teacher= names. earlier_weights: games that were played some updates ago."""
 
-    trains_afterstates = False
-    """Whether it trains networks to value afterstates rather than to score actions."""
+    trains: frozenset[Trained] = frozenset()
+    """logits: the policy's scores are logits rather than values. value_head: always, not only if a
+    baseline needs it. afterstates: networks value afterstates rather than score actions."""
 
-    learns_logits = False
-    """Whether the policy's scores are logits rather than values."""
-
-    learns_from_rewards = True
-    """Whether it uses rewards."""
-
-    learns_from_records = False
-    """Whether it learns from recorded games as well as from games just played."""
-
-    bootstraps = False
-    """Whether it learns from unfinished games, by the value of the state where a window ends."""
+    needs: frozenset[Need] = frozenset()
+    """scaled_temperature: scores are values on which a softmax at temperature 1 makes no sense.
+    score_deltas: the policy compares moves by the change in score and the value that follows, and
+    any other reward that is paid per move would be missing then. log_prob: Trajectories.log_prob,
+    unless sampling.is_softmax. float64: on the policy's device, which some devices do not have."""
 
     supports_distributed = False
     """Whether several processes can train one policy: all of them take part in every step."""
 
-    supports_actors = False
-    """Whether it may learn from games that were played some updates ago, as actors do."""
-
-    learns_from_search = False
-    """Whether it learns from a search around the agent, and from nothing else."""
-
-    needs_scaled_temperature = False
-    """Whether scores are values on which a softmax at temperature 1 makes no sense."""
-
-    compares_score_deltas = False
-    """Whether its policy compares moves by the change in score and the value that follows. Any
-    other reward that is paid per move would be missing when moves are compared."""
-
-    needs_behavior_log_prob = False
-    """Whether it needs Trajectories.log_prob, unless sampling.is_softmax."""
-
     learns_while_playing = False
     """Whether it plays the games of a batch itself, by play_and_learn instead of update."""
-
-    has_teacher = False
-    """Whether it imitates the player that teacher= names."""
-
-    needs_float64 = False
-    """Whether it computes with float64 on the policy's device, which some devices do not have."""
 
     def __init__(self, context: LearnerContext) -> None:
         self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
@@ -104,6 +85,14 @@ class Learner(ABC):
         pool's.
         """
         raise NotImplementedError(f"{type(self).__name__} does not play")
+
+    def evaluate(self, held_out: Callable[[], Trajectories]) -> dict[str, float]:
+        """What else an evaluation measures. held_out: moves that are not learned from."""
+        return {}
+
+    def has_converged(self, metrics: dict[str, float]) -> bool:
+        """Whether to stop after an evaluation with these metrics."""
+        return False
 
     def check_teacher(self, teacher: Player) -> None:  # noqa: B027 (most learn from any)
         """Raises ValueError for a teacher that it cannot learn from."""

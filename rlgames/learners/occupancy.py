@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Unpack
 
 import torch
@@ -36,9 +35,8 @@ class Occupancy(GradientLearner):
     fleet.
     """
 
-    learns_logits = True
-    learns_from_rewards = False
-    supports_actors = True
+    learns_from = frozenset({"earlier_weights"})
+    trains = frozenset({"logits"})
 
     def __init__(
         self,
@@ -63,14 +61,11 @@ class Occupancy(GradientLearner):
         lr = self.lr.at(progress)
         hits = self._revealing.hidden_hits(final_states.state).float()
         losses, grad_norms = [], []
-        num_moves = len(trajectories)
-        for _ in range(self.epochs):
-            order = torch.randperm(num_moves, generator=self.rng, device=self.rng.device)
-            order = order[: math.ceil(self.sample_fraction * num_moves)]
-            for rows in order.split(self.minibatch):
-                loss = self.loss(trajectories, rows, hits)
-                grad_norms.append(self.descend(loss, lr))
-                losses.append(loss.detach())
+        size, fraction = self.minibatch, self.sample_fraction
+        for rows in self.minibatches(len(trajectories), self.epochs, size=size, fraction=fraction):
+            loss = self.loss(trajectories, rows, hits)
+            grad_norms.append(self.descend(loss, lr))
+            losses.append(loss.detach())
         return {
             "loss": float(torch.stack(losses).mean()),
             "grad_norm": sum(grad_norms) / len(grad_norms),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from rlgames.core import distributed
+from rlgames.core.rows import Rows
 from rlgames.core.schedule import Schedule
 from rlgames.games.game import State
 from rlgames.games.symmetry import Symmetries
@@ -30,7 +30,7 @@ EVAL_CHUNK = 1 << 15
 
 
 @dataclass(frozen=True)
-class PpoBatch:
+class PpoBatch(Rows):
     """M moves.
 
     inputs: the network's inputs [M, ...]. legal: bool [M, A]. action: int64 [M].
@@ -45,20 +45,6 @@ class PpoBatch:
     advantage: Tensor
     value_target: Tensor
     weight: Tensor
-
-    def __len__(self) -> int:
-        return len(self.action)
-
-    def __getitem__(self, rows: Tensor | slice) -> PpoBatch:
-        return PpoBatch(
-            self.inputs[rows],
-            self.legal[rows],
-            self.action[rows],
-            self.old_log_prob[rows],
-            self.advantage[rows],
-            self.value_target[rows],
-            self.weight[rows],
-        )
 
 
 class Ppo(GradientLearner):
@@ -79,12 +65,10 @@ class Ppo(GradientLearner):
     epochs: passes over each batch. minibatches: gradient steps per pass. clip_range: ε.
     """
 
-    trains_value_head = True
-    learns_logits = True
-    learns_from_records = True
-    bootstraps = True
+    learns_from = frozenset({"rewards", "records", "windows"})
+    trains = frozenset({"logits", "value_head"})
+    needs = frozenset({"log_prob"})
     supports_distributed = True
-    needs_behavior_log_prob = True
 
     def __init__(
         self,
@@ -103,7 +87,7 @@ class Ppo(GradientLearner):
         super().__init__(context, **optimizer)
         self.gae_lambda, self.value_coef, self.clip_range = gae_lambda, value_coef, clip_range
         self.entropy_coef = Schedule(entropy_coef, entropy_coef_end)
-        self.epochs, self.minibatches = epochs, minibatches
+        self.epochs, self.num_minibatches = epochs, minibatches
         transforms = symmetries and not self.policy.canonical
         self.symmetries = Symmetries(self.game, self.rng.device) if transforms else None
 
@@ -113,7 +97,7 @@ class Ppo(GradientLearner):
         lr, entropy_coef = self.lr.at(progress), self.entropy_coef.at(progress)
         batch = self._make_batch(trajectories, final_states)
         steps = []
-        for rows in self._minibatch_rows(len(batch), batch.inputs.device):
+        for rows in self._minibatch_rows(len(batch)):
             minibatch = batch[rows]
             loss, metrics = self._loss(minibatch, entropy_coef)
             grad_norm = self.descend(loss, lr, len(minibatch))
@@ -213,15 +197,11 @@ class Ppo(GradientLearner):
             bootstrap_value[rows] = value
         return bootstrap_value
 
-    def _minibatch_rows(self, count: int, device: torch.device) -> Iterator[Tensor | slice]:
+    def _minibatch_rows(self, count: int) -> Iterable[Tensor | slice]:
         """The rows of each gradient step: the whole batch, or a new random split per epoch."""
-        if self.minibatches == 1:
-            yield from [slice(None)] * self.epochs
-            return
-        num_parts = min(self.minibatches, distributed.all_reduce_min(count, device))
-        for _ in range(self.epochs):
-            order = torch.randperm(count, generator=self.rng, device=device)
-            yield from order.tensor_split(num_parts)
+        if self.num_minibatches == 1:
+            return [slice(None)] * self.epochs
+        return self.minibatches(count, self.epochs, parts=self.num_minibatches)
 
 
 def importance_weight(log_prob: Tensor, behavior_log_prob: Tensor | None) -> Tensor:

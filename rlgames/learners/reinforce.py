@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rlgames.core import distributed
+from rlgames.core.rows import Rows
 from rlgames.core.schedule import Schedule
 from rlgames.games.game import State
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
@@ -22,7 +23,7 @@ BASELINES = ("none", "mean", "standardized", "value")
 
 
 @dataclass(frozen=True)
-class StepExamples:
+class StepExamples(Rows):
     """What one gradient step learns from. state: [M]. action: int64 [M]. returns: float32 [M].
 
     advantage: float32 [M], or None where the value head gives the baseline. weight: float32 [M],
@@ -55,9 +56,9 @@ class Reinforce(GradientLearner):
     Raises ValueError for step_per="move" with baseline="value", which compares many moves.
     """
 
-    learns_logits = True
+    learns_from = frozenset({"rewards", "records"})
+    trains = frozenset({"logits"})
     supports_distributed = True
-    learns_from_records = True
 
     def __init__(
         self,
@@ -93,15 +94,10 @@ class Reinforce(GradientLearner):
                 ply for ply in reversed([*reversed_plies(trajectories)]) if ply.stop > ply.start
             ]
         metrics: dict[str, float] = {}
+        weight = weight * (len(trajectories) / num_games)
+        examples = StepExamples(trajectories.state, trajectories.action, returns, advantage, weight)
         for part in rows:
-            moves = StepExamples(
-                trajectories.state[part],
-                trajectories.action[part],
-                returns[part],
-                None if advantage is None else advantage[part],
-                weight[part] * (len(trajectories) / num_games),
-            )
-            for name, value in self._step(moves, num_games, lr, entropy_coef).items():
+            for name, value in self._step(examples[part], num_games, lr, entropy_coef).items():
                 fraction = (part.stop - part.start) / len(trajectories)
                 metrics[name] = metrics.get(name, 0.0) + fraction * value
         return {"return": float(returns.mean()), **metrics, "lr": lr}

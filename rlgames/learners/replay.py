@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
+from rlgames.core.rows import Rows
 from rlgames.core.tensor_checks import checked_rows
 from rlgames.core.untrusted import checked_int
-from rlgames.games.game import HIDDEN, Game, State
+from rlgames.games.game import Game, State
 
 
 @dataclass(frozen=True)
-class ReplayTransitions:
+class ReplayTransitions(Rows):
     """M moves with their rewards and successors.
 
     state: public states [M]. action: int64 [M]. reward: float32 [M]. weight: float32 [M], the
@@ -29,9 +29,6 @@ class ReplayTransitions:
     weight: Tensor
     next_index: Tensor
 
-    def __len__(self) -> int:
-        return len(self.action)
-
     def n_step(self, n: int) -> ReplayTransitions:
         """The same moves with n-step rewards, over n of the seat's own moves."""
         reward, weight, next_index = self.reward, self.weight, self.next_index
@@ -44,37 +41,35 @@ class ReplayTransitions:
         return replace(self, reward=reward, weight=weight, next_index=next_index)
 
 
-Rows = TypeVar("Rows")
-"""A dataclass of tensors and states, each with its rows in front."""
+R = TypeVar("R", bound=Rows)
 
 
-class RingBuffer(Generic[Rows]):
+class RingBuffer(Generic[R]):
     """The latest rows that were added, at most size of them."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._rows: Rows | None = None
+        self._rows: R | None = None
         self._num_added = 0
 
     def __len__(self) -> int:
         return min(self._num_added, self.size)
 
-    def __getitem__(self, indices: Tensor) -> Rows:
+    def __getitem__(self, indices: Tensor) -> R:
         """The rows at indices, int64 [M], modulo size."""
         assert self._rows is not None
-        rows: Rows = _map_tensors(self._rows, lambda column: column[indices % self.size])
-        return rows
+        return self._rows[indices % self.size]
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: R) -> None:
         """Add rows, overwriting the oldest ones."""
         if self._rows is None:
             self._rows = self._empty_like(rows)
-        columns = _columns(rows)
+        columns = rows.columns()
         count = len(columns[0])
         skipped = max(0, count - self.size)
         stop = self._num_added + count
         index = torch.arange(self._num_added + skipped, stop, device=columns[0].device) % self.size
-        for stored, column in zip(_columns(self._rows), columns, strict=True):
+        for stored, column in zip(self._rows.columns(), columns, strict=True):
             stored[index] = column[skipped:]
         self._num_added = stop
 
@@ -84,11 +79,11 @@ class RingBuffer(Generic[Rows]):
 
     def state_dict(self) -> dict[str, Any]:
         """The stored rows, column by column, and the number of rows ever added."""
-        columns = [] if self._rows is None else _columns(self._rows)
+        columns = [] if self._rows is None else self._rows.columns()
         filled = {str(number): column[: len(self)] for number, column in enumerate(columns)}
         return {"num_added": self._num_added, "columns": filled}
 
-    def load_state_dict(self, state: dict[str, Any], example: Rows, game: Game[Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], example: R, game: Game[Any]) -> None:
         """Restore the rows. example: one row, for shapes and dtypes.
 
         Raises LookupError, TypeError or ValueError for other columns and for invalid states.
@@ -99,9 +94,9 @@ class RingBuffer(Generic[Rows]):
             return
         columns = [
             checked_rows(state["columns"][str(number)], column, len(self))
-            for number, column in enumerate(_columns(example))
+            for number, column in enumerate(example.columns())
         ]
-        rows = _with_columns(example, iter(columns))
+        rows: Any = example.with_columns(iter(columns))
         if not bool(game.is_valid(rows.state).all()):
             raise ValueError("the replay buffer has an invalid state")
         if isinstance(rows, ReplayTransitions) and not bool(
@@ -109,15 +104,12 @@ class RingBuffer(Generic[Rows]):
         ):
             raise ValueError("the replay buffer has an invalid action")
         self._rows = self._empty_like(example)
-        for stored, column in zip(_columns(self._rows), columns, strict=True):
+        for stored, column in zip(self._rows.columns(), columns, strict=True):
             stored[: len(column)] = column
 
-    def _empty_like(self, example: Rows) -> Rows:
+    def _empty_like(self, example: R) -> R:
         """size rows of zeros with the row shapes and dtypes of the example."""
-        rows: Rows = _map_tensors(
-            example, lambda column: column.new_zeros(self.size, *column.shape[1:])
-        )
-        return rows
+        return example.map(lambda column: column.new_zeros(self.size, *column.shape[1:]))
 
 
 class ReplayBuffer(RingBuffer[ReplayTransitions]):
@@ -138,30 +130,3 @@ class ReplayBuffer(RingBuffer[ReplayTransitions]):
         indices = self.sample(count, rng)
         transitions = self[indices]
         return transitions, self[indices + transitions.next_index].state
-
-
-def _map_tensors(rows: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """The same dataclass with the function applied to every tensor; HIDDEN stays as it is."""
-    values = {field.name: getattr(rows, field.name) for field in fields(rows)}
-    mapped = {
-        name: _map_tensors(value, function) if isinstance(value, State) else function(value)
-        for name, value in values.items()
-        if value is not HIDDEN
-    }
-    return replace(rows, **mapped)
-
-
-def _with_columns(rows: Any, columns: Iterator[Tensor]) -> Any:
-    """The same dataclass with other tensors, in the order of _columns."""
-    return _map_tensors(rows, lambda _: next(columns))
-
-
-def _columns(rows: Any) -> list[Tensor]:
-    """All tensors of a dataclass, including those of its states, without HIDDEN."""
-    values = [getattr(rows, field.name) for field in fields(rows)]
-    return [
-        column
-        for value in values
-        if value is not HIDDEN
-        for column in (_columns(value) if isinstance(value, State) else [value])
-    ]

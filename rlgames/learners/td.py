@@ -15,7 +15,6 @@ from rlgames.core.tensor_checks import load_weights
 from rlgames.games.game import State
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
 from rlgames.learners.td_compiled import CompiledTd, reason_not_compiled
-from rlgames.learners.td_lines import CompiledLinesTd
 from rlgames.learners.td_minimax import MinimaxTd, check_backup, discount_per_ply
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import AfterstateValues, mean_over_chance
@@ -133,9 +132,8 @@ class Td(Learner):
     """
 
     policy_class = AfterstateValues
-    learns_from_records = True
-    bootstraps = True
-    compares_score_deltas = True
+    learns_from = frozenset({"rewards", "records", "windows"})
+    needs = frozenset({"score_deltas"})
 
     policy: AfterstateValues
 
@@ -170,11 +168,10 @@ class Td(Learner):
                 + (f", which does not fit: {reason}" if reason else "")
             )
         self.learns_while_playing = is_compiled
-        self.compiled: CompiledTd | CompiledLinesTd | None = None
+        self.compiled: CompiledTd | None = None
         if is_compiled:
             table = self.values.interleave(self.policy)
-            make = CompiledLinesTd if backup == "minimax" else CompiledTd
-            self.compiled = make(context, table, backup, td_lambda, threads)
+            self.compiled = CompiledTd(context, table, backup, td_lambda, threads)
 
     def _check_expected(self, td_lambda: float) -> None:
         """Raises NotImplementedError and ValueError where targets cannot be means over chance."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import itemgetter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from rlgames.core.schedule import Schedule
-from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.capabilities import find_compiled_rules
+from rlgames.games.compiled import copied_fields
+from rlgames.games.game import State
 from rlgames.learners.learner import LearnerContext, NonFiniteError
-from rlgames.learners.packed_games import learn_packed_games
-from rlgames.learners.td_minimax import learns_replies
-from rlgames.policies.packed_lines import TOO_LARGE
-from rlgames.policies.packed_ntuple import ON_CPU, Array, PackedNtuple, reason_not_packed
+from rlgames.learners.td_minimax import discount_per_ply, learns_replies
+from rlgames.policies.packed_ntuple import Array, pack_network, reason_not_packed
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling
@@ -26,12 +27,7 @@ def reason_not_compiled(
     context: LearnerContext, step_size: str, backup: str, frozen_tuples: Sequence[int]
 ) -> str:
     """Why CompiledTd cannot learn this, as part of a sentence; "" if it can."""
-    if learns_replies(context.policy):
-        reason = ON_CPU if context.policy.values.device.type != "cpu" else ""
-        if isinstance(context.game, KInARow) and context.game.has_rows:
-            reason = TOO_LARGE
-    else:
-        reason = reason_not_packed(context.game, context.policy)
+    reason = reason_not_packed(context.game, context.policy)
     if reason:
         return reason
     if step_size == "counts" or backup == "every":
@@ -71,46 +67,67 @@ class CompiledTd:
     ) -> None:
         self.game, self.policy, self.reward = context.game, context.policy, context.reward
         self.backup, self.td_lambda, self.threads = backup, td_lambda, threads
-        epsilon = epsilon_schedule(context.sampling)
+        epsilon, compiled = epsilon_schedule(context.sampling), find_compiled_rules(context.game)
         assert epsilon is not None
-        self.epsilon, self.stride = epsilon, table.shape[1]
+        assert compiled is not None
+        self.epsilon, self.compiled, self.stride = epsilon, compiled, table.shape[1]
         self._table: Array = table.numpy().reshape(-1)
-        self._packed: PackedNtuple | None = None
+        self._network: Any = None
 
     def play_and_learn(
         self, pool: GamePool, plies: int | None, lr: float, progress: float
     ) -> tuple[FinalStates, float]:
         """Play and learn as Learner.play_and_learn; also the sum of the sizes of the errors."""
-        from rlgames.kernels.ntuple_td import learn_games
+        from rlgames.kernels.random_play import Games
+        from rlgames.kernels.td import learn_games
 
-        packed = self._packed = self._packed or PackedNtuple(self.game, self.policy, self.stride)
-        settings = self._settings(packed, plies, lr, progress)
-        shared = (self._table, packed.network, packed.compiled.rules.rows, settings)
+        self._network = self._network or pack_network(self.game, self.policy, self.stride)
+        shared = (self._table, self._network, self.compiled.rules)
+        settings = self._settings(plies, lr, progress)
+        seeds = torch.randint(1 << 62, (self.threads,), generator=pool.rng).numpy()
+        total_error = 0.0
 
         def learn(*part_and_seed: Any) -> tuple[int, float]:
-            return learn_games(*shared, *part_and_seed)
+            *columns, seed = part_and_seed
+            return learn_games(*shared, settings, Games(*columns), seed)
 
-        final_states, results = learn_packed_games(
-            learn, itemgetter(0), pool, plies, packed.compiled, self.threads
-        )
-        total_error = sum(error for _, error in results)
+        def play(state: State) -> tuple[State, int]:
+            nonlocal total_error
+            fields = copied_fields(state) | {"positions": self.compiled.pack(state)}
+            columns = [fields[name].numpy() for name in Games._fields]
+            results = _in_threads(learn, columns, seeds.astype(np.uint64))
+            total_error = sum(error for _, error in results)
+            words = fields.pop("positions")
+            return self.compiled.unpack(words, fields), sum(moves for moves, _ in results)
+
+        final_states = pool.play_window(play, plies)
         if not math.isfinite(total_error):
             raise NonFiniteError("a value is not a finite number; a smaller lr may help")
         return final_states, total_error
 
-    def _settings(self, packed: PackedNtuple, plies: int | None, lr: float, progress: float) -> Any:
-        from rlgames.kernels.ntuple_td import Settings
+    def _settings(self, plies: int | None, lr: float, progress: float) -> Any:
+        from rlgames.kernels.td import Settings
 
-        max_plies = self.game.spec.max_plies
+        max_plies, is_minimax = self.game.spec.max_plies, self.backup == "minimax"
+        discount = -discount_per_ply(self.reward) if is_minimax else self.reward.discount
         return Settings(
-            cells=packed.compiled.rules.cells,
-            fours=packed.compiled.rules.fours,
             epsilon=np.uint64(round(self.epsilon.at(progress) * 2**32)),
             plies=max_plies if plies is None else min(plies, max_plies),
             lr=np.float32(lr),
-            discount=np.float32(self.reward.discount),
+            discount=np.float32(discount),
             td_lambda=np.float32(self.td_lambda),
             scale=np.float32(self.reward.scale),
             coherent=self.stride > 1,
+            minimax=is_minimax,
             expected=self.backup == "expected",
         )
+
+
+def _in_threads(learn: Any, columns: Sequence[Array], seeds: Array) -> list[tuple[int, float]]:
+    """Call learn once for each seed, in a thread of its own, with a part of the rows of each column
+    and the seed; what each call returns."""
+    if len(seeds) == 1:
+        return [learn(*columns, seeds[0])]
+    parts = [np.array_split(column, len(seeds)) for column in columns]
+    with ThreadPoolExecutor(len(seeds)) as pool:
+        return list(pool.map(learn, *parts, seeds))

@@ -7,7 +7,6 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from rlgames.core import distributed
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import LearnerContext, check_all_finite
 from rlgames.policies.afterstate_network import AfterstateNetwork
@@ -30,11 +29,9 @@ class TdLambda(GradientLearner):
     Raises NotImplementedError for rewards other than score_delta.
     """
 
-    bootstraps = True
-    trains_value_head = True
-    trains_afterstates = True
-    needs_scaled_temperature = True
-    compares_score_deltas = True
+    learns_from = frozenset({"rewards", "windows"})
+    trains = frozenset({"value_head", "afterstates"})
+    needs = frozenset({"scaled_temperature", "score_deltas"})
     supports_distributed = True
 
     policy: AfterstateNetwork
@@ -53,7 +50,7 @@ class TdLambda(GradientLearner):
             raise NotImplementedError(
                 f"it needs reward.scored=score_delta, not {self.reward.scored}"
             )
-        self.td_lambda, self.epochs, self.minibatches = td_lambda, epochs, minibatches
+        self.td_lambda, self.epochs, self.num_minibatches = td_lambda, epochs, minibatches
 
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float
@@ -68,14 +65,10 @@ class TdLambda(GradientLearner):
         td_error = self._td_error(trajectories, final_states, reward, value)
         td_target = value + td_error
         losses, grad_norms = [], []
-        num_moves = len(trajectories)
-        num_parts = min(self.minibatches, distributed.all_reduce_min(num_moves, inputs.device))
-        for _ in range(self.epochs):
-            order = torch.randperm(num_moves, generator=self.rng, device=self.rng.device)
-            for rows in order.tensor_split(num_parts):
-                loss = (self._value(inputs[rows]) - td_target[rows]).square().mean()
-                grad_norms.append(self.descend(loss, lr, len(rows)))
-                losses.append(loss.detach())
+        for rows in self.minibatches(len(trajectories), self.epochs, parts=self.num_minibatches):
+            loss = (self._value(inputs[rows]) - td_target[rows]).square().mean()
+            grad_norms.append(self.descend(loss, lr, len(rows)))
+            losses.append(loss.detach())
         return {
             "td_error": float(td_error.abs().mean()),
             "loss": float(torch.stack(losses).mean()),

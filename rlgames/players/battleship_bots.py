@@ -33,7 +33,7 @@ class BattleshipBot(Player):
         raise NotImplementedError
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
-        shot, _ = self.game.shots_and_hits(state)
+        shot = self.game.seen(state).shot
         priority = torch.zeros(shot.shape, device=shot.device)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
@@ -60,7 +60,7 @@ class HuntTarget(BattleshipBot):
         self._checkerboard = checkerboard.reshape(-1)
 
     def priority(self, state: Any, rng: torch.Generator) -> Tensor:
-        _, hit = self.game.shots_and_hits(state)
+        hit = self.game.seen(state).hit
         rows, columns = self.game.fleet.rows, self.game.fleet.columns
         hits = hit.float().view(-1, 1, rows, columns)
         across = max_pool2d(hits, (1, 3), 1, (0, 1))

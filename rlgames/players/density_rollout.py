@@ -11,8 +11,8 @@ from torch import Tensor
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game
-from rlgames.games.layout_counts import MAX_MEMO, WORD, Bools, position_keys
-from rlgames.games.sinkings import Sinkings
+from rlgames.games.layout_counts import MAX_MEMO, WORD, Bools
+from rlgames.games.sinkings import Seen
 from rlgames.players.battleship_bots import Density, can_count, has_several_shots
 
 MISS_WEIGHT = 0.4
@@ -72,14 +72,10 @@ class DensityRollout(Density):
         few = ((total > 1) & (total <= self._max_layouts)).nonzero()[:, 0]
         if not len(few):
             return result
-        shot, hit = (field.cpu().numpy() for field in self.game.shots_and_hits(state[few]))
-        sinkings = self.game.sinkings(state[few])
-        sinkings = None if sinkings is None else sinkings.cpu()
-        for place, key in enumerate(position_keys(shot, hit, sinkings)):
-            row = slice(place, place + 1)
+        seen = self.game.seen(state[few]).cpu()
+        for place, key in enumerate(seen.position_keys()):
             if key not in self._memo:
-                announced = None if sinkings is None else sinkings[row]
-                self._memo[key] = self._best_turn(shot[row], hit[row], announced)
+                self._memo[key] = self._best_turn(seen[place : place + 1])
             result[few[place]] = torch.from_numpy(self._memo[key]).to(result)
         while len(self._memo) > MAX_MEMO:
             self._memo.popitem(last=False)
@@ -90,39 +86,37 @@ class DensityRollout(Density):
         means over the layouts that agree with it; None if these are more than `layouts`."""
         from rlgames.kernels.fleet_rollouts import UNLIMITED, play_greedily, value_rollouts
 
-        shot, hit = (field.cpu().numpy() for field in self.game.shots_and_hits(state))
-        sinkings = self.game.sinkings(state)
-        board = shot, hit, None if sinkings is None else sinkings.cpu()
-        count = self._list_layouts(*board)
+        seen = self.game.seen(state).cpu()
+        count = self._list_layouts(seen)
         if count < 0:
             return None
         layouts, room, turn = self._arrays
         density = play_greedily(layouts, room, np.int64(0), np.int64(1), self._shots, UNLIMITED)
-        self._list_layouts(*board)  # the first kernel has moved the layouts
+        self._list_layouts(seen)  # the first kernel has moved the layouts
         own = value_rollouts(layouts, room, self._shots, turn)
         return density / count, own / count
 
-    def _best_turn(self, shot: Bools, hit: Bools, sinkings: Sinkings | None) -> Bools:
-        """Bool [N]: the cells of the best turn on one board, bool [1, N] twice."""
+    def _best_turn(self, seen: Seen) -> Bools:
+        """Bool [N]: the cells of the best turn of one game."""
         from rlgames.kernels.fleet_rollouts import choose_turn
 
-        count = self._list_layouts(shot, hit, sinkings)
+        count = self._list_layouts(seen)
         assert count > 0, "counted, but not listed"
         layouts, room, turn = self._arrays
         choose_turn(layouts, room, np.int64(0), self._shots, turn)
         cells = np.unpackbits(turn.view(np.uint8), bitorder="little")
-        return cells[: shot.shape[1]].astype(bool)
+        return cells[: seen.shot.shape[1]].astype(bool)
 
-    def _list_layouts(self, shot: Bools, hit: Bools, sinkings: Sinkings | None) -> int:
-        """Have the kernels begin with the layouts that agree with one board, bool [1, N] twice;
-        their number, or -1 if there are too many."""
+    def _list_layouts(self, seen: Seen) -> int:
+        """Have the kernels begin with the layouts that agree with what was seen of one game; their
+        number, or -1 if there are too many."""
         if self._arrays is None:
             self._arrays = self._make_arrays()
         layouts, room, _ = self._arrays
-        count = self._counter.write_list(shot, hit, sinkings, layouts)
-        room.frames[0] = 0, count, self._ship_cells - hit.sum()
+        count = self._counter.write_list(seen, layouts)
+        room.frames[0] = 0, count, self._ship_cells - int(seen.hit.sum())
         free = np.zeros(MAX_CELLS, bool)
-        free[: shot.shape[1]] = ~shot[0]
+        free[: seen.shot.shape[1]] = ~seen.shot[0].numpy()
         room.free[0] = np.packbits(free, bitorder="little").view(np.uint64)
         return count
 

@@ -21,6 +21,8 @@ class PastSelves(Player):
     is untrained.
     """
 
+    changes_in_training = True
+
     def __init__(self, agent: Agent, every: int, keep: int) -> None:
         self._agent, self._every, self._keep = agent, every, keep
         self._copies: list[Agent] = []

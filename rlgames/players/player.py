@@ -66,6 +66,12 @@ class Player(ABC):
         if state:
             raise ValueError(f"{type(self).__name__} has no state")
 
+    changes_in_training = False
+    """Whether its play depends on how far a training is, though it does not learn itself."""
+
+    def start_batch(self, games_played: int, rng: torch.Generator) -> None:  # noqa: B027
+        """Prepare for the next batch of a training, after this many games."""
+
     def statistics(self) -> dict[str, float]:
         """Statistics of its play so far, by name."""
         return {}

@@ -158,9 +158,8 @@ class BeliefPropagation(Network):
     def inputs(self, game: Game[Any], state: Any) -> Tensor:
         """Float32 [B, 2 + C, H, W]: the misses, the hits and the observation."""
         assert isinstance(game, FleetGame)
-        shot, hit = game.shots_and_hits(state)
-        observation = game.observe(state)
-        marks = torch.stack([shot & ~hit, hit], 1).float()
+        seen, observation = game.seen(state), game.observe(state)
+        marks = torch.stack([seen.shot & ~seen.hit, seen.hit], 1).float()
         return torch.cat([marks.view(-1, 2, *observation.shape[2:]), observation], 1)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -12,16 +12,19 @@ import torch
 from torch import Tensor
 
 from rlgames.games.capabilities import (
+    CellBoard,
     Chance,
     HiddenHits,
     HiddenInformation,
     InvertibleKey,
+    Symmetric,
     check_declared,
     find,
     require,
 )
 from rlgames.games.game import HIDDEN, Game, State
 from rlgames.games.notation import parse, parse_action, render
+from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
 from rlgames.rollouts.compiled_checks import check_compiled_rules
 from rlgames.rollouts.play import collect_games, play_games
@@ -60,6 +63,29 @@ def every_ply_follows_the_contract(game: Game[Any], batch: int = 24, seed: int =
         walk.step()
     if game.spec.max_plies < MAX_FOLLOWED_PLIES:
         assert walk.state.done.all(), "a game exceeds spec.max_plies"
+
+
+def illegal_actions_change_no_shape_and_no_range(game: Game[Any]) -> None:
+    """apply_action accepts every action in every position: learners value all of them at once, and
+    ignore the results of illegal ones, which must be valid as numbers."""
+    board, walk = find(game, CellBoard), RandomWalk(game, 24, 9)
+    for _ in range(3):
+        walk.step()
+    state = walk.state[~walk.state.done]
+    for action in range(game.spec.actions):
+        after = game.apply_action(state, torch.full((len(state),), action))
+        for name, column in vars(state).items():
+            if isinstance(column, Tensor):
+                shape = tuple(getattr(after, name).shape)
+                message = f"apply_action changes the shape of {name} after action {action}"
+                assert shape == tuple(column.shape), message
+        if board is not None:
+            cells = board.cells(after)
+            is_valid = 0 <= int(cells.min()) <= int(cells.max()) < board.num_cell_values
+            assert is_valid, (
+                f"cells has values outside of 0 to {board.num_cell_values - 1} after the illegal "
+                f"action {action}: give it the shape and the range of a legal one"
+            )
 
 
 def same_seed_gives_same_games(game: Game[Any]) -> None:
@@ -255,6 +281,36 @@ def keys_identify_positions(game: Game[Any]) -> None:
     assert len(observations) <= len(keys.key(public).unique())
 
 
+def symmetries_leave_the_rules_unchanged(game: Game[Any]) -> None:
+    """Transformed actions lead to transformed positions, from starts that a symmetry maps to
+    themselves."""
+    if find(game, Symmetric) is None or game.spec.hidden or game.spec.num_chance_inputs:
+        return
+    symmetries, start = Symmetries(game, "cpu"), game.initial(1, rng(17))
+    state = start[torch.zeros(symmetries.count, dtype=torch.int64)]
+    every = torch.arange(symmetries.count)
+    seen = game.observe(state)
+    symmetry = every[(symmetries.transform_planes(seen, every) == seen).flatten(1).all(1)]
+    symmetry, generator = symmetry.repeat_interleave(10), rng(18)
+    state = twin = state[symmetry]
+    while not bool(state.done.all()):
+        u = torch.rand(len(state), generator=generator)
+        action = game.sample_legal_action(state, u)
+        state = game.apply_action(state, action)
+        twin = game.apply_action(twin, symmetries.transform_action(action, symmetry))
+        for one, other, transform in (
+            (game.observe(state), game.observe(twin), symmetries.transform_planes),
+            (
+                game.legal_action_mask(state),
+                game.legal_action_mask(twin),
+                symmetries.transform_action_values,
+            ),
+        ):
+            assert torch.equal(transform(one, symmetry), other), (
+                "a transformed game is another one; see symmetries and action_symmetries"
+            )
+
+
 def openings_match_initial_positions(game: Game[Any]) -> None:
     """openings lists every initial position, with the frequency with which initial samples it."""
     openings = game.openings(100_000)
@@ -323,6 +379,7 @@ def _check_frequencies(rows: Tensor, probability: Tensor) -> None:
 CHECKS = (
     spec_declares_what_is_defined,
     every_ply_follows_the_contract,
+    illegal_actions_change_no_shape_and_no_range,
     same_seed_gives_same_games,
     score_deltas_sum_to_the_score,
     rendered_positions_parse_back,
@@ -332,6 +389,7 @@ CHECKS = (
     hidden_fields_are_declared,
     hidden_hits_never_change,
     keys_identify_positions,
+    symmetries_leave_the_rules_unchanged,
     openings_match_initial_positions,
     chance_follows_its_probabilities,
     compiled_rules_are_the_rules,

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from rlgames.core.rows import Rows
 from rlgames.games.game import State
 from rlgames.players.player import Decision
 
 
 @dataclass(frozen=True)
-class Trajectories:
+class Trajectories(Rows):
     """M moves of G games, flat; each game's moves are in the order in which they were made.
 
     The games are complete, or those parts of them that lie within a window of plies.
@@ -96,18 +96,8 @@ class Trajectories:
         rows = self._rows(order, self.game[order], self.num_games)
         return replace(rows, ply_sizes=sizes)
 
-    def to(self, device: torch.device | str) -> Trajectories:
-        columns: dict[str, Any] = {
-            name: column.to(device) for name, column in self._columns().items()
-        }
-        return replace(self, state=self.state.to(device), game=self.game.to(device), **columns)
-
     def _rows(self, rows: Tensor, game: Tensor, num_games: int) -> Trajectories:
-        columns: dict[str, Any] = {
-            name: column.index_select(0, rows) for name, column in self._columns().items()
-        }
-        state = self.state[rows]
-        return replace(self, state=state, game=game, num_games=num_games, **columns)
+        return replace(self[rows], game=game, num_games=num_games)
 
     def _columns(self) -> dict[str, Tensor]:
         """The tensors with one value per move, except the index of its game."""

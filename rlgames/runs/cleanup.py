@@ -16,7 +16,7 @@ from rlgames.runs.directory import FILES, FOLDERS, LOCK, lock_directory
 from rlgames.runs.files import LATEST, MAX_HEADER_BYTES
 from rlgames.runs.hyperparameters import MANIFEST
 
-WRITTEN = (*FILES, *FOLDERS, "published", "policy.onnx", "wandb", "mlruns")
+WRITTEN = (*FILES, *FOLDERS, "evaluations", "published", "policy.onnx", "wandb", "mlruns")
 """The files and folders that rlgames writes into the directory of a run, besides event files."""
 
 EVENTS = "events.out.tfevents.*"

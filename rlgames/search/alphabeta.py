@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,7 +11,7 @@ from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_lines import TOO_LARGE, make_network, make_rules, make_settings
+from rlgames.policies.packed_ntuple import TOO_LARGE, pack_network
 
 
 class AlphaBetaSearch(Player):
@@ -40,19 +39,19 @@ class AlphaBetaSearch(Player):
                 f"search=alphabeta does not play on {game.rows}x{game.columns}: {TOO_LARGE}"
             )
         self.game, self.policy, self.plies = game, policy, plies
-        self._network, self._rules = make_network(game, policy, 1), make_rules(game)
+        self._compiled, self._network = game.compiled_rules(), pack_network(game, policy, 1)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         return choose_in_live_rows(state, lambda live: self.search(live)[0])
 
     def search(self, state: Any) -> tuple[Tensor, Tensor]:
         """The best actions in live positions, int64 [B], and what they reach, float32 [B]."""
-        from rlgames.kernels.ntuple_alphabeta import search_positions
+        from rlgames.kernels.value_search import search_positions
 
-        columns = (state.own, state.occupied, state.current_seat)
-        own, occupied, seat = (column.cpu().numpy().astype(np.int64) for column in columns)
-        table, settings = self.policy.values.cpu().contiguous().numpy(), make_settings(self.policy)
+        positions = self._compiled.pack(state).cpu().numpy()
+        seats = state.current_seat.long().cpu().numpy()
+        table = self.policy.values.cpu().contiguous().numpy()
         actions, values = search_positions(
-            own, occupied, seat, self.plies, table, self._network, self._rules, settings
+            positions, seats, self.plies, table, self._network, self._compiled.rules
         )
         return torch.from_numpy(actions), torch.from_numpy(values)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
+from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import ValueFunction
@@ -60,7 +61,7 @@ class Expectimax(Player):
             )
         self.game, self.policy, self.settings = game, policy, settings
         self.compiled: CompiledExpectimax | None = None
-        if isinstance(policy, Ntuple):
+        if isinstance(policy, Ntuple) and isinstance(game, Game2048):
             min_probability, discount = settings.min_probability, settings.discount
             self.compiled = CompiledExpectimax(game, policy, min_probability, discount)
 

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games.game import Game, State
-from rlgames.games.game_2048 import Game2048State
+from rlgames.games.game import State
+from rlgames.games.game_2048 import Game2048, Game2048State
 from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_ntuple import PackedNtuple, reason_not_packed
+from rlgames.policies.packed_ntuple import flat_table, pack_network, reason_not_packed
 
 MAX_EXPONENT = 15
 """Of tiles that fit into four bits."""
@@ -24,11 +24,11 @@ class CompiledExpectimax:
     """
 
     def __init__(
-        self, game: Game[Any], policy: Ntuple, min_probability: float, discount: float
+        self, game: Game2048, policy: Ntuple, min_probability: float, discount: float
     ) -> None:
         self.game, self.policy = game, policy
         self.min_probability, self.discount = min_probability, discount
-        self._packed: PackedNtuple | None = None
+        self._network: tuple[int, Any] | None = None
 
     def fits(self, state: State) -> bool:
         """Whether it can search these positions: they may have tiles that are too large."""
@@ -41,21 +41,18 @@ class CompiledExpectimax:
         from rlgames.kernels.ntuple_expectimax import TABLE_SIZE, SearchSettings, search
 
         assert isinstance(state, Game2048State)
-        values = self.policy.values
-        stride = values.stride(0)  # training may keep statistics beside the values
-        if self._packed is None or self._packed.stride != stride:
-            self._packed = PackedNtuple(self.game, self.policy, stride)
-        packed, rules = self._packed, self._packed.compiled.rules
-        table = values.as_strided(((len(values) - 1) * stride + 1,), (1,)).numpy()
+        compiled = self.game.compiled_rules()
+        stride = self.policy.values.stride(0)  # training may keep statistics beside the values
+        if self._network is None or self._network[0] != stride:
+            self._network = stride, pack_network(self.game, self.policy, stride)
         settings = SearchSettings(
-            cells=rules.cells,
-            fours=packed.game.fours,
+            fours=self.game.fours,
             discount=float(self.discount),
             scale=float(self.policy.score_scale),
             min_probability=float(self.min_probability),
         )
         size = max(1, plies - 1) * int(TABLE_SIZE)
         memory = np.zeros(size, np.uint64), np.empty(size, np.float64)
-        boards = packed.compiled.pack(state).numpy().view(np.uint64)[:, 0]
-        shared = (table, packed.network, rules.rows, settings)
+        boards = compiled.pack(state).numpy().view(np.uint64)[:, 0]
+        shared = flat_table(self.policy.values), self._network[1], compiled.rules, settings
         return torch.from_numpy(search(boards, np.uint64(plies), *shared, *memory))

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
+from rlgames.core import distributed
 from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import checked_int
 from rlgames.games.game import State
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import Learner, LearnerContext
-from rlgames.players.past_selves import PastSelves
 from rlgames.policies.policy import Network
 from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates
@@ -61,6 +61,39 @@ class CollectorSettings:
     has_teacher: bool
 
 
+@dataclass(frozen=True)
+class PlayedGames:
+    """A batch of games that were played, or sampled from recorded ones."""
+
+    collector: Collector
+    trajectories: Trajectories
+    final_states: FinalStates
+
+    def train(self, learner: Learner, progress: float) -> tuple[FinalStates, dict[str, float]]:
+        """Learn from the agent's moves, and from recorded ones; how the games ended, and metrics.
+
+        progress: as in Learner.update.
+        """
+        collector, metrics = self.collector, {}
+        own = self.trajectories.by_player(0)
+        examples = collector.with_demonstrations(own, self.final_states)
+        # An opponent may have won before the agent moved.
+        if len(examples[0]) or distributed.world_size() > 1:
+            metrics = learner.update(*examples, progress)
+        return self.final_states, metrics | collector.engine.metrics()
+
+
+@dataclass(frozen=True)
+class GamesToPlay:
+    """A batch of games that the learner plays. window: plies of each; None: all."""
+
+    pool: GamePool
+    window: int | None
+
+    def train(self, learner: Learner, progress: float) -> tuple[FinalStates, dict[str, float]]:
+        return learner.play_and_learn(self.pool, self.window, progress)
+
+
 class Collector:
     """Has the games of each batch played, or samples them.
 
@@ -70,7 +103,7 @@ class Collector:
     and after. pool: games in progress, with window= only.
 
     engine: plays whole games. context: of the learner.
-    learner_plays: whether the learner plays the games_to_play itself, so that nothing is collected.
+    learner_plays: whether the learner plays the games itself, so that nothing is collected.
     """
 
     def __init__(
@@ -91,10 +124,17 @@ class Collector:
         self.learner_plays = learner.learns_while_playing and plays_alone
         self.demonstrations = demonstrations
         self._held_out: Trajectories | None = None
-        clones = isinstance(learner, BehaviorCloning)
-        self.samples_records = clones and not settings.has_teacher
+        self.samples_records = "teacher" in learner.learns_from and not settings.has_teacher
         if self.samples_records and self.demonstrations:
             self.demonstrations, self._held_out = self.demonstrations.hold_out()
+
+    def next_batch(
+        self, num_games: int, games_played: int, rng: torch.Generator
+    ) -> PlayedGames | GamesToPlay:
+        """The games of the next update. games_played: in the run before these."""
+        if self.learner_plays:
+            return GamesToPlay(self.games_to_play(num_games, rng), self.settings.window)
+        return PlayedGames(self, *self.collect(num_games, games_played, rng))
 
     def collect(
         self, num_games: int, games_played: int, rng: torch.Generator
@@ -135,8 +175,8 @@ class Collector:
         if self._held_out is None:
             rng = make_generator(self.settings.seed, "held out", self.rng.device)
             count = min(self.settings.batch, self.settings.held_out_games)
-            # Past selves change over time, and these games must not.
-            players = [player for player in self.players if not isinstance(player, PastSelves)]
+            # These games must not depend on when they are played.
+            players = [player for player in self.players if not player.changes_in_training]
             context = EngineContext(self.game, self.agent, players, self.split, count)
             engine = LocalEngine(context)
             self._held_out = engine.play(count, 0, rng)[0].by_player(0)

@@ -17,7 +17,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.factory.components import check_policy_fits, no_float64
 from rlgames.factory.memory import check_replay_memory
 from rlgames.games.game import Game
-from rlgames.learners.behavior_cloning import BehaviorCloning
+from rlgames.learners.learner import Source
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
 
@@ -42,7 +42,7 @@ def check_fits(training: Training) -> None:
     for is_conflict, error, hint in conflicts(training):
         if is_conflict:
             raise ConfigError(error, hint)
-    if load_option("learner", cfg.learner.name).needs_float64 and not has_float64(game.device):
+    if "float64" in load_option("learner", cfg.learner.name).needs and not has_float64(game.device):
         raise no_float64(f"learner={cfg.learner.name}", game.device)
     buffer_size, minibatch = (
         getattr(cfg.learner, key, None) for key in ("buffer_size", "minibatch")
@@ -66,12 +66,12 @@ def _search(training: Training) -> Iterator[Conflict]:
     cfg, name = training.cfg, training.cfg.learner.name
     learner = load_option("learner", name)
     yield (
-        learner.learns_from_search and cfg.search is None,
+        "search" in learner.learns_from and cfg.search is None,
         f"learner={name} learns from a search, and none is named",
         "add search=mcts search.leaf=value",
     )
     yield (
-        cfg.search is not None and not learner.learns_from_search,
+        cfg.search is not None and "search" not in learner.learns_from,
         f"learner={name} does not learn from a search",
         "use learner=alphazero, or remove search=",
     )
@@ -86,14 +86,14 @@ def _rewards(training: Training) -> Iterator[Conflict]:
     cfg, spec, reward = training.cfg, training.game.spec, training.reward
     name = cfg.learner.name
     learner = load_option("learner", name)
-    compares = learner.compares_score_deltas and not reward.is_final
+    compares = "score_deltas" in learner.needs and not reward.is_final
     yield (
-        learner.needs_scaled_temperature and getattr(cfg.sampling, "temperature", None) == 1,
+        "scaled_temperature" in learner.needs and getattr(cfg.sampling, "temperature", None) == 1,
         f"learner={name} learns values, and sampling=stochastic takes scores for logits",
         "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
     )
     yield (
-        learner.learns_from_rewards and reward.scored == "turns" and spec.goal == "outcome",
+        "rewards" in learner.learns_from and reward.scored == "turns" and spec.goal == "outcome",
         f"{spec.name} is won or lost, and reward={cfg.reward.name} counts turns only",
         "reward=outcome fits",
     )
@@ -143,7 +143,7 @@ def _needs_batches(training: Training, setting: str) -> Iterator[Conflict]:
 def _windows(training: Training) -> Iterator[Conflict]:
     cfg, spec = training.cfg, training.game.spec
     yield (
-        bool(cfg.window) and not load_option("learner", cfg.learner.name).bootstraps,
+        bool(cfg.window) and "windows" not in load_option("learner", cfg.learner.name).learns_from,
         f"learner={cfg.learner.name} learns from whole games, not from window={cfg.window} "
         "moves of them",
         "remove window=, or use learner=ppo or learner=td",
@@ -164,7 +164,7 @@ def _windows(training: Training) -> Iterator[Conflict]:
 def _records(training: Training) -> Iterator[Conflict]:
     cfg, name = training.cfg, training.cfg.learner.name
     learner = load_option("learner", name)
-    clones = issubclass(learner, BehaviorCloning)
+    clones = "teacher" in learner.learns_from
     for key in ("demos_per_batch", "clone_epochs", "demonstrator"):
         yield (
             bool(getattr(cfg, key)) and not cfg.demonstrations,
@@ -172,13 +172,13 @@ def _records(training: Training) -> Iterator[Conflict]:
             "add demonstrations=FILE",
         )
     yield (
-        bool(cfg.demos_per_batch) and not learner.learns_from_records,
+        bool(cfg.demos_per_batch) and "records" not in learner.learns_from,
         f"learner={name} does not learn from recorded games",
         "learner=ppo does",
     )
     is_network = issubclass(load_option("policy", cfg.policy.name), Network)
     yield (
-        bool(cfg.clone_epochs) and (not is_network or learner.trains_afterstates),
+        bool(cfg.clone_epochs) and (not is_network or "afterstates" in learner.trains),
         f"clone_epochs={cfg.clone_epochs} fits networks that score actions, not "
         f"policy={cfg.policy.name} of learner={name}",
         "policy=mlp learner=ppo fits",
@@ -201,11 +201,11 @@ def _records(training: Training) -> Iterator[Conflict]:
 def _teachers(training: Training) -> Iterator[Conflict]:
     cfg, name = training.cfg, training.cfg.learner.name
     learner, teacher = load_option("learner", name), cfg.teacher
-    clones = issubclass(learner, BehaviorCloning)
+    clones = "teacher" in learner.learns_from
     yield (
-        teacher is not None and not learner.has_teacher,
+        teacher is not None and "teacher" not in learner.learns_from,
         f"learner={name} has no teacher",
-        _learners_that("has_teacher") if teacher is not None else "",
+        _learners_from("teacher") if teacher is not None else "",
     )
     yield (
         teacher is not None and teacher.name == "human",
@@ -224,10 +224,10 @@ def _processes(training: Training) -> Iterator[Conflict]:
     engine, count = cfg.engine.name, distributed.world_size()
     is_local = engine == "local"
     yield (
-        not is_local and not learner.supports_actors,
+        not is_local and "earlier_weights" not in learner.learns_from,
         f"learner={cfg.learner.name} learns only from games of its latest weights, and the "
         f"actors of engine={engine} play with earlier ones",
-        "" if is_local else _learners_that("supports_actors"),
+        "" if is_local else _learners_from("earlier_weights"),
     )
     yield (
         not is_local and cfg.opponent.name == "past",
@@ -254,7 +254,8 @@ def _processes(training: Training) -> Iterator[Conflict]:
     )
 
 
-def _learners_that(flag: str) -> str:
-    """The learners with a capability, which imports all of them."""
-    names = [name for name, option in REGISTRY["learner"].items() if getattr(option.load(), flag)]
+def _learners_from(source: Source) -> str:
+    """The learners that learn from something, which imports all of them."""
+    options = REGISTRY["learner"].items()
+    names = [name for name, option in options if source in option.load().learns_from]
     return "these do: " + ", ".join(f"learner={name}" for name in names)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rlgames.core import distributed
 from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.evaluation.evaluate import Evaluation
-from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import NonFiniteError
-from rlgames.players.past_selves import PastSelves
-from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs.files import LATEST
 from rlgames.training.callbacks import CallbackList
 from rlgames.training.checkpointer import Checkpointer
+from rlgames.training.collector import PlayedGames
 from rlgames.training.references import EARLY_SOLVE_SECONDS, References
 from rlgames.training.state import TrainingState
 
@@ -108,56 +106,28 @@ class TrainingLoop:
                 self.state.take_snapshot()
 
     def train_on_batch(self) -> None:
-        """Play the next batch of games, or sample recorded ones, and learn from it."""
-        components, state = self.components, self.state
-        if not components.collector.learner_plays:
-            trajectories, final_states = self.collect()
-            self.learn(lambda: (final_states, self.update(trajectories, final_states)))
-            return
-        components.agent.progress = self.cfg.schedule_progress(state.progress.games_played)
-        with self.phase("playing"):
-            pool = components.collector.games_to_play(state.batch_size, state.rng)
-        window, progress = self.cfg.window, components.agent.progress
-        self.learn(lambda: components.learner.play_and_learn(pool, window, progress))
+        """Play the next batch of games, or sample recorded ones, and learn from it.
 
-    def collect(self) -> tuple[Trajectories, FinalStates]:
-        """Play the next batch of games, or sample recorded ones."""
-        components, rng = self.components, self.state.rng
-        games = self.state.progress.games_played
+        Raises Interrupted once any of several processes is to stop: they can only stop together.
+        """
+        components, state, progress = self.components, self.state, self.state.progress
+        games = progress.games_played
         components.agent.progress = self.cfg.schedule_progress(games)
         for player in components.players:
-            if isinstance(player, PastSelves):
-                player.start_batch(games, rng)
+            player.start_batch(games, state.rng)
         with self.phase("playing"):
-            trajectories, final_states = components.collector.collect(
-                self.state.batch_size, games, rng
-            )
-        self.callbacks.on_batch_collected(trajectories, final_states)
-        return trajectories, final_states
-
-    def update(self, trajectories: Trajectories, final_states: FinalStates) -> dict[str, float]:
-        """Learn from the agent's moves, and from recorded ones; returns metrics."""
-        components = self.components
-        collector = components.collector
-        examples = collector.with_demonstrations(trajectories.by_player(0), final_states)
-        if not len(examples[0]) and distributed.world_size() == 1:
-            return collector.engine.metrics()  # the opponent won before the agent moved
-        metrics = components.learner.update(*examples, components.agent.progress)
-        return metrics | collector.engine.metrics()
-
-    def learn(self, update: Callable[[], tuple[FinalStates, dict[str, float]]]) -> None:
-        """Update the policy; update returns how the games of the batch ended, and metrics. Raises
-        Interrupted once any of several processes is to stop: they can only stop together."""
-        progress = self.state.progress
+            batch = components.collector.next_batch(state.batch_size, games, state.rng)
+        if isinstance(batch, PlayedGames):
+            self.callbacks.on_batch_collected(batch.trajectories, batch.final_states)
         with self.phase("learning"), self.interrupts.shielded():
             try:
-                final_states, metrics = update()
+                final_states, metrics = batch.train(components.learner, components.agent.progress)
             except NonFiniteError as error:
-                at = f"update {progress.num_updates + 1}, after {progress.games_played:,} games"
+                at = f"update {progress.num_updates + 1}, after {games:,} games"
                 raise NonFiniteError(f"{at}: {error}") from None
-            self.state.metrics.add(metrics, self.state.batch_size)
+            state.metrics.add(metrics, state.batch_size)
             is_stopping = self.interrupts.pending is not None
-            any_stopping = self.state.finish_batch(final_states, is_stopping)
+            any_stopping = state.finish_batch(final_states, is_stopping)
             if any_stopping and distributed.world_size() > 1:
                 raise Interrupted(self.interrupts.pending or signal.SIGTERM)
         self.callbacks.on_update(progress.games_played, metrics)
@@ -181,11 +151,9 @@ class TrainingLoop:
         with self.phase("evaluating"):
             result = evaluator.evaluate(self.cfg.eval_games, SELECTION_STREAM)
         metrics = result.metrics
-        if isinstance(learner, BehaviorCloning):
-            metrics |= learner.evaluate(components.collector.held_out())
+        metrics |= learner.evaluate(components.collector.held_out)
         with self.interrupts.shielded():
-            if isinstance(learner, BehaviorCloning):
-                progress.has_converged = learner.converged(metrics["loss"])
+            progress.has_converged = learner.has_converged(metrics)
             progress.evaluated_at = progress.games_played
             line = {f"eval/{name}": value for name, value in metrics.items()}
             line |= self.state.totals()

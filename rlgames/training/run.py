@@ -152,7 +152,7 @@ class Run:
         if log is not None:
             images = ImageCallback(
                 evaluator,
-                components.learner.learns_logits,
+                "logits" in components.learner.trains,
                 log,
                 self.cfg.games,
                 state.progress.evaluated_at,

@@ -165,7 +165,7 @@ def density(rounds: int) -> str:
             times = after if had_hit else until_hit if int(state.turn) else first
             times.append(seconds)
             state = game.step(state, action, rng)
-            had_hit = had_hit or bool(game.shots_and_hits(state)[1].any())
+            had_hit = had_hit or bool(game.seen(state).hit.any())
     body = [
         [name, f"{1000 * statistics.mean(times):.0f}", f"{1000 * max(times):.0f}", str(len(times))]
         for name, times in {

@@ -461,7 +461,7 @@ def test_real_runs(tmp_path):
         events = EventAccumulator(str(run)).Reload()
         facts = json.loads((run / "run.json").read_text())
         finals.append(facts["results"]["turns"])
-        assert events.Scalars("best/turns")[0].value == pytest.approx(facts["results"]["turns"])
+        assert events.Scalars("result/turns")[0].value == pytest.approx(facts["results"]["turns"])
         assert not any(tag.startswith("final/") for tag in events.Tags()["scalars"])
         last = [line for line in read_metrics(run / "metrics.jsonl") if "eval/turns" in line][-1]
         assert facts["seconds"] >= last["time/seconds"]

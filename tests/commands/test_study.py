@@ -1,16 +1,19 @@
 """A study runs what is missing, keeps its evaluations, and makes tables and pages of its record."""
 
 import json
+import signal
+import time
 from pathlib import Path
 
 import pytest
-from processes import Forked, fork_jobs, run
+from processes import Forked, Process, fork_jobs, run
 
 from rlgames.cli.study import section, update_page
 from rlgames.config.studies import parse_column, read_study
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.cells import Cell, evaluate_expression
 from rlgames.sweeps import jobs
+from rlgames.sweeps.sweep import Job, Sweep
 
 TINY = "game=tictactoe games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
 STUDY = f"""
@@ -76,6 +79,22 @@ def test_only_what_is_missing_runs(study, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_killed_study_continues_where_it_was(study, tmp_path):
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    process = Process(tmp_path, "study", "mine.yaml", "out=out", prepare=fork_jobs)
+    until = time.monotonic() + 60
+    while not any(tmp_path.glob("out/*/*/evaluations/*.json")) and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send(signal.SIGKILL)
+    assert process.wait()[0] == -signal.SIGKILL
+    assert study(STUDY)[0] == 0
+    every = starts(tmp_path)
+    assert len(every) == 4
+    assert all(evaluations == 1 for _, evaluations in every.values())
+    assert all(trainings <= 2 for trainings, _ in every.values())
+
+
+@pytest.mark.slow
 def test_two_directories_merge(study, tmp_path):
     assert study(STUDY, "only=one")[0] == 0
     (tmp_path / "out").rename(tmp_path / "first")
@@ -110,6 +129,7 @@ def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
         ("+.2f", "+.2z", ".2z is not a format"),
         ("games=20 ", "games=20 plugins=[x] ", "plugins=[x] is typed"),
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
+        ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
     ],
 )
 def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
@@ -137,6 +157,16 @@ def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, type
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
 
 
+def test_the_directory_of_a_sweep_is_left_alone(typed, tmp_path):
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    (tmp_path / "out").mkdir()
+    Sweep(tmp_path / "out", [], [], [Job(["seed=0"], {"games": 1})]).write()
+    before = (tmp_path / "out/sweep.json").read_text()
+    said = typed("study", "mine.yaml", "out=out")
+    assert (said.returncode, "out holds a sweep" in said.stderr) == (2, True)
+    assert (tmp_path / "out/sweep.json").read_text() == before
+
+
 def test_a_dry_run_lists_the_jobs(typed, tmp_path):
     (tmp_path / "mine.yaml").write_text(STUDY)
     lines = typed("study", "mine.yaml", "dry_run=true", "only=two").stdout.splitlines()
@@ -149,6 +179,8 @@ def test_equal_values_of_three_seeds_have_no_interval():
     assert Cell.of([4.5, 4.5]).shown(format=".1f") == "4.5 (4.5, 4.5)"
     assert Cell.of([4.0, 5.0, 6.0]).shown(format=".2f") == "5.00 ± 2.48"
     assert Cell.of([0.5], 0.1).shown(100, ".0f") == "50 ± 10"
+    assert Cell.of([0.5], 0.1).contains(0.9) is None  # games say nothing of other seeds
+    assert Cell.of([4.0, 5.0, 6.0]).contains(9.0) is False
     assert Cell.of([1.0, 2.0]).shown(format=".1f", option="by seed") == "1.0, 2.0"
 
 

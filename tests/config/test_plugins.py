@@ -121,7 +121,7 @@ class IdleConfig:
 
 
 class Idle(Learner):
-    learns_logits = True
+    trains = frozenset({"logits"})
 
     def __init__(self, context, *, lr):
         super().__init__(context)

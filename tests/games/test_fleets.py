@@ -9,8 +9,8 @@ import torch
 from helpers import rng
 
 from rlgames.games.layouts import enumerate_layouts, placements, sample_layouts
-from rlgames.games.posterior import Posterior, Seen
-from rlgames.games.sinkings import Sinkings, SinkingSlots, sinking_turns
+from rlgames.games.posterior import Posterior
+from rlgames.games.sinkings import Seen, Sinkings, SinkingSlots, sinking_turns
 
 FLEETS = [(1, 5, [2]), (2, 3, [2, 1]), (3, 3, [2, 2]), (3, 4, [2, 3, 2]), (4, 2, [1, 1, 1])]
 SMALL = (4, 4, [3, 2, 2])
@@ -128,7 +128,7 @@ def test_listed_layouts_give_the_exact_probabilities(rows, columns, ships):
     shot, hit = seen_of(sample_layouts(rows, columns, ships, 40, rng(2)), 0.4, 3)
     agree = agreeing(listed, shot, hit).double()
     expected = agree @ (listed > 0).double() / agree.sum(1, keepdim=True)
-    torch.testing.assert_close(exact.occupancy(shot, hit, 1, rng()), expected.float())
+    torch.testing.assert_close(exact.occupancy(Seen(shot, hit), 1, rng()), expected.float())
 
 
 @pytest.mark.slow
@@ -139,8 +139,8 @@ def test_samples_give_nearly_the_exact_probabilities(rows, columns, ships):
     layouts = sample_layouts(rows, columns, ships, 30, rng(4))
     for share in (0.0, 0.3, 0.6):
         shot, hit = seen_of(layouts, share, 5)
-        expected = exact.occupancy(shot, hit, 1, rng())
-        wrong = sampled.occupancy(shot, hit, 4000, rng(6)) - expected
+        expected = exact.occupancy(Seen(shot, hit), 1, rng())
+        wrong = sampled.occupancy(Seen(shot, hit), 4000, rng(6)) - expected
         # Noise alone makes about 0.006 of the one and 0.05 of the other, where hits are open.
         assert float(wrong.square().mean().sqrt()) < 0.01
         assert float(wrong.abs().max()) < 0.1
@@ -176,7 +176,7 @@ def test_agreeing_layouts_are_drawn_equally_often(listing):
     assert 4 <= len(possible) <= 200
     count = 6000
     many = torch.zeros(count, dtype=torch.int64)
-    drawn = (exact if listing else sampled).sample(shot[many], hit[many], 200, rng(11))
+    drawn = (exact if listing else sampled).sample(Seen(shot[many], hit[many]), 200, rng(11))
     found = Counter(frozenset(by_number(layout, ships)) for layout in drawn)
     names = [frozenset(by_number(layout, ships)) for layout in possible]
     assert set(found) <= set(names)
@@ -188,7 +188,7 @@ def test_draws_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
     ships = [5, 4, 3, 3, 2]
     posterior = Posterior(10, 10, ships)
     shot, hit = seen_of(sample_layouts(10, 10, ships, 30, rng(12)), share, 13)
-    drawn = posterior.sample(shot, hit, 64, rng(14))
+    drawn = posterior.sample(Seen(shot, hit), 64, rng(14))
     assert torch.equal((drawn > 0) & shot, hit)
     for layout in drawn:
         parts = by_number(layout, ships)
@@ -228,9 +228,9 @@ def test_draws_and_probabilities_agree_with_the_announced_sinkings(listing, name
     sinkings = announced(layouts, hit, ships, names_length, 18)
     assert {0, 1, 2} <= set((sinkings.turns > 0).sum(1).tolist())
     posterior = exact if listing else sampled
-    drawn = posterior.sample(shot, hit, 16, rng(17), sinkings)
+    drawn = posterior.sample(Seen(shot, hit, sinkings), 16, rng(17))
     assert torch.equal((drawn > 0) & shot, hit)
-    probability = posterior.occupancy(shot, hit, 4000, rng(19), sinkings)
+    probability = posterior.occupancy(Seen(shot, hit, sinkings), 4000, rng(19))
     fleets_listed = [by_number(layout, ships) for layout in listed]
     agree = agreeing(listed, shot, hit)
     has_excluded = False
@@ -257,7 +257,7 @@ def test_a_board_that_no_layout_agrees_with_is_refused(listing):
     _, exact, sampled = posteriors(rows, columns, ships)
     shot = torch.ones(1, 16, dtype=torch.bool)
     with pytest.raises(RuntimeError, match="no layout"):
-        (exact if listing else sampled).sample(shot, ~shot, 8, rng())
+        (exact if listing else sampled).sample(Seen(shot, ~shot), 8, rng())
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
@@ -265,7 +265,7 @@ def test_probabilities_add_up_to_the_ship_cells(share):
     ships = [5, 4, 3, 3, 2]
     posterior = Posterior(10, 10, ships)
     shot, hit = seen_of(sample_layouts(10, 10, ships, 20, rng(18)), share, 19)
-    found = posterior.occupancy(shot, hit, 32, rng(20))
+    found = posterior.occupancy(Seen(shot, hit), 32, rng(20))
     torch.testing.assert_close(found.sum(1), torch.full((20,), 17.0))
     torch.testing.assert_close(found[hit], torch.ones(int(hit.sum())))
     assert not found[shot & ~hit].any()
@@ -276,7 +276,7 @@ def test_where_no_sample_is_found_the_ships_are_counted_one_by_one():
     posterior = Posterior(10, 10, [3, 2])
     shot = torch.zeros(1, 100, dtype=torch.bool)
     shot[0, [0, 9, 90]] = True  # three hits too far apart for two ships
-    found = posterior.occupancy(shot, shot, 8, rng())
+    found = posterior.occupancy(Seen(shot, shot), 8, rng())
     torch.testing.assert_close(found.sum(1), torch.tensor([5.0]))
     free = found.masked_fill(shot, 0)
     assert int(free.argmax()) in (1, 8, 10, 19, 80, 89, 91, 98)
@@ -288,7 +288,7 @@ def test_the_seed_decides_the_samples():
     shot, hit = seen_of(sample_layouts(10, 10, ships, 10, rng(21)), 0.3, 22)
     assert torch.equal(*(sample_layouts(10, 10, ships, 10, rng(21)) for _ in range(2)))
     for ask in (posterior.occupancy, posterior.sample):
-        first, again, other = (ask(shot, hit, 16, rng(seed)) for seed in (23, 23, 24))
+        first, again, other = (ask(Seen(shot, hit), 16, rng(seed)) for seed in (23, 23, 24))
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
 
@@ -338,7 +338,7 @@ def test_sampled_probabilities_are_those_of_fleets_found_by_trying(rows, columns
     sampled = Posterior(rows, columns, ships)
     assert not sampled.exact
     shots, hits = board_of(rows * columns, shot, hit)
-    found = sampled.occupancy(shots, hits, 20_000, rng(25))[0]
+    found = sampled.occupancy(Seen(shots, hits), 20_000, rng(25))[0]
     assert float((found - expected).abs().max()) < 0.03
     assert float(found.sum()) == pytest.approx(sum(ships), rel=1e-5)
     assert found[hit].tolist() == pytest.approx([1] * len(hit))
@@ -353,7 +353,7 @@ def test_sampled_draws_are_as_often_each_fleet_found_by_trying(rows, columns, sh
     possible = fleets_that_agree(rows, columns, ships, shot, hit)
     count = 3000
     shots, hits = (marks.expand(count, -1) for marks in board_of(rows * columns, shot, hit))
-    drawn = Posterior(rows, columns, ships).sample(shots, hits, 100, rng(26))
+    drawn = Posterior(rows, columns, ships).sample(Seen(shots, hits), 100, rng(26))
     found = Counter(frozenset(by_number(layout, ships)) for layout in drawn)
     assert set(found) <= set(possible)
     if count >= 5 * len(possible):
@@ -364,7 +364,7 @@ def test_sampled_draws_are_as_often_each_fleet_found_by_trying(rows, columns, sh
 
 def test_ships_of_equal_length_have_either_number_as_often():
     nothing = torch.zeros(4000, 6, dtype=torch.bool)
-    drawn = Posterior(2, 3, [2, 2]).sample(nothing, nothing, 8, rng(27))
+    drawn = Posterior(2, 3, [2, 2]).sample(Seen(nothing, nothing), 8, rng(27))
     parts = [by_number(layout, [2, 2]) for layout in drawn]
     earlier = sum(min(first) < min(second) for first, second in parts)
     assert_as_often([earlier, 4000 - earlier], [2000, 2000])
@@ -376,7 +376,7 @@ def test_rows_are_drawn_independently(listing):
     rows, columns, ships = 2, 3, [2, 2]
     _, exact, sampled = posteriors(rows, columns, ships)
     nothing = torch.zeros(8000, 6, dtype=torch.bool)
-    drawn = (exact if listing else sampled).sample(nothing, nothing, 64, rng(28))
+    drawn = (exact if listing else sampled).sample(Seen(nothing, nothing), 64, rng(28))
     names = [frozenset(by_number(layout, ships)) for layout in drawn]
     found = Counter(zip(names[::2], names[1::2], strict=True))
     possible = list(itertools.product(fleets(rows, columns, ships), repeat=2))
@@ -388,9 +388,9 @@ def test_one_row_that_cannot_be_leaves_the_others_alone(listing):
     rows, columns, ships = SMALL
     _, exact, sampled = posteriors(rows, columns, ships)
     shot, hit = seen_of(sample_layouts(rows, columns, ships, 9, rng(29)), 0.4, 30)
-    expected = exact.occupancy(shot, hit, 1, rng())
+    expected = exact.occupancy(Seen(shot, hit), 1, rng())
     shot[4], hit[4] = True, False
-    found = (exact if listing else sampled).occupancy(shot, hit, 4000, rng(31))
+    found = (exact if listing else sampled).occupancy(Seen(shot, hit), 4000, rng(31))
     others = torch.arange(9) != 4
     assert float((found - expected)[others].abs().max()) < 0.1
     assert found.isfinite().all()

@@ -8,7 +8,7 @@ from helpers import check_uncompiled
 from rlgames.games.battleship import Battleship
 from rlgames.games.layout_counts import LayoutCounter
 from rlgames.games.layouts import enumerate_layouts
-from rlgames.games.sinkings import Sinkings, SinkingSlots
+from rlgames.games.sinkings import Seen, Sinkings, SinkingSlots
 from rlgames.players.battleship_bots import Density
 from rlgames.players.density_rollout import DensityRollout
 from rlgames.sampling import sample_uniform
@@ -24,6 +24,10 @@ FLEETS = [
 ]
 
 
+def seen(shot, hit):
+    return Seen(torch.from_numpy(shot), torch.from_numpy(hit))
+
+
 def check_positions(fleet, count):
     rows, columns, ships = fleet
     layouts = (enumerate_layouts(rows, columns, ships) > 0).numpy()
@@ -37,7 +41,7 @@ def check_positions(fleet, count):
         shots.append(shot)
         hits.append(hit)
         expected.append(layouts[((layouts & shot) == hit).all(1)].mean(0))
-    occupancy, _ = counter.occupancy(np.array(shots), np.array(hits), 10**9)
+    occupancy, _ = counter.occupancy(seen(np.array(shots), np.array(hits)), 10**9)
     assert occupancy == pytest.approx(np.array(expected), abs=1e-12)
 
 
@@ -56,10 +60,10 @@ def test_impossible_positions_and_too_long_counts_give_nan():
     counter = LayoutCounter(4, 4, [3, 2])
     none, all_cells = np.zeros((1, 16), bool), np.ones((1, 16), bool)
     shot = np.concatenate([none, all_cells, none])
-    occupancy, total = counter.occupancy(shot, np.zeros((3, 16), bool), 10**9)
+    occupancy, total = counter.occupancy(seen(shot, np.zeros((3, 16), bool)), 10**9)
     assert np.isnan(occupancy).all(1).tolist() == [False, True, False]
     assert np.isnan(total).tolist() == [False, True, False]
-    assert np.isnan(counter.occupancy(none, none, 0)[0]).all()
+    assert np.isnan(counter.occupancy(seen(none, none), 0)[0]).all()
 
 
 @pytest.mark.slow
@@ -67,7 +71,7 @@ def test_the_first_shot_of_the_classic_fleet():
     """The likeliest cells are the four in the middle; all ships have 17 cells."""
     nothing = np.zeros((1, 100), bool)
     counter = LayoutCounter(10, 10, [5, 4, 3, 3, 2])
-    occupancy = counter.occupancy(nothing, nothing, 5_000_000)[0][0]
+    occupancy = counter.occupancy(seen(nothing, nothing), 5_000_000)[0][0]
     assert occupancy.sum() == pytest.approx(17)
     assert occupancy.max() == pytest.approx(0.2135993641754119)
     board = occupancy.reshape(10, 10)
@@ -76,11 +80,11 @@ def test_the_first_shot_of_the_classic_fleet():
 
 
 UNCOMPILED = """
-import numpy as np
+import torch
 from rlgames.games.layout_counts import LayoutCounter
-shot = np.arange(16)[None] % 5 == 1
-hit = np.arange(16)[None] == 6
-print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(shot, hit, 10**6)[0].tolist())
+from rlgames.games.sinkings import Seen
+seen = Seen(torch.arange(16)[None] % 5 == 1, torch.arange(16)[None] == 6)
+print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(seen, 10**6)[0].tolist())
 """
 
 
@@ -99,7 +103,7 @@ def test_density_says_whether_it_counted(steps, share):
     priority = player.priority(state, rng)
     assert player.statistics() == {"exact_moves": share}
     listed = (game.fleet.layouts > 0).float()
-    shot, hit = game.shots_and_hits(state)
+    shot, hit = state.shot, state.hit
     agree = ((listed[None] * shot[:, None]) == hit[:, None].float()).all(2).float()
     exact = agree @ listed / agree.sum(1, keepdim=True)
     assert (priority - exact).abs().max() < (1e-6 if steps else 0.4)
@@ -121,7 +125,7 @@ def test_counts_with_announced_sinkings_are_those_of_all_layouts(fleet, shots):
     has_excluded = False
     for _ in range(rows * columns - 1):
         state = game.step(state, sample_uniform(game.legal_action_mask(state), rng), rng)
-        shot, hit, sinkings = state.shot, state.hit, game.sinkings(state)
+        shot, hit, sinkings = state.shot, state.hit, game.seen(state).sinkings
         agrees = ((layouts[None] > 0) & shot[:, None]).eq(hit[:, None]).all(2)
         for names_length, counter in counters.items():
             slots = SinkingSlots(ships, names_length)
@@ -129,17 +133,17 @@ def test_counts_with_announced_sinkings_are_those_of_all_layouts(fleet, shots):
             if not names_length:  # slots of one group are filled in the order of the sinkings
                 last = torch.where(ordered == 0, 10**4, ordered).sort(1).values
                 ordered = torch.where(last == 10**4, 0, last).to(torch.int16)
-            seen = Sinkings(slots, sinkings.hit_turn, ordered)
+            told = Sinkings(slots, sinkings.hit_turn, ordered)
             expected = torch.zeros(shot.shape, dtype=torch.float64)
             count = []
             for row in range(len(shot)):
                 agreeing = layouts[agrees[row]]
-                history = seen[torch.full((len(agreeing),), row)]
+                history = told[torch.full((len(agreeing),), row)]
                 possible = agreeing[history.agree(agreeing)]
                 count.append(len(possible))
                 has_excluded |= len(possible) < len(agreeing)
                 expected[row] = (possible > 0).double().mean(0)
-            found, total = counter.occupancy(shot.numpy(), hit.numpy(), 10**9, seen)
+            found, total = counter.occupancy(Seen(shot, hit, told), 10**9)
             assert total.tolist() == count
             assert found == pytest.approx(expected.numpy(), abs=1e-12)
     assert has_excluded == (len(ships) > 1)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from helpers import check_uncompiled, make_game
 
+from rlgames.games.sinkings import Seen
 from rlgames.kernels.belief_states import belief_key
 from rlgames.solvers.belief.problem import build_problem
 from rlgames.solvers.belief.search import Search, pack, unpack
@@ -37,7 +38,7 @@ def check_closed_beliefs(words, count):
     problem = build_problem(layouts.numpy(), np.ones(len(layouts)), 1, symmetries)
     search = Search(problem, Budget(None, None, None))
     weight, sets = search.close(np.stack([pack(shot.numpy()), pack(hit.numpy())], 1))
-    agree = game.posterior.agreeing(shot, hit, None)
+    agree = game.posterior.agreeing(Seen(shot, hit))
     number = agree @ layouts.float()  # of the agreeing layouts, those with a ship on each cell
     assert torch.equal(torch.from_numpy(weight), agree.sum(1).double())
     ever, always = (unpack(each, shot.shape[1]) for each in sets.T)

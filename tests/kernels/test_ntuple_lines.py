@@ -8,10 +8,9 @@ from helpers import check_uncompiled, rng
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_lines import make_network, make_rules, make_settings
+from rlgames.policies.packed_ntuple import pack_network
 from rlgames.rollouts.play import collect_games
 
-U = np.uint64
 BOARDS = {
     (6, 7, 4, True): [[0, 8, 16, 24], [3, 10, 17, 4], [35, 36, 41], [38]],
     (5, 4, 3, True): [[0, 1, 2, 3], [16, 5]],
@@ -41,29 +40,25 @@ def states(game, number):
 
 def check(board, radix, number, stride=1):
     """What the moves are worth, as the batched policy has it, and where the values are."""
-    from rlgames.kernels.ntuple_lines import find_places, make_memory, score_moves
+    from rlgames.kernels.ntuple import enter, find_places, make_memory, score_moves
+    from rlgames.kernels.rules import load
 
     game, policy = network(board, radix)
-    state, rules = states(game, number), make_rules(game)
+    state, rules = states(game, number), game.compiled_rules().rules
     scores, _ = policy.scores(game, state)
     scores = scores.masked_fill(~game.legal_action_mask(state), -torch.inf)
-    compiled = make_network(game, policy, stride)
+    compiled = pack_network(game, policy, stride)
     table = policy.values.repeat_interleave(stride).numpy()
-    memory = make_memory(compiled, game.spec.actions, 1, U(0))
-    settings = make_settings(policy, coherent=stride > 1)
-    own, occupied, seat = (
-        each.long().numpy() for each in (state.own, state.occupied, state.current_seat)
-    )
+    memory = make_memory(compiled, game.spec.actions)
+    positions = game.compiled_rules().pack(state).numpy()
     indices = stride * policy.feature_indices(game, state)
-    for row in range(len(state)):
-        find_places(own[row], occupied[row], seat[row], compiled, memory.places)
+    for row, seat in enumerate(state.current_seat.tolist()):
+        position = load(rules.start, positions, row)
+        enter(compiled, position, seat, memory)
         # The last move, or that before the first one, was made by the other seat.
-        places = memory.places + compiled.half * U(1 - seat[row])
-        assert places.tolist() == indices[row].tolist()
-        best = score_moves(
-            *(own[row], occupied[row], seat[row], table, compiled, rules, settings),
-            memory,
-        )
+        offset = find_places(compiled, position, 1 - seat, memory)
+        assert (memory.places + offset).tolist() == indices[row].tolist()
+        best = score_moves(compiled, rules, position, seat, table, np.float32(0), memory)
         assert memory.scores.tolist() == scores[row].tolist()
         assert best == int(scores[row].argmax())
 

@@ -10,7 +10,7 @@ from markers import quick
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.parallel import find_random_play
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.capabilities import find_compiled_rules
+from rlgames.games.capabilities import chance_outcomes, find_compiled_rules
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
@@ -121,7 +121,7 @@ def test_legal_moves_and_new_tiles_have_their_probabilities(game):
     after, _ = compiled_play(game).play(state[torch.zeros(count).long()], 64, 1, plies=1)
     total = 0.0
     for action in game.legal_action_mask(state)[0].nonzero()[:, 0]:
-        probability, outcomes = game.chance_outcomes(game.apply_action(state, action[None]))
+        probability, outcomes = chance_outcomes(game, game.apply_action(state, action[None]))
         for chance, row in zip(probability[0].tolist(), range(len(outcomes)), strict=True):
             expected = chance / int(game.legal_action_mask(state).sum())
             rate = float(is_same(after, outcomes[[row] * count]).double().mean()) if chance else 0.0

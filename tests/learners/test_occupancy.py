@@ -49,7 +49,7 @@ def test_the_loss_counts_each_open_cell_of_each_position_once(game):
     for row in range(len(moves)):
         ships = finals.ships[moves.game[row]]
         ships = ships[1 - moves.seat[row]] if game.spec.seats == 2 else ships
-        shot, _ = game.shots_and_hits(moves.state[row : row + 1])
+        shot = game.seen(moves.state[row : row + 1]).shot
         for cell in range(game.num_cells):
             if not shot[0, cell] and not states.aimed[row, cell]:
                 chance = 1 / (1 + math.exp(-score[cell]))
@@ -126,7 +126,7 @@ def test_scores_become_the_exact_posterior(words, games):
     with torch.no_grad():
         chance = agent.policy.scores(game, moves.state)[0].sigmoid()
     states: Any = moves.state
-    exact = game.posterior.occupancy(states.shot, states.hit, 0, rng())
+    exact = game.posterior.occupancy(game.seen(states), 0, rng())
     open_ = ~states.shot
     error = (chance - exact)[open_].abs()
     assert float((exact[open_] - exact[open_].mean()).abs().mean()) > 0.15
@@ -149,8 +149,8 @@ def test_scores_turn_and_mirror_with_the_board(policy):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["game=2048"], "in 2048 actions do not hit or miss"),
-        (["game=connect4"], "in connect4 actions do not hit or miss"),
+        (["game=2048"], "needs HiddenHits, which game=2048 does not have"),
+        (["game=connect4"], "needs HiddenHits, which game=connect4 does not have"),
         (["game=salvo", "aim=joint"], "an action is several cells"),
         (["game=battleship", "policy=axial"], "square board"),
         (["game=salvo", "aim=joint", "policy=axial"], "square board"),

@@ -1,5 +1,7 @@
 """The compiled TD learner: what it learns, that it repeats itself, and where it cannot be used."""
 
+from collections import Counter
+
 import pytest
 import torch
 from helpers import make_agent, rng
@@ -63,16 +65,16 @@ class Reference(PackedRandom):
             target = next_reward + next_value
             error = self.discount * target - self.value(indices)
             self.total += abs(error)
-            for index in indices:
-                self.correct(index, error / len(indices))
+            for index, count in Counter(indices).items():
+                self.correct(index, count, error / len(indices))
             next_reward, next_value = points, self.value(indices)
             later = self.discount * target
             next_value = (1 - self.td_lambda) * next_value + self.td_lambda * later
 
-    def correct(self, index, part):
+    def correct(self, index, count, part):
         errors, sizes = self.errors.get(index, 0.0), self.sizes.get(index, 0.0)
         rate = self.lr * (abs(errors) / sizes if self.coherent and sizes else 1.0)
-        self.values[index] = self.values.get(index, 0.0) + rate * part
+        self.values[index] = self.values.get(index, 0.0) + (1 - (1 - rate) ** count) * part
         self.errors[index], self.sizes[index] = errors + part, sizes + abs(part)
 
 

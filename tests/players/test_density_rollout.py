@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 from helpers import check_uncompiled, rng
 from markers import quick
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
+from rlgames.games.sinkings import Seen
 from rlgames.players.battleship_bots import Density
 from rlgames.players.density_rollout import DensityRollout
 from rlgames.sampling import sample_uniform
@@ -41,11 +43,6 @@ def random_positions(game, plies, batch=12):
     return state[(~state.done).nonzero()[:, 0]]
 
 
-def seen(game, state):
-    shot, hit = (field.numpy() for field in game.shots_and_hits(state))
-    return shot, hit, game.sinkings(state)
-
-
 @pytest.mark.parametrize("name", GAMES)
 def test_lists_are_all_layouts_that_agree(name):
     game = GAMES[name]
@@ -53,12 +50,10 @@ def test_lists_are_all_layouts_that_agree(name):
     layouts = counter.make_list(10_000)
     for plies in range(0, 5, 2):
         state = random_positions(game, plies)
-        shot, hit, sinkings = seen(game, state)
+        seen = game.seen(state)
         agree = game.agreeing_layouts(state)
         for row in range(len(state)):
-            one = slice(row, row + 1)
-            announced = None if sinkings is None else sinkings[one]
-            count = counter.write_list(shot[one], hit[one], announced, layouts)
+            count = counter.write_list(seen[row : row + 1], layouts)
             bits = np.unpackbits(layouts.cells[:count].view(np.uint8), axis=1, bitorder="little")[
                 :, : game.num_cells
             ]
@@ -68,9 +63,9 @@ def test_lists_are_all_layouts_that_agree(name):
 
 def test_a_list_without_room_for_all_layouts():
     game = GAMES["board"]
-    nothing = np.zeros((1, 16), bool)
+    nothing = torch.zeros(1, 16, dtype=torch.bool)
     counter = game.layout_counter(False)
-    assert counter.write_list(nothing, nothing, None, counter.make_list(10)) == -1
+    assert counter.write_list(Seen(nothing, nothing), counter.make_list(10)) == -1
 
 
 @pytest.mark.parametrize("name", quick(ONE_SHOT, *ONE_SHOT[:3]))
@@ -82,11 +77,9 @@ def test_turns_are_those_of_rollouts_over_all_layouts(name):
     for plies in (0, 2, 4):
         state = game.public(random_positions(game, plies))
         q = rollouts.search(state, rng()).q  # 0.999 for the best, also where several are
-        shot, hit, sinkings = seen(game, state)
+        seen = game.seen(state)
         for row in range(len(state)):
-            one = slice(row, row + 1)
-            announced = None if sinkings is None else sinkings[one]
-            turn = player._best_turn(shot[one], hit[one], announced)
+            turn = player._best_turn(seen[row : row + 1])
             assert turn.sum() == 1
             assert float(q[row, turn.argmax()]) == pytest.approx(float(q[row].max()), abs=1e-6)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from markers import one_in
+from markers import quick
 from recorded_games import GAMES, make_game_and_rules, players_of, record
 
 from rlgames.config.files import OptionFiles
@@ -441,7 +441,7 @@ def test_a_move_in_a_finished_game_is_refused(tmp_path, undamaged):
         read(path)
 
 
-@pytest.mark.parametrize("name", one_in(3, NAMES))
+@pytest.mark.parametrize("name", quick(NAMES, "tictactoe", "2048", "salvo"))
 def test_records_of_every_game_survive_random_damage(name, tmp_path):
     path = tmp_path / "games"
     record(path, f"game={name}", games=2)

@@ -103,7 +103,9 @@ def started_sweep(out: Path, racer: int, exist_ok: bool) -> Iterator[Path]:
     lock = sweep_command._create(sweep, str(out), exist_ok)
     with sweep.owned(lock):
         yield sweep.directory
-        assert Sweep.read(sweep.directory) == sweep
+        written = Sweep.read(sweep.directory)
+        assert [job.overrides for job in written.jobs] == [job.overrides for job in sweep.jobs]
+        assert written.words == sweep.words
         assert (sweep.directory / "lock").read_text() == str(os.getpid())
 
 

@@ -231,6 +231,8 @@ def test_wandb_has_a_run_and_its_resumption_offline(tmp_path):
     for record in (record for file in files for record in wandb_records(file)):
         if record.HasField("run"):
             assert record.run.run_id == run_id
+            assert record.run.display_name == "run"
+            assert [*record.run.tags] == ["tictactoe", "ppo", "mlp"]
             config |= {u.key: json.loads(u.value_json) for u in record.run.config.update if u.key}
         items = {
             "/".join([item.key, *item.nested_key]).strip("/"): json.loads(item.value_json)
@@ -247,6 +249,16 @@ def test_wandb_has_a_run_and_its_resumption_offline(tmp_path):
     assert config["lr"] == 0.002
     assert {"results/_type", "games/turns/_type", "game/animation/_type"} <= names
     assert artifacts[f"checkpoint-{run_id}"] == ["best.safetensors"]
+
+
+def test_trackers_show_a_run_by_its_sweep_its_options_and_a_readable_name(tmp_path):
+    options = {"game": {"name": "salvo"}, "learner": {"name": "ppo"}, "policy": {"name": "mlp"}}
+    alone = RunStart(tmp_path / "salvo" / "2026-11-25_120000_0", options, "", {})
+    assert (alone.label, alone.sweep) == ("salvo 2026-11-25_120000_0", None)
+    assert alone.tags == ["salvo", "ppo", "mlp"]
+    (tmp_path / "sweep.json").write_text("")
+    job = RunStart(tmp_path / "0_lr=0.1", options, "", {})
+    assert (job.label, job.sweep) == ("0_lr=0.1", tmp_path.name)
 
 
 def free_port():

@@ -171,7 +171,7 @@ def ends_as(root, whole):
 @pytest.mark.parametrize(
     ("kind", "num_opened", "num_resumed"),
     [
-        ("training", 8, 1),
+        ("training", 25, 1),
         *(pytest.param(kind, 150, 4, marks=pytest.mark.slow) for kind in COMMANDS),
         *(pytest.param(kind, 2000, 20, marks=pytest.mark.long) for kind in COMMANDS),
     ],

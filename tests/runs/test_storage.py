@@ -1,7 +1,6 @@
 """A directory from a stranger, or with a user's own files: nothing outside is changed, nothing is
 overwritten, and a refusal leaves nothing behind."""
 
-import json
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from untrusted_files import QUICK, RUNS, plain_error_line
 from rlgames.runs import directory, storage
 from rlgames.runs.files import read_run
 from rlgames.sweeps import jobs
+from rlgames.sweeps.sweep import Sweep
 
 WORDS = [*RUNS["plain"], *QUICK]
 ESCAPE = "\x1b]0;owned\x07"
@@ -90,7 +90,7 @@ def replaced(path, kind, mine):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), one_in(3, [(name, kind) for name in RUN_FILES for kind in KINDS])
+    ("name", "kind"), one_in(4, [(name, kind) for name in RUN_FILES for kind in KINDS])
 )
 def test_odd_files_in_a_run_are_refused_by_name(name, kind, copies, typed):
     replaced(copies / "run" / name, kind, copies / "mine")
@@ -121,12 +121,17 @@ def test_odd_files_in_a_sweep_are_refused_by_name(name, kind, copies, typed):
     assert not (copies / "missing").exists()
 
 
+def rename_game(sweep, name):
+    """Write another game into the second job of a manifest."""
+    manifest = Sweep.read(sweep)
+    manifest.jobs[1].config["game"]["name"] = name
+    manifest.write()
+
+
 @pytest.mark.parametrize("kind", one_in(3, [*KINDS, hard_link]))
 def test_the_error_of_a_job_is_not_written_into_another_file(kind, copies, typed):
     """The text comes from the manifest, and a shell might run it."""
-    manifest = json.loads((copies / "sweep/sweep.json").read_text())
-    manifest["jobs"][1]["config"]["game"]["name"] = f"x'$(command)\n{ESCAPE}"
-    (copies / "sweep/sweep.json").write_text(json.dumps(manifest))
+    rename_game(copies / "sweep", f"x'$(command)\n{ESCAPE}")
     replaced(copies / "sweep/1_seed=1/train.log", kind, copies / "mine")
     said = typed("resume", "sweep")
     assert said.returncode == 3
@@ -136,9 +141,7 @@ def test_the_error_of_a_job_is_not_written_into_another_file(kind, copies, typed
 
 
 def test_text_from_files_is_escaped_in_logs(copies, typed):
-    manifest = json.loads((copies / "sweep/sweep.json").read_text())
-    manifest["jobs"][1]["config"]["game"]["name"] = f"x\n{ESCAPE}"
-    (copies / "sweep/sweep.json").write_text(json.dumps(manifest))
+    rename_game(copies / "sweep", f"x\n{ESCAPE}")
     said = typed("resume", "sweep")
     assert said.returncode == 3
     log = (copies / "sweep/1_seed=1/train.log").read_text()

@@ -7,7 +7,6 @@ import time
 
 import pytest
 from helpers import SMALL_SALVO
-from markers import quick
 from processes import final_state, has_ended, metrics_without_times, run, same
 
 from rlgames.runs.checkpoint import Checkpoint
@@ -100,7 +99,8 @@ def test_a_kill_leaves_no_process_and_loses_one_checkpoint(whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-@pytest.mark.parametrize("number", quick([signal.SIGTERM, signal.SIGINT], signal.SIGTERM))
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_all_processes_waits_for_the_checkpoint(number, whole, tmp_path):
     def stop():
         if (tmp_path / "stopped").exists():  # it saves again after the signal

@@ -59,7 +59,7 @@ def test_the_learners_that_can_are_those_that_say_so():
     learners = {
         name: registry.load_option("learner", name) for name in registry.REGISTRY["learner"]
     }
-    able = {name for name, learner in learners.items() if learner.supports_actors}
+    able = {name for name, learner in learners.items() if "earlier_weights" in learner.learns_from}
     assert able == {"alphazero", "dqn", "occupancy"}
 
 

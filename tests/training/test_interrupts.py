@@ -214,7 +214,7 @@ PLACES = {
         slow(("drawing", signal.SIGTERM, 1)),
         slow(("evaluating", signal.SIGTERM, 7)),
         slow(("playing", signal.SIGUSR1, 2)),
-        ("learning", signal.SIGUSR2, 4),
+        slow(("learning", signal.SIGUSR2, 4)),
         slow(("saving", signal.SIGXCPU, 3)),
     ],
 )
@@ -491,7 +491,7 @@ def test_an_extended_run_has_its_references_and_events_once(tmp_path):
                 steps.setdefault(value.tag, []).append(event.step)
     references = [steps[tag] for tag in steps if tag.startswith("reference/")]
     assert references
-    for each in (*references, steps["eval/turns"], steps["best/turns"]):
+    for each in (*references, steps["eval/turns"], steps["result/turns"]):
         assert sorted({*each}) == each
         assert each[-1] == 180
     assert steps["config/text_summary"] == [0, 120]  # games= has changed

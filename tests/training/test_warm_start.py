@@ -275,6 +275,7 @@ def test_cloning_a_run_and_stopping_when_it_has_converged(tmp_path):
 
 def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
     words = ["game=2048", "board=3", "games=20", "batch=10", f"demonstrations='{corner}'", *TINY]
+    words += ["eval_games=4"]
     words += [
         "clone_epochs=4",
         "demos_per_batch=3",
@@ -321,7 +322,7 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
 
 
 def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
-    words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", *TINY]
+    words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", *TINY, "eval_games=4"]
     run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
     tensors = Checkpoint.read(checkpoint_path(run)).policy
     policy: Any = build_components(load(*words, f"init_from={run}")).agent.policy
@@ -354,6 +355,7 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
 def test_stages_of_n_tuples_start_with_the_values_of_the_stage_before(tmp_path):
     words = ["game=2048", "board=3", "policy=ntuple", "policy.num_cell_values=9", "reward=score"]
     words += ["learner=td", "games=20", "batch=10", "policy.stage_tiles=[16]", *TINY]
+    words += ["eval_games=4"]
     run = package.train([*words, f"out={tmp_path}/run"])
     low, high = Checkpoint.read(checkpoint_path(run)).policy["values"].chunk(2)
     assert not low.equal(high)

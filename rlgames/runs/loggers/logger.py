@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +19,10 @@ from numpy.typing import NDArray
 from rlgames.config.registry import check_installed, load_option
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import sanitized
+from rlgames.runs.hyperparameters import MANIFEST
+
+TAGGED = ("game", "learner", "policy")
+"""Groups whose options are tags of a run."""
 
 MAX_REASON_LENGTH = 300
 """Characters of a library's error that a warning repeats."""
@@ -84,6 +89,23 @@ class RunStart:
     settings: dict[str, Any]
     resume_point: ResumePoint = ResumePoint(0, 0)
     run_id: str | None = None
+
+    @property
+    def sweep(self) -> str | None:
+        """The name of the sweep that the run is a job of."""
+        folder = self.directory.absolute().parent
+        return folder.name if os.path.lexists(folder / MANIFEST) else None
+
+    @property
+    def label(self) -> str:
+        """A name for the run: that of its directory, with the game if this is only a date."""
+        game, name = self.config["game"]["name"], self.directory.name
+        return name if self.sweep or not name[:4].isdecimal() else f"{game} {name}"
+
+    @property
+    def tags(self) -> list[str]:
+        """The options that people look for."""
+        return list(dict.fromkeys(self.config[group]["name"] for group in TAGGED))
 
 
 class Logger:

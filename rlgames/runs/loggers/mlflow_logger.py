@@ -66,7 +66,7 @@ class MlflowLogger(Logger):
             self._client.log_image(self.run_id, Image.open(fp=file), key=key, step=games)
 
     def results(self, games: int, results: RunResults) -> None:
-        self.scalars(games, {f"best/{name}": value for name, value in results.best.items()})
+        self.scalars(games, {f"result/{name}": value for name, value in results.best.items()})
         columns = zip(*results.table, strict=True)
         table = dict(zip(TABLE_COLUMNS, map(list, columns), strict=True))
         self._client.log_table(self.run_id, table, "results.json")
@@ -98,9 +98,10 @@ class MlflowLogger(Logger):
             experiment_id = self._client.create_experiment(self._experiment)
         else:
             experiment_id = experiment.experiment_id
-        run_id = str(
-            self._client.create_run(experiment_id, run_name=run.directory.name).info.run_id
-        )
+        tags = {"rlgames.tags": ", ".join(run.tags)}
+        tags |= {} if run.sweep is None else {"rlgames.sweep": run.sweep}
+        created = self._client.create_run(experiment_id, run_name=run.label, tags=tags)
+        run_id = str(created.info.run_id)
         settings = flatten(run.config).items()
         params = [Param(name, str(value)[:MAX_PARAM_LENGTH]) for name, value in settings]
         for start in range(0, len(params), MAX_PARAMS):

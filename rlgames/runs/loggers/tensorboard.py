@@ -67,7 +67,7 @@ class TensorBoardLogger(Logger):
 
     def results(self, games: int, results: RunResults) -> None:
         """The metrics of the best checkpoint, for the list of runs, and all results as a table."""
-        self.scalars(games, {f"best/{name}": value for name, value in results.best.items()})
+        self.scalars(games, {f"result/{name}": value for name, value in results.best.items()})
         rows = [TABLE_COLUMNS, ("---", "---:", "---:"), *results.table]
         lines = ("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
         self._add(games, [summaries.text("results", "\n".join(lines))])

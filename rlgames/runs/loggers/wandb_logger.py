@@ -43,7 +43,9 @@ class WandbLogger(Logger):
         self._run = wandb.init(
             project=self._project,
             id=self.run_id,
-            name=run.directory.name,
+            name=run.label,
+            group=run.sweep,
+            tags=run.tags,
             dir=str(run.directory),
             mode=self._mode,
             resume="allow",
@@ -76,7 +78,7 @@ class WandbLogger(Logger):
 
         rows = [list(row) for row in results.table]
         self._run.log({"games": games, "results": wandb.Table([*TABLE_COLUMNS], data=rows)})
-        self._run.summary.update({f"best/{name}": value for name, value in results.best.items()})
+        self._run.summary.update({f"result/{name}": value for name, value in results.best.items()})
 
     def artifact(self, path: Path) -> None:
         import wandb

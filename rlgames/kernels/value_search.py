@@ -1,25 +1,20 @@
-"""Alpha-beta search of k in a row on the values of n-tuple networks."""
+"""Alpha-beta search on the values of n-tuple networks, for games of two seats without chance."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.k_in_a_row import Bits, LineRules, stone_of
-from rlgames.kernels.ntuple_lines import (
-    Memory,
-    Network,
-    Settings,
-    add_stone,
-    find_places,
-    make_memory,
-    remove_stone,
-    score_moves,
-)
-from rlgames.kernels.words import Array
+from rlgames.kernels.ntuple import Memory, enter, make_memory, make_move, score_moves, take_back
+from rlgames.kernels.rules import Position, load
+from rlgames.kernels.words import Array, compiled
+
+NO_POINTS = np.float32(0)
 
 
-@jit()
+@compiled
 def first_highest(stack: Array, plies: int) -> int:
     """The action with the highest number in a row of the stack."""
     best = 0
@@ -31,26 +26,24 @@ def first_highest(stack: Array, plies: int) -> int:
 
 @jit()
 def search_node(
-    own: Bits,
-    occupied: Bits,
-    seat: Bits,
+    position: Position,
+    seat: int,
     plies: int,
     low: np.float32,
     high: np.float32,
     table: Array,
-    network: Network,
-    rules: LineRules,
-    settings: Settings,
+    network: Any,
+    rules: Any,
     memory: Memory,
     stack: Array,
 ) -> tuple[np.float32, int]:
     """The value that the best of `plies` moves reaches and the first of them, if it is between low
     and high; else a bound of the value that is not.
 
-    memory has the places of the board, before and after. stack: float32 [plies + 1, actions].
+    memory is at the position, before and after. stack: float32 [plies + 1, actions].
     """
-    best = score_moves(own, occupied, seat, table, network, rules, settings, memory)
-    if plies == 1 or memory.scores[best] == settings.win:
+    best = score_moves(network, rules, position, seat, table, NO_POINTS, memory)
+    if plies == 1 or memory.scores[best] == network.win:
         return memory.scores[best], best
     num_actions = len(memory.scores)
     for action in range(num_actions):
@@ -62,17 +55,16 @@ def search_node(
         if value == -np.inf:
             break
         stack[plies, action] = -np.inf
-        stone = stone_of(occupied, action, rules)
-        if occupied | stone != rules.board:
-            add_stone(stone, seat, network, memory.places)
+        after, is_over, _ = make_move(network, rules, position, seat, action, memory)
+        if not is_over:
             # fmt: off
             reply, _ = search_node(
-                own ^ occupied, occupied | stone, 1 - seat, plies - 1, -high, -low,
-                table, network, rules, settings, memory, stack,
+                after, 1 - seat, plies - 1, -high, -low,
+                table, network, rules, memory, stack,
             )
             # fmt: on
-            remove_stone(stone, seat, network, memory.places)
             value = -reply
+        take_back(network, position, after, seat, memory)
         if value > highest:
             highest, best = value, action
         low = max(low, value)
@@ -83,29 +75,22 @@ def search_node(
 
 @jit()
 def search_positions(
-    own: Array,
-    occupied: Array,
-    seat: Array,
-    plies: int,
-    table: Array,
-    network: Network,
-    rules: LineRules,
-    settings: Settings,
+    positions: Array, seats: Array, plies: int, table: Array, network: Any, rules: Any
 ) -> tuple[Array, Array]:
     """The best actions, int64 [B], and what they reach, float32 [B].
 
-    own, occupied, seat: int64 [B], positions that are not over.
+    positions: int64 [B, W], those that are not over. seats: int64 [B], the ones to move.
     """
-    memory = make_memory(network, rules.actions, 1, np.uint64(0))
+    memory = make_memory(network, rules.actions)
     stack = np.empty((plies + 1, rules.actions), np.float32)
     low, high = np.float32(-np.inf), np.float32(np.inf)
-    actions, values = np.empty(len(own), np.int64), np.empty(len(own), np.float32)
-    for row in range(len(own)):
-        find_places(own[row], occupied[row], seat[row], network, memory.places)
+    actions, values = np.empty(len(seats), np.int64), np.empty(len(seats), np.float32)
+    for row in range(len(seats)):
+        position = load(rules.start, positions, row)
+        enter(network, position, seats[row], memory)
         # fmt: off
         values[row], actions[row] = search_node(
-            own[row], occupied[row], seat[row], plies, low, high,
-            table, network, rules, settings, memory, stack,
+            position, seats[row], plies, low, high, table, network, rules, memory, stack
         )
         # fmt: on
     return actions, values

@@ -9,9 +9,10 @@ from markers import slow
 from rlgames.games.compiled import copied_fields
 from rlgames.games.game_2048 import Game2048
 from rlgames.kernels.jit import jit
-from rlgames.kernels.ntuple_values import find_entries, num_entries, sum_entries, value
+from rlgames.kernels.ntuple import num_entries, sum_values
+from rlgames.kernels.ntuple_2048 import value, write_entries
 from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_ntuple import PackedNtuple
+from rlgames.policies.packed_ntuple import pack_network
 
 U = np.uint64
 SHAPES = [(4, 4), (3, 3), (2, 4), (4, 3), (1, 3), (2, 2)]
@@ -40,19 +41,19 @@ def packed_network(shape, radix, stage_tiles=()):
     game = Game2048(*shape)
     policy = Ntuple(game, 1.0, TUPLES[shape], radix, 0.0, stage_tiles=stage_tiles)
     policy.values.copy_(torch.randint(0, 1000, policy.values.shape, generator=rng(5)).float())
-    return game, policy, PackedNtuple(game, policy, 1)
+    return game, policy, pack_network(game, policy, 1)
 
 
-def packed_boards(packed, state):
+def packed_boards(game, state):
     """Uint64 [B]."""
-    return packed.compiled.pack(state).numpy().view(U)[:, 0]
+    return game.compiled_rules().pack(state).numpy().view(U)[:, 0]
 
 
 def check_values(shape, count, radix, stage_tiles=()):
-    game, policy, packed = packed_network(shape, radix, stage_tiles)
+    game, policy, network = packed_network(shape, radix, stage_tiles)
     state = positions(game, count, most=15 if shape == (4, 4) else game.num_cells + 1)
-    boards, table = packed_boards(packed, state), policy.values.numpy()
-    values, sums = network_values(boards, packed.network, table)
+    boards, table = packed_boards(game, state), policy.values.numpy()
+    values, sums = network_values(boards, network, table)
     assert values.tolist() == sums.tolist() == policy.value(game, state).tolist()
 
 
@@ -64,8 +65,8 @@ def network_values(boards, network, table):
     entries = np.empty(num + U(3), np.uint64)
     for number in range(len(boards)):
         values[number] = value(boards[number], network, table)
-        find_entries(boards[number], network, entries, U(3))
-        sums[number] = sum_entries(table, entries, U(3), num)
+        write_entries(boards[number], network, entries, U(3))
+        sums[number] = sum_values(table, entries, U(3), num, U(0))
     return values, sums
 
 
@@ -109,4 +110,4 @@ def test_new_tiles_are_uniform_and_one_in_four_is_a_four():
 
 
 def test_uncompiled_kernels_compute_the_same():
-    check_uncompiled("import test_ntuple_values as t\nt.check_values((3, 3), 5, 5); print('equal')")
+    check_uncompiled("import test_ntuple_2048 as t\nt.check_values((3, 3), 5, 5); print('equal')")

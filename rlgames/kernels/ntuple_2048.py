@@ -1,8 +1,8 @@
-"""Values of packed 2048 boards: sums of table entries.
+"""N-tuple networks of 2048, see ntuple.py.
 
 A network looks each of its tuples up in the eight views of the board, its rotations and
 reflections. The contents of a tuple are four bits for each of its cells, the first the lowest. They
-are gathered in runs of cells that are consecutive in the view, too: a run is some bits of the view
+are gathered in runs of cells that are also consecutive in the view: a run is some bits of the view
 rotated right.
 
 Kernels are compiled for one network each. Where masks and rotations are constants of the code,
@@ -20,10 +20,21 @@ import numpy as np
 from numba.core import types
 from numba.extending import NativeValue, models, overload, register_model, typeof_impl, unbox
 
-from rlgames.kernels.game_2048 import Bits, mirror, transpose
+from rlgames.kernels.game_2048 import (
+    COLUMNS,
+    Bits,
+    Rules2048,
+    count_cells,
+    empty_cells,
+    mirror,
+    slide_both,
+    transpose,
+)
 from rlgames.kernels.jit import jit
+from rlgames.kernels.ntuple import Memory, num_entries, sum_values
 from rlgames.kernels.prefetch import prefetch
-from rlgames.kernels.words import Array
+from rlgames.kernels.rules import Played, Position, implement
+from rlgames.kernels.words import Array, compiled
 
 U = np.uint64
 NUM_VIEWS = 8
@@ -61,15 +72,15 @@ class CompiledNetwork:
         self.num_entries = U(sum(len(each.lookups) for each in network.tuples))
 
     @cached_property
-    def find_entries(self) -> Callable[..., None]:
-        """The function that find_entries stands for."""
+    def write_entries(self) -> Callable[..., None]:
+        """The function that write_entries stands for."""
         body = [f"entries[first + U({n})] = {{}}" for n in range(int(self.num_entries))]
         arguments = ("board", "network", "entries", "first")
-        return self._function("find_entries", arguments, body)
+        return self._function("write_entries", arguments, body)
 
     @cached_property
     def value(self) -> Callable[..., np.float32]:
-        """The function that value stands for; it adds in the order of sum_entries."""
+        """The function that value stands for; it adds in the order of sum_values."""
         num, grouped = int(self.num_entries), int(self.num_entries) // 4 * 4
         sums = ["abcd"[n % 4] if n < grouped else "a" for n in range(num)]
         body = [f"{sum_name} += table[{{}}]" for sum_name in sums]
@@ -181,9 +192,13 @@ def clamp_exponents(board: Bits, radix: Bits) -> Bits:
     return clamped
 
 
-def find_entries(board: Bits, network: CompiledNetwork, entries: Array, first: Bits) -> None:
+def write_entries(board: Bits, network: CompiledNetwork, entries: Array, first: Bits) -> None:
     """Write where the board's values are in the flat table, from entries[first] on."""
-    network.find_entries(board, network, entries, first)
+    network.write_entries(board, network, entries, first)
+
+
+def _num_entries(network: CompiledNetwork) -> Bits:
+    return network.num_entries
 
 
 def value(board: Bits, network: CompiledNetwork, table: Array) -> np.float32:
@@ -191,36 +206,14 @@ def value(board: Bits, network: CompiledNetwork, table: Array) -> np.float32:
     return network.value(board, network, table)
 
 
-def num_entries(network: CompiledNetwork) -> Bits:
-    """The lookups of a board."""
-    return network.num_entries
-
-
-@jit()
+@compiled
 def fetch_entries(
     board: Bits, network: CompiledNetwork, table: Array, entries: Array, first: Bits
 ) -> None:
-    """Write where the board's values are, as find_entries does, and have them fetched."""
-    find_entries(board, network, entries, first)
+    """Write where the board's values are, as write_entries does, and have them fetched."""
+    write_entries(board, network, entries, first)
     for entry in range(first, first + num_entries(network)):
         prefetch(table, entries[entry])
-
-
-@jit()
-def sum_entries(table: Array, entries: Array, first: Bits, num: Bits) -> np.float32:
-    """The sum of the values at `num` entries from entries[first] on, in four parts."""
-    a, b, c, d = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
-    at, stop = first, first + num
-    while at + U(4) <= stop:
-        a += table[entries[at]]
-        b += table[entries[at + U(1)]]
-        c += table[entries[at + U(2)]]
-        d += table[entries[at + U(3)]]
-        at += U(4)
-    while at < stop:
-        a += table[entries[at]]
-        at += U(1)
-    return (a + b) + (c + d)
 
 
 class _NetworkType(types.Type):
@@ -230,6 +223,7 @@ class _NetworkType(types.Type):
         self.network = network
         digest = hashlib.sha256(repr(network.network).encode()).hexdigest()
         super().__init__(f"Network_{digest[:16]}")
+        self.instance_class = CompiledNetwork
 
 
 register_model(_NetworkType)(models.OpaqueModel)
@@ -245,9 +239,9 @@ def _unbox(_type: _NetworkType, _network: Any, compiler: Any) -> NativeValue:
     return NativeValue(compiler.context.get_dummy_value())
 
 
-@overload(find_entries)
-def _find_entries(board: Any, network: Any, entries: Any, first: Any) -> Any:
-    return network.network.find_entries
+@overload(write_entries)
+def _write_entries(board: Any, network: Any, entries: Any, first: Any) -> Any:
+    return network.network.write_entries
 
 
 @overload(value)
@@ -255,11 +249,108 @@ def _value(board: Any, network: Any, table: Any) -> Any:
     return network.network.value
 
 
-@overload(num_entries)
-def _num_entries(network: Any) -> Any:
+@overload(_num_entries)
+def _overload_num_entries(network: Any) -> Any:
     num = network.network.num_entries
 
     def implementation(network: Any) -> Any:
         return num
 
     return implementation
+
+
+@compiled
+def score_moves(
+    network: CompiledNetwork,
+    rules: Rules2048,
+    position: Position,
+    seat: int,
+    table: Array,
+    scale: np.float32,
+    memory: Memory,
+) -> int:
+    """The values of all moves are fetched before the first is added up."""
+    return score_boards(network, rules, U(position[0]), table, scale, memory)
+
+
+@compiled
+def score_boards(
+    network: CompiledNetwork,
+    rules: Rules2048,
+    board: Bits,
+    table: Array,
+    scale: np.float32,
+    memory: Memory,
+) -> int:
+    num, afters, points = num_entries(network), memory.afters, memory.points
+    up, down, points[0] = slide_both(transpose(board), rules.rows, COLUMNS)
+    afters[3], afters[1], points[1] = slide_both(board, rules.rows, U(0))
+    afters[0], afters[2] = transpose(up), transpose(down)
+    points[2], points[3] = points[0], points[1]
+    for action in range(U(4)):
+        if afters[action] != board:
+            fetch_entries(afters[action], network, table, memory.entries, action * num)
+    best: Any = -1
+    highest = np.float32(-np.inf)
+    for action in range(U(4)):
+        score = np.float32(-np.inf)
+        if afters[action] != board:
+            value = sum_values(table, memory.entries, action * num, num, U(0))
+            score = scale * points[action] + value
+            if best < 0 or score > highest:
+                best, highest = np.int64(action), score
+        memory.scores[action] = score
+    return int(best)
+
+
+@compiled
+def make_move(
+    network: CompiledNetwork,
+    rules: Rules2048,
+    position: Position,
+    seat: int,
+    action: int,
+    memory: Memory,
+) -> Played:
+    return (np.int64(memory.afters[action]),), False, memory.points[action]
+
+
+@compiled
+def find_places(network: CompiledNetwork, after: Position, seat: int, memory: Memory) -> np.uint64:
+    write_entries(U(after[0]), network, memory.places, U(0))
+    return U(0)
+
+
+@compiled
+def expected_best(
+    network: CompiledNetwork,
+    rules: Rules2048,
+    after: Position,
+    table: Array,
+    scale: np.float32,
+    memory: Memory,
+) -> np.float32:
+    board = U(after[0])
+    empty = empty_cells(board, rules.cells)
+    fours = np.float64(rules.fours) / np.float64(1 << 32)
+    count, total = np.float64(count_cells(empty)), 0.0
+    while empty != U(0):
+        cell = empty & (~empty + U(1))
+        empty ^= cell
+        for tile in range(U(2)):
+            probability = fours if tile else 1.0 - fours
+            if probability > 0.0:
+                best = score_boards(network, rules, board | (cell << tile), table, scale, memory)
+                if best >= 0:
+                    total += probability * np.float64(memory.scores[best])
+    return np.float32(total / count)
+
+
+implement(
+    CompiledNetwork,
+    num_entries=_num_entries,
+    score_moves=score_moves,
+    make_move=make_move,
+    find_places=find_places,
+    expected_best=expected_best,
+)

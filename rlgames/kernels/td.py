@@ -1,0 +1,233 @@
+"""TD learning of n-tuple networks while they play, one game after the other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlgames.kernels.jit import jit
+from rlgames.kernels.ntuple import (
+    Memory,
+    bounded,
+    enter,
+    expected_best,
+    find_places,
+    make_memory,
+    make_move,
+    num_entries,
+    score_moves,
+    sum_values,
+    take_back,
+)
+from rlgames.kernels.random_play import Games
+from rlgames.kernels.rules import add_chance, load, store
+from rlgames.kernels.words import Array, compiled, next_random, random_below
+
+U = np.uint64
+HALF = U(32)
+
+
+class Settings(NamedTuple):
+    """epsilon: the probability of a random move in units of 2^-32. plies: the most moves of each
+    game in a call. discount: from one ply to the next, negative if the other seat moves then.
+    scale: the reward of a point. coherent: whether each value in the table is followed by the sum
+    of its errors and the sum of their sizes. minimax: whether a move learns from the best reply
+    where another one was made. expected: whether targets are means over chance."""
+
+    epsilon: np.uint64
+    plies: int
+    lr: np.float32
+    discount: np.float32
+    td_lambda: np.float32
+    scale: np.float32
+    coherent: bool
+    minimax: bool
+    expected: bool
+
+
+class History(NamedTuple):
+    """The moves of a game: positions, int64 [plies + 1, W], the first one and then those after
+    moves, before chance; points, float32 [plies]; best_score, float32 [plies], what the best move
+    was worth; is_best, bool [plies], whether it was made."""
+
+    positions: Array
+    points: Array
+    best_score: Array
+    is_best: Array
+
+
+class End(NamedTuple):
+    """How a game went: seat, the one that made the first of some plies; is_final, whether the last
+    one ended the game by itself; value, what followed."""
+
+    seat: int
+    plies: int
+    is_final: bool
+    value: np.float32
+
+
+@compiled
+def random_action(scores: Array, best: int, rng: Array) -> int:
+    """A uniformly random legal action."""
+    num_legal = 0
+    for action in range(len(scores)):
+        num_legal += scores[action] != -np.inf
+    skipped = random_below(rng, num_legal)
+    for action in range(len(scores)):
+        if scores[action] != -np.inf:
+            if skipped == 0:
+                return action
+            skipped -= 1
+    return best
+
+
+@compiled
+def play(
+    games: Games,
+    game: int,
+    table: Array,
+    network: Any,
+    rules: Any,
+    settings: Settings,
+    memory: Memory,
+    history: History,
+    rng: Array,
+) -> End:
+    """Play up to settings.plies moves of a game."""
+    position, seats = load(rules.start, games.positions, game), games.score.shape[1]
+    seat: Any = np.int64(games.current_seat[game])
+    first = seat
+    is_over, is_final, ply, value = False, False, 0, np.float32(0)
+    enter(network, position, seat, memory)
+    store(history.positions, 0, position)
+    while not is_over:
+        best = score_moves(network, rules, position, seat, table, settings.scale, memory)
+        value = memory.scores[best]
+        if ply == settings.plies:
+            break
+        action = best
+        if settings.epsilon > U(0) and (next_random(rng) >> HALF) < settings.epsilon:
+            action = random_action(memory.scores, best, rng)
+        history.best_score[ply] = value
+        history.is_best[ply] = memory.scores[action] == value
+        position, is_final, points = make_move(network, rules, position, seat, action, memory)
+        history.points[ply] = points
+        store(history.positions, ply + 1, position)
+        if points != 0:
+            games.score[game, seat] += points
+            if seats == 2:
+                games.score[game, 1 - seat] -= points
+        position, is_over = add_chance(rules, position, rng)
+        if is_over and not is_final:
+            value = np.float32(0)
+        is_over |= is_final
+        seat, ply = seats - 1 - seat, ply + 1
+    store(games.positions, game, position)
+    games.current_seat[game], games.done[game] = seat, is_over
+    games.turn[game] += ply
+    return End(first, ply, is_final, value)
+
+
+@compiled
+def read_entries(table: Array, memory: Memory, num: Any, offset: np.uint64, coherent: bool) -> None:
+    """Copy what the table has at the K entries of a board."""
+    for at in range(num):
+        entry = memory.places[at] + offset
+        memory.values[at] = table[entry]
+        if coherent:
+            memory.errors[at], memory.sizes[at] = table[entry + U(1)], table[entry + U(2)]
+
+
+@jit(_nrt=False, inline="always")
+def correct(
+    table: Array,
+    memory: Memory,
+    num: Any,
+    offset: np.uint64,
+    error: np.float32,
+    lr: np.float32,
+    coherent: bool,
+) -> None:
+    """Move the values at the K entries of a board, which were read, by equal parts of an error.
+
+    An entry that is there n times moves n times towards the same target, by 1 - (1 - rate)^n of
+    its part.
+    """
+    part = error / np.float32(num)
+    size = np.abs(part)
+    for at in range(num):
+        entry, rate = memory.places[at] + offset, lr
+        if coherent:
+            errors, sizes = memory.errors[at], memory.sizes[at]
+            if sizes > np.float32(0):
+                rate = lr * (np.abs(errors) / sizes)
+            table[entry + U(1)] = errors + part
+            table[entry + U(2)] = sizes + size
+        moved = table[entry] - memory.values[at]
+        table[entry] += rate * (part - moved)
+
+
+@compiled
+def learn_backward(
+    end: End,
+    table: Array,
+    network: Any,
+    rules: Any,
+    settings: Settings,
+    memory: Memory,
+    history: History,
+    seats: int,
+) -> float:
+    """Learn from the moves of a game, the last one first; the sum of the sizes of the errors."""
+    total, following, num = 0.0, end.value, num_entries(network)
+    seat: Any = (end.seat + end.plies - 1) % seats
+    for ply in range(end.plies - 1, -1, -1):
+        after = load(rules.start, history.positions, ply + 1)
+        if ply < end.plies - 1 or not end.is_final:
+            if settings.expected:
+                following = expected_best(network, rules, after, table, settings.scale, memory)
+            offset = find_places(network, after, seat, memory)
+            target = settings.discount * following
+            read_entries(table, memory, num, offset, settings.coherent)
+            error = target - sum_values(table, memory.places, U(0), num, offset)
+            total += np.float64(np.abs(error))
+            correct(table, memory, num, offset, error, settings.lr, settings.coherent)
+            value = bounded(network, sum_values(table, memory.places, U(0), num, offset))
+            following = value + settings.td_lambda * (target - value)
+            following += settings.scale * history.points[ply]
+        if settings.minimax and not history.is_best[ply]:
+            following = history.best_score[ply]
+        take_back(network, load(rules.start, history.positions, ply), after, seat, memory)
+        seat = seats - 1 - seat
+    return total
+
+
+@jit()
+def learn_games(
+    table: Array, network: Any, rules: Any, settings: Settings, games: Games, seed: np.uint64
+) -> tuple[int, float]:
+    """Play up to settings.plies moves of each game, and learn from them before the next one.
+
+    Returns the number of moves and the sum of the sizes of their errors.
+    """
+    memory, rng = make_memory(network, rules.actions), np.full(1, seed, np.uint64)
+    history = History(
+        np.empty((settings.plies + 1, games.positions.shape[1]), np.int64),
+        np.empty(settings.plies, np.float32),
+        np.empty(settings.plies, np.float32),
+        np.empty(settings.plies, np.bool_),
+    )
+    num_moves, total_error, seats = 0, 0.0, games.score.shape[1]
+    for game in range(len(games.done)):
+        if not games.done[game]:
+            # fmt: off
+            end = play(
+                games, game, table, network, rules, settings, memory, history, rng
+            )
+            num_moves += end.plies
+            total_error += learn_backward(
+                end, table, network, rules, settings, memory, history, seats
+            )
+            # fmt: on
+    return num_moves, total_error
