@@ -41,9 +41,10 @@ def implement(table: type, **functions: Callable[..., Any]) -> None:
     """Register the jitted functions of a class of tables, by the names of those they implement.
 
     Raises ValueError if another class has the same name, by which numba tells named tuples apart,
-    and for a class without the fields that kernels read.
+    and for rules of a game without the fields that kernels read.
     """
-    if missing := {"start", "actions"} - {*getattr(table, "_fields", ())}:
+    missing = {"start", "actions"} - {*getattr(table, "_fields", ())}
+    if "play" in functions and missing:
         raise ValueError(f"{table.__name__} needs the field {min(missing)}")
     for other in IMPLEMENTED:
         if other.__name__ == table.__name__ and other.__module__ != table.__module__:

@@ -186,7 +186,7 @@ def test_each_move_is_in_one_minibatch_of_an_epoch(moves, parts):
     _, learner = make_learner(KInARow(3, 3, 3, False, "tictactoe"), *words)
     epochs = 4
     every = torch.arange(moves)
-    found = [every[part] for part in learner._minibatch_rows(moves, torch.device("cpu"))]
+    found = [every[part] for part in learner._minibatch_rows(moves)]
     assert torch.cat(found).bincount(minlength=moves).tolist() == [epochs] * moves
     assert len(found) <= parts * epochs
     assert all(len(part) for part in found)

@@ -13,7 +13,7 @@ from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.runs.files import read_run
-from rlgames.training.loop import TrainingLoop
+from rlgames.training.collector import Collector
 from rlgames.training.run import resume, train
 
 pytestmark = on_accelerator
@@ -62,17 +62,18 @@ def test_trains_and_repeats(name, tmp_path):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_resumes(name, tmp_path, monkeypatch):
-    batches, learn = 0, TrainingLoop.learn
+    batches, next_batch = 0, Collector.next_batch
 
     def interrupted(*args):
         nonlocal batches
+        batch = next_batch(*args)
         batches += 1
         if batches > 3:
             raise Interrupted(15)
-        learn(*args)
+        return batch
 
     with monkeypatch.context() as patched:
-        patched.setattr(TrainingLoop, "learn", interrupted)
+        patched.setattr(Collector, "next_batch", interrupted)
         with pytest.raises(Interrupted):
             train(config(name, tmp_path / "run"))
     result = resume(tmp_path / "run", *load_resumable(tmp_path / "run", []))

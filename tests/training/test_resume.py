@@ -19,6 +19,7 @@ from rlgames.learners.reinforce import Reinforce
 from rlgames.rewards import Reward
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
+from rlgames.training.collector import Collector
 from rlgames.training.components import build_components
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.run import Run, resume, train
@@ -140,19 +141,21 @@ def test_no_other_learner_fits_a_game():
 
 
 def train_and_interrupt(monkeypatch, cfg, batches):
-    """Train, and interrupt the run after this many batches. Returns its directory."""
+    """Train, and interrupt the run after this many batches, when one more was played. Returns its
+    directory."""
     count = 0
-    learn = TrainingLoop.learn
+    next_batch = Collector.next_batch
 
     def interrupted(*args):
         nonlocal count
+        batch = next_batch(*args)
         count += 1
         if count > batches:
             raise Interrupted(15)
-        learn(*args)
+        return batch
 
     with monkeypatch.context() as patched:
-        patched.setattr(TrainingLoop, "learn", interrupted)
+        patched.setattr(Collector, "next_batch", interrupted)
         with pytest.raises(Interrupted, match="rlgames resume"):
             train(cfg)
     return cfg.out

@@ -313,12 +313,12 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
         chances = (scores.exp() * legal) / (scores.exp() * legal).sum()
         total -= chances[moves.action[row]].log().item()
         agreed += int(chances.argmax()) == int(moves.action[row])
-    found = clone.evaluate(moves)
+    found = clone.evaluate(lambda: moves)
     assert found["loss"] == pytest.approx(total / len(moves), rel=1e-5)
     assert found["agreement"] == pytest.approx(agreed / len(moves))
     for _ in range(3):
         clone.update(moves, results, 0.0)
-    assert clone.evaluate(moves)["loss"] < found["loss"]
+    assert clone.evaluate(lambda: moves)["loss"] < found["loss"]
 
 
 def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
