@@ -280,6 +280,8 @@ class Sweep:
             try:
                 launchers.launch(run_job, [*words, *self.launcher])
             except Interrupted:  # in a job, because the sweep stops
+                if interrupts.is_forced:
+                    raise
                 self._wait_for_jobs()
             except Exception as error:
                 message = f"{type(error).__name__}: {' '.join(str(error).split())}"
