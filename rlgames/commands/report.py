@@ -13,10 +13,9 @@ from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report_rows import REFERENCES, Report, Row, sort_key
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing
 from rlgames.runs.index import RunReader, RunSummary, find_runs
-from rlgames.runs.where import matching
+from rlgames.runs.where import matching, sorted_by
 
 if TYPE_CHECKING:
     from rlgames.commands.comparison import Comparison
@@ -186,15 +185,7 @@ def _sorted(rows: list[Row], sort: str, keys: list[str], figures: list[str]) -> 
     records = [row.record(keys, figures) for row in rows]
     _check_column("sort", sort, ["best", *records[0]])
     values = {id(row): record[name] for row, record in zip(rows, records, strict=True)}
-
-    def key(row: Row) -> tuple[bool, float, str]:
-        number = finite_or_none(values[id(row)])
-        text = "" if number is not None else as_text(values[id(row)])
-        return number is None, number or 0.0, text
-
-    known = [row for row in rows if values[id(row)] is not None]
-    known.sort(key=key, reverse=sort.startswith("-"))
-    return known + [row for row in rows if values[id(row)] is None]
+    return sorted_by(rows, lambda row: values[id(row)], sort.startswith("-"))
 
 
 def _check_column(key: str, name: str, names: list[str]) -> None:

@@ -12,9 +12,8 @@ from rlgames.commands.configs import RunsConfig
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs import cleanup
-from rlgames.runs.files import as_text
 from rlgames.runs.index import RunSummary, find_runs, read_summary
-from rlgames.runs.where import matching, values_of
+from rlgames.runs.where import matching, sorted_by, values_of
 
 COLUMNS = ("run", "game", "learner", "status", "started", "size", "metric", "value")
 """The columns that are shown by default."""
@@ -98,22 +97,10 @@ def list_runs(directories: Sequence[str], cfg: RunsConfig) -> RunList:
         for name in names:
             if name not in known:
                 raise ConfigError(f"{key}={name} is not a column", nearest(name, known))
-    runs = _sorted(runs, cfg.sort)
+    name = cfg.sort.removeprefix("-")
+    runs = sorted_by(runs, lambda run: run.value(name), cfg.sort.startswith("-"))
     columns = known if "all" in cfg.columns else columns
     return RunList(runs[: cfg.top], columns, len(runs))
-
-
-def _sorted(runs: list[ListedRun], sort: str) -> list[ListedRun]:
-    name = sort.removeprefix("-")
-
-    def key(run: ListedRun) -> tuple[bool, float, str]:
-        value = run.value(name)
-        number = finite_or_none(value)
-        return number is None, number or 0.0, value if isinstance(value, str) else as_text(value)
-
-    missing = [run for run in runs if run.value(name) is None]
-    known = [run for run in runs if run.value(name) is not None]
-    return sorted(known, key=key, reverse=sort.startswith("-")) + missing
 
 
 def removals(runs: RunList, cfg: RunsConfig) -> list[Removal]:

@@ -38,7 +38,8 @@ def delete_run(directory: Path) -> None:
 
     Raises ConfigError for a run or a sweep in progress and for links in them, and OSError.
     """
-    sweep = directory.parent if os.path.lexists(directory.parent / MANIFEST) else None
+    above = [*directory.absolute().parents][:2]  # a run of a study lies in a folder of its row
+    sweep = next((path for path in above if os.path.lexists(path / MANIFEST)), None)
     with _locked(*([] if sweep is None else [sweep]), directory):
         _remove(directory)
         if sweep is not None and not any(path.is_dir() for path in sweep.iterdir()):

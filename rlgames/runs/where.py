@@ -7,11 +7,14 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from rlgames.config.schema import as_typed
 from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.index import RunSummary
+
+T = TypeVar("T")
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
@@ -92,6 +95,18 @@ def matching(runs: Sequence[RunSummary], where: str | None) -> list[RunSummary]:
     if not chosen:
         raise ConfigError(f"no run matches where={where}", f"{len(runs):,} runs do not")
     return chosen
+
+
+def sorted_by(items: Sequence[T], value: Callable[[T], Any], is_descending: bool) -> list[T]:
+    """Items by a value: numbers before text, and those without a value last."""
+
+    def key(item: T) -> tuple[bool, float, str]:
+        number = finite_or_none(value(item))
+        return number is None, number or 0.0, "" if number is not None else as_typed(value(item))
+
+    known = [item for item in items if value(item) is not None]
+    missing = [item for item in items if value(item) is None]
+    return sorted(known, key=key, reverse=is_descending) + missing
 
 
 def parse(where: str) -> list[Condition]:

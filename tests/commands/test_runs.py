@@ -113,6 +113,15 @@ def test_a_run_or_a_sweep_that_is_locked_is_left_alone(runs, typed):
     assert not runs.exists()  # the last job takes the sweep with it
 
 
+def test_a_run_of_a_study_in_progress_is_left_alone(runs, typed):
+    (runs.parent / "sweep.json").write_text("{}")
+    lock = lock_directory(runs.parent)
+    said = typed("runs", "runs/c", "delete=true", "yes=true")
+    lock.release()
+    assert (said.returncode, (runs / "c" / "run.json").exists()) == (3, True)
+    assert "is running in" in said.stderr
+
+
 def test_a_pruned_run_is_evaluated_as_before_but_not_extended(tmp_path, typed):
     run = package.train(["game=salvo", *SMALL, "keep_every=50", f"out={tmp_path}/run"])
     policy = Checkpoint.read(run / "checkpoints/latest.safetensors").policy
