@@ -162,7 +162,7 @@ def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
 
 
 def _run_config(run: StudyRun, shared: list[str]) -> tuple[TrainConfig | None, OptionConfig]:
-    """The config of a training, None for a player, and that of the game; checked."""
+    """The checked configs of a training, None for a player, and of its game."""
     wrong = next((w for w in run.words if key_of(w) in ("seed", "out", "plugins")), None)
     if wrong and run.is_training:
         raise ConfigError(f"{wrong} does not belong to a run", "the study has seeds: and out=")
@@ -199,7 +199,7 @@ def _with_seed(word: str, seed: int) -> str:
 
 
 def _add(jobs: list[Job], other: Job | None, job: Job) -> None:
-    """Add a job, or what it evaluates to that of another part. Raises ConfigError."""
+    """Add a job, or its evaluations to the same job of another part. Raises ConfigError."""
     if other is None:
         jobs.append(job)
         return
@@ -240,7 +240,7 @@ def _evaluation_config(
     except ConfigError as error:
         text = f"evaluations.{evaluation.name} of {run.name}: {error.error}"
         raise ConfigError(text, error.hint) from None
-    # The game of a run is that of its checkpoint.
+    # A run plays the game of its checkpoint.
     left_out = (*UNCOUNTED, "game") if config is not None else UNCOUNTED
     return first, {key: value for key, value in checked.items() if key not in left_out}
 

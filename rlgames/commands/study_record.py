@@ -93,7 +93,7 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def _is_same(runs: Record, former: Record, row: str, term: str) -> bool:
-    """Whether the commands of a term are those of an older record."""
+    """Whether an older record has the same commands for a term."""
     run, _, path = term.rpartition(":")
     now, then = runs.get(run or row, {}), former.get(run or row, {})
     source = path.partition(".")[0]

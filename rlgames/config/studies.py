@@ -177,7 +177,8 @@ def is_number(text: str) -> bool:
 
 
 def read_study(word: str, folders: Sequence[Path], seeds: Any = None) -> Study:
-    """The study of a name or a path; seeds: in place of the file's. Raises ConfigError."""
+    """The study with a name or at a path; seeds: instead of the seeds in the file. Raises
+    ConfigError."""
     files = OptionFiles(tuple(folders))
     path = Path(word) if word.endswith((".yaml", ".yml")) else files.path("study", word)
     if path is None:
