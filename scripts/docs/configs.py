@@ -15,6 +15,7 @@ from rlgames.config.files import OptionFiles
 from rlgames.config.keys import Key, chosen_options, group_keys, option_keys, schema_keys
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, groups_of
+from rlgames.config.suggestions import key_synonyms, option_synonyms
 from rlgames.config.training import EnvConfig, TrainConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -39,6 +40,9 @@ def files() -> Iterator[tuple[Path, str]]:
     yield from conf_files.files()
     yield PAGE, page()
     yield from option_pages()
+    path = DOCS / "coming-from.md"
+    text = _fill(path.read_text(encoding="utf-8"), "keys", key_translations())
+    yield path, _fill(text, "options", option_translations())
 
 
 def page() -> str:
@@ -93,6 +97,22 @@ def option_pages() -> Iterator[tuple[Path, str]]:
             path = pages / f"{option}.md"
             text = _fill(path.read_text(encoding="utf-8"), "keys", option_table(folder, option))
             yield path, _fill(text, "presets", option_presets(folder, option))
+
+
+def key_translations() -> str:
+    """What other libraries call each key, as a table."""
+    rows = [[_code(names), f"`{key}`", note] for key, note, names in key_synonyms()]
+    return _table(["elsewhere", "here", "difference"], rows)
+
+
+def option_translations() -> str:
+    """What other libraries call each option, as a table."""
+    rows = [[_code(names), f"`{option}`"] for option, names in option_synonyms()]
+    return _table(["elsewhere", "here"], rows)
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def option_table(folder: str, option: str) -> str:
