@@ -121,7 +121,7 @@ def test_the_metrics_of_a_learner_are_explained(name):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_presets_are_known_and_their_figures_measured(path):
-    measured = figures(text_of(DOCS / "results.md"))
+    measured = figures(text_of(DOCS / "results.md") + text_of(DOCS / "reproductions.md"))
     for row in results_of(path):
         for preset in re.findall(r"`(\w+)`", row[0]):
             assert preset in OptionFiles().names("experiment"), preset
