@@ -517,14 +517,3 @@ def test_nothing_that_a_record_or_a_run_directory_lists_is_imported(typed, tmp_p
     (run / "run.json").write_text('{"plugins": ["evil"]}')
     check_refused(typed("eval", "run"))
     assert not (tmp_path / "marker").exists()
-
-
-def test_the_example_of_a_reward_runs_word_for_word(tmp_path):
-    text = (Path(__file__).parents[2] / "docs" / "extend.md").read_text(encoding="utf-8")
-    section = text.split("## A reward")[1].split("\n## ")[0]
-    module, words = re.findall(r"```(?:python|sh).*?\n(.*?)```", section, re.DOTALL)
-    (tmp_path / "hurry.py").write_text(module)
-    word = words.splitlines()[0].split("#")[0].split()
-    assert word[:2] == ["rlgames", "train"]
-    run = package.train([*word[2:], *SMALL, "out=run"])
-    assert "name: hurry\n  growth: 0.2" in (run / "config.yaml").read_text()
