@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 STUDY := records=docs/records hydra/launcher=joblib hydra.launcher.n_jobs=2
 
 .PHONY: demo conf test test-engines test-slow test-long format format-check lint types coverage check \
-	bench bench-peers reproduce strength intervals agents storm pictures site dist clean
+	bench bench-peers reproduce strength intervals agents storm pictures site site-check dist clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -105,6 +105,10 @@ dist: .venv/installed
 site: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[site]'
 	$(BIN)/python -m mkdocs build --quiet --strict --config-file .mkdocs.yml
+
+# Opens pages of the site in Chromium.
+site-check: site
+	$(BIN)/python scripts/docs/check_site.py
 
 clean:
 	rm -rf .venv .venv-bench build dist .coverage* .pytest_cache .mypy_cache .ruff_cache

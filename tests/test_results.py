@@ -57,7 +57,9 @@ def test_a_page_is_updated_in_place(tmp_path):
 
 
 def test_every_plot_of_the_articles_has_a_command():
-    commands = [line for line in REPRODUCTIONS.read_text().splitlines() if "| `rlgames report " in line]
+    commands = [
+        line for line in REPRODUCTIONS.read_text().splitlines() if "| `rlgames report " in line
+    ]
     assert len(commands) == 10
     for line in commands:
         name, *words = line.partition("`rlgames ")[2].partition("`")[0].split()

@@ -109,7 +109,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def formula(source: str, *_: Any, **__: Any) -> str:
     """A block of LaTeX as MathML."""
     # The converter knows \\operatorname, but not its starred form.
-    return convert(source.replace(r"\operatorname*", r"\operatorname"), display="block")
+    plain = source.replace(r"\operatorname*", r"\operatorname")
+    return str(convert(plain, display="block"))
 
 
 def _moved_into_docs(path: Path) -> str:
