@@ -1,4 +1,7 @@
-"""Shared settings of the tests: one thread, and rlgames as a person calls it."""
+"""Shared settings of the tests: one thread, and rlgames as a person calls it.
+
+pytest-xdist imports this file in one more process, which runs no test: torch is imported later.
+"""
 
 import os
 import signal
@@ -6,15 +9,12 @@ import subprocess
 import sys
 
 import pytest
-import torch
-from processes import Process
 
 from rlgames.cli import main
 from rlgames.config import registry
 
+# Torch reads it. A fork of a process whose threads have begun would wait for them for ever.
 os.environ["OMP_NUM_THREADS"] = "1"
-# A fork of a process whose threads have begun would wait for them for ever.
-torch.set_num_threads(1)
 # What survives a loss of power is tested with a recorded disk: power_loss.py.
 os.fsync = lambda _: None
 # A shell ignores the first in jobs that it starts in the background, nohup the second.
@@ -68,6 +68,7 @@ def _own_signals():
 @pytest.fixture
 def rlgames(tmp_path):
     """Run `rlgames …` as a process, a fork of this one, in a directory of its own."""
+    from processes import Process
 
     def run(*words):
         return Process(tmp_path, *words, apart=True).ended(300)
