@@ -7,14 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
 from rlgames.cli import main
 from rlgames.config import registry
 
-# Torch reads it. A fork of a process whose threads have begun would wait for them for ever.
+# Torch reads them. A fork of a process whose threads have begun would wait for them for ever.
 os.environ["OMP_NUM_THREADS"] = "1"
+# Where a test asks for two threads, the one that waits leaves its core to other tests.
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 # What survives a loss of power is tested with a recorded disk: power_loss.py.
 os.fsync = lambda _: None
 # A shell ignores the first in jobs that it starts in the background, nohup the second.
@@ -55,6 +58,16 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.section(f"quick tests of more than {MAX_QUICK_SECONDS:g} s")
     for name in sorted(too_long, key=found.__getitem__, reverse=True):
         terminalreporter.line(f"{found[name]:.1f} s of processor time: {name}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_runs():
+    """Hundreds of tests train: their runs show one game each, and git is asked once."""
+    from rlgames.runs import provenance
+    from rlgames.training import images
+
+    images.NUM_SHOWN = 1
+    provenance._git = cache(provenance._git)
 
 
 @pytest.fixture
