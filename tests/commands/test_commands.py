@@ -204,8 +204,8 @@ FITTING = {
     "policy=axial": ["shots=1"],
     "policy=belief_propagation": ["shots=1"],
     "learner=occupancy": ["shots=1"],
-    "reward=grid_sum": ["game=2048", "board=3"],
-    "reward=win": ["game=2048", "board=3"],
+    "reward=grid_sum": ["game=2048", "board=2"],
+    "reward=win": ["game=2048", "board=2", "target=16"],
 }
 """What an option needs beside it."""
 

@@ -325,13 +325,13 @@ def test_a_missing_process_is_named_and_waited_for_a_limited_time(present, missi
         distributed.SILENT_SECONDS = 0.5
 
     begun = time.monotonic()
-    words = ["train", *WORDS, "out=run", "join_seconds=2"]
+    words = ["train", *WORDS, "out=run", "join_seconds=1"]
     code, said = Process(tmp_path, *words, prepare=prepare).wait()
     assert code == 3, said
     assert time.monotonic() - begun < 20
     first, second = said.strip().splitlines()
     assert first.startswith("rlgames: waiting for " + missing)
-    assert "did not join within join_seconds=2" in second
+    assert "did not join within join_seconds=1" in second
     assert not (tmp_path / "run").exists()
 
 
