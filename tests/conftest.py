@@ -62,11 +62,14 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.fixture(scope="session", autouse=True)
 def _short_runs():
-    """Hundreds of tests train: their runs show one game each, and git is asked once."""
+    """Hundreds of tests train: their runs show one game each, give up sooner to list all positions
+    for the value of random play, and ask git once."""
+    from rlgames.evaluation import evaluate
     from rlgames.runs import provenance
     from rlgames.training import images
 
     images.NUM_SHOWN = 1
+    evaluate.MAX_GRAPH_POSITIONS = 20_000
     provenance._git = cache(provenance._git)
 
 
