@@ -29,7 +29,7 @@ class Cursor:
         """A cursor for a position whose actions take cells; None for any other."""
         if position.game.action_cells(position.state, 0) is None:
             return None
-        return cls(position, takes_columns(position.game))
+        return cls(position, takes_columns(position.game, position.state))
 
     def move(self, direction: str) -> None:
         """Move a step, around the edges of the board."""

@@ -61,7 +61,7 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
         board_pictures.check_picture(Path(cfg.picture), board_pictures.STILLS)
     build_device(cfg.device, cfg.threads)  # it has to be there, though the CPU solves one position
     game, player = game_and_player(cfg, torch.device("cpu"), run)
-    state = parse_position(game, cfg.state)
+    state = parse_position(game, None if cfg.state is None else read_position(cfg.state))
     report = {
         "game": to_plain(cfg)["game"],
         "position": render(game, state, 0),
@@ -187,15 +187,17 @@ def expected_returns(player: Player, state: State) -> tuple[Tensor | None, Tenso
     return value, None
 
 
-def parse_position(game: Game[State], typed: str | None) -> State:
-    """The position that a person typed; None: the start of the game.
+def parse_position(game: Game[State], text: str | None) -> State:
+    """A public position from text, in lines or with / between them; None: the start of the game.
 
     Raises ConfigError for text that is not a position.
     """
     start = game.public(game.initial(1, torch.Generator().manual_seed(0)))
-    if typed is None:
+    if text is None:
         return start
-    text = _text(typed)
+    if len(text) > MAX_BOARD_LENGTH:
+        raise ConfigError("state= is too long for a board")
+    text = text if "\n" in text.strip() else re.sub(r"\s*/\s*", "\n", text)
     try:
         position: State = parse(game, text)
         return position
@@ -209,8 +211,11 @@ def parse_position(game: Game[State], typed: str | None) -> State:
     raise ConfigError(f"state= is not a position: {why}", f"as in: state='{example}'")
 
 
-def _text(typed: str) -> str:
-    """Lines, from a file (@FILE), standard input (-) or with / between them."""
+def read_position(typed: str) -> str:
+    """The text of a position as it was typed, or from a file (@FILE) or standard input (-).
+
+    Raises ConfigError for a file that cannot be read.
+    """
     try:
         if typed == "-":
             typed = sys.stdin.read(MAX_BOARD_LENGTH + 1)
@@ -220,6 +225,4 @@ def _text(typed: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise ConfigError(f"state={typed}: {reason}", "name a file that holds a board") from None
-    if len(typed) > MAX_BOARD_LENGTH:
-        raise ConfigError("state= is too long for a board")
-    return typed if "\n" in typed.strip() else re.sub(r"\s*/\s*", "\n", typed)
+    return typed

@@ -153,4 +153,4 @@ def shade(weight: int) -> Color:
 
 def shade_fraction(weight: int) -> float:
     """How much of LIKELY the color of an empty cell has; weight: 0 to SHADES."""
-    return (weight / SHADES) ** 0.6
+    return float((weight / SHADES) ** 0.6)

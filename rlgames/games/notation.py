@@ -37,18 +37,18 @@ def legal_names(game: Game[S], state: S, row: int) -> dict[int, str]:
     return {action: game.action_to_string(state, row, action) for action in legal}
 
 
-def takes_columns(game: Game[Any]) -> bool:
+def takes_columns(game: Game[S], state: S) -> bool:
     """Whether each action drops something into a column of the board."""
     form = game.board_format
-    return game.spec.actions == form.columns and form.rows > 1
+    has_cells = game.action_cells(state, 0) is not None
+    return has_cells and game.spec.actions == form.columns and form.rows > 1
 
 
 def cells_to_choose(game: Game[S], state: S, row: int) -> dict[int, list[int]]:
     """By legal action: the cells of the first board by which a person chooses it; none for an
     action that has no cells.
 
-    They are the cells that the action takes, all cells of its column, or the cells that its name
-    consists of, as in a2b3.
+    They are the cells that the action takes, or those that its name consists of, as in a2b3.
     """
     form, taken = game.board_format, game.action_cells(state, row)
     by_name = {form.cell_name(cell).upper(): cell for cell in range(form.rows * form.columns)}
@@ -61,8 +61,6 @@ def cells_to_choose(game: Game[S], state: S, row: int) -> dict[int, list[int]]:
             words = re.findall(r"[A-Z]+[0-9]+", name.upper())
             is_cells = form.left and "".join(words) == re.sub(r"[\s-]", "", name.upper())
             chosen[action] = [by_name[word] for word in words if word in by_name] * bool(is_cells)
-        elif takes_columns(game):
-            chosen[action] = [action + form.columns * line for line in range(form.rows)]
         else:
             chosen[action] = taken[action].nonzero()[:, 0].tolist()
     return chosen
