@@ -7,7 +7,7 @@ export OMP_NUM_THREADS = 1
 unexport PYTHONDONTWRITEBYTECODE
 STUDY := records=docs/records page=docs/results.md hydra/launcher=joblib hydra.launcher.n_jobs=2
 
-.PHONY: demo conf test test-engines test-slow test-long format format-check lint types coverage check \
+.PHONY: demo conf test test-engines test-browser test-slow test-long format format-check lint types coverage check \
 	bench bench-peers reproduce strength intervals agents storm pictures site dist clean
 
 demo: .venv/installed
@@ -25,6 +25,11 @@ test: .venv/installed
 test-engines: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[engines]'
 	$(BIN)/python -m pytest -m others
+
+# The page in a browser: Debian's chromium, unless CHROMIUM names another one.
+test-browser: .venv/installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
+	$(BIN)/python -m pytest -m browser
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow

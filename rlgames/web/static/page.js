@@ -12,8 +12,7 @@ let log = [];          // all moves so far
 let chosen = [];       // cells of a move that were clicked so far
 let hints = "";        // the kind of hints that are shown; "" for none
 let advice = null;     // the last hint
-let isPaused = false;
-let fromLink = false;  // whether the game began at the position of a link
+let isPaused = false, isMoving = false, fromLink = false;
 let era = 0;           // grows with every action; an answer to an earlier one is dropped
 
 // The server
@@ -30,14 +29,18 @@ async function post(path, body) {
 /** Ask the server and show its answer, unless something else was done since; whether it was shown. */
 async function ask(request, shown) {
   const mine = ++era;
+  document.body.dataset.asks = mine;
   try {
     const answer = await request();
     if (mine !== era) return false;
     $("error").textContent = "";
     await shown(answer);
+    if (mine === era) delete document.body.dataset.asks;
     return true;
   } catch (error) {
     if (mine !== era) return false;
+    isMoving = false;
+    delete document.body.dataset.asks;
     document.body.classList.remove("is-waiting");
     $("error").textContent = error.message || "the server does not answer";
     if (error.status === 404 && game) open(settings(), "The server had forgotten this game; it goes on from here.");
@@ -76,6 +79,7 @@ async function show(next) {
   log = log.slice(0, view.first).concat(view.log);
   chosen = [];
   advice = null;
+  isMoving = false;
   if (hints && !(hints in view.hints)) hints = "";
   draw();
   const isWatched = !view.seats.includes("you");
@@ -101,6 +105,7 @@ const hint = () => act({ do: "hint", kind: hints, ply: view.ply }, (answer) => {
 
 function draw() {
   $("status").textContent = view.status;
+  document.body.dataset.turn = view.turn;
   drawBoards(view.boards);
   $("text").hidden = !view.text;
   $("text").textContent = view.text;
@@ -109,13 +114,13 @@ function draw() {
   drawSetup();
   drawAdvice();
   drawLog();
-  const isOver = view.turn === "over", isWatched = !view.seats.includes("you");
+  const isOver = view.turn === "over";
   $("new").classList.toggle("primary", isOver);
   $("undo").disabled = !view.undo;
   $("undo").title = game.is_hidden ? "No move can be taken back: the answer has told you something" : "";
   $("swap").hidden = new Set(view.seats).size < 2;
   $("random").hidden = view.turn !== "place";
-  $("pause").hidden = !isWatched || isOver;
+  $("pause").hidden = view.seats.includes("you") || isOver;
   $("pause").textContent = isPaused ? "Continue" : "Pause";
   updateAddress();
 }
@@ -136,8 +141,7 @@ function drawBoards(boards) {
       const at = Number(cell.dataset.cell), own = moves.filter((move) => fits(move, at));
       if (!own.length) continue;
       cell.classList.add("open");
-      const isButton = own.some((move) => move.cells.includes(at));
-      if (!isButton) continue;
+      if (!own.some((move) => move.cells.includes(at))) continue;
       const mark = cell.dataset.mark, name = own.length === 1 ? own[0].move : cell.dataset.name;
       cell.setAttribute("role", "button");
       cell.setAttribute("aria-label", mark === "." ? name : `${name} ${mark}`);
@@ -184,8 +188,7 @@ function fill(select, names, value, label = (name) => name) {
 
 function drawSetup() {
   $("game").value = game.game;
-  if (document.activeElement?.closest?.("#setup") === null || !$("seats").children.length ||
-      $("seats").children.length !== view.seats.length) {
+  if ($("seats").children.length !== view.seats.length) {
     $("seats").replaceChildren(...view.seats.map((_, number) => {
       const label = document.createElement("label");
       label.textContent = view.seats.length > 1 ? `Seat ${number + 1} ` : "Player ";
@@ -198,9 +201,10 @@ function drawSetup() {
   fill($("search"), ["", ...game.searches], view.search ?? "", (name) => name || "none");
   $("search-label").hidden = !game.searches.length;
   $("hints").hidden = !Object.keys(view.hints).length;
-  const kinds = { "": "Off", ...view.hints };
-  if ([...$("kinds").querySelectorAll("input")].map((each) => each.value).join() !== Object.keys(kinds).join()) {
-    $("kinds").replaceChildren(...Object.entries(kinds).map(([kind, name]) => {
+  const kinds = Object.entries({ "": "Off", ...view.hints });
+  if ($("kinds").dataset.shown !== kinds.join()) {
+    $("kinds").dataset.shown = kinds.join();
+    $("kinds").replaceChildren(...kinds.map(([kind, name]) => {
       const label = document.createElement("label"), input = document.createElement("input");
       const text = document.createElement("span");
       Object.assign(input, { type: "radio", name: "hints", value: kind });
@@ -209,7 +213,7 @@ function drawSetup() {
       return label;
     }));
   }
-  for (const input of $("kinds").querySelectorAll("input")) input.checked = input.value === hints;
+  $("kinds").querySelector(`[value="${hints}"]`).checked = true;
 }
 
 function drawAdvice() {
@@ -240,8 +244,8 @@ function drawLog() {
     return item;
   }));
   if (view.ply === view.plies) $("log").scrollTop = $("log").scrollHeight;
-  for (const name of ["first", "back"]) $(name).disabled = !view.ply;
-  for (const name of ["forward", "last"]) $(name).disabled = view.ply === view.plies;
+  $("first").disabled = $("back").disabled = !view.ply;
+  $("forward").disabled = $("last").disabled = view.ply === view.plies;
   $("record").hidden = !log.length;
   drawCurve(judged);
 }
@@ -262,7 +266,7 @@ function drawCurve(judged) {
   const now = view.ply < view.plies ? line(x(view.ply), 2, x(view.ply), 70, "now") : "";
   $("curve").innerHTML = line(4, y(0), 296, y(0), "zero") + now +
     `<polyline points="${points.map(([ply, value]) => `${x(ply)},${y(value)}`).join(" ")}"/>`;
-  const what = column ? "Probability that the agent gave to each move" : "Return that the agent expected";
+  const what = column ? "Probability of the moves played" : "Return that the agent expected";
   const round = (value) => Number(value.toPrecision(3));
   $("curve-caption").textContent = `${what}: ${round(values[0])} → ${round(values.at(-1))}`;
   $("curve").setAttribute("aria-label", $("curve-caption").textContent);
@@ -281,12 +285,9 @@ function updateAddress() {
 // What a person does
 
 function choose(cell) {
-  if (game.by_column) {
-    const move = view.moves.find((each) => fits(each, cell));
-    if (move) play(move.move);
-    return;
-  }
-  const fitting = (cells) => view.moves.filter((move) => move.cells.length && cells.every((each) => move.cells.includes(each)));
+  if (game.by_column) return play(view.moves.find((each) => fits(each, cell)).move);
+  const fitting = (cells) =>
+    view.moves.filter((move) => move.cells.length && cells.every((each) => move.cells.includes(each)));
   chosen = chosen.includes(cell) ? chosen.filter((each) => each !== cell) : [...chosen, cell];
   if (!fitting(chosen).length) chosen = [cell];
   const whole = fitting(chosen).filter((move) => move.cells.length === chosen.length);
@@ -296,7 +297,11 @@ function choose(cell) {
   markCells();
 }
 
-const play = (move) => act({ do: "move", move });
+function play(move) {
+  if (isMoving) return;
+  isMoving = true;
+  act({ do: "move", move });
+}
 
 function focusCell(cell) {
   const target = $("boards").querySelector(`.cell[role=button][data-cell="${cell}"]`)
@@ -309,11 +314,11 @@ function focusCell(cell) {
 
 /** The next cell with a move in a direction: the nearest one, those straight ahead first. */
 function nextCell(from, key) {
-  const place = (cell) => { const box = cell.getBoundingClientRect(); return [box.x, box.y]; };
-  const [x, y] = place(from), across = key === "ArrowLeft" || key === "ArrowRight";
+  const { x, y } = from.getBoundingClientRect(), isAcross = key === "ArrowLeft" || key === "ArrowRight";
   const sign = key === "ArrowLeft" || key === "ArrowUp" ? -1 : 1;
   const far = (cell) => {
-    const [a, b] = place(cell), [ahead, aside] = across ? [a - x, b - y] : [b - y, a - x];
+    const box = cell.getBoundingClientRect(), steps = [box.x - x, box.y - y];
+    const [ahead, aside] = isAcross ? steps : steps.reverse();
     return sign * ahead > 1 ? Math.abs(ahead) + 3 * Math.abs(aside) : Infinity;
   };
   const cells = [...$("boards").querySelectorAll(".cell[role=button]")];
@@ -324,8 +329,8 @@ function nextCell(from, key) {
 function press(event) {
   if (!view || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, input")) return;
   const cell = event.target.closest(".cell[role=button]");
-  const named = view.moves.find(({ move }) => move === (ARROWS[event.key] ?? event.key));
-  if (named) play(named.move);
+  const name = ARROWS[event.key] ?? event.key;
+  if (view.moves.some(({ move }) => move === name)) play(name);
   else if (cell && (event.key === "Enter" || event.key === " ")) choose(Number(cell.dataset.cell));
   else if (ARROWS[event.key] && cell) focusCell(nextCell(cell, event.key));
   else if (ARROWS[event.key] && event.target === document.body) focusCell(-1);
@@ -355,13 +360,11 @@ function listen() {
     const cell = event.target.closest(".cell.open");
     if (cell) choose(Number(cell.dataset.cell));
   });
-  $("moves").addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (button) play(button.dataset.move);
+  $("moves").addEventListener("click", ({ target }) => {
+    if (target.dataset.move) play(target.dataset.move);
   });
-  $("log").addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (button) goTo(Number(button.dataset.ply));
+  $("log").addEventListener("click", ({ target }) => {
+    if (target.dataset.ply) goTo(Number(target.dataset.ply));
   });
   $("kinds").addEventListener("change", (event) => { hints = event.target.value; show(view); });
   $("game").addEventListener("change", () => { view = null; open({ game: $("game").value, fleet: "hand" }); });
@@ -378,13 +381,12 @@ function listen() {
   $("back").addEventListener("click", () => goTo(view.ply - 1));
   $("forward").addEventListener("click", () => goTo(view.ply + 1));
   $("last").addEventListener("click", () => { isPaused = false; act({ do: "view" }); });
-  $("setup").addEventListener("submit", (event) => event.preventDefault());
   document.addEventListener("keydown", press);
 }
 
 async function start() {
-  const query = new URLSearchParams(location.search), names = (await (await fetch("/api/games")).json()).games;
-  fill($("game"), names, query.get("game"));
+  const query = new URLSearchParams(location.search), answer = await (await fetch("/api/games")).json();
+  fill($("game"), answer.games, query.get("game"));
   listen();
   hints = query.get("hints") ?? "";
   const seats = query.getAll("seat");
