@@ -38,6 +38,7 @@ ROOMS = [
     ["training"],
     ["sweeps", "envs"],
     ["commands"],
+    ["web"],
     ["cli"],
     ["__init__"],
     ["__main__"],
@@ -118,6 +119,8 @@ LOADERS = {
     "rlgames.kernels": ("kernels",),  # what calls a kernel imports it then
     "rich": ("drawing", "cli"),
     "prompt_toolkit": ("cli",),
+    "starlette": ("web",),
+    "uvicorn": ("web",),
     "hydra": ("config", "sweeps"),
     "gymnasium": ("envs",),
     "pettingzoo": ("envs",),
