@@ -7,9 +7,6 @@ from typing import Any
 from rlgames.cli.text_tables import Column, print_table
 from rlgames.core.text import printable
 
-MAX_TURNS = 16
-"""Turns that are listed; format=json lists all."""
-
 
 def print_analysis(report: dict[str, Any]) -> None:
     """The losses by phase and by turn, what a search changes, and the worst positions."""
@@ -19,12 +16,11 @@ def print_analysis(report: dict[str, Any]) -> None:
     exact = " (exact)" if report["exact"] else ""
     unit = report["unit"]
     _print_losses(f"{player}{opponent}{games}{exact}", "", list(report["losses"].items()), unit)
-    turns = [(str(each["turn"]), each) for each in report["turns"]]
-    if len(turns) > 1:
+    ends = [(each["first"], each["last"]) for each in report["turns"]]
+    names = [f"{first}" if first == last else f"{first}-{last}" for first, last in ends]
+    if len(names) > 1:
         print()
-        _print_losses("by turn", "turn", turns[:MAX_TURNS], unit)
-        if len(turns) > MAX_TURNS:
-            print(f"and {len(turns) - MAX_TURNS} more turns; format=json lists all")
+        _print_losses("by turn", "turn", list(zip(names, report["turns"], strict=True)), unit)
     if report["per_game"] is not None:
         print(f"\nlost per game against perfect play: {report['per_game']:.4f} {unit}")
     if (changes := report["search_losses"]) is not None:

@@ -78,7 +78,7 @@ def analyze_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
 
     {game, player, checkpoint, opponent, search, games, exact, seed, unit, losses, turns, per_game,
     search_losses, worst}. losses: by phase or class and for all, turns: by turn, as
-    evaluation.analysis.losses. per_game: what a game loses; null unless all its values are known.
+    evaluation.analysis.losses_by_turn. per_game: what a game loses; null unless all its values are known.
     search_losses: what the search changes; null without one. worst: [{turn, position, move, best,
     loss, times, command}], the largest losses first.
     """
@@ -124,7 +124,6 @@ def _report(subject: _Subject) -> dict[str, Any]:
             f"no exact value of the {len(moves):,} positions was found within the limits",
             "raise solve_positions= and solve_seconds=, or use a smaller board",
         )
-    by_turn = losses_by_turn(moves, is_exact)
     report = {
         "game": to_plain(cfg)["game"],
         "player": player_name(cfg.player, subject.run),
@@ -136,7 +135,7 @@ def _report(subject: _Subject) -> dict[str, Any]:
         "seed": cfg.seed,
         "unit": UNITS[game.spec.goal],
         "losses": losses_by_group(moves, is_exact),
-        "turns": by_turn,
+        "turns": losses_by_turn(moves, is_exact, cfg.turns_per_row),
         "per_game": float(loss.sum()) / games if games and not bool(loss.isnan().any()) else None,
         "search_losses": _search_losses(subject, moves, is_exact),
         "worst": _worst(subject, moves),
@@ -197,7 +196,7 @@ def _search_losses(subject: _Subject, moves: Moves, is_exact: bool) -> dict[str,
     before, after = before[known], after[known]
     return {
         "without": losses_by_group(plain, is_exact),
-        "turns": losses_by_turn(plain, is_exact),
+        "turns": losses_by_turn(plain, is_exact, subject.cfg.turns_per_row),
         "mistakes": int((before > 0).sum()),
         "repaired": int(((before > 0) & (after == 0)).sum()),
         "spoiled": int(((before == 0) & (after > 0)).sum()),
@@ -261,7 +260,7 @@ def _draw(report: dict[str, Any], path: Path) -> None:
 def _line(label: str, turns: list[dict[str, Any]], key: str) -> Line:
     """A curve of the rate or the mean loss with its intervals, where values are known."""
     parts = [each if key == "rate" else each["loss"] for each in turns if each["positions"]]
-    x = np.array([each["turn"] for each in turns if each["positions"]], np.float64)
+    middles = [(each["first"] + each["last"]) / 2 for each in turns if each["positions"]]
     y = np.array([part[key] for part in parts], np.float64)
     ends = np.array([part["ci95"] or [part[key]] * 2 for part in parts], np.float64)
-    return Line(label, x, y, (ends[:, 0], ends[:, 1]))
+    return Line(label, np.array(middles), y, (ends[:, 0], ends[:, 1]))

@@ -27,6 +27,8 @@ from rlgames.solvers.position import PositionSolver
 ROUNDING_ERROR = 1e-9
 """Smaller losses are the rounding of sums."""
 
+MAX_TURN_ROWS = 16
+
 PHASES = ("beginning", "middle", "end")
 """The thirds of a game's turns."""
 
@@ -147,13 +149,21 @@ def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, dict[str,
     return result | {"all": losses(loss, allows, moves.game, is_exact)}
 
 
-def losses_by_turn(moves: Moves, is_exact: bool = False) -> list[dict[str, Any]]:
-    """For each turn in which the player moved: as losses."""
+def losses_by_turn(
+    moves: Moves, is_exact: bool = False, size: int | None = None
+) -> list[dict[str, Any]]:
+    """For each turn in which the player moved, or for this many together: first, last and losses.
+
+    size: None: as many as make at most MAX_TURN_ROWS parts.
+    """
     loss, allows = moves.loss, moves.allows_loss
+    size = size or -(-int(moves.turn.max()) // MAX_TURN_ROWS)
+    part = (moves.turn - 1) // size
     return [
-        {"turn": turn} | losses(loss[rows], allows[rows], moves.game[rows], is_exact)
-        for turn in moves.turn.unique().tolist()
-        for rows in [moves.turn == turn]
+        {"first": size * number + 1, "last": size * (number + 1)}
+        | losses(loss[rows], allows[rows], moves.game[rows], is_exact)
+        for number in part.unique().tolist()
+        for rows in [part == number]
     ]
 
 

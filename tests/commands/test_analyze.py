@@ -100,6 +100,9 @@ def test_losses_add_up_to_what_play_is_worse_than_the_optimum(salvo):
     assert report["per_game"] == pytest.approx(lost, abs=1e-9)
     by_turn = sum(each["loss"]["mean"] * each["met"] for each in report["turns"])
     assert by_turn / report["games"] == pytest.approx(lost, abs=1e-9)
+    pairs = analyze("games=all", "turns_per_row=2", run=salvo)["turns"]
+    assert [each["first"] for each in pairs] == list(range(1, 2 * len(pairs), 2))
+    assert sum(each["met"] for each in pairs) == report["losses"]["all"]["met"]
 
 
 @pytest.mark.slow
@@ -144,7 +147,7 @@ def test_perfect_play_loses_nothing_and_random_play_does(name):
     assert exact["losses"]["all"]["positions"] == exact["losses"]["all"]["met"] > 60
     assert random["losses"]["all"]["count"] > 10
     losses = [each["loss"] for each in random["worst"]]
-    assert len(losses) == 10
+    assert 1 < len(losses) <= 10
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] > 0
 
