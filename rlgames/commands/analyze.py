@@ -78,9 +78,9 @@ def analyze_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
 
     {game, player, checkpoint, opponent, search, games, exact, seed, unit, losses, turns, per_game,
     search_losses, worst}. losses: by phase or class and for all, turns: by turn, as
-    evaluation.analysis.losses_by_turn. per_game: what a game loses; null unless all its values are known.
-    search_losses: what the search changes; null without one. worst: [{turn, position, move, best,
-    loss, times, command}], the largest losses first.
+    evaluation.analysis.losses_by_turn. per_game: what a game loses; null unless all values are
+    known. search_losses: what the search changes; null without one. worst: [{turn, position, move,
+    best, loss, times, command}], the largest losses first.
     """
     cfg = config_for_run(AnalyzeConfig, run, overrides)
     _check(cfg, run)
