@@ -85,7 +85,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     if device.type == "cpu":
         check_evaluation_memory("eval_games", cfg.eval_games, game, FINAL_EVAL_FACTOR)
     evaluator = build_evaluator(cfg, game, split)
-    measurements = build_measurements(cfg, evaluator)
+    measured = build_measurements(cfg, evaluator)
     policy = _initial_policy(cfg, game, reward, checkpoint)
     evaluator.set_policy(policy)
     sampling = build_sampling(cfg.sampling)
