@@ -82,8 +82,6 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     split = split_layouts(game, cfg.holdout, cfg.seed)
     check_fits(Training(cfg, game, reward, split is not None))
     check_installed("engine", cfg.engine.name)
-    if device.type == "cpu":
-        check_evaluation_memory("eval_games", cfg.eval_games, game, FINAL_EVAL_FACTOR)
     evaluator = build_evaluator(cfg, game, split)
     measured = build_measurements(cfg, evaluator)
     policy = _initial_policy(cfg, game, reward, checkpoint)
@@ -117,7 +115,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     )
     if device.type == "cpu":
         check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
-    return Components(device, game, agent, learner, players, collector, evaluator, measurements)
+    return Components(device, game, agent, learner, players, collector, evaluator, measured)
 
 
 def build_actor(cfg: TrainConfig) -> LocalEngine:
@@ -135,6 +133,8 @@ def build_actor(cfg: TrainConfig) -> LocalEngine:
 
 def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> Evaluator:
     """What evaluates the policies of a training. Raises ConfigError."""
+    if game.device.type == "cpu":
+        check_evaluation_memory("eval_games", cfg.eval_games, game, FINAL_EVAL_FACTOR)
     opponent = None
     if game.spec.seats == 2:
         opponent = build_player(cfg.eval_opponent, game, cfg.game, in_training=True)
