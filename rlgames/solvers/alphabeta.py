@@ -56,6 +56,18 @@ class SearchResult:
             return sorted(c for c, (low, _) in self.bounds.items() if _sign(low) == self.value)
         return sorted(c for c, (_, high) in self.bounds.items() if high >= min(least, 0))
 
+    @property
+    def best_columns(self) -> list[int]:
+        """Columns that are not known to have a lower score than others: of a won game the soonest
+        wins, of a lost one the latest losses."""
+        least = max((low for low, _ in self.bounds.values()), default=0)
+        return sorted(c for c, (_, high) in self.bounds.items() if high >= least)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the scores of the best columns are known."""
+        return all(self.bounds[c][0] == self.bounds[c][1] for c in self.best_columns)
+
     def outcome(self, column: int) -> int | None:
         """+1, 0 or -1 for a column, None if unknown."""
         low, high = map(_sign, self.bounds[column])
