@@ -12,6 +12,7 @@ from pkgutil import resolve_name
 from typing import Any, Literal
 
 from rlgames.commands.configs import (
+    AnalyzeConfig,
     ArenaConfig,
     EngineConfig,
     EvalConfig,
@@ -136,6 +137,15 @@ _COMMANDS = (
         printer="rlgames.cli.display:print_evaluation",
         runs="optional",
         config=EvalConfig,
+    ),
+    Command(
+        "analyze",
+        "mistakes against perfect play",
+        "rlgames analyze RUN opponent=win_or_block",
+        function="rlgames.commands.analyze:analyze_command",
+        printer="rlgames.cli.analysis:print_analysis",
+        runs="optional",
+        config=AnalyzeConfig,
     ),
     Command(
         "play",

@@ -59,6 +59,30 @@ class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
 
 
 @schema
+class AnalyzeConfig(FormatConfig, PlayerConfig, RunConfig):
+    opponent: OptionConfig | None = group(None, "player in the other seat", "player")
+    opponent_search: OptionConfig | None = group(
+        None, "search before each move of the opponent", "search"
+    )
+    games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000, or 200")
+    positions: str | None = key(
+        None, is_path=True, help="file of positions instead of games, labeled or as show's state="
+    )
+    solve_positions: int = key(
+        200_000, 1, 10**12, help="positions searched for each exact value, at most"
+    )
+    solve_seconds: float = key(60.0, POSITIVE, 1e6, help="time limit of all exact values")
+    turns_per_row: int | None = key(
+        None, 1, 10**6, help="turns counted together; null: at most 16 rows"
+    )
+    worst: int = key(10, 0, 1000, help="worst positions to list")
+    boards: str | None = key(None, is_path=True, help="folder for pictures of the worst positions")
+    picture: str | None = key(
+        None, is_path=True, help="PNG, SVG or PDF file for the mistakes by turn"
+    )
+
+
+@schema
 class GamesConfig(FormatConfig):
     game: OptionConfig | None = group(None, "game to show; null: list all")
 
