@@ -294,7 +294,7 @@ def seeds() -> list[Case]:
             for games in (1, 5):
                 words = {"median": "median", "iqm": "interquartile mean"}[statistic]
                 words += f" over seeds, {games} game" + "s" * (games > 1)
-                shifts = 0.2 * np.arange(games, dtype=np.float64)  # the levels of the games
+                shifts = np.array([0.2 * game for game in range(games)])  # the games' levels
                 pooled = np.concatenate([many[: len(many) // games] + shift for shift in shifts])
                 truth = float(STATISTICS[statistic](pooled))
                 sizes = {n: _aggregate(statistic, draw, truth, n, shifts) for n in SEEDS}
