@@ -190,6 +190,7 @@ class PublishConfig(CheckpointConfig, RunConfig):
         None, is_text=True, help="Hugging Face repository to upload to, user/name"
     )
     private: bool = key(False, help="make a new repository private")
+    space: bool = key(False, help="add a Space: a page on which others play against the agent")
     license: str | None = key(None, help="license of the agent, such as mit")
     games: str | int = key("auto", help="games of the evaluation: a number, all, or auto")
     solve_seconds: float = key(
