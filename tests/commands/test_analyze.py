@@ -201,7 +201,7 @@ def test_pictures_and_tables(tmp_path, typed):
     assert [path.name for path in boards] == ["1.svg", "2.svg", "3.svg"]
     assert "loses 2" in boards[0].read_text()
     report = json.loads(typed("analyze", *words, "format=json").stdout)
-    assert report == analyze(*words)
+    assert report == package.analyze(None, words)
 
 
 @pytest.mark.parametrize(
