@@ -208,7 +208,8 @@ def test_pictures_and_tables(tmp_path, typed):
     ("words", "hint"),
     [
         (["game=tictactoe"], "analyze needs a run"),
-        (["player=random", "game=salvo_duel"], "no exact solver for game=salvo_duel"),
+        (["player=random", "game=salvo_duel"], "rules of game=salvo_duel"),
+        (["player=density", "game=salvo", "board=10", "ships=[5,4,3,3,2]"], "no exact solver"),
         (
             ["player=random", "game=2048", "games=1", "solve_seconds=0.01"],
             "raise solve_positions= and solve_seconds=",
