@@ -199,7 +199,8 @@ def test_ratings_may_count_from_one_player():
     ("words", "error"),
     [
         (["game=salvo", "elo_every=8"], "salvo is a one-player game"),
-        (["game=salvo_duel", "analyze_every=8"], "no exact solver for game=salvo_duel"),
+        (["game=salvo_duel", "analyze_every=8"], "no exact solver fits"),
+        (["game=salvo", "board=10", "ships=[5,4,3,3,2]", "analyze_every=8"], "no exact solver"),
         (["game=tictactoe", "elo_every=0"], "elo_every=0"),
     ],
 )

@@ -40,7 +40,7 @@ def test_runs_are_served_until_control_c(run, tmp_path):
 
 def opened(page, run, *words):
     """The query that a command's page is opened with, and its tables."""
-    found = {}
+    found: dict[str, object] = {}
 
     def serve(cfg, tables, query, seed):
         found.update(tables=tables, seed=seed, query={**query})
