@@ -7,8 +7,8 @@ export OMP_NUM_THREADS = 1
 unexport PYTHONDONTWRITEBYTECODE
 STUDY := records=docs/records hydra/launcher=joblib hydra.launcher.n_jobs=2
 
-.PHONY: demo conf test test-engines test-slow test-long format format-check lint types coverage check \
-	bench bench-peers reproduce strength intervals agents storm pictures site site-check dist clean
+.PHONY: demo conf test test-engines test-browser test-slow test-long format format-check lint types \
+	coverage check bench bench-peers reproduce strength intervals agents storm pictures site site-check dist clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -25,6 +25,11 @@ test: .venv/installed
 test-engines: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[engines]'
 	$(BIN)/python -m pytest -m others
+
+# The page in a browser: Debian's chromium, unless CHROMIUM names another one.
+test-browser: .venv/installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
+	$(BIN)/python -m pytest -m browser
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow

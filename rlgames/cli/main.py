@@ -9,7 +9,7 @@ import re
 import sys
 
 from rlgames.cli.flags import HELP_FLAGS, parse_flags
-from rlgames.cli.table import COMMANDS, overview
+from rlgames.cli.table import COMMANDS, last_value, overview
 from rlgames.config.plugins import import_plugins
 from rlgames.core.errors import (
     TRACEBACK,
@@ -124,8 +124,7 @@ def report_interrupt(words: list[str]) -> int:
 
 def wants_json(words: list[str]) -> bool:
     """Whether standard output is to be JSON."""
-    formats = [word.partition("=")[2].strip("'\"") for word in words if word[:7] == "format="]
-    return formats[-1:] == ["json"]
+    return last_value("format", words) == "json"
 
 
 def run(name: str, words: list[str]) -> int:
@@ -156,6 +155,7 @@ def run(name: str, words: list[str]) -> int:
     _check_omp_num_threads()
     if wants_json(words) and {"human", "player=human", "opponent=human"} & {*words}:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
+    command = command.for_words(words)
     result = command.load_function()(*arguments(command, words))
     printer = command.load_printer()
     if printer is None:

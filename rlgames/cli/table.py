@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pkgutil import resolve_name
 from typing import Any, Literal
 
 from rlgames.commands.configs import (
+    AnalyzeConfig,
     ArenaConfig,
     EngineConfig,
     EvalConfig,
     ExportConfig,
     GamesConfig,
+    PageConfig,
     PlayConfig,
     PublishConfig,
     ReportConfig,
     RunsConfig,
+    ServeConfig,
     ShowConfig,
     SolveConfig,
     StudyConfig,
@@ -33,6 +36,7 @@ from rlgames.config.training import (
     SweepConfig,
     TrainConfig,
 )
+from rlgames.core.errors import ConfigError
 from rlgames.core.text import columns
 
 Runs = Literal["none", "optional", "required", "many", "study"]
@@ -58,6 +62,8 @@ class Command:
         printer: "module:function", called with the result of the function. With format=json the
             result, or its as_dict(), is printed as JSON. None: the function prints and returns the
             exit code.
+        page: "module:function", called instead of the function if interface=web; it returns the
+            exit code.
     """
 
     name: str
@@ -70,15 +76,37 @@ class Command:
     config: type | None = None
     launch: type | None = None
     sweep: type | None = None
+    page: str | None = None
 
     def load_function(self) -> Callable[..., Any]:
         """The function itself."""
         function: Callable[..., Any] = resolve_name(self.function)
         return function
 
+    def for_words(self, words: list[str]) -> Command:
+        """The command itself, or what serves its page if the words ask for one.
+
+        Raises ConfigError for keys of a page without interface=web.
+        """
+        if self.page is None:
+            return self
+        if last_value("interface", words) == "web":
+            return replace(self, function=self.page, printer=None)
+        names = {item.name for item in fields(PageConfig)}
+        for word in words:
+            if word.partition("=")[0] in names:
+                raise ConfigError(f"{word} is for a page", "add interface=web")
+        return self
+
     def load_printer(self) -> Callable[[Any], None] | None:
         """The printer itself."""
         return None if self.printer is None else resolve_name(self.printer)
+
+
+def last_value(name: str, words: list[str]) -> str:
+    """The value of a key among the words of a command line; empty if it is not there."""
+    values = [word.partition("=")[2].strip("'\"") for word in words if word.startswith(f"{name}=")]
+    return values[-1] if values else ""
 
 
 _COMMANDS = (
@@ -111,6 +139,15 @@ _COMMANDS = (
         config=EvalConfig,
     ),
     Command(
+        "analyze",
+        "mistakes against perfect play",
+        "rlgames analyze RUN opponent=win_or_block",
+        function="rlgames.commands.analyze:analyze_command",
+        printer="rlgames.cli.analysis:print_analysis",
+        runs="optional",
+        config=AnalyzeConfig,
+    ),
+    Command(
         "play",
         "play against a run or a player",
         "rlgames play connect4 seat=2",
@@ -118,6 +155,7 @@ _COMMANDS = (
         printer=None,
         runs="optional",
         config=PlayConfig,
+        page="rlgames.web.pages:play_page",
     ),
     Command(
         "watch",
@@ -127,6 +165,7 @@ _COMMANDS = (
         printer="rlgames.cli.positions:print_games",
         runs="optional",
         config=WatchConfig,
+        page="rlgames.web.pages:watch_page",
     ),
     Command(
         "show",
@@ -136,6 +175,16 @@ _COMMANDS = (
         printer="rlgames.cli.positions:print_position",
         runs="optional",
         config=ShowConfig,
+        page="rlgames.web.pages:show_page",
+    ),
+    Command(
+        "serve",
+        "games on a page in the browser",
+        "rlgames serve connect4 hex",
+        function="rlgames.web.pages:serve_command",
+        printer=None,
+        runs="many",
+        config=ServeConfig,
     ),
     Command(
         "engine",
@@ -239,6 +288,7 @@ _COMMANDS = (
         printer=None,
     ),
 )
+
 COMMANDS: dict[str, Command] = {command.name: command for command in _COMMANDS}
 """Every command, in the order of the help."""
 

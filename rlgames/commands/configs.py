@@ -5,7 +5,7 @@ A config inherits the keys that several commands share from config/training.py.
 
 from __future__ import annotations
 
-from rlgames.config.schema import MAX_BATCH, POSITIVE, OptionConfig, group, key, schema
+from rlgames.config.schema import MAX_BATCH, POSITIVE, Config, OptionConfig, group, key, schema
 from rlgames.config.training import (
     MAX_SEED,
     CheckpointConfig,
@@ -29,6 +29,18 @@ class PlayerConfig(CheckpointConfig):
 
 
 @schema
+class PageConfig(Config):
+    """How a page is served."""
+
+    port: int | None = key(None, 1, 65535, help="port of the page; null: 8765, or any free one")
+    host: str = key("127.0.0.1", help="address to listen on; 0.0.0.0: every network")
+    hosts: list[str] = key(
+        [], takes_word=True, help="names by which others open the page, as in ['*.hf.space']"
+    )
+    open: bool = key(True, help="open the page in the browser")
+
+
+@schema
 class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     opponent_search: OptionConfig | None = group(
@@ -47,6 +59,30 @@ class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
 
 
 @schema
+class AnalyzeConfig(FormatConfig, PlayerConfig, RunConfig):
+    opponent: OptionConfig | None = group(None, "player in the other seat", "player")
+    opponent_search: OptionConfig | None = group(
+        None, "search before each move of the opponent", "search"
+    )
+    games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000, or 200")
+    positions: str | None = key(
+        None, is_path=True, help="file of positions instead of games, labeled or as show's state="
+    )
+    solve_positions: int = key(
+        200_000, 1, 10**12, help="positions searched for each exact value, at most"
+    )
+    solve_seconds: float = key(60.0, POSITIVE, 1e6, help="time limit of all exact values")
+    turns_per_row: int | None = key(
+        None, 1, 10**6, help="turns counted together; null: at most 16 rows"
+    )
+    worst: int = key(10, 0, 1000, help="worst positions to list")
+    boards: str | None = key(None, is_path=True, help="folder for pictures of the worst positions")
+    picture: str | None = key(
+        None, is_path=True, help="PNG, SVG or PDF file for the mistakes by turn"
+    )
+
+
+@schema
 class GamesConfig(FormatConfig):
     game: OptionConfig | None = group(None, "game to show; null: list all")
 
@@ -59,7 +95,7 @@ class SolveConfig(FormatConfig):
 
 
 @schema
-class PlayConfig(CheckpointConfig, DeviceConfig):
+class PlayConfig(CheckpointConfig, DeviceConfig, PageConfig):
     game: OptionConfig = group(None, "game to play")
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     sampling: OptionConfig = group("argmax", "rule that picks an action from the scores")
@@ -71,7 +107,9 @@ class PlayConfig(CheckpointConfig, DeviceConfig):
         None, is_text=True, help="salvo_duel: random, hand, or ships as in 'A1-A3 C2-C3'"
     )
     interface: str = key(
-        "auto", of=("auto", "screen", "line"), help="screen: keys and a cursor; line: typed moves"
+        "auto",
+        of=("auto", "screen", "line", "web"),
+        help="screen: keys and a cursor; line: typed moves; web: a page in the browser",
     )
     record: str | None = key(None, is_path=True, help="file to append finished games to")
     seed: int | None = key(
@@ -80,7 +118,10 @@ class PlayConfig(CheckpointConfig, DeviceConfig):
 
 
 @schema
-class WatchConfig(PlayerConfig, RunConfig):
+class WatchConfig(PlayerConfig, RunConfig, PageConfig):
+    interface: str = key(
+        "terminal", of=("terminal", "web"), help="web: a page in the browser, to watch and to play"
+    )
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     games: int = key(1, 1, 10**6, help="games to show")
     delay: float = key(0.5, 0, 3600, help="seconds between moves; 0: print all boards")
@@ -88,13 +129,26 @@ class WatchConfig(PlayerConfig, RunConfig):
 
 
 @schema
-class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig):
+class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, PageConfig):
+    interface: str = key(
+        "terminal", of=("terminal", "web"), help="web: a page in the browser, to play on"
+    )
     sampling: OptionConfig = group("stochastic", "rule that picks an action from the scores")
     state: str | None = key(
         None, is_text=True, help="a board, @FILE or - (standard input); null: the start"
     )
     solve_seconds: float = key(20.0, 0, 1e6, help="time limit of the exact values; 0: skip them")
     picture: str | None = key(None, is_path=True, help="SVG or PNG file for the position")
+
+
+@schema
+class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
+    game: OptionConfig | None = group(None, "game to offer; null: those of the runs, or all")
+    sampling: OptionConfig = group("argmax", "rule that picks an action from the scores")
+    search: OptionConfig | None = group(None, "search to offer first, with its settings")
+    seed: int | None = key(
+        None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
+    )
 
 
 @schema

@@ -95,6 +95,12 @@ class TrainConfig(RunConfig):
     eval_games: int = key(
         500, 1, 10**8, help="games per sampled evaluation; the final one plays 4x"
     )
+    analyze_every: int | None = key(
+        None, 1, 10**12, help="games between two counts of mistakes (eval/regret); null: none"
+    )
+    elo_every: int | None = key(
+        None, 1, 10**12, help="games between two Elo ratings (eval/elo); null: none"
+    )
     save_every: int | None = key(
         None, 1, 10**12, help="games between two checkpoints; null: at each evaluation"
     )
@@ -167,6 +173,7 @@ MOVABLE_PLAYERS = ("opponent", "eval_opponent", "teacher")
 
 RESUMABLE_KEYS = (
     *("games", "schedule_games", "log_every", "eval_every", "eval_games", "save_every"),
+    *("analyze_every", "elo_every"),
     *("keep_every", "solve_seconds", "join_seconds", "device", "threads", "plugins"),
     *("demonstrations", "keep_resume_state"),
 )

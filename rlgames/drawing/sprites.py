@@ -148,4 +148,9 @@ def palette() -> Image.Image:
 
 def shade(weight: int) -> Color:
     """The color of an empty cell; weight: 0 to SHADES."""
-    return _blend(CELL, LIKELY, (weight / SHADES) ** 0.6)
+    return _blend(CELL, LIKELY, shade_fraction(weight))
+
+
+def shade_fraction(weight: int) -> float:
+    """How much of LIKELY the color of an empty cell has; weight: 0 to SHADES."""
+    return float((weight / SHADES) ** 0.6)

@@ -58,8 +58,8 @@ class CompiledTd:
     With one thread, equal generators and values give equal values, to the last bit. Several threads
     read and write the same values without locks.
 
-    table: float32 [W, 1 or 4], the policy's values and their statistics, as SharedValues.interleave
-        returns them.
+    table: float32 [W, 1 or 3], the policy's values and their statistics, as SharedValues has
+        them.
     """
 
     def __init__(

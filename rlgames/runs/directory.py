@@ -34,7 +34,6 @@ FOLDERS = ("checkpoints", "pictures", ".hydra")
 LEFTOVERS = (
     *(f"{name}*{storage.TEMPORARY}" for name in (*NEW_FILES, *SWEEP_FILES)),
     *(f"{folder}/*{storage.TEMPORARY}" for folder in FOLDERS),
-    "checkpoints/.tmp*",  # of safetensors
 )
 """Temporary files that only the owner of the lock writes."""
 

@@ -149,11 +149,15 @@ def differing(runs: Sequence[dict[str, Any]]) -> list[str]:
     """The settings with two or more values among the runs that have them, without those that the
     options chosen in their groups tell: of runs with learner=ppo and learner=reinforce,
     learner.lr_end if it has one value in each."""
-    values: dict[str, set[str]] = {}
+    first: dict[str, Any] = {}
+    differ: set[str] = set()
     for settings in runs:
         for name, value in settings.items():
-            values.setdefault(name, set()).add(as_text(value))
-    return [name for name in values if len(values[name]) > 1 and not _follows(name, runs)]
+            known = first.setdefault(name, value)
+            # Most are equal, and turning them into text takes long.
+            if value is not known and (type(value) is not type(known) or value != known):
+                differ.add(name)
+    return [name for name in first if name in differ and not _follows(name, runs)]
 
 
 def _follows(name: str, runs: Iterable[dict[str, Any]]) -> bool:

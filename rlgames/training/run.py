@@ -198,6 +198,8 @@ class Run:
         cfg, components = self.cfg, self.state.components
         self.callbacks.on_phase("evaluating")
         best, final, best_games = self.evaluate_checkpoints()
+        for each in components.measurements.values():  # the final weights were measured last
+            final.metrics.update(each.latest)
         if self.references.is_solvable:
             self.callbacks.on_phase("solving")
             self.references.solve(cfg.solve_seconds)

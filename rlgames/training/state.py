@@ -114,6 +114,9 @@ class TrainingState:
             "num_log_lines": num_log_lines,
             "num_event_bytes": num_event_bytes,
             "metrics": self.metrics.state_dict(),
+            "measurements": {
+                name: each.state_dict() for name, each in self.components.measurements.items()
+            },
             "processes": {str(rank): process for rank, process in enumerate(processes)},
         }
 
@@ -141,6 +144,9 @@ class TrainingState:
         if self.progress.saved_at < 0:  # stopped before all references were written
             self.num_event_bytes = 0
         self.metrics.load_state_dict(state["metrics"])
+        for name, each in components.measurements.items():
+            if name in state["measurements"]:  # else the config asks for it since this resume
+                each.load_state_dict(state["measurements"][name], self.progress.games_played)
         own = processes.get(str(distributed.rank()))  # None if there were fewer processes
         shared = own or processes["0"]
         components.learner.load_state_dict(shared["learner"])

@@ -159,6 +159,11 @@ def test_a_control_groups_limit_counts(version, monkeypatch):
 
     monkeypatch.setattr(Path, "read_text", read_text)
     assert free_memory() == 500_000
+    stat = limit.rpartition("/")[0] + "/memory.stat"
+    texts[stat] = "cache 90000\ninactive_file 30000\nactive_file 20000\nbroken\n"
+    assert free_memory() == 550_000  # pages of files make room
+    texts[stat] += "total_inactive_file 50000\n"
+    assert free_memory() == 570_000
     texts[limit] = "max\n"
     assert free_memory() == 1_024_000
 

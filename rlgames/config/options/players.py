@@ -65,6 +65,7 @@ class ExactConfig(OptionConfig):
     move_seconds: float | None = key(
         None, POSITIVE, 1e6, help="seconds per Connect 4 move; null: 0.5, or as move_positions="
     )
+    scores: bool = key(False, help="Connect 4: win as soon and lose as late as possible")
 
 
 @schema
