@@ -180,7 +180,7 @@ def run(name: str, words: list[str]) -> int:
 
 
 def _check_omp_num_threads() -> None:
-    """Raises ConfigError for a number of threads of which OpenMP would print a message of its own,
+    """Raises ConfigError for a number of threads about which OpenMP itself would print a message,
     without the program's name, and take another one."""
     text = os.environ.get("OMP_NUM_THREADS", "1")
     if not re.fullmatch(r"\s*0*[1-9][0-9]{0,8}\s*(,\s*0*[1-9][0-9]{0,8}\s*)*", text):

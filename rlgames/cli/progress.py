@@ -92,7 +92,9 @@ class Progress(Callback):
         the best so far.
         """
         values = [value for _, value in self.curve]
-        values += [] if self.random is None else [self.random]  # a worse value is no upper bound
+        values += (
+            [] if self.random is None else [self.random]
+        )  # a worse value is not an upper bound
         values = values or [0.0]
         is_lower_better = direction(goal_of(self.metric), self.metric) < 0
         worst, best = (max(values), min(values)) if is_lower_better else (min(values), max(values))
@@ -105,7 +107,7 @@ class Progress(Callback):
     def heights(self, columns: int) -> list[float]:
         """The curve at each column of a chart as wide as the whole run, up to the present.
 
-        0 is the lower bound, 1 the upper one, -1 stands for columns before the first evaluation.
+        0 is the lower bound, 1 the upper one, -1 marks columns before the first evaluation.
         """
         (_, low), (_, high) = self.bounds()
         size = (high - low) or 1.0

@@ -302,7 +302,7 @@ def overview() -> str:
     """Every command with its help and an example."""
     records = list(COMMANDS.values())
     lines = columns([(f"  {record.name}", record.help, record.example) for record in records])
-    if max(map(len, lines)) > width():  # examples on lines of their own
+    if max(map(len, lines)) > width():  # examples on separate lines
         lines = []
         for record in records:
             lines += [f"  {record.name:12}{record.help}", " " * 14 + record.example]

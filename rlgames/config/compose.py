@@ -144,7 +144,7 @@ def _composition(
     job: int | None,
     chosen: Mapping[str, str],
 ) -> Composition[C]:
-    """What Hydra composed, typed and checked, with what Hydra says of a job."""
+    """The config that Hydra composed, typed and checked, with Hydra's record of the job."""
     own_job = {"override_dirname": ",".join(sorted(words))}
     numbered = {} if job is None else {"num": job, "id": str(job)}
     with read_write(composed.hydra), open_dict(composed.hydra):
@@ -229,7 +229,7 @@ def hydra_state() -> Iterator[None]:
 
 
 def _primary(grammar: Grammar, preset: Preset, chosen: dict[str, str]) -> dict[str, Any]:
-    """The primary config: the chosen options and the other keys, with what a preset sets."""
+    """The primary config: the chosen options and the other keys, with the preset's settings."""
     config: dict[str, Any] = {}
     for name, group in groups_of(grammar.schema).items():
         option = chosen.get(name)

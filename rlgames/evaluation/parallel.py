@@ -34,7 +34,7 @@ BATCHES_PER_SHARD = 8
 
 @dataclass(frozen=True)
 class ShardedGames:
-    """Games to play, at most `batch` of them side by side; the fields are those of GamePool.
+    """Games to play, at most `batch` of them side by side; the fields are as in GamePool.
 
     Up to BATCHES_PER_SHARD batches are played in one pool. More are split into shards, each with
     its own random stream, and as many shards run at once as torch has threads. The number of

@@ -107,7 +107,7 @@ class Td(Learner):
     with V(s_{t+1}) as just updated. The target of the last move is the final reward (Hickman's
     article), or in an unfinished game the value of the best action in the state where its window
     ends. Games are updated in parallel: a value that n of them share moves by 1 - (1 - lr)ⁿ
-    towards their mean target, as if one had followed another. Where V is a sum of K values, each
+    towards their mean target, as if one had followed another. If V is a sum of K values, each
     corrects its fraction of the error.
 
     step_size: "constant"; "temporal_coherence": lr · |Σ error| ÷ Σ |error| for each value, 1 at

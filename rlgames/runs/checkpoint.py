@@ -62,7 +62,7 @@ class BadCheckpoint(ConfigError):
 class Checkpoint:
     """What a run saves.
 
-    config: that of the run, plain; as read from a file it is not checked. games: played so far.
+    config: of the run, plain; as read from a file it is not checked. games: played so far.
     policy: its tensors by name. state: what the run resumes from; empty if only the policy was
     saved.
     """
@@ -156,7 +156,7 @@ class Checkpoint:
             config, state = (_object(header[name]) for name in ("config", "state"))
             games = int(header["games"])
             if not 0 <= games <= MAX_GAMES:
-                raise ValueError(f"{games:,} is no possible number of games")
+                raise ValueError(f"{games:,} is not a possible number of games")
             with storage.open_to_read(path.parent, path.name) as file:
                 is_whole = digest == _digest(
                     header,
@@ -256,7 +256,7 @@ def _tensors(tree: Tree) -> Iterator[Tensor]:
 
 
 def _insert(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:
-    """Put a tensor where its path leads. Raises BadCheckpoint if that is no place in the tree."""
+    """Put a tensor where its path leads. Raises BadCheckpoint if the path does not fit the tree."""
     parent: Any = tree if len(path) > 1 else None
     for name in path[:-1]:
         parent = parent.get(name) if isinstance(parent, dict) else None
@@ -331,5 +331,5 @@ def _object(text: str | bytes) -> dict[str, Any]:
     """Parse a JSON object. Raises ValueError for other text."""
     value = parse_json(text)
     if not isinstance(value, dict):
-        raise ValueError("its JSON is no object")
+        raise ValueError("its JSON is not an object")
     return value

@@ -171,7 +171,7 @@ def remove_empty_directory(path: Path) -> None:
 def make_directory(path: Path) -> list[Path]:
     """Create a directory and its parents, durably; those that were created, outermost first.
 
-    Raises OSError. FileExistsError means that the path itself is no directory, FileNotFoundError
+    Raises OSError. FileExistsError means that the path itself is not a directory, FileNotFoundError
     that another process has removed it just now.
     """
     missing = [each for each in (path, *path.parents) if not os.path.lexists(each)][::-1]

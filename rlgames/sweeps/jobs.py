@@ -90,7 +90,7 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
     """Start the job's process and wait for it; make it save and exit when the sweep stops.
 
     cfg.job is the number of the job, a colon, and the path of its directory in the sweep. The job
-    prints to its output.log. interrupts: those of a worker; None in the sweep's process.
+    prints to its output.log. interrupts: a worker's; None in the sweep's process.
     """
 
     def must_stop() -> bool:

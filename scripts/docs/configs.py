@@ -23,9 +23,9 @@ PAGE = DOCS / "configs.md"
 FILES = OptionFiles()
 
 INTRODUCTION = """\
-# Every key
+# Configuration: every key
 
-Generated from the schemas by `make conf`. `rlgames COMMAND --help` shows the same;
+This page lists every key. It is generated from the schemas by `make conf`; `rlgames COMMAND --help` shows the same, and
 `rlgames COMMAND --help GROUP=OPTION KEY` shows one option or key. Choose an option with
 `GROUP=OPTION` and set its keys with `GROUP.KEY=VALUE`; on the command line, the keys of a game need
 no prefix.

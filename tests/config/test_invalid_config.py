@@ -36,6 +36,10 @@ from rlgames.games.k_in_a_row import KInARow
             (["batch=1.5e0"], ["a whole number"]),
             (["game=battleship", "board=3", "ships=[4]"], ["the longest that does is 3"]),
             (["game=salvo", "board=3", "ships=[3,3,3,1]"], ["the board has 9"]),
+            (
+                ["game=battleship", "board=10", "ships=[5,4,3,3,2]"],
+                ["a line of 10 cells", "use game=salvo shots=1 board=10 ships=[5,4,3,3,2]"],
+            ),
             (["game=salvo", "board=3", "ships=[3,3,1,2]", "shots=10"], ["more than the board's 9"]),
             (["game=2048", "board=1", "columns=1"], ["use board=2"]),
             (["game=connect4", "line=8"], ["the longest that does is 7"]),

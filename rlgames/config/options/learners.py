@@ -171,7 +171,7 @@ class BehaviorCloningConfig(GradientConfig):
 
 @schema
 class OccupancyConfig(GradientConfig):
-    """predicts hidden cells from what finished games reveal"""
+    """predicts hidden cells; finished games reveal them"""
 
     name: str = "occupancy"
     posterior_steps: int = key(

@@ -81,9 +81,7 @@ class EmbeddingConfig(LayersConfig):
     num_cell_values: int = key(
         12, 2, 64, help="distinct cell values; larger ones count as the last"
     )
-    open_cells: bool = key(
-        False, help="a value of their own for empty cells that a move can take now"
-    )
+    open_cells: bool = key(False, help="encode empty cells that a move can take now separately")
     line_length: int | None = key(
         None, 2, 19, help="cells of each line, in all directions; null: whole rows and columns"
     )
