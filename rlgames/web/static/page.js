@@ -2,6 +2,7 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
+const make = (tag, textContent, more = {}) => Object.assign(document.createElement(tag), { textContent, ...more });
 const ARROWS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 const SIGNS = { up: "↑", down: "↓", left: "←", right: "→" };
 const WATCH_DELAY = 600, REPLY_DELAY = 150;  // milliseconds before a player's move
@@ -128,12 +129,10 @@ function draw() {
 function drawBoards(boards) {
   const active = document.activeElement?.closest?.(".cell")?.dataset.cell;
   $("boards").replaceChildren(...boards.map((board, number) => {
-    const figure = document.createElement("figure");
-    figure.className = "board";
+    const figure = make("figure", "", { className: "board" });
     figure.innerHTML = board.svg;  // the server escapes all text in it
-    const caption = document.createElement("figcaption");
-    caption.textContent = [board.title, board.legend].filter(Boolean).join(" · ");
-    if (caption.textContent) figure.append(caption);
+    const words = [board.title, board.legend].filter(Boolean).join(" · ");
+    if (words) figure.append(make("figcaption", words));
     const svg = figure.firstElementChild, moves = number ? [] : view.moves.filter((move) => move.cells.length);
     svg.setAttribute("role", moves.length ? "group" : "img");
     let first = true;
@@ -174,10 +173,9 @@ function markCells() {
 function drawMoves(moves = view.moves.filter((move) => !move.cells.length)) {
   const shares = new Map((advice?.moves ?? []).map((move) => [move.move, move.text]));
   $("moves").replaceChildren(...moves.map(({ move }) => {
-    const button = document.createElement("button");
-    button.type = "button";
+    const text = [SIGNS[move], move, shares.get(move)].filter(Boolean).join(" ");
+    const button = make("button", text, { type: "button" });
     button.dataset.move = move;
-    button.textContent = [SIGNS[move], move, shares.get(move)].filter(Boolean).join(" ");
     return button;
   }));
 }
@@ -190,9 +188,8 @@ function drawSetup() {
   $("game").value = game.game;
   if ($("seats").children.length !== view.seats.length) {
     $("seats").replaceChildren(...view.seats.map((_, number) => {
-      const label = document.createElement("label");
-      label.textContent = view.seats.length > 1 ? `Seat ${number + 1} ` : "Player ";
-      label.append(document.createElement("select"));
+      const label = make("label", view.seats.length > 1 ? `Seat ${number + 1} ` : "Player ");
+      label.append(make("select"));
       return label;
     }));
   }
@@ -205,11 +202,8 @@ function drawSetup() {
   if ($("kinds").dataset.shown !== kinds.join()) {
     $("kinds").dataset.shown = kinds.join();
     $("kinds").replaceChildren(...kinds.map(([kind, name]) => {
-      const label = document.createElement("label"), input = document.createElement("input");
-      const text = document.createElement("span");
-      Object.assign(input, { type: "radio", name: "hints", value: kind });
-      text.textContent = name;
-      label.append(input, text);
+      const label = make("label");
+      label.append(make("input", "", { type: "radio", name: "hints", value: kind }), make("span", name));
       return label;
     }));
   }
@@ -219,13 +213,9 @@ function drawSetup() {
 function drawAdvice() {
   $("summary").textContent = advice?.summary ?? (hints && view.turn !== "over" ? "…" : "");
   $("advice").replaceChildren(...(advice?.moves ?? []).map(({ move, share, text }) => {
-    const item = document.createElement("li"), name = document.createElement("span");
-    const bar = document.createElement("meter"), value = document.createElement("span");
-    name.textContent = move;
-    bar.value = share;
+    const item = make("li"), bar = make("meter", "", { value: share });
     bar.setAttribute("aria-label", `${move}: ${text}`);
-    value.textContent = text;
-    item.append(name, bar, value);
+    item.append(make("span", move), bar, make("span", text));
     return item;
   }));
 }
@@ -233,12 +223,11 @@ function drawAdvice() {
 function drawLog() {
   const judged = advice?.judged ?? [];
   $("log").replaceChildren(...log.map(({ move, seat }, ply) => {
-    const item = document.createElement("li"), button = document.createElement("button");
-    const share = judged[ply]?.[1];
-    item.className = view.seats.length > 1 ? `seat${seat}` : "";
-    button.type = "button";
+    const item = make("li", "", { className: view.seats.length > 1 ? `seat${seat}` : "" });
+    const button = make("button", "", { type: "button" }), share = judged[ply]?.[1];
     button.dataset.ply = ply;
-    button.textContent = `${ply + 1}. ${move}` + (share == null ? "" : ` ${Math.round(100 * share)}%`);
+    button.append(make("small", `${ply + 1}. `), make("b", move));
+    if (share != null) button.append(make("small", ` ${Math.round(100 * share)}%`));
     if (ply === view.ply && view.ply < view.plies) button.setAttribute("aria-current", "step");
     item.append(button);
     return item;
@@ -363,8 +352,9 @@ function listen() {
   $("moves").addEventListener("click", ({ target }) => {
     if (target.dataset.move) play(target.dataset.move);
   });
-  $("log").addEventListener("click", ({ target }) => {
-    if (target.dataset.ply) goTo(Number(target.dataset.ply));
+  $("log").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button) goTo(Number(button.dataset.ply));
   });
   $("kinds").addEventListener("change", (event) => { hints = event.target.value; show(view); });
   $("game").addEventListener("change", () => { view = null; open({ game: $("game").value, fleet: "hand" }); });
