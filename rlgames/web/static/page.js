@@ -6,10 +6,10 @@ const make = (tag, textContent, more = {}) => Object.assign(document.createEleme
 const ARROWS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 const SIGNS = { up: "↑", down: "↓", left: "←", right: "→" };
 const WATCH_DELAY = 600, REPLY_DELAY = 150;  // milliseconds before a player's move
+const MAX_LISTED = 300;  // moves that are listed; the buttons reach the others, too
 
 let game = null;       // what the server said about the game, with the key of this one
 let view = null;       // the position that is shown
-let log = [];          // all moves so far
 let chosen = [];       // cells of a move that were clicked so far
 let hints = "";        // the kind of hints that are shown; "" for none
 let advice = null;     // the last hint
@@ -45,6 +45,7 @@ async function ask(request, shown) {
     document.body.classList.remove("is-waiting");
     $("error").textContent = error.message || "the server does not answer";
     if (error.status === 404 && game) open(settings(), "The server had forgotten this game; it goes on from here.");
+    if (error.status === 409) setTimeout(() => mine === era && act({ do: "view" }), 500);
     return false;
   }
 }
@@ -54,7 +55,6 @@ function open(parts, note = "") {
   document.body.classList.add("is-waiting");
   return ask(() => post("/api/sessions", parts), (answer) => {
     game = { ...answer.about, id: answer.id };
-    log = [];
     isPaused = false;
     fromLink = Boolean(parts.position);
     document.title = `${game.game} – rlgames`;
@@ -65,7 +65,7 @@ function open(parts, note = "") {
 }
 
 const act = (body, shown = show) =>
-  ask(() => post(`/api/sessions/${game.id}`, { known: log.length, ...body }), shown);
+  ask(() => post(`/api/sessions/${game.id}`, body), shown);
 
 /** What would start this position again. */
 function settings(changes = {}) {
@@ -77,7 +77,6 @@ function settings(changes = {}) {
 
 async function show(next) {
   view = next;
-  log = log.slice(0, view.first).concat(view.log);
   chosen = [];
   advice = null;
   isMoving = false;
@@ -117,7 +116,7 @@ function draw() {
   drawLog();
   const isOver = view.turn === "over";
   $("new").classList.toggle("primary", isOver);
-  $("undo").disabled = !view.undo;
+  $("undo").disabled = !view.undo || view.turn === "player";
   $("undo").title = game.is_hidden ? "No move can be taken back: the answer has told you something" : "";
   $("swap").hidden = new Set(view.seats).size < 2;
   $("random").hidden = view.turn !== "place";
@@ -221,8 +220,9 @@ function drawAdvice() {
 }
 
 function drawLog() {
-  const judged = advice?.judged ?? [];
-  $("log").replaceChildren(...log.map(({ move, seat }, ply) => {
+  const judged = advice?.judged ?? [], start = Math.max(0, view.log.length - MAX_LISTED);
+  $("log").replaceChildren(...view.log.slice(start).map(({ move, seat }, row) => {
+    const ply = start + row;
     const item = make("li", "", { className: view.seats.length > 1 ? `seat${seat}` : "" });
     const button = make("button", "", { type: "button" }), share = judged[ply]?.[1];
     button.dataset.ply = ply;
@@ -235,7 +235,7 @@ function drawLog() {
   if (view.ply === view.plies) $("log").scrollTop = $("log").scrollHeight;
   $("first").disabled = $("back").disabled = !view.ply;
   $("forward").disabled = $("last").disabled = view.ply === view.plies;
-  $("record").hidden = !log.length;
+  $("record").hidden = !view.log.length;
   drawCurve(judged);
 }
 
