@@ -103,7 +103,7 @@ def _check(cfg: AnalyzeConfig, run: Path | None) -> None:
     if cfg.picture is not None:
         figures.check_figure("picture", Path(cfg.picture))
     if cfg.positions is not None and (cfg.opponent or cfg.opponent_search):
-        raise ConfigError("positions= are not played, so there is no opponent", "omit opponent=")
+        raise ConfigError("positions= plays no games against an opponent", "omit opponent=")
 
 
 def _words_of_player(run: Path | None, overrides: list[str]) -> list[str]:
