@@ -128,6 +128,19 @@ def test_presets_are_known_and_their_figures_measured(path):
         assert figures(" | ".join(row[1:])) <= measured, row
 
 
+@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "choosing.md"])
+def test_summaries_have_the_measured_results(path):
+    pages = [DOCS / "results.md", DOCS / "reproductions.md"]
+    measured = figures("".join(map(text_of, pages)))
+    rows = [row for row in table_rows(text_of(path)) if "`" in "".join(row[1:])]
+    shown = [re.sub(r"`[^`]*`", "", " | ".join(row)) for row in rows]
+    assert len(shown) > 4
+    for row in shown:
+        for number in figures(row):
+            decimals = len(number.partition(".")[2])
+            assert any(f"{float(each):.{decimals}f}" == number for each in measured), row
+
+
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_links_lead_to_files(path):
     for target in re.findall(r"\]\(([^)#:]+)\)", text_of(path)):

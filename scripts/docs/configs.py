@@ -25,10 +25,10 @@ FILES = OptionFiles()
 INTRODUCTION = """\
 # Configuration: every key
 
-This page lists every key. It is generated from the schemas by `make conf`; `rlgames COMMAND --help` shows the same, and
-`rlgames COMMAND --help GROUP=OPTION KEY` shows one option or key. Choose an option with
-`GROUP=OPTION` and set its keys with `GROUP.KEY=VALUE`; on the command line, the keys of a game need
-no prefix.
+This page lists every key. It is generated from the schemas by `make conf`. `rlgames COMMAND --help`
+shows the same, and `rlgames COMMAND --help GROUP=OPTION KEY` one option or key. Choose an option
+with `GROUP=OPTION` and set its keys with `GROUP.KEY=VALUE`; on the command line, the keys of a game
+need no prefix.
 """
 
 FOLDERS = {"game": DOCS / "games", "learner": DOCS / "learners"}
