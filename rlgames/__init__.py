@@ -84,6 +84,15 @@ def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) 
         return evaluate_command(None if run is None else Path(run), _checked(overrides))
 
 
+def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
+    """Find mistakes as `rlgames analyze` does; returns the fields that it prints as JSON."""
+    from rlgames.commands.analyze import analyze_command
+    from rlgames.core.devices import torch_settings_restored
+
+    with torch_settings_restored():
+        return analyze_command(None if run is None else Path(run), _checked(overrides))
+
+
 def report(directories: str | Path | list[str | Path], overrides: list[str] | None = None) -> Any:
     """Compare runs as `rlgames report` does; a row for each config or, with by=run, for each run.
 

@@ -62,6 +62,7 @@ class Command:
         printer: "module:function", called with the result of the function. With format=json the
             result, or its as_dict(), is printed as JSON. None: the function prints and returns the
             exit code.
+        shows_progress: whether it may compute for long without a line of its own.
         page: "module:function", called instead of the function if interface=web; it returns the
             exit code.
     """
@@ -77,6 +78,7 @@ class Command:
     launch: type | None = None
     sweep: type | None = None
     page: str | None = None
+    shows_progress: bool = False
 
     def load_function(self) -> Callable[..., Any]:
         """The function itself."""
@@ -137,6 +139,7 @@ _COMMANDS = (
         printer="rlgames.cli.display:print_evaluation",
         runs="optional",
         config=EvalConfig,
+        shows_progress=True,
     ),
     Command(
         "analyze",
@@ -146,6 +149,7 @@ _COMMANDS = (
         printer="rlgames.cli.analysis:print_analysis",
         runs="optional",
         config=AnalyzeConfig,
+        shows_progress=True,
     ),
     Command(
         "play",
@@ -204,6 +208,7 @@ _COMMANDS = (
         runs="many",
         takes_players=True,
         config=ArenaConfig,
+        shows_progress=True,
     ),
     Command(
         "solve",

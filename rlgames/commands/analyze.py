@@ -156,8 +156,8 @@ def _moves(subject: _Subject, rng: torch.Generator) -> tuple[Moves, int | None, 
     solver = position_solver(game, max_positions=cfg.solve_positions)
     if solver is None:
         raise ConfigError(
-            f"there is no exact solver for game={game.spec.name}",
-            "rlgames games lists those with one",
+            f"no exact solver fits these rules of game={game.spec.name}",
+            "rlgames games lists the games with one; some need smaller boards",
         )
     if positions is not None:
         moves = moves_in(player, positions.to(game.device), rng)

@@ -15,6 +15,7 @@ from rlgames.config.training import (
     RunConfig,
 )
 
+CHOOSE_HELP = "conditions on the runs in a folder, or in outputs/ with latest"
 WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
 
 
@@ -48,6 +49,7 @@ class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
     )
     games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000")
     batch: int = key(4096, 1, MAX_BATCH, help="games played in parallel")
+    where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
     trace: int = key(0, 0, 1000, help="games to print move by move first")
     record: str | None = key(None, is_path=True, help="file to append the games to")
     positions: str | None = key(
@@ -168,6 +170,7 @@ class ArenaConfig(FormatConfig, RunConfig):
     game: OptionConfig = group(None, "game to play")
     search: OptionConfig | None = group(None, "search before each move")
     games: int = key(1000, 1, 10**9, help="games per pair; in a one-player game, per player")
+    where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
 
 
 @schema
@@ -187,6 +190,7 @@ class PublishConfig(CheckpointConfig, RunConfig):
         None, is_text=True, help="Hugging Face repository to upload to, user/name"
     )
     private: bool = key(False, help="make a new repository private")
+    space: bool = key(False, help="add a Space: a page on which others play against the agent")
     license: str | None = key(None, help="license of the agent, such as mit")
     games: str | int = key("auto", help="games of the evaluation: a number, all, or auto")
     solve_seconds: float = key(

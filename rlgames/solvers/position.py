@@ -71,9 +71,11 @@ def solve_position(
 def position_solver(
     game: Game[Any], memory_gb: float = 4.0, max_positions: float = math.inf
 ) -> PositionSolver[Any, Any] | None:
-    """What values positions of a game; None where no solver fits. For the arguments see
-    PositionSolver."""
+    """What values positions of a game; None where no solver fits, and for fleets with too many
+    layouts. For the arguments see PositionSolver."""
     solver = solver_of(game)
+    if isinstance(solver, BeliefSolver | AnnouncedSolver) and not solver.is_in_reach:
+        return None
     return None if solver is None else _by_type(solver, int(memory_gb * 2**30), max_positions)
 
 

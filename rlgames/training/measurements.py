@@ -82,7 +82,8 @@ class Regret(Measurement[None]):
         solver = position_solver(evaluator.game, max_positions=REGRET_POSITIONS)
         if solver is None:
             raise ConfigError(
-                f"there is no exact solver for game={name}", f"remove analyze_every={every}"
+                f"no exact solver fits these rules of game={name}",
+                f"remove analyze_every={every}",
             )
         self._solver = solver
 

@@ -65,7 +65,7 @@ def test_labeled_positions_are_counted_by_their_labels(search):
     game = make_game("game=connect4")
     state = LabeledPositions.read(POSITIONS, game).state
     action = load_agent(run).choose(state, make_generator(0, REPORT_STREAM)).tolist()
-    counts = {}
+    counts: dict[str, tuple[int, int, int]] = {}
     lines = [line.split() for line in POSITIONS.read_text().splitlines() if line[0] != "#"]
     for (stage, level, _, marks, _), column in zip(lines, action, strict=True):
         worth = ["-=+".find(mark) for mark in marks]
@@ -201,14 +201,15 @@ def test_pictures_and_tables(tmp_path, typed):
     assert [path.name for path in boards] == ["1.svg", "2.svg", "3.svg"]
     assert "loses 2" in boards[0].read_text()
     report = json.loads(typed("analyze", *words, "format=json").stdout)
-    assert report == analyze(*words)
+    assert report == package.analyze(None, words)
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
         (["game=tictactoe"], "analyze needs a run"),
-        (["player=random", "game=salvo_duel"], "no exact solver for game=salvo_duel"),
+        (["player=random", "game=salvo_duel"], "rules of game=salvo_duel"),
+        (["player=density", "game=salvo", "board=10", "ships=[5,4,3,3,2]"], "no exact solver"),
         (
             ["player=random", "game=2048", "games=1", "solve_seconds=0.01"],
             "raise solve_positions= and solve_seconds=",

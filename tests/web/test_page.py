@@ -251,7 +251,7 @@ def test_malformed_actions_are_refused_and_change_nothing(client):
     game = Game(client, game="tictactoe", seats=["you", "random"])
     before = game.view["position"]
     path = f"/api/sessions/{game.key}"
-    for body in (
+    bodies: list[dict[str, object]] = [
         {"do": "move", "move": "Z9"},
         {"do": "move", "move": 3},
         {"do": "move"},
@@ -266,7 +266,8 @@ def test_malformed_actions_are_refused_and_change_nothing(client):
         {"do": "sit"},
         {"do": "hint", "kind": "__class__"},
         {"do": "hint", "kind": "ships"},
-    ):
+    ]
+    for body in bodies:
         answer = client.post(path, json=body)
         assert answer.status_code == 400, (body, answer.text)
     assert game.act("view")["position"] == before
