@@ -60,7 +60,7 @@ def page() -> str:
         rows = [[f"`{name}`", FILES.help(folder, name)] for name in FILES.names(folder)]
         parts.append(_table(["option", "description"], rows))
         parts.append(_table(["key", "of", "default", "values", "description"], _keys(folder)))
-    parts += ["## Experiments\n", "Presets, chosen with `experiment=`.\n"]
+    parts += ["## Presets\n", "Presets, chosen with `experiment=`.\n"]
     parts.append(_table(["experiment", "game", "learner", "policy", "description"], _experiments()))
     return "\n".join(parts).rstrip() + "\n"
 
