@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 FOLDERS = {"game": DOCS / "games", "learner": DOCS / "learners"}
 OPTIONS = [(group, name) for group in FOLDERS for name in REGISTRY[group]]
 PAGES = [FOLDERS[group] / f"{name}.md" for group, name in OPTIONS]
-EVERY = [*PAGES, *(folder / "README.md" for folder in FOLDERS.values())]
+EVERY = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
 @cache
@@ -141,7 +141,16 @@ def test_summaries_have_the_measured_results(path):
             assert any(f"{float(each):.{decimals}f}" == number for each in measured), row
 
 
+def slug(heading):
+    """The anchor of a heading on GitHub and on the site."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_links_lead_to_files(path):
-    for target in re.findall(r"\]\(([^)#:]+)\)", text_of(path)):
-        assert (path.parent / target).is_file(), target
+def test_links_lead_to_files_and_headings(path):
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", text_of(path)):
+        page = path.parent / target if target else path
+        assert page.is_file(), target
+        if anchor and page.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
+            assert anchor in map(slug, headings), f"{target}#{anchor}"
