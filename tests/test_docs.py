@@ -29,6 +29,7 @@ import pytest
 from markers import quick
 from processes import Forked, Process
 
+import rlgames
 from rlgames.cli.table import COMMANDS
 from rlgames.config.compose import load_config
 from rlgames.config.schema import names_of
@@ -205,6 +206,21 @@ def test_outputs_are_compared_within_their_intervals():
     assert not agree("turns 6.0 ± 0.3", "turns 6.7 ± 0.3")
     assert not agree("4.0 s, in first", "4.0 s, in second")
     assert agree("4.0 s, in first", "90.1 s, in first")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["player=random", "game=tictactoe", "games=20"],
+        ["player=random", "game=2048", "games=2", "solve_seconds=0"],
+        ["player=density", "game=salvo", "board=3", "ships=[2]", "shots=1"],
+        ["player=exact", "game=tictactoe", "opponent=exact", "games=2"],
+    ],
+)
+def test_the_json_page_names_every_field(words):
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    fields = rlgames.evaluate(None, words)
+    assert [name for name in fields if f"`{name}`" not in page] == []
 
 
 def test_the_architecture_page_lists_every_folder():

@@ -271,7 +271,7 @@ _COMMANDS = (
     ),
     Command(
         "experiments",
-        "list of training presets",
+        "list of presets",
         "rlgames experiments format=json",
         function="rlgames.commands.listing:experiments_command",
         printer="rlgames.commands.listing:print_listing",

@@ -47,7 +47,9 @@ class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent_search: OptionConfig | None = group(
         None, "search before each move of the opponent", "search"
     )
-    games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000")
+    games: str | int = key(
+        "auto", help="number of games; all: every layout; auto: all if at most 5000"
+    )
     batch: int = key(4096, 1, MAX_BATCH, help="games played in parallel")
     where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
     trace: int = key(0, 0, 1000, help="games to print move by move first")
@@ -66,7 +68,9 @@ class AnalyzeConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent_search: OptionConfig | None = group(
         None, "search before each move of the opponent", "search"
     )
-    games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000, or 200")
+    games: str | int = key(
+        "auto", help="number of games; all: every layout; auto: all up to 5000, else 200"
+    )
     positions: str | None = key(
         None, is_path=True, help="file of positions instead of games, labeled or as show's state="
     )

@@ -78,9 +78,8 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     device = build_device(cfg.device, cfg.threads)
     game = build_game(cfg.game).to(device)
     reward = build_reward(cfg.reward, game)
-    # Errors come before a large network is made, which takes long.
     split = split_layouts(game, cfg.holdout, cfg.seed)
-    check_fits(Training(cfg, game, reward, split is not None))
+    check_fits(Training(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
     measured = build_measurements(cfg, evaluator)

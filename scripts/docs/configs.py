@@ -25,11 +25,10 @@ FILES = OptionFiles()
 INTRODUCTION = """\
 # Configuration: every key
 
-This page lists every key. It is generated from the schemas by `make conf`.
-`rlgames COMMAND --help` shows the same, and `rlgames COMMAND --help GROUP=OPTION KEY` shows one
-option or key. Choose an option with
-`GROUP=OPTION` and set its keys with `GROUP.KEY=VALUE`; on the command line, the keys of a game need
-no prefix.
+This page lists every key. It is generated from the schemas by `make conf`. `rlgames COMMAND --help`
+shows the same, and `rlgames COMMAND --help GROUP=OPTION KEY` one option or key. Choose an option
+with `GROUP=OPTION` and set its keys with `GROUP.KEY=VALUE`; on the command line, the keys of a game
+need no prefix.
 """
 
 FOLDERS = {"game": DOCS / "games", "learner": DOCS / "learners"}
@@ -61,7 +60,7 @@ def page() -> str:
         rows = [[f"`{name}`", FILES.help(folder, name)] for name in FILES.names(folder)]
         parts.append(_table(["option", "description"], rows))
         parts.append(_table(["key", "of", "default", "values", "description"], _keys(folder)))
-    parts += ["## Experiments\n", "Presets, chosen with `experiment=`.\n"]
+    parts += ["## Presets\n", "Presets, chosen with `experiment=`.\n"]
     parts.append(_table(["experiment", "game", "learner", "policy", "description"], _experiments()))
     return "\n".join(parts).rstrip() + "\n"
 

@@ -36,8 +36,8 @@ def with_sections(text: str, title: str) -> str:
                 found = FIELD.fullmatch(line)
                 if found:
                     entries += [f"    {name}: {found[2]}" for name in found[1].split(", ")]
-                elif line.startswith("    ") and not rest:
-                    entries.append(f"    {line}")
+                elif (line.startswith(" ") or line[:1].islower()) and not rest:
+                    entries.append(f"        {line.strip()}")
                 else:
                     rest.append(line)
             paragraphs.append("\n".join([title, *entries]))

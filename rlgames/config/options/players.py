@@ -24,7 +24,7 @@ class CountingConfig(OptionConfig):
         5_000_000,
         0,
         10**12,
-        help="largest count: ways to place all ships but two; 0: always sample",
+        help="count layouts exactly up to this many steps, else sample; 0: always sample",
     )
 
 

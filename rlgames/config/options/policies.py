@@ -111,7 +111,7 @@ class NtupleConfig(OptionConfig):
         16, 2, 66, help="distinct tiles; k in a row: 3, or 4 to tell where stones can fall"
     )
     table_size: int | None = key(
-        None, 1, 10**9, help="most values per tuple, hashed; null: one per content"
+        None, 1, 10**9, help="most table entries per tuple, hashed; null: no limit"
     )
     stage_tiles: list[int] = key(
         [], 2, 2**15, help="2048: largest tiles at which another set of values takes over"
