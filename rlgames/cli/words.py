@@ -58,13 +58,13 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
 def _matching(name: str, where: str) -> list[str]:
     """The runs in a folder, or in outputs/ for `latest`, for which conditions hold, the newest
     first; none for the name of anything else. Raises ConfigError if no run matches."""
-    from rlgames.runs.index import find_runs, read_summary
+    from rlgames.runs.summary_cache import read_summaries
     from rlgames.runs.where import matching, sorted_by
 
     top = Path("outputs" if name == LATEST_RUN and not is_path(name) else name)
     if not top.is_dir() or (top / "run.json").exists():
         return []
-    runs = matching([read_summary(path) for path in find_runs([str(top)])], where)
+    runs = matching(read_summaries([str(top)], {}), where)
     runs = sorted_by(runs, lambda run: run.start, is_descending=True)
     return [str(run.path) for run in runs]
 

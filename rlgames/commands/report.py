@@ -14,7 +14,8 @@ from rlgames.commands.report_rows import REFERENCES, Report, Row, sort_key
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing
-from rlgames.runs.index import RunReader, RunSummary, find_runs
+from rlgames.runs.index import RunReader, RunSummary
+from rlgames.runs.summary_cache import read_summaries
 from rlgames.runs.where import matching, sorted_by
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ def make_report(
 ) -> ReportResult:
     """As report_command; directories: at least one. readers: of an earlier report."""
     readers = {} if readers is None else readers
-    every = [readers.setdefault(path, RunReader(path)).read() for path in find_runs(directories)]
-    every = matching(every, cfg.where)
+    every = matching(read_summaries(directories, readers), cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
     keys = differing([run.settings for run in runs])

@@ -12,7 +12,8 @@ from rlgames.commands.configs import RunsConfig
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs import cleanup
-from rlgames.runs.index import RunSummary, find_runs, read_summary
+from rlgames.runs.index import RunSummary
+from rlgames.runs.summary_cache import read_summaries
 from rlgames.runs.where import matching, sorted_by, values_of
 
 COLUMNS = ("run", "game", "learner", "status", "started", "size", "metric", "value")
@@ -89,7 +90,7 @@ class RunList:
 
 def list_runs(directories: Sequence[str], cfg: RunsConfig) -> RunList:
     """The runs in some directories, the newest first. Raises ConfigError."""
-    summaries = [read_summary(path) for path in find_runs([*directories] or ["outputs"])]
+    summaries = read_summaries([*directories] or ["outputs"], {})
     runs = [ListedRun(run) for run in matching(summaries, cfg.where)]
     known = list(dict.fromkeys(name for run in runs for name in (*values_of(run.summary), *OWN)))
     columns = [name for name in cfg.columns if name != "all"] or list(COLUMNS)

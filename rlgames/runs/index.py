@@ -23,8 +23,9 @@ class RunSummary(RunInfo):
     """A run by its files.
 
     status: also "died" for a run that was killed. damage: why the run is damaged; nothing else is
-    then known. settings: the flattened config. so_far: the results of a run that is not done, by
-    evaluations during training: the best one by best_by and, as final/NAME, the last.
+    then known. config: its game and plugins; settings: all of it, flattened. so_far: the results of
+    a run that is not done, by evaluations during training: the best one by best_by and, as
+    final/NAME, the last.
     """
 
     path: Path
@@ -97,13 +98,17 @@ def read_summary(path: Path) -> RunSummary:
     return RunReader(path).read()
 
 
+Known = tuple[list[tuple[int, int] | None], RunSummary | None]
+"""What was read of a run, with what would differ had its files changed since."""
+
+
 class RunReader:
     """Summarizes a run again and again, and reads only what is new in its files."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, known: Known | None = None) -> None:
+        """known: of an earlier reader."""
         self._path = path
-        self._stamps: list[tuple[int, int] | None] = []
-        self._summary: RunSummary | None = None
+        self.known: Known = known or ([], None)
         self._log = MetricsFollower(path)
         self._best: dict[str, float] = {}
         self._latest: dict[str, float] = {}
@@ -112,13 +117,13 @@ class RunReader:
     def read(self) -> RunSummary:
         """The run as it is now; nothing of a damaged one is used."""
         stamps = [_stamp(self._path / name) for name in ("run.json", "metrics.jsonl")]
-        summary = self._summary
-        if summary is None or stamps != self._stamps or summary.status == "running":
+        known, summary = self.known
+        if summary is None or stamps != known or summary.status == "running":
             try:
                 summary = self._read()
             except DamagedRun as error:
                 summary = RunSummary(path=self._path, status="damaged", damage=str(error))
-            self._stamps, self._summary = stamps, summary
+            self.known = stamps, summary
         return summary
 
     def _read(self) -> RunSummary:
@@ -136,7 +141,8 @@ class RunReader:
                 "seconds": info.seconds or self._last.get("time/seconds") or None,
                 "so_far": self._best | best,
             }
-        values = vars(info) | so_far
+        config = {name: info.config[name] for name in ("game", "plugins") if name in info.config}
+        values = vars(info) | so_far | {"config": config}
         return RunSummary(**values, path=self._path, settings=flatten(info.config))
 
     def _follow(self, info: RunInfo) -> None:
