@@ -12,6 +12,7 @@ from pkgutil import resolve_name
 from typing import Any, Literal
 
 from rlgames.commands.configs import (
+    AnalyzeConfig,
     ArenaConfig,
     EngineConfig,
     EvalConfig,
@@ -61,6 +62,7 @@ class Command:
         printer: "module:function", called with the result of the function. With format=json the
             result, or its as_dict(), is printed as JSON. None: the function prints and returns the
             exit code.
+        shows_progress: whether it may compute for long without a line of its own.
         page: "module:function", called instead of the function if interface=web; it returns the
             exit code.
     """
@@ -76,6 +78,7 @@ class Command:
     launch: type | None = None
     sweep: type | None = None
     page: str | None = None
+    shows_progress: bool = False
 
     def load_function(self) -> Callable[..., Any]:
         """The function itself."""
@@ -136,6 +139,17 @@ _COMMANDS = (
         printer="rlgames.cli.display:print_evaluation",
         runs="optional",
         config=EvalConfig,
+        shows_progress=True,
+    ),
+    Command(
+        "analyze",
+        "mistakes against perfect play",
+        "rlgames analyze RUN opponent=win_or_block",
+        function="rlgames.commands.analyze:analyze_command",
+        printer="rlgames.cli.analysis:print_analysis",
+        runs="optional",
+        config=AnalyzeConfig,
+        shows_progress=True,
     ),
     Command(
         "play",
@@ -194,6 +208,7 @@ _COMMANDS = (
         runs="many",
         takes_players=True,
         config=ArenaConfig,
+        shows_progress=True,
     ),
     Command(
         "solve",
@@ -256,7 +271,7 @@ _COMMANDS = (
     ),
     Command(
         "experiments",
-        "list of training presets",
+        "list of presets",
         "rlgames experiments format=json",
         function="rlgames.commands.listing:experiments_command",
         printer="rlgames.commands.listing:print_listing",
@@ -287,7 +302,7 @@ def overview() -> str:
     """Every command with its help and an example."""
     records = list(COMMANDS.values())
     lines = columns([(f"  {record.name}", record.help, record.example) for record in records])
-    if max(map(len, lines)) > width():  # examples on lines of their own
+    if max(map(len, lines)) > width():  # examples on separate lines
         lines = []
         for record in records:
             lines += [f"  {record.name:12}{record.help}", " " * 14 + record.example]

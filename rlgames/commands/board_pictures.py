@@ -31,9 +31,13 @@ def check_picture(path: Path, formats: Sequence[str], delay: float | None = None
         raise ConfigError("delay=0 leaves no time between moves", "use delay=0.5")
 
 
-def write_position(board: BoardView, title: str, path: Path) -> None:
-    """Write a board with its coordinates, its legend and the player's probabilities."""
-    scene = _scene(board, title, None)
+def write_position(board: BoardView, title: str, path: Path, action: int | None = None) -> None:
+    """Write a board with its coordinates, its legend and the player's probabilities.
+
+    action: the one that is taken, if any. The file's folder is made if it is missing.
+    """
+    scene = _scene(board, title, action)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".svg":
         path.write_text(svg.svg_document(scene), encoding="utf-8")
     else:

@@ -15,6 +15,7 @@ from rlgames.config.training import (
     RunConfig,
 )
 
+CHOOSE_HELP = "conditions on the runs in a folder, or in outputs/ with latest"
 WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
 
 
@@ -46,8 +47,11 @@ class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent_search: OptionConfig | None = group(
         None, "search before each move of the opponent", "search"
     )
-    games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000")
+    games: str | int = key(
+        "auto", help="number of games; all: every layout; auto: all if at most 5000"
+    )
     batch: int = key(4096, 1, MAX_BATCH, help="games played in parallel")
+    where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
     trace: int = key(0, 0, 1000, help="games to print move by move first")
     record: str | None = key(None, is_path=True, help="file to append the games to")
     positions: str | None = key(
@@ -55,6 +59,32 @@ class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
     )
     solve_seconds: float = key(
         20.0, 0, 1e6, help="time limit of the optimum or best response; 0: skip it"
+    )
+
+
+@schema
+class AnalyzeConfig(FormatConfig, PlayerConfig, RunConfig):
+    opponent: OptionConfig | None = group(None, "player in the other seat", "player")
+    opponent_search: OptionConfig | None = group(
+        None, "search before each move of the opponent", "search"
+    )
+    games: str | int = key(
+        "auto", help="number of games; all: every layout; auto: all up to 5000, else 200"
+    )
+    positions: str | None = key(
+        None, is_path=True, help="file of positions instead of games, labeled or as show's state="
+    )
+    solve_positions: int = key(
+        200_000, 1, 10**12, help="positions searched for each exact value, at most"
+    )
+    solve_seconds: float = key(60.0, POSITIVE, 1e6, help="time limit of all exact values")
+    turns_per_row: int | None = key(
+        None, 1, 10**6, help="turns counted together; null: at most 16 rows"
+    )
+    worst: int = key(10, 0, 1000, help="worst positions to list")
+    boards: str | None = key(None, is_path=True, help="folder for pictures of the worst positions")
+    picture: str | None = key(
+        None, is_path=True, help="PNG, SVG or PDF file for the mistakes by turn"
     )
 
 
@@ -144,6 +174,7 @@ class ArenaConfig(FormatConfig, RunConfig):
     game: OptionConfig = group(None, "game to play")
     search: OptionConfig | None = group(None, "search before each move")
     games: int = key(1000, 1, 10**9, help="games per pair; in a one-player game, per player")
+    where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
 
 
 @schema

@@ -27,6 +27,7 @@ from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import format_parts
+from rlgames.evaluation.analysis import labeled_moves, losses_by_group
 from rlgames.evaluation.evaluate import (
     Evaluation,
     EvaluationSettings,
@@ -34,7 +35,7 @@ from rlgames.evaluation.evaluate import (
     exact_mean,
     random_play_mean,
 )
-from rlgames.evaluation.positions import LabeledPositions, value_losses
+from rlgames.evaluation.positions import LabeledPositions
 from rlgames.factory.agents import build_player, checkpoint_fields, trained_config
 from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
@@ -195,7 +196,8 @@ def _value_losses(match: Match) -> dict[str, Any]:
     if match.positions is None:
         return {}
     rng = make_generator(match.cfg.seed, REPORT_STREAM, match.game.device)
-    return {"value_losses": value_losses(match.player, match.positions, rng)}
+    moves = labeled_moves(match.player, match.positions, rng)
+    return {"value_losses": losses_by_group(moves)}
 
 
 def _player_statistics(player: Player, opponent: Player | None) -> dict[str, float]:

@@ -28,7 +28,7 @@ from rlgames.runs.names import run_name
 from rlgames.runs.run_info import read_info
 
 CARD, CONFIG, CURVE, ANIMATION = "README.md", "config.yaml", "learning_curve.png", "game.gif"
-"""The files beside the checkpoint."""
+"""The files next to the checkpoint."""
 
 MOVE_SECONDS = 0.5
 """Between two moves of the animation."""
@@ -106,7 +106,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_published(folder: Path) -> bool:
-    """Whether a folder holds an agent of rlgames; other projects have a model.safetensors, too."""
+    """Whether a folder holds an agent of rlgames; other projects also have a model.safetensors."""
     model = hub.published_model(folder)
     if model is None:
         return False

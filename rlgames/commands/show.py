@@ -203,12 +203,17 @@ def parse_position(game: Game[State], text: str | None) -> State:
         return position
     except ValueError as error:
         why = sanitized(error)
-    boards = game.boards(start, 0)
-    rows = render(game, start, 0).splitlines()
-    if len(boards) == 1 and not game.caption(start, 0):  # labels may be omitted
-        rows = [" ".join(row) for row in boards[0]]
-    example = " / ".join(" ".join(row.split()) for row in rows)
+    example = " / ".join(position_rows(game, start))
     raise ConfigError(f"state= is not a position: {why}", f"as in: state='{example}'")
+
+
+def position_rows(game: Game[State], state: State) -> list[str]:
+    """The lines of a position [1] as a person types it."""
+    boards = game.boards(state, 0)
+    rows = render(game, state, 0).splitlines()
+    if len(boards) == 1 and not game.caption(state, 0) and not game.history(state, 0):
+        rows = [" ".join(row) for row in boards[0]]  # labels may be omitted
+    return [" ".join(row.split()) for row in rows]
 
 
 def read_position(typed: str) -> str:

@@ -14,7 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlgames.commands.configs import ArenaConfig, EvalConfig, SolveConfig, StudyConfig
+from rlgames.commands.configs import (
+    AnalyzeConfig,
+    ArenaConfig,
+    EvalConfig,
+    SolveConfig,
+    StudyConfig,
+)
 from rlgames.commands.run_config import drop_training_words
 from rlgames.commands.sweep import LAUNCHER_KEYS
 from rlgames.config.compose import load, load_config
@@ -60,6 +66,8 @@ METRICS = {
     "training": r"seconds|total_seconds|ms_per_game|[\w/]+\.(last\d+|first\d+|at\d+)"
     r"|[\w/]+\.below[\d.]+over\d+",
     "arena": rf"players\.\d+\.(elo|{ESTIMATE})|pairs\.\d+\.(difference\.{ESTIMATE}|correlation)",
+    "analyze": r"losses\.[\w-]+\.(rate|count|positions|loss\.mean)|per_game|games"
+    r"|search_losses\.(mistakes|repaired|spoiled)",
     "solve": "optimal|states|seconds",
     "eval": rf"moves\.{ESTIMATE}|games|distinct_games|seconds|moves_per_s|proven_moves"
     r"|opponent_proven_moves|value_losses\.[\w-]+\.(rate|count)",
@@ -75,6 +83,7 @@ METRICS = {
 EXAMPLES = {
     "training": ["seconds", "total_seconds", "turns.last2000"],
     "arena": ["players.0.elo", "pairs.0.difference.mean"],
+    "analyze": ["losses.all.rate", "losses.all.loss.mean", "per_game"],
     "solve": ["optimal"],
     "outcome": ["win.rate", "loss.rate", "seats.0.win.rate", "exploitability", "moves.mean"],
     "turns": ["moves.mean", "exact_mean", "reference.optimal", "reference.gap_to_optimal"],
@@ -230,9 +239,10 @@ def _evaluation_config(
             overrides = [w for w in words if "=" in w and not w.startswith("search.")]
             checked = to_plain(load_config(ArenaConfig, [*shared, *overrides]))
         else:
-            typed = words if config is None else drop_training_words(EvalConfig, words, config)
+            schema = AnalyzeConfig if evaluation.command == "analyze" else EvalConfig
+            typed = words if config is None else drop_training_words(schema, words, config)
             own = [] if config is not None else first
-            cfg = load_config(EvalConfig, [*shared, *own, *typed])
+            cfg: Any = load_config(schema, [*shared, *own, *typed])
             game = planned.games[run.name].spec
             if game.seats == 1 and (cfg.opponent or cfg.opponent_search):
                 raise ConfigError(f"{game.name} is a one-player game", "remove opponent=")

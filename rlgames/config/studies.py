@@ -20,7 +20,10 @@ from rlgames.config.training import MAX_SEED
 from rlgames.config.typed import typed
 from rlgames.core.errors import ConfigError, nearest
 
-COMMANDS = ("eval", "arena", "solve")
+WRITTEN = {"record": "games.jsonl", "picture": "turns.png", "boards": "worst"}
+"""The keys of evaluations that name what is written, with an example."""
+
+COMMANDS = ("eval", "analyze", "arena", "solve")
 """The commands that an evaluation may call."""
 
 OPTIONS = ("by seed", "highest", "mean", "lowest is best", "highest is best")
@@ -273,8 +276,9 @@ def check_evaluation(command: str, words: Sequence[str]) -> None:
     for word in words:
         if word.startswith("plugins="):
             raise ConfigError(f"{word} is typed", f"as in rlgames study NAME {word}")
-        if word.startswith("record=") and not re.fullmatch(r"record=\{\}/[\w-]+(\.\w+)?", word):
-            raise ConfigError(f"{word} is outside the run", "as in record={}/games.jsonl")
+        key = word.partition("=")[0]
+        if key in WRITTEN and not re.fullmatch(r"\w+=\{\}/[\w-]+(\.\w+)?", word):
+            raise ConfigError(f"{word} is outside the run", f"as in {key}={{}}/{WRITTEN[key]}")
 
 
 def _words(text: str, where: str, first: str = "") -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class PluginConfig(Config):
 
 @schema
 class DeviceConfig(PluginConfig):
-    device: str = key("cpu", help="cpu, cuda, mps or auto, the best one there is")
+    device: str = key("cpu", help="cpu, cuda, mps, or auto: CUDA, else MPS, else CPU")
     threads: int = key(1, 1, 1024, help="CPU threads of torch")
 
 
@@ -83,7 +83,7 @@ class TrainConfig(RunConfig):
         None, 1, 10**9, help="moves per game between two updates; null: whole games"
     )
     restart_fraction: float = key(
-        0.0, 0, 1, help="fraction of games started near a game in progress"
+        0.0, 0, 1, help="fraction of new games started one random move from an open game"
     )
     lr: float = key(0.002, POSITIVE, 100, help="learning rate")
     log_every: int | None = key(
@@ -94,6 +94,12 @@ class TrainConfig(RunConfig):
     )
     eval_games: int = key(
         500, 1, 10**8, help="games per sampled evaluation; the final one plays 4x"
+    )
+    analyze_every: int | None = key(
+        None, 1, 10**12, help="games between two counts of mistakes (eval/regret); null: none"
+    )
+    elo_every: int | None = key(
+        None, 1, 10**12, help="games between two Elo ratings (eval/elo); null: none"
     )
     save_every: int | None = key(
         None, 1, 10**12, help="games between two checkpoints; null: at each evaluation"
@@ -167,6 +173,7 @@ MOVABLE_PLAYERS = ("opponent", "eval_opponent", "teacher")
 
 RESUMABLE_KEYS = (
     *("games", "schedule_games", "log_every", "eval_every", "eval_games", "save_every"),
+    *("analyze_every", "elo_every"),
     *("keep_every", "solve_seconds", "join_seconds", "device", "threads", "plugins"),
     *("demonstrations", "keep_resume_state"),
 )

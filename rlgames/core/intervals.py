@@ -84,7 +84,7 @@ def welch_interval(
     return value - half, value + half
 
 
-def wilson_interval(count: int, games: int) -> Interval:
+def wilson_interval(count: float, games: float) -> Interval:
     """The interval of a rate, by Wilson (1927): within [0, 1], with a width even for none or all
     of the games; (0, 1) for no games."""
     if not games:
@@ -95,6 +95,23 @@ def wilson_interval(count: int, games: int) -> Interval:
     low = 0.0 if count == 0 else center - half_width
     high = 1.0 if count == games else center + half_width
     return low, high
+
+
+def clustered_rate_interval(count: Floats, total: Floats) -> Interval | None:
+    """The interval of a rate of moves whose games are independent, though the moves of one game may
+    not be: Wilson's for as many moves as would vary like that if they were independent.
+
+    count, total: [G], of the moves of each game. If no game differs from another, each counts as
+    one move. None for fewer than two games.
+    """
+    if len(total) < 2:
+        return None
+    if (total == 1).all():
+        return wilson_interval(int(count.sum()), len(total))
+    moves, rate = float(total.sum()), float(count.sum() / total.sum())
+    variance = float(((count - rate * total) ** 2).sum()) * len(total) / (len(total) - 1) / moves**2
+    effective = min(moves, rate * (1 - rate) / variance) if variance > 0 else float(len(total))
+    return wilson_interval(effective if count.sum() == moves else rate * effective, effective)
 
 
 def mean_rate(parts: Sequence[tuple[int, int]]) -> float:

@@ -44,7 +44,7 @@ class ActionOverlay:
     """How to draw a player's opinion of a position's A actions.
 
     weights: float64 [A], 0 to 1, how dark each action is drawn. labels: the text on each.
-    is_distribution: the weights are probabilities, so those of a cell add up.
+    is_distribution: the weights are probabilities, so the weights of a cell add up.
     """
 
     weights: NDArray[np.float64]
@@ -65,7 +65,7 @@ def position_scene(
 ) -> Scene:
     """One position with its coordinates, about this many pixels wide.
 
-    action: the action that is taken. reveal: show the hidden truth, too. has_legend: say below what
+    action: the action that is taken. reveal: also show the hidden truth. has_legend: say below what
     marks and numbers mean. Cells that are large enough have labels.
     """
     boards, cells = game.boards(state, row, reveal), game.action_cells(state, row)

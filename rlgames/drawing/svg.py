@@ -51,7 +51,7 @@ def _page_cell(cell: Cell) -> Iterator[str]:
 
 
 def animated_svg(scenes: Sequence[Scene], seconds: Sequence[float]) -> str:
-    """Scenes one after the other, each for some seconds, again and again. Where animations are not
+    """Scenes one after the other, each for some seconds, again and again. If animations are not
     shown, the last scene is."""
     total, begin, groups = sum(seconds), 0.0, []
     for number, (scene, duration) in enumerate(zip(scenes, seconds, strict=True)):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from rlgames.evaluation.elo import Floats, elo_intervals, elo_ratings, over_seats
+from rlgames.core import progress
+from rlgames.evaluation.elo import Floats, Table, cross_table, rate
 from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
 from rlgames.players.player import Player
@@ -47,22 +48,22 @@ def compete(
     """
     count = len(players)
     evaluations: dict[tuple[int, int], Evaluation] = {}
-    table = np.zeros((count, count, 3))  # games that row won, drew and lost against column
-    tables: list[tuple[int, int, Floats, bool]] = []
-    for row, column in itertools.combinations(range(count), 2):
+    tables: list[Table] = []
+    pairs = [*itertools.combinations(range(count), 2)]
+    for number, (row, column) in enumerate(pairs):
         settings = EvaluationSettings(games)
         rng = rng_of_pair(names[row], names[column])
-        result = evaluate(game, players[row], settings, rng, players[column])
+        with progress.part(number, len(pairs)):
+            result = evaluate(game, players[row], settings, rng, players[column])
         evaluations[row, column] = result
-        results = np.array(
-            [[float(seat[name].count) for name in OUTCOMES] for seat in result.outcomes_by_seat]
-        )
-        tables.append((row, column, results, result.is_exact))
-        table[row, column] = over_seats(results)
-        table[column, row] = table[row, column, ::-1]
+        tables.append((row, column, outcome_counts(result), result.is_exact))
+    table = cross_table(tables, count)
     with np.errstate(invalid="ignore"):
         points = (table[..., 0] + table[..., 1] / 2) / table.sum(2)
-    elo, intervals = elo_ratings(table), elo_intervals(tables, count)
-    if intervals is not None:  # one-sided results: the likeliest rating may lie at an end
-        intervals = np.minimum(intervals[0], elo), np.maximum(intervals[1], elo)
-    return Arena(names, evaluations, points, elo, intervals)
+    return Arena(names, evaluations, points, *rate(tables, count))
+
+
+def outcome_counts(result: Evaluation) -> Floats:
+    """The games that the player won, drew and lost in each seat, [2, 3]."""
+    seats = result.outcomes_by_seat
+    return np.array([[float(seat[name].count) for name in OUTCOMES] for seat in seats])

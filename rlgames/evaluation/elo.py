@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +28,39 @@ MAX_STEP = 1.0
 can jump back and forth over the maximum."""
 
 
+Table = tuple[int, int, Floats, bool]
+"""A pair (row, column); the games that row won, drew and lost in each seat, [2, 3]; and whether
+they are all that can be played between the two, so that they do not vary."""
+
+
+def cross_table(tables: Sequence[Table], count: int) -> Floats:
+    """The games that row won, drew and lost against column, [count, count, 3]."""
+    table = np.zeros((count, count, 3))
+    for row, column, results, _ in tables:
+        table[row, column] = over_seats(results)
+        table[column, row] = table[row, column, ::-1]
+    return table
+
+
+def rate(
+    tables: Sequence[Table], count: int, anchor: int | None = None
+) -> tuple[Floats, tuple[Floats, Floats] | None]:
+    """The ratings of `count` players, [N], and their intervals as elo_intervals.
+
+    anchor: the player whose rating is 0; None: their mean is 0.
+    """
+    elo = elo_ratings(cross_table(tables, count))
+    elo -= 0.0 if anchor is None else elo[anchor]
+    intervals = elo_intervals(tables, count, anchor)
+    if intervals is not None:  # one-sided results: the likeliest rating may lie at an end
+        intervals = np.minimum(intervals[0], elo), np.maximum(intervals[1], elo)
+    return elo, intervals
+
+
 def elo_ratings(table: Floats) -> Floats:
     """Elo [N], with mean 0, from the games won, drawn and lost, [N, N, 3], by maximum likelihood.
 
-    The model is that of Bradley and Terry (1952); a draw counts as half a win. Half a drawn game
+    The model is Bradley and Terry's (1952); a draw counts as half a win. Half a drawn game
     is added to each pair that met, so that the rating of an undefeated player is finite.
     Raises ValueError for players who have not met, directly or through others.
     """
@@ -41,12 +71,11 @@ def elo_ratings(table: Floats) -> Floats:
 
 
 def elo_intervals(
-    tables: list[tuple[int, int, Floats, bool]], count: int
+    tables: Sequence[Table], count: int, anchor: int | None = None
 ) -> tuple[Floats, Floats] | None:
     """The 95% intervals of the ratings of `count` players, low [N] and high [N].
 
-    tables: for each pair (row, column): the games that row won, drew and lost in each seat, [2, 3],
-    and whether they are all that can be played between the two; those do not vary.
+    anchor: the player whose rating is 0; None: their mean is 0.
     Ratings are fitted to NUM_POSTERIOR_SAMPLES cross tables, whose rates are drawn from the
     Dirichlet distribution with PRIOR_COUNT in each seat; the interval lies between their quantiles.
     None if no pair varies.
@@ -68,7 +97,9 @@ def elo_intervals(
                 points += _points(rates) / len(seats)
             points = points.clip(MIN_LOSING_RATE, 1 - MIN_LOSING_RATE)
         wins[:, row, column], wins[:, column, row] = games * points, games * (1 - points)
-    low, high = np.percentile(_fit(wins) * ELO_PER_LOGIT, [2.5, 97.5], axis=0)
+    elo = _fit(wins) * ELO_PER_LOGIT
+    elo -= 0.0 if anchor is None else elo[:, [anchor]]
+    low, high = np.percentile(elo, [2.5, 97.5], axis=0)
     return low, high
 
 

@@ -1,10 +1,8 @@
-"""Positions with the exact result of each action, and how often a player's move loses value there.
-
-A move loses value if it turns a won position into a drawn or lost one, or a drawn into a lost one.
-"""
+"""Files of positions, with the exact result of each action or without."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,8 @@ import torch
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.statistics import Rate
-from rlgames.games.game import Game
-from rlgames.players.player import Player
+from rlgames.games.game import Game, State
+from rlgames.solvers.optimum import on_cpu
 
 RESULTS = {"+": 1, "=": 0, "-": -1, ".": -2}
 """What an action leads to for the player to move, by its mark; the last one is illegal."""
@@ -63,17 +60,20 @@ def _played(moves: list[list[int]], game: Game[Any], path: Path) -> Any:
     return state
 
 
-def value_losses(
-    player: Player, positions: LabeledPositions, rng: torch.Generator
-) -> dict[str, Any]:
-    """By class and for all: the rate of moves that lose value, and how many positions allow one."""
-    action = player.choose(positions.state, rng)
-    best = positions.outcome.amax(1)
-    lost = positions.outcome.gather(1, action[:, None])[:, 0] < best
-    allows = ((positions.outcome > RESULTS["."]) & (positions.outcome < best[:, None])).any(1)
-    losses: dict[str, Any] = {}
-    for name in [*dict.fromkeys(positions.group), "all"]:
-        rows = torch.tensor([name in (group, "all") for group in positions.group])
-        rate = Rate(int(lost[rows].sum()), int(rows.sum()))
-        losses[name] = rate.as_dict() | {"positions": rate.games, "allow": int(allows[rows].sum())}
-    return losses
+def read_positions(path: Path, game: Game[Any]) -> LabeledPositions | State:
+    """The positions of a file: labeled ones, or in each line one as `show` takes it.
+
+    Raises ConfigError for a file that does not fit the game.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} holds no positions ({error})") from None
+    lines = [line for line in text.splitlines() if line.strip() and line[0] != "#"]
+    if not lines or "/" not in lines[0]:
+        return LabeledPositions.read(path, game)
+    try:
+        state: State = on_cpu(game).parse_all([re.sub(r"\s*/\s*", "\n", line) for line in lines])
+    except ValueError as error:
+        raise ConfigError(f"{path} holds no positions of {game.spec.name} ({error})") from None
+    return state[~state.done]

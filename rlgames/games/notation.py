@@ -1,4 +1,4 @@
-"""Positions and moves as text, derived from what a game draws and names."""
+"""Positions and moves as text, derived from the boards and names of a game."""
 
 from __future__ import annotations
 

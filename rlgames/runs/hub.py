@@ -110,7 +110,7 @@ def parse_name(name: str) -> tuple[str, str | None]:
     """The repository and the revision of user/name or user/name@revision. Raises ConfigError."""
     match = REPOSITORY.fullmatch(name)
     if match is None or ".." in name:
-        raise ConfigError(f"{sanitized(name)} is no repository of the hub", "write user/name")
+        raise ConfigError(f"{sanitized(name)} is not a repository of the hub", "write user/name")
     return match[1], match[2]
 
 

@@ -151,7 +151,7 @@ class RunReader:
             known = {name: number for name, number in numbers.items() if number is not None}
             self._last |= known
             metrics = {name[5:]: number for name, number in known.items() if name[:5] == "eval/"}
-            self._latest = metrics or self._latest
+            self._latest = self._latest | metrics
             value, best = metrics.get(info.best_by), self._best.get(info.best_by, -sign * inf)
             if value is not None and sign * (value - best) > 0:
                 self._best = metrics

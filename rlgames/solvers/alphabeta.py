@@ -56,6 +56,18 @@ class SearchResult:
             return sorted(c for c, (low, _) in self.bounds.items() if _sign(low) == self.value)
         return sorted(c for c, (_, high) in self.bounds.items() if high >= min(least, 0))
 
+    @property
+    def best_columns(self) -> list[int]:
+        """Columns that are not known to have a lower score than others: of a won game the soonest
+        wins, of a lost one the latest losses."""
+        least = max((low for low, _ in self.bounds.values()), default=0)
+        return sorted(c for c, (_, high) in self.bounds.items() if high >= least)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the scores of the best columns are known."""
+        return all(self.bounds[c][0] == self.bounds[c][1] for c in self.best_columns)
+
     def outcome(self, column: int) -> int | None:
         """+1, 0 or -1 for a column, None if unknown."""
         low, high = map(_sign, self.bounds[column])
@@ -139,17 +151,27 @@ class AlphaBeta:
             pass
         return _result(moves, empty)
 
-    def analyze(self, own: int, occupied: int, seconds: float = math.inf) -> SearchResult:
+    def analyze(
+        self,
+        own: int,
+        occupied: int,
+        seconds: float = math.inf,
+        max_positions: float = math.inf,
+        scores: bool = True,
+    ) -> SearchResult:
         """Find out the outcome of every column of a position that is not over, and then every exact
-        score, until all are known or the time is over."""
+        score, until all are known or a limit is reached.
+
+        max_positions: visited by this search. scores: False: only the outcomes.
+        """
         moves, empty = self._moves(own, occupied)
-        self._last_position = math.inf
-        end = time.perf_counter() + seconds
-        for bounds in (tuple(_early_bounds(empty)), (1, 0), None):
+        last, end = self.positions + max_positions, time.perf_counter() + seconds
+        for bounds in (tuple(_early_bounds(empty)), (1, 0), None)[: 3 if scores else 2]:
             for number, move in enumerate(moves):
                 # What one column does not need is left to the others.
-                now = time.perf_counter()
-                self._deadline = now + max(0.0, end - now) / (len(moves) - number)
+                now, share = time.perf_counter(), len(moves) - number
+                self._deadline = now + max(0.0, end - now) / share
+                self._last_position = self.positions + (last - self.positions) / share
                 try:
                     for bound in _halving(move) if bounds is None else bounds:
                         self._ask(move, bound)
@@ -172,7 +194,7 @@ class AlphaBeta:
         return int(lines.completing_cells(stones, self._line, self._height, self._board))
 
     def _moves(self, own: int, occupied: int) -> tuple[list[_Move], int]:
-        """The moves of a position, with what is known without a search, and its empty cells."""
+        """The moves of a position, with the facts known without a search, and its empty cells."""
         other, free = own ^ occupied, self._board & ~occupied
         empty = free.bit_count()
         soonest_win, soonest_loss = (empty + 1) // 2, -(empty // 2)
@@ -211,7 +233,7 @@ class AlphaBeta:
         is_done = False
         while not is_done:
             left = self._last_position - self.positions
-            if left <= 0 or time.perf_counter() > self._deadline:
+            if left < 1 or time.perf_counter() > self._deadline:
                 raise _LimitReached
             visited = int(progress[kernel.POSITIONS])
             limit = visited + int(min(SLICE, left))

@@ -38,7 +38,8 @@ MAX_OPENINGS = 10_000
 
 
 MAX_POSITIONS = 1e11
-"""Games whose rules allow more positions than this, most of them unreachable, are not tried."""
+"""Games whose rules allow more positions than this, most of them unreachable, are not tried unless
+the number of positions is limited."""
 
 
 @dataclass
@@ -95,7 +96,8 @@ class Graph:
             openings = game.openings(MAX_OPENINGS)
         else:
             openings = roots, torch.full((len(roots),), 1 / len(roots), dtype=torch.float64)
-        if openings is None or game.spec.max_positions > MAX_POSITIONS:
+        is_vast = game.spec.max_positions > MAX_POSITIONS and max_positions == float("inf")
+        if openings is None or is_vast:
             raise OutOfBudget(f"{game.spec.name} has too many positions to list")
         self.game, self.layers = game, dict[int, _Layer]()
         self._deadline = time.perf_counter() + seconds

@@ -1,24 +1,29 @@
-"""The exact value of one position and of each of its actions, by the solver that fits the game."""
+"""The exact values of positions and of their actions, by the solver that fits the game."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import time
+from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any
+from functools import cached_property, singledispatch
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.battleship_notation import BattleshipState
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARowState
-from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta
 from rlgames.solvers.announced import AnnouncedSolution
+from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import (
@@ -29,6 +34,9 @@ from rlgames.solvers.optimum import (
     Solver,
     solver_of,
 )
+
+X = TypeVar("X", bound=Solver[Any])
+S = TypeVar("S", bound=State)
 
 MAX_SALVOS = 20_000
 """The most ways to complete a turn that are compared where its cells are chosen one by one."""
@@ -56,105 +64,195 @@ def solve_position(
 
     Raises ValueError for a position that no play leads to.
     """
-    solver = solver_of(game) if seconds else None
-    if solver is None:
+    solver = position_solver(game, memory_gb) if seconds else None
+    return None if solver is None else solver.solve(state, seconds)[0]
+
+
+def position_solver(
+    game: Game[Any], memory_gb: float = 4.0, max_positions: float = math.inf
+) -> PositionSolver[Any, Any] | None:
+    """What values positions of a game; None where no solver fits, and for fleets with too many
+    layouts. For the arguments see PositionSolver."""
+    solver = solver_of(game)
+    if isinstance(solver, BeliefSolver | AnnouncedSolver) and not solver.is_in_reach:
         return None
-    try:
-        return _value(solver, state, seconds, int(memory_gb * 2**30))
-    except OutOfBudget:
-        return None
+    return None if solver is None else _by_type(solver, int(memory_gb * 2**30), max_positions)
+
+
+class PositionSolver(ABC, Generic[X, S]):
+    """Values many positions: what is found out about one serves the others.
+
+    max_positions: where positions are searched or listed, the most for each one that is valued; the
+    same on every machine, as opposed to seconds.
+    """
+
+    def __init__(self, solver: X, memory: int, max_positions: float) -> None:
+        self.solver, self.memory, self.max_positions = solver, memory, max_positions
+
+    def solve(self, state: S, seconds: float) -> list[PositionValue | None]:
+        """The values of live public positions [B], the latest first; None beyond the budget.
+
+        seconds: a limit on all of them together. Raises ValueError for a position that no play
+        leads to.
+        """
+        values: list[PositionValue | None] = [None] * len(state)
+        end = time.perf_counter() + seconds
+        for row in self.solver.game.depth(state).argsort(descending=True, stable=True).tolist():
+            left = end - time.perf_counter()
+            if left <= 0:
+                break
+            with suppress(OutOfBudget):
+                values[row] = self.value(state[torch.tensor([row])], left)
+        return values
+
+    @abstractmethod
+    def value(self, state: S, seconds: float) -> PositionValue:
+        """The value of one position. Raises as solve, and OutOfBudget."""
+
+
+class ByListing(PositionSolver[Solver[Any], State]):
+    """Lists all positions that can follow."""
+
+    def solve(self, state: State, seconds: float) -> list[PositionValue | None]:
+        values: list[PositionValue | None] = [None] * len(state)
+        end = time.perf_counter() + seconds
+        depth = self.solver.game.depth(state)
+
+        def solve(rows: Tensor) -> bool:
+            """List what follows from all rows at once or, beyond the budget, from the later half
+            and then from the rest. Returns whether all are valued."""
+            try:
+                part = self._list(state[rows], end - time.perf_counter())
+            except OutOfBudget:
+                depths = depth[rows].unique()
+                late = depth[rows] >= depths[len(depths) // 2]
+                return len(depths) > 1 and solve(rows[late]) and solve(rows[~late])
+            for row, value in zip(rows.tolist(), part, strict=True):
+                values[row] = value
+            return True
+
+        solve(torch.arange(len(state)))
+        return values
+
+    def value(self, state: State, seconds: float) -> PositionValue:
+        return self._list(state, seconds)[0]
+
+    def _list(self, state: State, seconds: float) -> list[PositionValue]:
+        game = self.solver.game
+        row, action = game.legal_action_mask(state).nonzero().unbind(1)
+        before = state[row]
+        probability, after = chance_outcomes(game, game.apply_action(before, action))
+        outcomes = probability.shape[1]
+        value = (after.score - before.score.repeat_interleave(outcomes, 0))[:, 0].double()
+        live = (probability.flatten() > 0) & ~after.done
+        if bool(live.any()):
+            graph = Graph(game, seconds, self.memory, self.max_positions, roots=after[live])
+            solution = graph.solve([None] * game.spec.seats)
+            value[live] += graph.state_values(solution, after[live])
+        # The value of an outcome of probability 0 is meaningless and may not be finite.
+        value = torch.where(probability.flatten() > 0, value, 0.0)
+        sign = 1 - 2 * before.current_seat
+        means = sign * (probability * value.view_as(probability)).sum(1)
+        values: list[PositionValue] = []
+        for number in range(len(state)):
+            mine = row == number
+            actions: list[float | None] = [None] * game.spec.actions
+            for each, mean in zip(action[mine].tolist(), means[mine].tolist(), strict=True):
+                actions[each] = mean
+            values.append(PositionValue(float(means[mine].max()), actions))
+        return values
+
+
+class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
+    """Searches within the limits; what that leaves open on small boards is valued by listing. Plies
+    are known only without a limit on positions."""
+
+    @cached_property
+    def _search(self) -> AlphaBeta:
+        game = self.solver.game
+        entries = int(min(4 * self.max_positions, MAX_TABLE_ENTRIES))
+        return AlphaBeta(game.rows, game.columns, game.line, entries)
+
+    def value(self, state: KInARowState, seconds: float) -> PositionValue:
+        game, limit = self.solver.game, self.max_positions
+        result = self._search.analyze(
+            int(state.own[0]), int(state.occupied[0]), seconds, limit, limit == math.inf
+        )
+        actions: list[float | None] = [None] * game.spec.actions
+        plies: list[int | None] = [None] * game.spec.actions
+        for column in result.bounds:
+            outcome = result.outcome(column)
+            actions[column] = None if outcome is None else float(outcome)
+            plies[column] = result.plies(column)
+        if result.value is None and game.spec.max_positions <= MAX_POSITIONS:
+            return ByListing(ListingSolver(game), self.memory, limit).value(state, seconds)
+        return PositionValue(None if result.value is None else float(result.value), actions, plies)
+
+
+class ByBeliefs(PositionSolver[BeliefSolver, BattleshipState]):
+    """Values each possible turn: the mean over all layouts that agree with the hits and misses."""
+
+    _solution: BeliefSolution | None = None
+
+    def value(self, state: BattleshipState, seconds: float) -> PositionValue:
+        game = self.solver.game
+        try:
+            self._solution = self._solution or self.solver.solve(seconds, self.memory)
+        except ValueError as error:  # more cells than beliefs have numbers for
+            raise OutOfBudget(str(error)) from None
+        shot, hit, aimed = (np.asarray(field[0]) for field in (state.shot, state.hit, state.aimed))
+        agreeing = self._layouts[(self._layouts[:, shot] == hit[shot]).all(1)]
+        if not len(agreeing):
+            raise ValueError("no layout of the fleet agrees with these hits and misses")
+        salvos = _salvos(game, shot, aimed)
+        # One row for each salvo and each of its results.
+        results = [np.unique(agreeing[:, cells], axis=0, return_counts=True) for cells in salvos]
+        rows = sum(len(patterns) for patterns, _ in results)
+        shots, hits = np.tile(shot, (rows, 1)), np.tile(hit, (rows, 1))
+        row = 0
+        for cells, (patterns, _) in zip(salvos, results, strict=True):
+            part = slice(row, row + len(patterns))
+            shots[part, cells], hits[part, cells] = True, patterns
+            row += len(patterns)
+        turns = self._solution.value(shots, hits)
+        turns_left = np.where(hits.sum(1) == game.ship_cells, 0.0, turns)
+        values, row = [], 0
+        for patterns, counts in results:
+            total = float((turns_left[row : row + len(patterns)] * counts).sum())
+            values.append(1.0 + total / len(agreeing))
+            row += len(patterns)
+        return PositionValue(min(values), _action_values(game, state, salvos, values))
+
+    @cached_property
+    def _layouts(self) -> NDArray[np.bool_]:
+        return np.asarray(self.solver.game.layouts())
+
+
+class ByLayouts(PositionSolver[AnnouncedSolver, BattleshipState]):
+    """Values each possible turn where sinkings are announced."""
+
+    _solution: AnnouncedSolution | None = None
+
+    def value(self, state: BattleshipState, seconds: float) -> PositionValue:
+        game = self.solver.game
+        self._solution = self._solution or AnnouncedSolution(game, seconds, self.memory)
+        agrees = np.asarray(game.agreeing_layouts(state)[0])
+        if not agrees.any():
+            raise ValueError("no layout of the fleet agrees with these hits, misses and sinkings")
+        shot, aimed = np.asarray(state.shot[0]), np.asarray(state.aimed[0])
+        salvos = _salvos(game, shot, aimed)
+        values = [self._solution.turn_value(agrees, shot, cells) for cells in salvos]
+        return PositionValue(min(values), _action_values(game, state, salvos, values))
 
 
 @singledispatch
-def _value(solver: Solver[Any], state: Any, seconds: float, memory: int) -> PositionValue:
-    """Solve by listing all positions that can follow."""
-    game = solver.game
-    legal = game.legal_action_mask(state)[0].nonzero()[:, 0]
-    before = state[torch.zeros_like(legal)]
-    probability, after = chance_outcomes(game, game.apply_action(before, legal))
-    value = (after.score[:, 0] - state.score[0, 0]).double()
-    live = (probability.flatten() > 0) & ~after.done
-    if bool(live.any()):
-        graph = Graph(game, seconds, memory, roots=after[live])
-        solution = graph.solve([None] * game.spec.seats)
-        value[live] += graph.state_values(solution, after[live])
-    # The value of an outcome of probability 0 is meaningless and may not be finite.
-    value = torch.where(probability.flatten() > 0, value, 0.0)
-    sign = 1 - 2 * int(state.current_seat[0])
-    means = sign * (probability * value.view_as(probability)).sum(1)
-    actions: list[float | None] = [None] * game.spec.actions
-    for action, mean in zip(legal.tolist(), means.tolist(), strict=True):
-        actions[action] = mean
-    return PositionValue(float(means.max()), actions)
+def _by_type(solver: Solver[Any], memory: int, limit: float) -> PositionSolver[Any, Any]:
+    return ByListing(solver, memory, limit)
 
 
-@_value.register
-def _by_search(
-    solver: AlphaBetaSolver, state: KInARowState, seconds: float, memory: int
-) -> PositionValue:
-    """Solve by alpha-beta search, within the time; what that leaves open, by listing positions."""
-    game = solver.game
-    search = AlphaBeta(game.rows, game.columns, game.line)
-    result = search.analyze(int(state.own[0]), int(state.occupied[0]), seconds)
-    actions: list[float | None] = [None] * game.spec.actions
-    plies: list[int | None] = [None] * game.spec.actions
-    for column in result.bounds:
-        outcome = result.outcome(column)
-        actions[column] = None if outcome is None else float(outcome)
-        plies[column] = result.plies(column)
-    if result.value is None and game.spec.max_positions <= MAX_POSITIONS:
-        return _value(ListingSolver(game), state, seconds, memory)
-    return PositionValue(None if result.value is None else float(result.value), actions, plies)
-
-
-@_value.register
-def _by_beliefs(
-    solver: BeliefSolver, state: BattleshipState, seconds: float, memory: int
-) -> PositionValue:
-    """Solve each possible turn: the mean over all layouts that agree with the hits and misses."""
-    game = solver.game
-    try:
-        solution = solver.solve(seconds, memory)
-    except ValueError as error:  # more cells than beliefs have numbers for
-        raise OutOfBudget(str(error)) from None
-    layouts = np.asarray(game.layouts())
-    shot, hit, aimed = (np.asarray(field[0]) for field in (state.shot, state.hit, state.aimed))
-    agreeing = layouts[(layouts[:, shot] == hit[shot]).all(1)]
-    if not len(agreeing):
-        raise ValueError("no layout of the fleet agrees with these hits and misses")
-    salvos = _salvos(game, shot, aimed)
-    # One row for each salvo and each of its results.
-    results = [np.unique(agreeing[:, cells], axis=0, return_counts=True) for cells in salvos]
-    rows = sum(len(patterns) for patterns, _ in results)
-    shots, hits = np.tile(shot, (rows, 1)), np.tile(hit, (rows, 1))
-    row = 0
-    for cells, (patterns, _) in zip(salvos, results, strict=True):
-        part = slice(row, row + len(patterns))
-        shots[part, cells], hits[part, cells] = True, patterns
-        row += len(patterns)
-    turns_left = np.where(hits.sum(1) == game.ship_cells, 0.0, solution.value(shots, hits))
-    values, row = [], 0
-    for patterns, counts in results:
-        total = float((turns_left[row : row + len(patterns)] * counts).sum())
-        values.append(1.0 + total / len(agreeing))
-        row += len(patterns)
-    return PositionValue(min(values), _action_values(game, state, salvos, values))
-
-
-@_value.register
-def _by_layouts(
-    solver: AnnouncedSolver, state: BattleshipState, seconds: float, memory: int
-) -> PositionValue:
-    """Solve each possible turn where sinkings are announced."""
-    game = solver.game
-    solution = AnnouncedSolution(game, seconds, memory)
-    agrees = np.asarray(game.agreeing_layouts(state)[0])
-    if not agrees.any():
-        raise ValueError("no layout of the fleet agrees with these hits, misses and sinkings")
-    shot, aimed = np.asarray(state.shot[0]), np.asarray(state.aimed[0])
-    salvos = _salvos(game, shot, aimed)
-    values = [solution.turn_value(agrees, shot, cells) for cells in salvos]
-    return PositionValue(min(values), _action_values(game, state, salvos, values))
+_by_type.register(AlphaBetaSolver)(BySearch)
+_by_type.register(BeliefSolver)(ByBeliefs)
+_by_type.register(AnnouncedSolver)(ByLayouts)
 
 
 def _salvos(

@@ -49,11 +49,13 @@ from rlgames.training.compatibility import Training, check_fits
 from rlgames.training.demonstrations import Demonstrations
 from rlgames.training.engine import Engine, EngineContext, LocalEngine
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
+from rlgames.training.measurements import Measurement, build_measurements
 
 
 @dataclass(frozen=True)
 class Components:
-    """What a run is made of. players: the agent, and its opponent if it has one."""
+    """What a run is made of. players: the agent, and its opponent if it has one. measurements: by
+    name."""
 
     device: torch.device
     game: Game[Any]
@@ -62,6 +64,7 @@ class Components:
     players: list[Player]
     collector: Collector
     evaluator: Evaluator
+    measurements: dict[str, Measurement[Any]]
 
 
 def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Components:
@@ -75,18 +78,18 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     device = build_device(cfg.device, cfg.threads)
     game = build_game(cfg.game).to(device)
     reward = build_reward(cfg.reward, game)
-    # Whatever can be refused is refused before a large network is made, which takes long.
     split = split_layouts(game, cfg.holdout, cfg.seed)
-    check_fits(Training(cfg, game, reward, split is not None))
+    check_fits(Training(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
-    if device.type == "cpu":
-        check_evaluation_memory("eval_games", cfg.eval_games, game, FINAL_EVAL_FACTOR)
     evaluator = build_evaluator(cfg, game, split)
+    measured = build_measurements(cfg, evaluator)
     policy = _initial_policy(cfg, game, reward, checkpoint)
     evaluator.set_policy(policy)
     sampling = build_sampling(cfg.sampling)
     rng = make_generator(cfg.seed, distributed.rank_stream_name("learn"), device)
-    check_weight_memory(cfg.policy.name, sum(buffer.numel() for buffer in policy.buffers()))
+    buffers = list(policy.buffers())
+    num_weights = sum(buffer.numel() for buffer in buffers)
+    check_weight_memory(cfg.policy.name, num_weights, sum(buffer.nbytes for buffer in buffers))
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
     announce_backend(cfg.learner, device)
@@ -113,7 +116,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     )
     if device.type == "cpu":
         check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
-    return Components(device, game, agent, learner, players, collector, evaluator)
+    return Components(device, game, agent, learner, players, collector, evaluator, measured)
 
 
 def build_actor(cfg: TrainConfig) -> LocalEngine:
@@ -131,6 +134,8 @@ def build_actor(cfg: TrainConfig) -> LocalEngine:
 
 def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> Evaluator:
     """What evaluates the policies of a training. Raises ConfigError."""
+    if game.device.type == "cpu":
+        check_evaluation_memory("eval_games", cfg.eval_games, game, FINAL_EVAL_FACTOR)
     opponent = None
     if game.spec.seats == 2:
         opponent = build_player(cfg.eval_opponent, game, cfg.game, in_training=True)

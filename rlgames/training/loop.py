@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rlgames.core import distributed
 from rlgames.core.rng import SELECTION_STREAM
@@ -15,6 +16,7 @@ from rlgames.runs.files import LATEST
 from rlgames.training.callbacks import CallbackList
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.collector import PlayedGames
+from rlgames.training.measurements import Measurement
 from rlgames.training.references import EARLY_SOLVE_SECONDS, References
 from rlgames.training.state import TrainingState
 
@@ -50,6 +52,9 @@ class TrainingLoop:
                 self.log_metrics()
             if state.is_due(progress.evaluated_at, self.eval_every):
                 self.evaluate()
+            for measurement in self.components.measurements.values():
+                if state.is_due(measurement.measured_at, measurement.every):
+                    self.measure(measurement)
             if state.is_due(progress.saved_at, self.save_every):
                 self.save()
             if self.checkpointer.is_best_due:
@@ -164,6 +169,20 @@ class TrainingLoop:
                 self.checkpointer.mark_best()
                 self.callbacks.on_checkpoint(progress.games_played, is_best=True)
             self.end_evaluation(result.evaluation)  # not interrupted: it would not be repeated
+
+    def measure(self, measurement: Measurement[Any]) -> None:
+        """Measure the greedy policy and log what was found."""
+        games = self.state.progress.games_played
+        metrics, next_state = dict[str, float](), measurement.state
+        if distributed.rank() == 0:
+            with self.phase("evaluating"):
+                metrics, next_state = measurement.measure(games)
+        with self.interrupts.shielded():
+            measurement.state, measurement.latest = next_state, metrics
+            measurement.measured_at = games
+            if metrics:
+                line = {f"eval/{name}": value for name, value in metrics.items()}
+                self.callbacks.on_metrics(games, line | self.state.totals())
 
     def end_evaluation(self, evaluation: Evaluation | None = None) -> None:
         """Have the callbacks show what was evaluated."""

@@ -106,7 +106,7 @@ class TrainingState:
         return bool(num_stopping)
 
     def state_dict(self, num_log_lines: int, num_event_bytes: int) -> Tree:
-        """The state as a tree; in the first process that of all processes."""
+        """The state as a tree; in the first process the state of all processes."""
         own = {"learner": self.components.learner.state_dict(), **self._snapshot}
         processes = distributed.gather(own) or []
         return {
@@ -114,6 +114,9 @@ class TrainingState:
             "num_log_lines": num_log_lines,
             "num_event_bytes": num_event_bytes,
             "metrics": self.metrics.state_dict(),
+            "measurements": {
+                name: each.state_dict() for name, each in self.components.measurements.items()
+            },
             "processes": {str(rank): process for rank, process in enumerate(processes)},
         }
 
@@ -122,7 +125,7 @@ class TrainingState:
         restore_weights(self.components.agent.policy, checkpoint.policy)
         try:
             with warnings.catch_warnings():
-                # PyTorch warns where a tensor is indexed by a name: a tensor in place of a tree.
+                # PyTorch warns where a tensor is indexed by a name: a tensor instead of a tree.
                 warnings.filterwarnings("error", "Using a non-tuple", UserWarning)
                 self._load_state_dict(checkpoint.state)
             self.progress.check(checkpoint.games)
@@ -141,6 +144,9 @@ class TrainingState:
         if self.progress.saved_at < 0:  # stopped before all references were written
             self.num_event_bytes = 0
         self.metrics.load_state_dict(state["metrics"])
+        for name, each in components.measurements.items():
+            if name in state["measurements"]:  # else the config asks for it since this resume
+                each.load_state_dict(state["measurements"][name], self.progress.games_played)
         own = processes.get(str(distributed.rank()))  # None if there were fewer processes
         shared = own or processes["0"]
         components.learner.load_state_dict(shared["learner"])

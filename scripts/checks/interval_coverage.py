@@ -21,7 +21,13 @@ import torch
 from numpy.typing import NDArray
 
 from rlgames.commands.arena import competitors
-from rlgames.core.intervals import Interval, mean_interval, pooled_rate_interval, wilson_interval
+from rlgames.core.intervals import (
+    Interval,
+    clustered_rate_interval,
+    mean_interval,
+    pooled_rate_interval,
+    wilson_interval,
+)
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.aggregate import (
     STATISTICS,
@@ -221,6 +227,24 @@ def rates() -> list[Case]:
     ]
 
 
+def rates_of_moves() -> list[Case]:
+    """Of games with 5 to 20 moves, whose rates of mistakes have a beta distribution."""
+
+    def moves(alike: float, count: int) -> Experiment:
+        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+            total = rng.integers(5, 21, count)
+            rate = rng.beta(0.1 / alike, 0.9 / alike, count)
+            lost = rng.binomial(total, rate)
+            yield 0.1, clustered_rate_interval(lost.astype(float), total.astype(float))
+
+        return experiment
+
+    return [
+        Case("rate of moves", f"about 0.1, {name}", {n: moves(alike, n) for n in (100, 200, 2000)})
+        for name, alike in (("hardly alike in a game", 0.01), ("alike in a game", 0.25))
+    ]
+
+
 def elo() -> list[Case]:
     def tournament(strengths: tuple[float, ...], draws: float, games: int) -> Experiment:
         count = len(strengths)
@@ -294,7 +318,10 @@ def seeds() -> list[Case]:
             for games in (1, 5):
                 words = {"median": "median", "iqm": "interquartile mean"}[statistic]
                 words += f" over seeds, {games} game" + "s" * (games > 1)
-                sizes = {n: _aggregate(statistic, draw, many, n, games) for n in SEEDS}
+                shifts = np.array([0.2 * game for game in range(games)])  # the games' levels
+                pooled = np.concatenate([many[: len(many) // games] + shift for shift in shifts])
+                truth = float(STATISTICS[statistic](pooled))
+                sizes = {n: _aggregate(statistic, draw, truth, n, shifts) for n in SEEDS}
                 cases.append(Case(words, name, sizes, is_normal, cost=10))
     return cases
 
@@ -309,13 +336,8 @@ def _seed_mean(draw: Callable[..., Floats], many: Floats, count: int) -> Experim
 
 
 def _aggregate(
-    statistic: str, draw: Callable[..., Floats], many: Floats, count: int, games: int
+    statistic: str, draw: Callable[..., Floats], truth: float, count: int, shifts: Floats
 ) -> Experiment:
-    """Games whose levels are a fifth of a standard deviation apart."""
-    shifts = 0.2 * np.arange(games)
-    pooled = np.concatenate([many[: len(many) // games] + shift for shift in shifts])
-    truth = float(STATISTICS[statistic](pooled))
-
     def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
         scores = [draw(rng, count) + shift for shift in shifts]
         yield truth, bootstrapped(statistic, scores).interval
@@ -357,6 +379,7 @@ def all_cases(games: int = GAMES) -> list[Case]:
         *means_of_games(games),
         *paired_differences(games),
         *rates(),
+        *rates_of_moves(),
         *elo(),
         *seeds(),
         *pairs_of_agents(),

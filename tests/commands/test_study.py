@@ -107,6 +107,18 @@ def test_two_directories_merge(study, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_study_counts_mistakes(study, tmp_path):
+    text = STUDY.replace("  played:", "  mistakes: analyze games=20 worst=0\n  played:")
+    text += "    mistakes: mistakes.losses.all.rate | 100*.1f\n"
+    code, printed = study(text, "seeds=1", "only=one", "format=json")
+    assert code == 0, printed
+    found = [json.loads(path.read_text()) for path in tmp_path.glob("out/one/0/evaluations/*")]
+    report = next(each["report"] for each in found if "per_game" in each["report"])
+    assert report["losses"]["all"]["positions"] > 20
+    assert f"{100 * report['losses']['all']['rate']:.1f}" in printed
+
+
+@pytest.mark.slow
 def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
     text = STUDY.replace("two: ", "two: init_from={one} ").replace("two: i", 'two: "i')
     text = text.replace("lr=0.1", 'lr=0.1"')
@@ -129,6 +141,7 @@ def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
         ("+.2f", "+.2z", ".2z is not a format"),
         ("games=20 ", "games=20 plugins=[x] ", "plugins=[x] is typed"),
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
+        ("games=20 ", "games=20 boards=worst ", "boards=worst is outside the run"),
         ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
     ],
 )

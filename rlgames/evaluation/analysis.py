@@ -1,0 +1,207 @@
+"""Where a player's moves lose value against perfect play, and how much.
+
+A move's loss is the exact value of the best action minus that of the action it takes: turns of
+battleship, points of 2048, and outcomes, where a draw instead of a win loses 1 and a loss instead
+of a win 2. The losses of a game add up to what perfect play would gain on average.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlgames.core.intervals import Floats, Interval, clustered_rate_interval, mean_interval
+from rlgames.core.metrics import GOAL_METRICS, direction
+from rlgames.core.rows import Rows
+from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
+from rlgames.evaluation.positions import LabeledPositions
+from rlgames.games.game import Game, State
+from rlgames.players.player import Player
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.solvers.position import PositionSolver
+
+ROUNDING_ERROR = 1e-9
+"""Smaller losses are the rounding of sums."""
+
+MAX_TURN_ROWS = 16
+
+PHASES = ("beginning", "middle", "end")
+"""The thirds of a game's turns."""
+
+
+@dataclass(frozen=True)
+class Moves(Rows):
+    """N moves of a player in public positions.
+
+    action, turn, game: int64 [N]; turns count from 1. group: int64 [N], the class of the position,
+    an index of groups. values: float64 [N, A], the exact values of the actions for the seat to
+    move, higher is better; NaN where they are illegal or unknown.
+    """
+
+    state: State
+    action: Tensor
+    turn: Tensor
+    game: Tensor
+    group: Tensor
+    values: Tensor
+    groups: tuple[str, ...] = PHASES
+
+    @property
+    def loss(self) -> Tensor:
+        """Float64 [N]: what each move loses; NaN where that is unknown."""
+        best = self.values.nan_to_num(-torch.inf).amax(1)
+        loss = best - self.values.gather(1, self.action[:, None])[:, 0]
+        return torch.where(loss.abs() < ROUNDING_ERROR, 0.0, loss)
+
+    @property
+    def allows_loss(self) -> Tensor:
+        """Bool [N]: whether an action in this position is known to lose value."""
+        best = self.values.nan_to_num(-torch.inf).amax(1, keepdim=True)
+        return (self.values < best - ROUNDING_ERROR).any(1)
+
+
+def labeled_moves(player: Player, positions: LabeledPositions, rng: torch.Generator) -> Moves:
+    """The moves of a player in labeled positions, each one counted as a game."""
+    outcome = positions.outcome.double()
+    groups = tuple(dict.fromkeys(positions.group))
+    moves = moves_in(player, positions.state, rng)
+    group = torch.tensor([groups.index(name) for name in positions.group])
+    values = outcome.where(outcome > -2, torch.nan)
+    return replace(moves, values=values, group=group, groups=groups)
+
+
+def moves_in(player: Player, state: State, rng: torch.Generator) -> Moves:
+    """The moves of a player in live public positions, each one counted as a game of one class."""
+    action = player.choose(state, rng).cpu()
+    number, nothing = torch.arange(len(action)), torch.zeros_like(action)
+    unknown = torch.full((len(action), 1), torch.nan, dtype=torch.float64)
+    state = state.to("cpu")
+    return Moves(state, action, state.turn + 1, number, nothing, unknown, ("positions",))
+
+
+def played_moves(
+    game: Game[Any],
+    player: Player,
+    opponent: Player | None,
+    settings: EvaluationSettings,
+    rng: torch.Generator,
+) -> tuple[Moves, Evaluation]:
+    """The moves of a player in games as evaluate plays them, classed by phase, and the games."""
+    recorded: list[tuple[Trajectories, FinalStates]] = []
+    evaluation = evaluate(
+        game, player, settings, rng, opponent, lambda *games: recorded.append(games)
+    )
+    trajectories, final = recorded[0]
+    own = trajectories.by_player(0)
+    turn, number = own.state.turn.cpu(), own.game.cpu()
+    phase = len(PHASES) * turn // final.turns.cpu()[number].clamp(min=1)
+    unknown = torch.full((len(own), 1), torch.nan, dtype=torch.float64)
+    moves = Moves(
+        own.state.to("cpu"),
+        own.action.cpu(),
+        turn + 1,
+        number,
+        phase.clamp(max=len(PHASES) - 1),
+        unknown,
+    )
+    return moves, evaluation
+
+
+def with_values(
+    moves: Moves, game: Game[Any], solver: PositionSolver[Any, Any], seconds: float
+) -> Moves:
+    """The moves with the exact values that a solver finds in this time, each position once."""
+    first, where = distinct(moves.state)
+    sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
+    values = torch.full((len(first), game.spec.actions), torch.nan, dtype=torch.float64)
+    for row, value in enumerate(solver.solve(moves.state[first], seconds)):
+        if value is not None and value.value is not None:
+            numbers = [torch.nan if each is None else sign * each for each in value.actions]
+            values[row] = torch.tensor(numbers, dtype=torch.float64)
+    return replace(moves, values=values[where])
+
+
+def distinct(state: State) -> tuple[Tensor, Tensor]:
+    """Int64 [D] and [N]: the first row of each different position, and which one each row has."""
+    columns = [np.ascontiguousarray(column.flatten(1)) for column in _two_dim(state)]
+    rows = np.concatenate([column.view(np.uint8) for column in columns], 1)
+    words = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1])))[:, 0]
+    _, first, where = np.unique(words, return_index=True, return_inverse=True)
+    return torch.from_numpy(first), torch.from_numpy(where.reshape(-1))
+
+
+def _two_dim(state: State) -> list[Tensor]:
+    return [column if column.dim() > 1 else column[:, None] for column in state.columns()]
+
+
+def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, dict[str, Any]]:
+    """By class and for all: as losses."""
+    loss, allows = moves.loss, moves.allows_loss
+    result = {
+        name: losses(loss[rows], allows[rows], moves.game[rows], is_exact)
+        for number, name in enumerate(moves.groups)
+        for rows in [moves.group == number]
+    }
+    return result | {"all": losses(loss, allows, moves.game, is_exact)}
+
+
+def losses_by_turn(
+    moves: Moves, is_exact: bool = False, size: int | None = None
+) -> list[dict[str, Any]]:
+    """For each turn in which the player moved, or for this many together: first, last and losses.
+
+    size: None: as many as make at most MAX_TURN_ROWS parts.
+    """
+    loss, allows = moves.loss, moves.allows_loss
+    size = size or -(-int(moves.turn.max()) // MAX_TURN_ROWS)
+    part = (moves.turn - 1) // size
+    return [
+        {"first": size * number + 1, "last": size * (number + 1)}
+        | losses(loss[rows], allows[rows], moves.game[rows], is_exact)
+        for number in part.unique().tolist()
+        for rows in [part == number]
+    ]
+
+
+def losses(loss: Tensor, allows: Tensor, game: Tensor, is_exact: bool = False) -> dict[str, Any]:
+    """How often moves lose value, and how much.
+
+    {count, rate, ci95, positions, allow, met, loss: {mean, ci95}}: count of the positions whose
+    values are known, of all that were met; allow: those where a move could lose value. Rate and
+    mean are None without any.
+
+    Args:
+        loss: float64 [N], NaN where it is unknown.
+        allows: bool [N].
+        game: int64 [N]; games are independent, their moves are not.
+        is_exact: these are all games that are possible: no intervals.
+    """
+    known = ~loss.isnan()
+    value, number = loss[known].numpy(), game[known].unique(return_inverse=True)[1].numpy()
+    total: Floats = np.bincount(number).astype(np.float64)
+    count: Floats = np.bincount(number, value > 0).astype(np.float64)
+    lost: Floats = np.bincount(number, value).astype(np.float64)
+    has_any = len(value) > 0
+    mean, interval = _mean_per_move(lost, total) if has_any else (None, None)
+    rate_interval = clustered_rate_interval(count, total) if has_any else None
+    return {
+        "count": int(count.sum()),
+        "rate": float(count.sum() / total.sum()) if has_any else None,
+        "ci95": None if is_exact or rate_interval is None else list(rate_interval),
+        "positions": len(value),
+        "allow": int((allows & known).sum()),
+        "met": len(loss),
+        "loss": {"mean": mean, "ci95": None if is_exact or interval is None else list(interval)},
+    }
+
+
+def _mean_per_move(total: Floats, moves: Floats) -> tuple[float, Interval | None]:
+    """The mean over moves, from the totals and the moves of each game, and its interval, by what
+    each game adds to the ratio of the totals."""
+    mean = float(total.sum() / moves.sum())
+    interval = mean_interval(mean + (total - mean * moves) / moves.mean())
+    return mean, None if interval is None else (max(0.0, interval[0]), interval[1])

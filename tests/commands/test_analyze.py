@@ -1,0 +1,298 @@
+"""`rlgames analyze`: mistakes against perfect play."""
+
+import json
+import math
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers import make_game, rng
+from markers import quick
+
+import rlgames as package
+from rlgames.commands.analyze import analyze_command
+from rlgames.core.errors import ConfigError
+from rlgames.core.intervals import clustered_rate_interval, wilson_interval
+from rlgames.core.rng import REPORT_STREAM, make_generator
+from rlgames.evaluation.analysis import distinct
+from rlgames.evaluation.positions import LabeledPositions
+from rlgames.factory.agents import load_agent
+from rlgames.runs.names import shipped_agents
+from rlgames.solvers.optimum import find_optimum
+from rlgames.solvers.position import position_solver
+
+ROOT = Path(__file__).resolve().parents[2]
+POSITIONS = ROOT / "scripts/checks/connect4_test_positions.txt"
+
+
+def analyze(*words, run=None):
+    return analyze_command(run, [*words])
+
+
+@pytest.fixture(scope="module")
+def salvo(tmp_path_factory):
+    """An agent that has learned little, and no chance in its play."""
+    out = tmp_path_factory.mktemp("runs") / "salvo"
+    words = ["game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
+    return package.train([*words, "games=64", "batch=32", "solve_seconds=0", f"out={out}"])
+
+
+RECORDED = {
+    "random": (148, 180, 380, 233, 318, 516, 1775),
+    "win_or_block": (28, 89, 179, 188, 247, 458, 1189),
+}
+"""The moves that lose value in each class of the test positions and in all, as `eval positions=`
+counted them when it had code of its own, and a script before it."""
+
+
+@pytest.mark.parametrize("player", RECORDED)
+def test_the_test_positions_of_connect_4_have_the_losses_on_record(player):
+    words = [f"player={player}", "game=connect4", f"positions={POSITIONS}"]
+    groups = analyze(*words)["losses"]
+    assert tuple(each["count"] for each in groups.values()) == RECORDED[player]
+    report = package.evaluate(None, [*words, "games=2", "solve_seconds=0"])
+    assert report["value_losses"] == groups
+
+
+@pytest.mark.parametrize("search", quick(["null", "alphabeta"], "null"))
+def test_labeled_positions_are_counted_by_their_labels(search):
+    """By a second count of the file's marks, for the agent that comes with rlgames."""
+    run = shipped_agents()["connect4"]
+    words = [f"positions={POSITIONS}", f"search={search}", "search.plies=2"]
+    report = analyze(*(words if search != "null" else words[:1]), run=run)
+    game = make_game("game=connect4")
+    state = LabeledPositions.read(POSITIONS, game).state
+    action = load_agent(run).choose(state, make_generator(0, REPORT_STREAM)).tolist()
+    counts: dict[str, tuple[int, int, int]] = {}
+    lines = [line.split() for line in POSITIONS.read_text().splitlines() if line[0] != "#"]
+    for (stage, level, _, marks, _), column in zip(lines, action, strict=True):
+        worth = ["-=+".find(mark) for mark in marks]
+        for name in (f"{stage}_{level}", "all"):
+            lost, allow, total = counts.get(name, (0, 0, 0))
+            allows = min(each for each in worth if each >= 0) < max(worth)
+            counts[name] = lost + (worth[column] < max(worth)), allow + allows, total + 1
+    searched = report["search_losses"]
+    plain = report["losses"] if searched is None else searched["without"]
+    assert {*counts} == {*plain}
+    for name, (lost, allow, total) in counts.items():
+        losses = plain[name]
+        assert (losses["count"], losses["allow"], losses["positions"]) == (lost, allow, total)
+        assert losses["rate"] == lost / total
+        assert losses["ci95"] == [*wilson_interval(lost, total)]
+    if searched is not None:
+        lost = counts["all"][0]
+        assert searched["mistakes"] == lost
+        assert report["losses"]["all"]["count"] == (
+            lost - searched["repaired"] + searched["spoiled"]
+        )
+        assert searched["repaired"] > searched["spoiled"]
+
+
+def test_losses_add_up_to_what_play_is_worse_than_the_optimum(salvo):
+    report = analyze("games=all", run=salvo)
+    played = package.evaluate(salvo, ["games=all"])
+    assert report["exact"]
+    assert report["losses"]["all"]["ci95"] is None
+    lost = played["moves"]["mean"] - played["reference"]["optimal"]
+    assert lost > 0.1
+    assert report["per_game"] == pytest.approx(lost, abs=1e-9)
+    by_turn = sum(each["loss"]["mean"] * each["met"] for each in report["turns"])
+    assert by_turn / report["games"] == pytest.approx(lost, abs=1e-9)
+    pairs = analyze("games=all", "turns_per_row=2", run=salvo)["turns"]
+    assert [each["first"] for each in pairs] == list(range(1, 2 * len(pairs), 2))
+    assert sum(each["met"] for each in pairs) == report["losses"]["all"]["met"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["salvo", "battleship"])
+def test_the_losses_of_agents_that_come_with_rlgames_add_up(name):
+    run = shipped_agents()[name]
+    report, played = analyze("games=all", run=run), package.evaluate(run, ["games=all"])
+    lost = played["moves"]["mean"] - played["reference"]["optimal"]
+    assert report["per_game"] == pytest.approx(lost, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_losses_in_2048_add_up_to_the_gap_of_the_mean_score():
+    game = make_game("game=2048", "board=2")
+    words = ["player=corner", "game=2048", "board=2"]
+    report = analyze(*words, "games=20000")
+    played = package.evaluate(None, [*words, "games=2"])
+    gap = find_optimum(game, 60).value - played["exact_mean"]
+    assert gap > 1
+    assert report["per_game"] == pytest.approx(gap, abs=4 * gap / math.sqrt(20000))
+
+
+WORDS = {
+    "tictactoe": ["game=tictactoe"],
+    "connect4": ["game=connect4", "rows=3", "columns=3", "line=3"],
+    "othello": ["game=othello", "board=4"],
+    "hex": ["game=hex", "board=3"],
+    "breakthrough": ["game=breakthrough", "rows=4", "columns=3", "home_rows=1"],
+    "2048": ["game=2048", "board=1", "columns=3"],
+    "battleship": ["game=battleship", "board=4", "ships=[2]"],
+    "salvo": ["game=salvo", "board=3", "ships=[2]", "show=[sunk]"],
+}
+
+
+@pytest.mark.parametrize("name", quick(WORDS, "tictactoe", "connect4", "salvo"))
+def test_perfect_play_loses_nothing_and_random_play_does(name):
+    exact = analyze("player=exact", *WORDS[name], "games=60")
+    random = analyze("player=random", *WORDS[name], "games=60")
+    assert exact["losses"]["all"]["count"] == 0
+    assert exact["losses"]["all"]["loss"]["mean"] == 0.0
+    assert exact["worst"] == []
+    assert exact["losses"]["all"]["positions"] == exact["losses"]["all"]["met"] > 60
+    assert random["losses"]["all"]["count"] > 10
+    losses = [each["loss"] for each in random["worst"]]
+    assert 1 < len(losses) <= 10
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] > 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    quick(
+        [
+            ["player=random", "game=tictactoe"],
+            ["player=win_or_block", "game=connect4", "rows=4", "columns=4", "line=3"],
+            ["player=random", "game=hex", "board=3"],
+            ["player=random", "game=salvo", "board=3", "ships=[2]"],
+        ],
+        ["player=random", "game=tictactoe"],
+    ),
+)
+def test_the_commands_of_the_worst_positions_show_the_loss(words, typed):
+    worst = analyze(*words, "games=20", "worst=2", "seed=4")["worst"]
+    assert len(worst) == 2
+    for each in worst:
+        program, *command = shlex.split(each["command"])
+        assert program == "rlgames"
+        done = typed(*command, "format=json")
+        shown = json.loads(done.stdout)
+        exact = {action["action"]: action["exact"] for action in shown["actions"]}
+        assert abs(shown["exact"] - exact[each["move"]]) == pytest.approx(each["loss"])
+        assert {exact[name] for name in each["best"]} == {shown["exact"]}
+
+
+def test_positions_as_show_takes_them_are_analyzed(tmp_path):
+    file = tmp_path / "positions.txt"
+    file.write_text("# X can win, then O can\nX X . / O O . / . . .\nO O . / X X . / . . X\n")
+    report = analyze("player=win_or_block", "game=tictactoe", f"positions={file}")
+    assert report["losses"]["all"]["positions"] == 2
+    assert report["losses"]["all"]["count"] == 0
+    assert report["games"] is None
+    random = analyze("player=random", "game=tictactoe", f"positions={file}")
+    assert random["losses"]["all"]["allow"] == 2
+
+
+def test_pictures_and_tables(tmp_path, typed):
+    pytest.importorskip("matplotlib")
+    words = ["player=random", "game=tictactoe", "games=20", "worst=3"]
+    files = ["picture=turns.svg", "boards=worst"]
+    done = typed("analyze", *words, *files)
+    assert done.returncode == 0, done.stderr
+    assert "lost per game against perfect play" in done.stdout
+    assert "rlgames show player=random game=tictactoe" in done.stdout
+    assert (tmp_path / "turns.svg").read_text().startswith("<?xml")
+    boards = sorted((tmp_path / "worst").iterdir())
+    assert [path.name for path in boards] == ["1.svg", "2.svg", "3.svg"]
+    assert "loses 2" in boards[0].read_text()
+    report = json.loads(typed("analyze", *words, "format=json").stdout)
+    assert report == package.analyze(None, words)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["game=tictactoe"], "analyze needs a run"),
+        (["player=random", "game=salvo_duel"], "rules of game=salvo_duel"),
+        (["player=density", "game=salvo", "board=10", "ships=[5,4,3,3,2]"], "no exact solver"),
+        (
+            ["player=random", "game=2048", "games=1", "solve_seconds=0.01"],
+            "raise solve_positions= and solve_seconds=",
+        ),
+        (["player=random", "game=tictactoe", "positions=missing.txt"], "holds no positions"),
+        (["player=random", "game=2048", "board=2", "opponent=random"], "one-player game"),
+        (["player=random", "game=tictactoe", "picture=a.gif"], "is not a picture"),
+        (["player=random", "game=tictactoe", "positions=a", "opponent=random"], "omit opponent="),
+        (["player=random", "game=tictactoe", "worst=-1"], "worst"),
+    ],
+)
+def test_what_cannot_be_analyzed_gets_one_line(words, hint, typed):
+    done = typed("analyze", *words)
+    assert done.returncode == 2
+    assert hint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_limit_on_positions_gives_the_same_values_on_every_machine():
+    words = ["player=win_or_block", "game=connect4", "games=8", "worst=0"]
+    first, second = (analyze(*words, "solve_positions=2000") for _ in range(2))
+    assert first == second
+    assert 0 < first["losses"]["all"]["positions"] < first["losses"]["all"]["met"]
+    more = analyze(*words, "solve_positions=20000")
+    assert more["losses"]["all"]["positions"] > first["losses"]["all"]["positions"]
+
+
+def test_a_limit_leaves_early_positions_open_where_positions_are_listed():
+    game = make_game("game=hex", "board=3")
+    state = game.initial(1, rng())
+    states = [state]
+    for action in (4, 0, 8, 2, 6):
+        state = game.step(state, torch.tensor([action]), rng())
+        states.append(state)
+    rows = type(state).cat(states)
+    found = position_solver(game, max_positions=200).solve(rows, 60)
+    known = [each is not None for each in found]
+    assert known == sorted(known)
+    assert 0 < sum(known) < len(known)
+    everything = position_solver(game).solve(rows, 60)
+    assert all(each is not None for each in everything)
+    assert [a == b for a, b in zip(found, everything, strict=True)] == known
+
+
+def test_equal_positions_count_once():
+    game = make_game("game=tictactoe")
+    start = game.initial(3, rng())
+    after = game.step(start, torch.tensor([0, 4, 0]), rng())
+    first, where = distinct(type(start).cat([start, after]))
+    assert len(first) == 3
+    assert where[0] == where[1] == where[2]
+    assert where[3] == where[5] != where[4]
+
+
+def test_moves_of_a_game_that_are_alike_make_an_interval_wider():
+    """Each game loses value in all of its moves or in none of them."""
+    picks = np.random.default_rng(0)
+    covered, naive = 0, 0
+    for _ in range(400):
+        total = picks.integers(3, 8, 60).astype(float)
+        count = total * (picks.random(60) < 0.3)
+        low, high = clustered_rate_interval(count, total)
+        covered += low <= 0.3 <= high
+        low, high = wilson_interval(int(count.sum()), int(total.sum()))
+        naive += low <= 0.3 <= high
+    assert 0.92 < covered / 400 < 0.98
+    assert naive / 400 < 0.8
+
+
+def test_moves_that_are_independent_have_the_interval_of_wilson():
+    picks = np.random.default_rng(1)
+    total = np.full(4000, 5.0)
+    count = picks.binomial(5, 0.2, 4000).astype(float)
+    expected = wilson_interval(int(count.sum()), 20000)
+    assert clustered_rate_interval(count, total) == pytest.approx(expected, abs=5e-4)
+    assert clustered_rate_interval(np.zeros(50), np.full(50, 9.0)) == wilson_interval(0, 50)
+    assert clustered_rate_interval(np.zeros(1), np.ones(1)) is None
+    ones = np.ones(30)
+    assert clustered_rate_interval(ones, 1 * ones) == wilson_interval(30, 30)
+
+
+def test_positions_that_do_not_fit_a_game_are_an_error(tmp_path):
+    file = tmp_path / "positions.txt"
+    file.write_text("X X X X / . . . .\n")
+    with pytest.raises(ConfigError, match="holds no positions of tictactoe"):
+        analyze("player=random", "game=tictactoe", f"positions={file}")
