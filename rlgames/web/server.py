@@ -63,9 +63,13 @@ def _listen(host: str, port: int | None) -> socket.socket:
     ports = [DEFAULT_PORT, 0] if port is None else [port]
     for number in ports:
         try:
-            return socket.create_server((host, number))
+            listener = socket.create_server((host, number))
         except OSError as error:
             reason = error.strerror or str(error)
+        else:
+            # Else the body of an answer waits 40 ms for the browser to confirm its headers.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return listener
     hint = "leave out port= for a free one" if port else "use host=127.0.0.1"
     raise ConfigError(f"cannot listen on {host}:{ports[-1]}: {reason}", hint)
 

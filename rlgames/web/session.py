@@ -56,6 +56,9 @@ class Session:
     seat, a search, a fleet or a position that there is not.
     """
 
+    placement: Placement | None
+    """The fleet that the person is placing, if so."""
+
     def __init__(
         self,
         table: Table,
@@ -66,12 +69,11 @@ class Session:
         seed: int | None = None,
     ) -> None:
         self.table, self.game, self.lock = table, table.game, threading.Lock()
-        self._person = Person()
+        self._person, self.placement = Person(), None
         self.sit(seats, search)
         seed = secrets.randbits(63) if seed is None else seed
         rng = make_generator(seed, "play", self.game.device)
         state = self.game.initial(1, rng) if text is None else self._read(text, rng)
-        self.placement: Placement | None = None
         self.play = InteractiveGame(self.game, self._players, self._order, state, rng)
         if text is None and YOU in self.seats and fleet not in (None, "random"):
             self._start_placement("" if fleet == "hand" else str(fleet))
@@ -96,6 +98,8 @@ class Session:
         count = self.game.spec.seats
         if len(seats) != count:
             raise ConfigError(f"{self.table.name} has {count} seat{'s' * (count > 1)}")
+        if self.placement is not None and YOU not in seats:
+            raise ConfigError("you are placing your fleet", "start a new game")
         players = [self.table.player(name, search) for name in seats if name != YOU]
         self.seats, self.search = [*seats], search
         self._players: list[Player] = [self._person, *players]

@@ -45,10 +45,7 @@ class Offer:
 
 
 class Table:
-    """A game with the players that can take its seats, built when they are first needed.
-
-    lock: held while they are built.
-    """
+    """A game with the players that can take its seats, built when they are first needed."""
 
     def __init__(self, name: str, offer: Offer) -> None:
         self.name, self.offer = name, offer

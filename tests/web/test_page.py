@@ -130,6 +130,8 @@ def test_a_fleet_is_placed_ship_by_ship(client):
     game = Game(client, game="salvo_duel")
     game.view = game.post("/api/sessions", game="salvo_duel", fleet="hand")
     game.key = game.view["id"]
+    leaving = {"do": "sit", "seats": ["random", "random"]}
+    assert client.post(f"/api/sessions/{game.key}", json=leaving).status_code == 400
     assert game.view["turn"] == "place"
     ends = {move["move"]: move["cells"] for move in game.view["moves"]}
     assert ends["A1-A3"] == [0, 10]

@@ -1,7 +1,9 @@
 """`rlgames serve` and interface=web as commands."""
 
+import http.client
 import json
 import socket
+import time
 import urllib.parse
 import urllib.request
 from typing import Any
@@ -37,6 +39,19 @@ def test_runs_are_served_until_control_c(run, tmp_path):
         assert game["about"]["players"][:3] == ["you", "mine", "tictactoe"]
         assert game["about"]["searches"][0] == "mcts"
         assert game["seats"] == ["you", "mine"]
+
+
+def test_an_answer_does_not_wait_for_the_network(run, tmp_path):
+    """Every answer on a connection would take 40 ms if its body waited for a confirmation."""
+    with served(tmp_path, "serve", str(run)) as (port, _):
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        seconds = []
+        for _ in range(12):
+            start = time.perf_counter()
+            connection.request("GET", "/api/games")
+            connection.getresponse().read()
+            seconds.append(time.perf_counter() - start)
+        assert sorted(seconds)[3] < 0.03
 
 
 def opened(page, run, *words):

@@ -44,6 +44,7 @@ async function ask(request, shown) {
     delete document.body.dataset.asks;
     document.body.classList.remove("is-waiting");
     $("error").textContent = error.message || "the server does not answer";
+    if (!view) $("status").textContent = "No game: choose another one";
     if (error.status === 404 && game) open(settings(), "The server had forgotten this game; it goes on from here.");
     if (error.status === 409) setTimeout(() => mine === era && act({ do: "view" }), 500);
     return false;
