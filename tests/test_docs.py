@@ -47,7 +47,7 @@ BLOCK = re.compile(
 )
 
 
-SERVERS = {"tensorboard"}
+SERVERS = (["tensorboard"], ["rlgames", "serve"])
 """Commands that do not end."""
 
 
@@ -84,9 +84,11 @@ def run_document(document, folder, shortened):
             for words in commands(block):
                 added = block["what"].split() if block["how"] == "add" and shortened else []
                 typed = block["what"] if block["how"] == "type" else ""
-                if words[0] == "rlgames" and ">" not in words:
+                if any(words[: len(server)] == server for server in SERVERS):
+                    output = None
+                elif words[0] == "rlgames" and ">" not in words:
                     output = run_command(folder, words[1:] + fitting(words[1], added), typed)
-                elif words[0] not in SERVERS:
+                else:
                     output = run_in_shell(folder, words)
 
 

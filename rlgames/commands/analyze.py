@@ -32,6 +32,7 @@ from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
 from rlgames.drawing.terminal import BoardView
 from rlgames.evaluation.analysis import (
+    ROUNDING_ERROR,
     Moves,
     distinct,
     labeled_moves,
@@ -103,7 +104,7 @@ def _check(cfg: AnalyzeConfig, run: Path | None) -> None:
     if cfg.picture is not None:
         figures.check_figure("picture", Path(cfg.picture))
     if cfg.positions is not None and (cfg.opponent or cfg.opponent_search):
-        raise ConfigError("positions= are not played, so there is no opponent", "omit opponent=")
+        raise ConfigError("positions= plays no games against an opponent", "omit opponent=")
 
 
 def _words_of_player(run: Path | None, overrides: list[str]) -> list[str]:
@@ -206,20 +207,19 @@ def _search_losses(subject: _Subject, moves: Moves, is_exact: bool) -> dict[str,
 def _worst(subject: _Subject, moves: Moves) -> list[dict[str, Any]]:
     """The different positions with the largest losses; of equals those met most often."""
     cfg, game = subject.cfg, subject.game
-    first, where = distinct(moves.state)
-    times, loss = torch.bincount(where), moves.loss[first].nan_to_num(0.0)
-    order = np.lexsort((-times, -loss))[: cfg.worst].tolist()
+    _, position = distinct(moves.state)
+    times, loss = torch.bincount(position), moves.loss.nan_to_num(0.0)
+    rows: dict[int, int] = {}  # by position: the move there that loses most
+    for row in np.lexsort((-times[position], -loss)).tolist():
+        if len(rows) == cfg.worst or loss[row] == 0:
+            break
+        rows.setdefault(int(position[row]), row)
     name = player_name(cfg.player, subject.run, cfg.search)
     worst = []
-    for place, number in enumerate((n for n in order if loss[n] > 0), 1):
-        row = int(first[number])
-        state, action, values = (
-            moves.state[row : row + 1],
-            int(moves.action[row]),
-            moves.values[row],
-        )
-        known = values.nan_to_num(-torch.inf)
-        best = (known >= known.max() - 1e-9).nonzero()[:, 0].tolist()
+    for place, (number, row) in enumerate(rows.items(), 1):
+        state, action = moves.state[row : row + 1], int(moves.action[row])
+        known = moves.values[row].nan_to_num(-torch.inf)
+        best = (known >= known.max() - ROUNDING_ERROR).nonzero()[:, 0].tolist()
         text = " / ".join(position_rows(game, state))
         names = [game.action_to_string(state, 0, each) for each in (action, *best)]
         worst.append(
@@ -228,14 +228,14 @@ def _worst(subject: _Subject, moves: Moves) -> list[dict[str, Any]]:
                 "position": text,
                 "move": names[0],
                 "best": names[1:],
-                "loss": float(loss[number]),
+                "loss": float(loss[row]),
                 "times": int(times[number]),
                 "command": shlex.join(["rlgames", "show", *subject.words, f"state={text}"]),
             }
         )
         if cfg.boards is not None:
             board = BoardView(game, state, probabilities(make_advisor(subject.player), state))
-            title = f"{name}: {names[0]} loses {loss[number]:.4g}; best: {', '.join(names[1:4])}"
+            title = f"{name}: {names[0]} loses {loss[row]:.4g}; best: {', '.join(names[1:4])}"
             file = Path(cfg.boards) / f"{place:0{len(str(cfg.worst))}}.svg"
             board_pictures.write_position(board, printable(title), file, action)
     return worst

@@ -13,7 +13,7 @@ from rlgames.commands.evaluate import evaluate_command, number_of_games
 from rlgames.commands.frames import play_games
 from rlgames.commands.model_card import Agent, model_card
 from rlgames.commands.report import report_command
-from rlgames.commands.space import FOLDER, check_space, write_space
+from rlgames.commands.space import check_space, upload_space, write_space
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
 from rlgames.config.typed import from_plain, to_yaml
@@ -51,8 +51,7 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     elif cfg.private:
         raise ConfigError("private=true is for an upload", "add repo=user/name")
     checkpoint = Checkpoint.read(checkpoint_path(run, cfg.checkpoint))
-    if cfg.space:
-        check_space(from_plain(checkpoint.config).plugins)
+    check_space(cfg.space, from_plain(checkpoint.config).plugins)
     folder = Path(cfg.out) if cfg.out else _default_folder(run)
     _check_folder(folder)
     has_curve = run.is_dir() and _has_evaluations(run)
@@ -79,9 +78,7 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     if cfg.repo is not None:
         result["url"] = hub.upload(folder, files, cfg.repo, cfg.private)
         if space:
-            names = [name.partition("/")[2] for name in space]
-            parts = (folder / FOLDER, names, cfg.repo, cfg.private)
-            result["space"] = hub.upload(*parts, is_space=True)
+            result["space"] = upload_space(folder, cfg.repo, cfg.private)
         result["next"] = f"rlgames play {hub.PREFIX}{cfg.repo}"
     else:
         result["next"] = command_for_run("play", folder, list(config.plugins))

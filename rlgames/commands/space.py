@@ -37,9 +37,9 @@ CMD {command}
 """
 
 
-def check_space(plugins: list[str]) -> None:
+def check_space(is_asked_for: bool, plugins: list[str]) -> None:
     """Raises ConfigError for an agent whose game or network is in modules of its author."""
-    if plugins:
+    if is_asked_for and plugins:
         raise ConfigError(
             f"space=true serves what rlgames has, and this agent needs plugins={plugins}",
             "remove space=true",
@@ -74,3 +74,11 @@ def write_space(folder: Path, agent: str, checkpoint: Checkpoint, license: str |
         storage.write_file(space, file, text)
     checkpoint.write(space / hub.MODEL)
     return [f"{FOLDER}/{file}" for file in (*FILES, hub.MODEL)]
+
+
+def upload_space(folder: Path, repository: str, private: bool) -> str:
+    """Upload the folder `space` of a published agent; the address of the Space.
+
+    Raises ConfigError where the hub refuses it.
+    """
+    return hub.upload(folder / FOLDER, [*FILES, hub.MODEL], repository, private, is_space=True)

@@ -44,7 +44,7 @@ def board_svg(scene: Scene, names: Sequence[str], title: str) -> str:
 def _page_cell(cell: Cell) -> Iterator[str]:
     """A cell whose shade is a layer above its ground, so that the page can choose the ground."""
     yield from _cell(replace(cell, shade=0, label=""))
-    if cell.shade:
+    if cell.shade and mark_styles.mark_kind(cell.mark) == "empty":
         opacity = f" fill-opacity='{sprites.shade_fraction(cell.shade):.3g}'"
         yield _ground(cell, sprites.LIKELY, opacity)
     yield from _label(cell)

@@ -1,8 +1,8 @@
 """Where a player's moves lose value against perfect play, and how much.
 
-A move loses the difference between the exact values of the best action and of its own: turns of
-battleship, points of 2048, and in a game that is won, drawn or lost 1 from one to the next. The
-losses of a game add up to what perfect play would expect to gain.
+A move's loss is the exact value of the best action minus that of the action it takes: turns of
+battleship, points of 2048, and outcomes, where a draw instead of a win loses 1 and a loss instead
+of a win 2. The losses of a game add up to what perfect play would gain on average.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a run measures now and then besides its evaluations: mistakes against perfect play, and Elo
 ratings of its checkpoints.
 
-A measurement draws its games from streams of its own, and nothing that training depends on changes.
+A measurement has its own random streams and changes nothing that training depends on.
 """
 
 from __future__ import annotations

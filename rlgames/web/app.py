@@ -40,7 +40,9 @@ FILES = {
     "/page.js": ("page.js", "text/javascript"),
 }
 
-MAX_BODY_BYTES = 1 << 16
+MAX_BODY_BYTES, BODY_SECONDS = 1 << 16, 10.0
+"""Of a request."""
+
 MAX_SESSIONS = 256
 """Games in progress; the one that was left alone for longest makes room for a new one."""
 
@@ -165,7 +167,7 @@ class Page:
         return JSONResponse({"id": key, "about": about, **self._view(session, body)})
 
     async def act(self, request: Request) -> Response:
-        """{do, known, ply} and what the action needs; the answer is what the page shows then."""
+        """{do, ply} and what the action needs; the answer is what the page shows then."""
         body = await read_json(request)
         key = request.path_params["key"]
         session = self.sessions.get(key)
@@ -201,7 +203,7 @@ class Page:
 
     @staticmethod
     def _view(session: Session, body: dict[str, Any]) -> dict[str, Any]:
-        view = session.view(_number(body, "ply"), _number(body, "known") or 0)
+        view = session.view(_number(body, "ply"))
         return view | {"hints": session.table.hints(session.seats, session.search)}
 
 
@@ -212,10 +214,14 @@ async def read_json(request: Request) -> dict[str, Any]:
     if not size.isdecimal() or int(size) > MAX_BODY_BYTES:
         raise too_large
     data = b""
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MAX_BODY_BYTES:
-            raise too_large
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > MAX_BODY_BYTES:
+                    raise too_large
+    except TimeoutError:
+        raise Refused("the request took too long", 408) from None
     try:
         body = json.loads(data)
     except (ValueError, RecursionError):

@@ -12,7 +12,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from rlgames.commands.frames import probabilities
 from rlgames.commands.show import expected_returns, parse_position
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
@@ -27,9 +26,10 @@ from rlgames.games.notation import cells_to_choose, legal_names, parse_action, r
 from rlgames.games.placement import Placement
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.games.salvo_duel_notation import SalvoDuelState
-from rlgames.players.player import Agent, Player
+from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.trace import describe_ending
+from rlgames.rollouts.trajectories import PlyRecord
 from rlgames.web.hints import HINTS
 from rlgames.web.tables import YOU, Table
 
@@ -104,7 +104,7 @@ class Session:
         if hasattr(self, "play"):
             self.play.players, self.play.order = self._players, self._order
         self._judged: list[list[float | None]] = []
-        self._names: list[str] = []
+        self._log: list[dict[str, Any]] = []
 
     # What the page does
 
@@ -167,15 +167,13 @@ class Session:
             state = self.game.view_from_seat(state, self._viewer)
         return cast(State, self.game.public(state))
 
-    def view(self, ply: int | None = None, known: int = 0) -> dict[str, Any]:
-        """The position before a ply, or the present one, and what can be done there.
-
-        known: the moves of the list that the page has.
-        """
+    def view(self, ply: int | None = None) -> dict[str, Any]:
+        """The position before a ply, or the present one, and what can be done there."""
         if self.placement is not None:
-            return self._common(0) | self._view_placement()
+            return self._common() | self._view_placement()
+        # A player may be making a move meanwhile, in another thread.
         positions = self.play.line.positions
-        last = len(positions) - 1
+        last = min(len(positions) - 1, len(self.play.plies))
         at = last if ply is None else min(max(ply, 0), last)
         state = positions[at]
         seen = self._seen(state)
@@ -186,10 +184,10 @@ class Session:
         boards = self.game.boards(state if is_over else seen, 0, reveal=is_over)
         names = legal_names(self.game, seen, 0) if is_yours else {}
         cells = cells_to_choose(self.game, seen, 0) if is_yours else {}
-        return self._common(known) | {
+        return self._common() | {
             "ply": at,
             "plies": last,
-            "status": self._status(seen, at == last),
+            "status": self._status(seen, int(state.current_seat[0]), is_yours, at == last),
             "turn": "over" if is_over else "you" if is_yours else "player",
             "caption": self.game.caption(seen, 0),
             "history": self.game.history(seen, 0),
@@ -202,22 +200,15 @@ class Session:
             ),
         }
 
-    def _common(self, known: int) -> dict[str, Any]:
-        """The seats, and the moves that the page does not know yet."""
-        plies = self.play.plies
-        del self._names[len(plies) :]
-        for _, record in plies[len(self._names) :]:
+    def _common(self) -> dict[str, Any]:
+        """The seats and the moves so far."""
+        plies = [*self.play.plies]
+        del self._log[len(plies) :]
+        for _, record in plies[len(self._log) :]:
             action = int(record.decision.action[0])
-            self._names.append(self.game.action_to_string(record.before, 0, action))
-        start = min(known, len(plies))
-        seat = [int(record.before.current_seat[0]) + 1 for _, record in plies[start:]]
-        names = self._names[start:]
-        return {
-            "seats": self.seats,
-            "search": self.search,
-            "first": start,
-            "log": [{"move": name, "seat": n} for name, n in zip(names, seat, strict=True)],
-        }
+            name = self.game.action_to_string(record.before, 0, action)
+            self._log.append({"move": name, "seat": int(record.before.current_seat[0]) + 1})
+        return {"seats": self.seats, "search": self.search, "log": [*self._log]}
 
     def _view_placement(self) -> dict[str, Any]:
         placement = self.placement
@@ -287,23 +278,21 @@ class Session:
             for scene, title, marks in zip(scenes, titles, boards, strict=True)
         ]
 
-    def _status(self, seen: State, is_present: bool) -> str:
-        """Whose turn it is, or how the game ended, in a sentence."""
-        spec, seat = self.game.spec, int(seen.current_seat[0])
+    def _status(self, seen: State, seat: int, is_yours: bool, is_present: bool) -> str:
+        """Whose turn it is, or how the game ended, in a sentence. seat: the one to move."""
+        spec, marks = self.game.spec, self.game.seat_marks
         if bool(seen.done[0]):
             names = [f"seat {number}" for number in (1, 2)]
             viewer = 0 if spec.seats == 1 else self._viewer
             ending = describe_ending(self.game, seen, viewer, names)
             return ending[0].upper() + ending[1:]
         turn = f"turn {int(seen.turn[0]) + 1}"
-        marks = self.game.seat_marks
-        who = "" if spec.seats == 1 else f" as {marks[seat]}" if marks else f" in seat {seat + 1}"
-        score = f", score {float(seen.score[0, seat]):g}" if spec.goal == "score" else ""
+        turn += f", score {float(seen.score[0, seat]):g}" if spec.goal == "score" else ""
         if not is_present:
-            return f"Before {turn}{score}"
-        mover = self.seats[seat if self.play.mover or self._viewer is None else self._viewer]
-        is_you = self.play.mover == 0
-        return f"{'Your turn' if is_you else f'{mover} is to move'}{who}, {turn}{score}"
+            return f"Before {turn}"
+        who = "" if spec.seats == 1 else f" as {marks[seat]}" if marks else f" in seat {seat + 1}"
+        mover = "Your turn" if is_yours else f"{self.seats[seat]} is to move"
+        return f"{mover}{who}, {turn}"
 
     # Hints
 
@@ -317,12 +306,12 @@ class Session:
         """
         if kind not in self.table.hints(self.seats, self.search):
             raise ConfigError(f"there is no hint {kind!r} here")
-        positions, order = self.play.line.positions, list(self.play.order)
+        plies = [record for _, record in self.play.plies]
+        positions = self.play.line.positions[: len(plies) + 1]
         at = len(positions) - 1 if ply is None else min(max(ply, 0), len(positions) - 1)
-        state, judged = positions[at], self._judge(positions)
-        seat = int(state.current_seat[0])
-        is_secret = self.game.spec.hidden and self._viewer not in (None, seat)
-        if self.placement is not None or bool(state.done[0]) or is_secret or not order:
+        state, judged = positions[at], self._judge(plies)
+        is_secret = self._is_secret(int(state.current_seat[0]))
+        if self.placement is not None or bool(state.done[0]) or is_secret:
             return {"kind": kind, "boards": [], "summary": "", "moves": [], "judged": judged}
         seen = self._seen(state)
         found = HINTS[kind](self.table, self.seats, self.search, seen)
@@ -337,31 +326,30 @@ class Session:
             "judged": judged,
         }
 
-    def _judge(self, positions: Sequence[State]) -> list[list[float | None]]:
+    def _judge(self, plies: Sequence[PlyRecord]) -> list[list[float | None]]:
         """For each ply, what the agent thought before it and of it; see hint."""
         name = self.table.advisor(self.seats)
-        if name is None:
-            return []
-        player = self.table.player(name)
-        plies = self.play.plies[: len(positions) - 1]
         del self._judged[len(plies) :]
-        fresh = [record for _, record in plies[len(self._judged) :]]
-        if not fresh:
+        fresh = plies[len(self._judged) :]
+        if name is None or not fresh:
             return self._judged
+        player = make_advisor(self.table.player(name))
         before = type(fresh[0].before).cat([record.before for record in fresh])
         returns, _ = expected_returns(player, before)
-        advisor = make_advisor(player) if isinstance(player, Agent) else player
+        try:
+            likely = player.probabilities(before)
+        except NotImplementedError:
+            likely = None
         for row, record in enumerate(fresh):
-            seat = int(record.before.current_seat[0])
-            if self.game.spec.hidden and self._viewer not in (None, seat):
-                self._judged.append([None, None])
-                continue
+            seat, action = int(record.before.current_seat[0]), int(record.decision.action[0])
             sign = 1 if seat == (self._viewer or 0) else -1
-            likely = probabilities(advisor, record.before)
-            self._judged.append(
-                [
-                    None if returns is None else sign * float(returns[row]),
-                    None if likely is None else float(likely[int(record.decision.action[0])]),
-                ]
-            )
+            judged = [
+                None if returns is None else sign * float(returns[row]),
+                None if likely is None else float(likely[row, action]),
+            ]
+            self._judged.append([None, None] if self._is_secret(seat) else judged)
         return self._judged
+
+    def _is_secret(self, seat: int) -> bool:
+        """Whether a seat to move knows what the person may not know."""
+        return self.game.spec.hidden and self._viewer not in (None, seat)

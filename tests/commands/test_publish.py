@@ -252,7 +252,7 @@ def test_a_space_has_no_place_for_modules_of_its_author(own_parts, typed, tmp_pa
         "solve_seconds=0",
         "out=own",
     ]
-    assert typed("train", *words, *own_parts).returncode == 0
+    assert typed("train", *words, "reward=outcome", *own_parts).returncode == 0
     done = typed("publish", "own", "space=true", *BRIEF, *own_parts[:1])
     assert "needs plugins=['striped']" in done.stderr
     assert not (tmp_path / "own" / "published").exists()

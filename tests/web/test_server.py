@@ -4,6 +4,7 @@ import json
 import socket
 import urllib.parse
 import urllib.request
+from typing import Any
 
 import pytest
 from helpers import SMALL_TRAINING, check_refused
@@ -40,7 +41,7 @@ def test_runs_are_served_until_control_c(run, tmp_path):
 
 def opened(page, run, *words):
     """The query that a command's page is opened with, and its tables."""
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
 
     def serve(cfg, tables, query, seed):
         found.update(tables=tables, seed=seed, query={**query})

@@ -2,13 +2,14 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
+const make = (tag, textContent, more = {}) => Object.assign(document.createElement(tag), { textContent, ...more });
 const ARROWS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 const SIGNS = { up: "↑", down: "↓", left: "←", right: "→" };
 const WATCH_DELAY = 600, REPLY_DELAY = 150;  // milliseconds before a player's move
+const MAX_LISTED = 300;  // moves that are listed; the buttons reach the others, too
 
 let game = null;       // what the server said about the game, with the key of this one
 let view = null;       // the position that is shown
-let log = [];          // all moves so far
 let chosen = [];       // cells of a move that were clicked so far
 let hints = "";        // the kind of hints that are shown; "" for none
 let advice = null;     // the last hint
@@ -44,6 +45,7 @@ async function ask(request, shown) {
     document.body.classList.remove("is-waiting");
     $("error").textContent = error.message || "the server does not answer";
     if (error.status === 404 && game) open(settings(), "The server had forgotten this game; it goes on from here.");
+    if (error.status === 409) setTimeout(() => mine === era && act({ do: "view" }), 500);
     return false;
   }
 }
@@ -53,7 +55,6 @@ function open(parts, note = "") {
   document.body.classList.add("is-waiting");
   return ask(() => post("/api/sessions", parts), (answer) => {
     game = { ...answer.about, id: answer.id };
-    log = [];
     isPaused = false;
     fromLink = Boolean(parts.position);
     document.title = `${game.game} – rlgames`;
@@ -64,7 +65,7 @@ function open(parts, note = "") {
 }
 
 const act = (body, shown = show) =>
-  ask(() => post(`/api/sessions/${game.id}`, { known: log.length, ...body }), shown);
+  ask(() => post(`/api/sessions/${game.id}`, body), shown);
 
 /** What would start this position again. */
 function settings(changes = {}) {
@@ -76,7 +77,6 @@ function settings(changes = {}) {
 
 async function show(next) {
   view = next;
-  log = log.slice(0, view.first).concat(view.log);
   chosen = [];
   advice = null;
   isMoving = false;
@@ -116,7 +116,7 @@ function draw() {
   drawLog();
   const isOver = view.turn === "over";
   $("new").classList.toggle("primary", isOver);
-  $("undo").disabled = !view.undo;
+  $("undo").disabled = !view.undo || view.turn === "player";
   $("undo").title = game.is_hidden ? "No move can be taken back: the answer has told you something" : "";
   $("swap").hidden = new Set(view.seats).size < 2;
   $("random").hidden = view.turn !== "place";
@@ -128,12 +128,10 @@ function draw() {
 function drawBoards(boards) {
   const active = document.activeElement?.closest?.(".cell")?.dataset.cell;
   $("boards").replaceChildren(...boards.map((board, number) => {
-    const figure = document.createElement("figure");
-    figure.className = "board";
+    const figure = make("figure", "", { className: "board" });
     figure.innerHTML = board.svg;  // the server escapes all text in it
-    const caption = document.createElement("figcaption");
-    caption.textContent = [board.title, board.legend].filter(Boolean).join(" · ");
-    if (caption.textContent) figure.append(caption);
+    const words = [board.title, board.legend].filter(Boolean).join(" · ");
+    if (words) figure.append(make("figcaption", words));
     const svg = figure.firstElementChild, moves = number ? [] : view.moves.filter((move) => move.cells.length);
     svg.setAttribute("role", moves.length ? "group" : "img");
     let first = true;
@@ -174,10 +172,9 @@ function markCells() {
 function drawMoves(moves = view.moves.filter((move) => !move.cells.length)) {
   const shares = new Map((advice?.moves ?? []).map((move) => [move.move, move.text]));
   $("moves").replaceChildren(...moves.map(({ move }) => {
-    const button = document.createElement("button");
-    button.type = "button";
+    const text = [SIGNS[move], move, shares.get(move)].filter(Boolean).join(" ");
+    const button = make("button", text, { type: "button" });
     button.dataset.move = move;
-    button.textContent = [SIGNS[move], move, shares.get(move)].filter(Boolean).join(" ");
     return button;
   }));
 }
@@ -190,9 +187,8 @@ function drawSetup() {
   $("game").value = game.game;
   if ($("seats").children.length !== view.seats.length) {
     $("seats").replaceChildren(...view.seats.map((_, number) => {
-      const label = document.createElement("label");
-      label.textContent = view.seats.length > 1 ? `Seat ${number + 1} ` : "Player ";
-      label.append(document.createElement("select"));
+      const label = make("label", view.seats.length > 1 ? `Seat ${number + 1} ` : "Player ");
+      label.append(make("select"));
       return label;
     }));
   }
@@ -205,11 +201,8 @@ function drawSetup() {
   if ($("kinds").dataset.shown !== kinds.join()) {
     $("kinds").dataset.shown = kinds.join();
     $("kinds").replaceChildren(...kinds.map(([kind, name]) => {
-      const label = document.createElement("label"), input = document.createElement("input");
-      const text = document.createElement("span");
-      Object.assign(input, { type: "radio", name: "hints", value: kind });
-      text.textContent = name;
-      label.append(input, text);
+      const label = make("label");
+      label.append(make("input", "", { type: "radio", name: "hints", value: kind }), make("span", name));
       return label;
     }));
   }
@@ -219,26 +212,22 @@ function drawSetup() {
 function drawAdvice() {
   $("summary").textContent = advice?.summary ?? (hints && view.turn !== "over" ? "…" : "");
   $("advice").replaceChildren(...(advice?.moves ?? []).map(({ move, share, text }) => {
-    const item = document.createElement("li"), name = document.createElement("span");
-    const bar = document.createElement("meter"), value = document.createElement("span");
-    name.textContent = move;
-    bar.value = share;
+    const item = make("li"), bar = make("meter", "", { value: share });
     bar.setAttribute("aria-label", `${move}: ${text}`);
-    value.textContent = text;
-    item.append(name, bar, value);
+    item.append(make("span", move), bar, make("span", text));
     return item;
   }));
 }
 
 function drawLog() {
-  const judged = advice?.judged ?? [];
-  $("log").replaceChildren(...log.map(({ move, seat }, ply) => {
-    const item = document.createElement("li"), button = document.createElement("button");
-    const share = judged[ply]?.[1];
-    item.className = view.seats.length > 1 ? `seat${seat}` : "";
-    button.type = "button";
+  const judged = advice?.judged ?? [], start = Math.max(0, view.log.length - MAX_LISTED);
+  $("log").replaceChildren(...view.log.slice(start).map(({ move, seat }, row) => {
+    const ply = start + row;
+    const item = make("li", "", { className: view.seats.length > 1 ? `seat${seat}` : "" });
+    const button = make("button", "", { type: "button" }), share = judged[ply]?.[1];
     button.dataset.ply = ply;
-    button.textContent = `${ply + 1}. ${move}` + (share == null ? "" : ` ${Math.round(100 * share)}%`);
+    button.append(make("small", `${ply + 1}. `), make("b", move));
+    if (share != null) button.append(make("small", ` ${Math.round(100 * share)}%`));
     if (ply === view.ply && view.ply < view.plies) button.setAttribute("aria-current", "step");
     item.append(button);
     return item;
@@ -246,7 +235,7 @@ function drawLog() {
   if (view.ply === view.plies) $("log").scrollTop = $("log").scrollHeight;
   $("first").disabled = $("back").disabled = !view.ply;
   $("forward").disabled = $("last").disabled = view.ply === view.plies;
-  $("record").hidden = !log.length;
+  $("record").hidden = !view.log.length;
   drawCurve(judged);
 }
 
@@ -363,8 +352,9 @@ function listen() {
   $("moves").addEventListener("click", ({ target }) => {
     if (target.dataset.move) play(target.dataset.move);
   });
-  $("log").addEventListener("click", ({ target }) => {
-    if (target.dataset.ply) goTo(Number(target.dataset.ply));
+  $("log").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button) goTo(Number(button.dataset.ply));
   });
   $("kinds").addEventListener("change", (event) => { hints = event.target.value; show(view); });
   $("game").addEventListener("change", () => { view = null; open({ game: $("game").value, fleet: "hand" }); });
