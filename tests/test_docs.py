@@ -187,7 +187,7 @@ def path_of(name):
     return ROOT / f"{name}.md" if name == "README" else ROOT / "docs" / f"{name}.md"
 
 
-@pytest.mark.parametrize("name", quick([*RUN, "engine"], "adding-a-game", "notebook", "extend"))
+@pytest.mark.parametrize("name", quick([*RUN, "engine"], "adding-a-game", "notebook"))
 def test_code_blocks_run(name, tmp_path):
     assert run_in_fork(run_document, path_of(name), tmp_path, True) == 0
 

@@ -23,7 +23,10 @@ PAGES = {
         *("install", "tutorial", "concepts", "choosing", "coming-from", "notebook", "teaching"),
         "faq",
     ],
-    "Use": ["recipes", "play", "train", "evaluate", "sweep", "figures", "metrics", "trackers"],
+    "Use": [
+        *("recipes", "play", "web", "train", "evaluate", "sweep", "figures", "metrics"),
+        "trackers",
+    ],
     "Extend": [
         *("extend", "adding-a-game", "architecture", "other-tools", "engine"),
         *("contributing", "roadmap", "changelog"),
@@ -72,7 +75,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
                 names = sorted(path.name for path in (docs / folder).glob("*.md"))
                 nav.append({title: [f"{folder}/{name}" for name in names]})
     nav[-1]["Reference"].append(
-        {"Python": [{title: _reference_file(title)} for title in REFERENCE]}
+        {
+            "Python": [
+                "reference/index.md",
+                *({title: _reference_file(title)} for title in REFERENCE),
+            ]
+        }
     )
     config.nav = nav
     fence = {"name": "math", "class": "math", "format": formula}
@@ -87,6 +95,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "contributing.md": _moved_into_docs(ROOT / "CONTRIBUTING.md"),
         "site.css": (Path(__file__).parent / "site.css").read_text(encoding="utf-8"),
     }
+    links = [f"- [{title}]({Path(_reference_file(title)).name})" for title in REFERENCE]
+    pages["reference/index.md"] = "\n".join(["# Python reference\n", *links])
     for title, modules in REFERENCE.items():
         parts = [f"# {title}\n", *(f"::: {module}\n" for module in modules)]
         pages[_reference_file(title)] = "\n".join(parts)
