@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from torch.utils.tensorboard import summary as summaries
 
+from rlgames.core.metrics import HEADLINES
 from rlgames.runs.event_file import EventFile
+from rlgames.runs.files import flatten
 from rlgames.runs.loggers.logger import TABLE_COLUMNS, Logger, RunResults, RunStart
 
 MAX_EXACT_INTEGER = 2**53
@@ -28,12 +31,15 @@ class TensorBoardLogger(Logger):
     def __init__(self) -> None:
         self._is_laid_out = False
         self._end_of_session: Any = None
+        self._settings: dict[str, Any] = {}
+        self._listed: set[str] = set()
         self._file: EventFile | None = None
 
     def start(self, run: RunStart) -> None:
         games, _, num_bytes, is_changed = run.resume_point
         self._file = EventFile(run.directory, games + 1)
         self._is_laid_out = bool(num_bytes)
+        self._settings, self._listed = flatten(run.config), set(run.settings)
         if not num_bytes or is_changed:
             self.text(games, "config", run.yaml)
             self._hyperparameters(run.settings)
@@ -55,15 +61,15 @@ class TensorBoardLogger(Logger):
         self._add(games, [Summary(value=[Summary.Value(tag=name, image=image)])])
 
     def layout(self, metric: str, best_by: str) -> None:
-        """A page with a chart of the game's metric and its references, and one of best_by, unless
-        an earlier process of the run has written it."""
+        """A page with a chart of the game's metric and its references, and one of best_by; and what
+        HParams lists. An earlier process of the run may have written them."""
         if self._is_laid_out:
             return
         charts = {metric: ["Multiline", [f"^eval/{metric}$", f"^reference/{metric}/"]]}
         if best_by != metric:
             charts[best_by] = ["Multiline", [f"^eval/{best_by}$"]]
         page = {"greedy play, random play and the optimum": charts}
-        self._add(None, [summaries.custom_scalars(page)])
+        self._add(None, [summaries.custom_scalars(page), self._columns(metric, best_by)])
 
     def results(self, games: int, results: RunResults) -> None:
         """The metrics of the best checkpoint, for the list of runs, and all results as a table."""
@@ -88,10 +94,27 @@ class TensorBoardLogger(Logger):
             self._file = None
 
     def _hyperparameters(self, settings: dict[str, Any]) -> None:
-        """Settings by name, which TensorBoard lists beside all scalars of each run."""
+        """Settings by name, which TensorBoard lists for each run."""
         values = {name: _exact(value) for name, value in settings.items()}
         _, start, self._end_of_session = summaries.hparams(values, {})
         self._add(None, [start])
+
+    def _columns(self, metric: str, best_by: str) -> Any:
+        """What HParams lists: of metrics only the headline ones, those of this run first.
+
+        TensorBoard takes the columns of all runs from one of them, so they cover every game, and
+        every setting that another run may have changed; those of this run come first.
+        """
+        names = dict.fromkeys((metric, best_by, *HEADLINES))
+        tags = {f"{prefix}/{name}": 0.0 for name in names for prefix in ("result", "eval")}
+        values = {name: _exact(value) for name, value in self._settings.items()}
+        summary, *_ = summaries.hparams(values, tags)
+        plugin = summary.value[0].metadata.plugin_data
+        data = HParamsPluginData.FromString(plugin.content)
+        for info in data.experiment.hparam_infos:
+            info.differs = info.name in self._listed
+        plugin.content = data.SerializeToString()
+        return summary
 
     def _add(self, games: int | None, events: list[Any]) -> None:
         """Write summaries and hand them to the system."""
