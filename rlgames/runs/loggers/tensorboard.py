@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from torch.utils.tensorboard import summary as summaries
 
 from rlgames.core.metrics import HEADLINES
 from rlgames.runs.event_file import EventFile
-from rlgames.runs.files import flatten
 from rlgames.runs.loggers.logger import TABLE_COLUMNS, Logger, RunResults, RunStart
 
 MAX_EXACT_INTEGER = 2**53
@@ -32,17 +30,16 @@ class TensorBoardLogger(Logger):
         self._is_laid_out = False
         self._end_of_session: Any = None
         self._settings: dict[str, Any] = {}
-        self._listed: set[str] = set()
         self._file: EventFile | None = None
 
     def start(self, run: RunStart) -> None:
         games, _, num_bytes, is_changed = run.resume_point
         self._file = EventFile(run.directory, games + 1)
         self._is_laid_out = bool(num_bytes)
-        self._settings, self._listed = flatten(run.config), set(run.settings)
+        self._settings = {name: _exact(value) for name, value in run.settings.items()}
         if not num_bytes or is_changed:
             self.text(games, "config", run.yaml)
-            self._hyperparameters(run.settings)
+            self._hyperparameters()
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         self._add(games, [summaries.scalar(*item) for item in metrics.items()])
@@ -93,28 +90,21 @@ class TensorBoardLogger(Logger):
             self._file.abandon()
             self._file = None
 
-    def _hyperparameters(self, settings: dict[str, Any]) -> None:
+    def _hyperparameters(self) -> None:
         """Settings by name, which TensorBoard lists for each run."""
-        values = {name: _exact(value) for name, value in settings.items()}
-        _, start, self._end_of_session = summaries.hparams(values, {})
+        _, start, self._end_of_session = summaries.hparams(self._settings, {})
         self._add(None, [start])
 
     def _columns(self, metric: str, best_by: str) -> Any:
-        """What HParams lists: of metrics only the headline ones, those of this run first.
+        """What HParams lists: the settings, and headline metrics only, this run's own first.
 
-        TensorBoard takes the columns of all runs from one of them, so they cover every game, and
-        every setting that another run may have changed; those of this run come first.
+        TensorBoard takes the columns of all runs in a folder from one of them, so they have the
+        metrics of every game.
         """
         names = dict.fromkeys((metric, best_by, *HEADLINES))
         tags = {f"{prefix}/{name}": 0.0 for name in names for prefix in ("result", "eval")}
-        values = {name: _exact(value) for name, value in self._settings.items()}
-        summary, *_ = summaries.hparams(values, tags)
-        plugin = summary.value[0].metadata.plugin_data
-        data = HParamsPluginData.FromString(plugin.content)
-        for info in data.experiment.hparam_infos:
-            info.differs = info.name in self._listed
-        plugin.content = data.SerializeToString()
-        return summary
+        columns, *_ = summaries.hparams(self._settings, tags)
+        return columns
 
     def _add(self, games: int | None, events: list[Any]) -> None:
         """Write summaries and hand them to the system."""

@@ -99,9 +99,9 @@ class WandbLogger(Logger):
         self._run = None
 
     def _log(self, games: int, values: Mapping[str, Any]) -> None:
-        """Log all values of one number of games as one step of W&B, the number of games, so that
-        pictures line up and a resumed run goes on. W&B drops what is logged at an earlier step, so
-        the points of earlier games, those of a flat line, get the next steps."""
+        """Log values at the step of W&B that equals games, so that the pictures of an evaluation
+        line up and a resumed run continues. W&B drops what is logged at an earlier step, so a
+        reference line, which starts at 0 games, gets the next step."""
         if games != self._games:
             self._games, self._step = games, max(games, self._step + 1)
         self._run.log({"games": games, **values}, step=self._step)
