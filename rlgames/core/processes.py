@@ -6,9 +6,12 @@ import ctypes
 import os
 import select
 import signal
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 GRACE_SECONDS = 8.0
 """What a process has to save after its parent has ended."""
@@ -47,6 +50,22 @@ def stop_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="stop_with_parent", daemon=True).start()
+
+
+_SAY_AT_END = "import sys; sys.stdin.read() or print(sys.argv[1], file=sys.stderr)"
+
+
+@contextmanager
+def last_words(message: str) -> Iterator[None]:
+    """A block after which nothing is printed, unless this process ends in it without an exception,
+    as by SIGKILL or in a library: then the message is, on standard error."""
+    words = [sys.executable, "-I", "-S", "-c", _SAY_AT_END, f"rlgames: {message}"]
+    # Another process hears when this one ends; Ctrl-C does not reach it.
+    with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as witness:
+        try:
+            yield
+        finally:
+            witness.communicate(b"the block was left")
 
 
 def _wait_for_end(parent: int) -> None:

@@ -40,17 +40,24 @@ def histogram(title: str, groups: dict[str, Floats], bins: int = 40) -> Image.Im
     return _line_chart(title, curves)
 
 
-def plot_series(title: str, values: Floats, high: float) -> Image.Image:
-    """One number for each move of a game, on an axis from 0 to high; values: float64 [T]."""
-    return _line_chart(title, {"": (np.arange(1.0, len(values) + 1), values)}, high)
+def plot_by_move(title: str, name: str, values: Floats, high: float) -> Image.Image:
+    """One number for each move of a game, on an axis from 0 to high.
+
+    name: of the number. values: float64 [T].
+    """
+    moves = np.arange(1.0, len(values) + 1)
+    return _line_chart(title, {f"{name} by move": (moves, values)}, high, is_counted=True)
 
 
 def _line_chart(
-    title: str, curves: dict[str, tuple[Floats, Floats]], top: float | None = None
+    title: str,
+    curves: dict[str, tuple[Floats, Floats]],
+    top: float | None = None,
+    is_counted: bool = False,
 ) -> Image.Image:
     """Lines through points, x and y float64 [N] each, by name; the y axis starts at 0.
 
-    top: where it ends; None: at the highest point.
+    top: where it ends; None: at the highest point. is_counted: x are whole numbers.
     """
     image = Image.new("RGB", SIZE, WHITE)
     draw = ImageDraw.Draw(image)
@@ -67,13 +74,13 @@ def _line_chart(
         start = place(left, tick)
         draw.line((start, place(right, tick)), GRAY)
         draw.text((LEFT - 6, start[1]), _tick(tick, step), BLACK, anchor="rm")
-    step, ticks = _ticks(left, right)
+    step, ticks = _ticks(left, right, 1.0 if is_counted else 0.0)
     for tick in ticks:
         draw.text((place(tick, 0)[0], TOP + up + 8), _tick(tick, step), BLACK, anchor="ma")
     draw.text((LEFT, 6), title, BLACK)
     end = float(LEFT)
     for color, (name, (x, y)) in zip(COLORS, curves.items(), strict=False):
-        draw.line([place(a, b) for a, b in zip(x, y, strict=True)], color, 2)
+        draw.line([place(a, b) for a, b in zip(x, y, strict=True)], color, 2, "curve")
         draw.text((end, 22), name, color)
         end += 16 + draw.textlength(name)
     return image
@@ -83,9 +90,10 @@ def _non_empty(low: float, high: float) -> tuple[float, float]:
     return low, high if high > low else low + 1
 
 
-def _ticks(low: float, high: float) -> tuple[float, list[float]]:
-    """A step of 1, 2 or 5 times a power of ten, and its multiples from low to high, at most 7."""
-    least = (high - low) / 6
+def _ticks(low: float, high: float, smallest: float = 0.0) -> tuple[float, list[float]]:
+    """A step of 1, 2 or 5 times a power of ten, from smallest on, and its multiples from low to
+    high, at most 7."""
+    least = max((high - low) / 6, smallest)
     unit = 10.0 ** math.floor(math.log10(least))
     step = next(step for step in (unit, 2 * unit, 5 * unit, 10 * unit) if step >= least * 0.999999)
     first, last = math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6)

@@ -31,7 +31,7 @@ from rlgames.runs.loggers.logger import (
     RunResults,
     RunStart,
     build_loggers,
-    valid_run_ids,
+    valid_tracked_runs,
 )
 from rlgames.runs.provenance import provenance, timestamp
 
@@ -75,7 +75,8 @@ class RunLog:
             self.logger = _open_logger(self.directory, stack)
             self._loggers = Loggers(build_loggers(config), self.warn, interrupts)
             stack.callback(self._loggers.abandon)
-            start = RunStart(self.directory, config, yaml, listed, resume_point)
+            commit = self._run.get("commit")
+            start = RunStart(self.directory, config, yaml, listed, resume_point, commit=commit)
             self._start_loggers(start)
             self._open_files = stack.pop_all()
 
@@ -104,11 +105,15 @@ class RunLog:
         self._loggers.histogram(games, name, values)
 
     def image(self, games: int, name: str, encoded: bytes) -> None:
-        """A PNG or a GIF for the loggers and, only the latest, as pictures/NAME.
+        """A PNG or a GIF for the loggers and, only the latest, as pictures/NAME."""
+        self._loggers.image(games, name, encoded)
+        self.save_picture(name, encoded)
+
+    def save_picture(self, name: str, encoded: bytes) -> None:
+        """Write a PNG or a GIF as pictures/NAME.
 
         If that cannot be written, this is reported once, and no more are written.
         """
-        self._loggers.image(games, name, encoded)
         suffix = "gif" if encoded.startswith(b"GIF") else "png"
         name = f"pictures/{name.replace('/', '_')}.{suffix}"
         if self._cannot_draw:
@@ -155,10 +160,11 @@ class RunLog:
         self._lock.release()
 
     def _start_loggers(self, start: RunStart) -> None:
-        """Start the loggers, and note the ids of the run in their trackers."""
-        self._loggers.start_all(start, valid_run_ids(self._run.get("trackers")))
-        if self._loggers.run_ids:
-            self._run["trackers"] = self._loggers.run_ids
+        """Start the loggers, and note the run in their trackers."""
+        self._loggers.start_all(start, valid_tracked_runs(self._run.get("trackers")))
+        runs = self._loggers.tracked_runs.items()
+        if runs:
+            self._run["trackers"] = {name: run._asdict() for name, run in runs}
             self._write_run()
 
     def _log_reference(self, games: int, name: str, value: float) -> None:

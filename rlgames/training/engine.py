@@ -49,7 +49,13 @@ class EngineContext:
 
 
 class Engine(ABC):
-    """Plays whole games with the weights of the agent in training."""
+    """Plays whole games with the weights of the agent in training.
+
+    last_words: what to say if the process ends at once, without an exception; empty where nothing
+    in the engine does that.
+    """
+
+    last_words = ""
 
     def __init__(self, context: EngineContext) -> None:
         self.game, self.agent = context.game, context.agent

@@ -86,10 +86,10 @@ class ImageCallback(Callback):
         rng = make_generator(self.evaluator.seed, "show", self.game.device)
         if self.learns_logits:
             certainty = certainty_by_move(game, self.policy, rng).cpu().double().numpy()
-            title = f"distance to certainty by move, after {games:,} games"
-            self.log.image(
-                games, "certainty", plots.encode_png(plots.plot_series(title, certainty, 2.0))
-            )
+            self.log.histogram(games, "games/distance_to_certainty", certainty)
+            title = f"one game, after {games:,} games of training"
+            chart = plots.plot_by_move(title, "distance to certainty", certainty, 2.0)
+            self.log.save_picture("certainty", plots.encode_png(chart))
         players: list[Player] = [evaluator.greedy]
         if evaluator.opponent is not None:
             players.append(evaluator.opponent)

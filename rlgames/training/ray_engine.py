@@ -25,7 +25,7 @@ from rlgames.core.untrusted import sanitized
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.actor import Games, SelfPlayActor, Weights, join_games, send_compactly
 from rlgames.training.engine import Engine, EngineContext
-from rlgames.training.ray_library import ray
+from rlgames.training.ray_library import AUTH_MODE, ray
 
 TASKS_PER_ACTOR = 2
 """An actor plays one while the learner updates; the next one waits where it plays."""
@@ -45,6 +45,8 @@ class RayEngine(Engine):
     the next one. What is under way is part of no checkpoint: a run that resumes has other games
     played in their place.
     """
+
+    last_words = "the run ended at once: it was killed, or the Ray process of this machine died"
 
     def __init__(
         self,
@@ -143,6 +145,7 @@ class RayEngine(Engine):
             return
         address = self.address
         _check_address(address)
+        check_token(address)
         while address and ":" in address and not _is_listening(address):
             wait.sleep(f"Ray at {sanitized(address)}", says_so=True)
         while not ray.is_initialized():
@@ -248,6 +251,20 @@ def _check_address(address: str | None) -> None:
         raise ConfigError(
             f"engine.address={sanitized(address)} is no HOST:PORT",
             "as `ray start` prints it, on one of whose machines the learner has to run",
+        )
+
+
+def check_token(address: str | None) -> None:
+    """Raises ConfigError for a cluster on the network that would be joined without a token."""
+    address = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
+    host = (address or "").rpartition(":")[0]
+    is_here = not host or host in ("localhost", "[::1]") or host.startswith("127.")
+    if not is_here and AUTH_MODE not in os.environ:
+        raise ConfigError(
+            f"engine.address={sanitized(address)} is open to the network, but Ray has no"
+            " token, so anyone could run code there",
+            "make one with `ray get-auth-token --generate` and copy it to every machine, or set"
+            f" {AUTH_MODE}=disabled to join without one",
         )
 
 

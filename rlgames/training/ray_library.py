@@ -1,6 +1,7 @@
 """Ray, imported with settings that it reads while it is imported."""
 
 import os
+from pathlib import Path
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -8,6 +9,19 @@ SETTINGS = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the new behavior, of which it would warn
 }
 """Environment variables; those that are set already are left as they are."""
+
+AUTH_MODE = "RAY_AUTH_MODE"
+"""The variable by which a process takes part in a cluster with a token, or without one."""
+
+
+def has_token() -> bool:
+    """Whether there is a token where Ray looks for it."""
+    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    return bool(named) or (Path.home() / ".ray" / "auth_token").exists()
+
+
+if has_token():  # which `ray start --head` and ray.init use without being told, but nobody else
+    SETTINGS[AUTH_MODE] = "token"
 
 for _name, _value in SETTINGS.items():
     os.environ.setdefault(_name, _value)

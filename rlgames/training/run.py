@@ -16,6 +16,7 @@ from rlgames.config.training import TrainConfig
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core import distributed
 from rlgames.core.devices import choose_device
+from rlgames.core.processes import last_words
 from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.games.game import Game
@@ -176,7 +177,10 @@ class Run:
         """Train and evaluate the result. Raises what train raises."""
         # Several processes can only stop together, between two batches.
         is_alone = distributed.world_size() == 1
-        with contextlib.nullcontext() if is_alone else self.interrupts.shielded():
+        with (
+            self.last_words(),
+            contextlib.nullcontext() if is_alone else self.interrupts.shielded(),
+        ):
             try:
                 self.loop.run()
                 return None if self.log is None else self.evaluate_result(self.log)
@@ -192,6 +196,13 @@ class Run:
                 raise
             finally:
                 self.state.components.collector.engine.close()
+
+    def last_words(self) -> contextlib.AbstractContextManager[None]:
+        """A block that says how to resume if a library ends this process."""
+        words = self.state.components.collector.engine.last_words
+        if self.log is None or not words:
+            return contextlib.nullcontext()
+        return last_words(f"{words}; resume from the last checkpoint: {self.resume_command}")
 
     def evaluate_result(self, log: RunLog) -> TrainingResult:
         """Evaluate the final and the best weights and compare them with the references."""

@@ -46,5 +46,15 @@ def test_tensorboard_has_them(tmp_path):
     listed = metadata.parse_session_start_info_plugin_data(content).hparams
     assert {"lr", "seed", "board", "games"} <= {*listed}
     assert "learner.clip_range" not in listed
+    content = events.summary_metadata["_hparams_/experiment"].plugin_data.content
+    columns = metadata.parse_experiment_plugin_data(content)
+    assert {info.name for info in columns.hparam_infos} == {*listed}
+    tags = [info.name.tag for info in columns.metric_infos]
+    assert tags[:2] == ["result/turns", "eval/turns"]
+    assert not [tag for tag in tags if not tag.startswith(("result/", "eval/"))]
+    scalars = sorted(events.Tags()["scalars"])
+    assert scalars[0] == "eval/turns", "TensorBoard opens on it"
+    assert {"games/distance_to_certainty"} <= {*events.Tags()["histograms"]}
+    assert sorted(events.Tags()["images"])[0].startswith("game/"), "the first picture is a game"
     lines = [line for line in (run / "metrics.jsonl").read_text().splitlines() if "train/" in line]
     assert len(lines) == 2  # a line for each batch: 100 lines per run would be one per game

@@ -238,7 +238,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     ]:
         monkeypatch.setattr(module, name, cached(getattr(module, name)))
     monkeypatch.setattr(provenance, "_git", lambda *words: None)
-    monkeypatch.setattr(plots, "plot_series", lambda *args: None)
+    monkeypatch.setattr(plots, "plot_by_move", lambda *args: None)
     monkeypatch.setattr(plots, "encode_png", lambda image: b"PNG")
     monkeypatch.setattr(game_images, "draw_game", lambda *args: ([None], b"GIF"))
 

@@ -1,7 +1,10 @@
 """Loggers: what they get, what a failure of one costs, and the real libraries."""
 
+import contextlib
 import json
+import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -23,7 +26,15 @@ from rlgames.config.typed import from_plain, to_plain, to_yaml
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.runs.loggers.logger import Logger, Loggers, RunResults, RunStart, valid_run_ids
+from rlgames.runs.loggers.logger import (
+    Logger,
+    Loggers,
+    RunResults,
+    RunStart,
+    TrackedRun,
+    valid_tracked_runs,
+)
+from rlgames.runs.loggers.mlflow_logger import kept_store
 from rlgames.training.run import resume
 
 WORDS = [*SMALL_TRAINING, "log_every=10", "eval_every=10", "solve_seconds=0"]
@@ -35,8 +46,8 @@ def train(directory, *words):
     return package.train([*WORDS, *words, f"out={directory}"])
 
 
-def resumed(directory):
-    cfg, checkpoint, lock = load_resumable(directory, ["games=40"])
+def resumed(directory, games):
+    cfg, checkpoint, lock = load_resumable(directory, [f"games={games}"])
     resume(directory, cfg, checkpoint, lock)
 
 
@@ -171,9 +182,20 @@ def test_a_logger_that_fails_is_reported_once_and_costs_the_others_nothing(faili
 
 
 def test_ids_of_trackers_in_a_strangers_file_are_ids():
-    strange = {"wandb": "../../x", "mlflow": 3, "other": "a" * 65, "good": "a_B-3"}
-    assert valid_run_ids(strange) == {"good": "a_B-3"}
-    assert valid_run_ids(["wandb"]) == {}
+    ids = {"wandb": "../../x", "mlflow": 3, "other": "a" * 65, "good": "a_B-3"}
+    strange = {name: {"id": run_id, "store": 3} for name, run_id in ids.items()}
+    assert valid_tracked_runs(strange) == {"good": TrackedRun("a_B-3")}
+    assert valid_tracked_runs(["wandb"]) == valid_tracked_runs({"wandb": "a"}) == {}
+
+
+def test_a_tracker_that_lost_a_run_is_reported(tmp_path):
+    logger = Recorder()
+    logger.tracked = TrackedRun("new")
+    warnings: list[str] = []
+    with Interrupts() as interrupts:
+        loggers = Loggers({"mine": logger}, warnings.append, interrupts)
+        loggers.start_all(RunStart(tmp_path, {}, "", {}), {"mine": TrackedRun("old")})
+    assert warnings == ["logger=mine no longer finds run old; it starts a new run"]
 
 
 def test_loggers_change_nothing_in_a_run(tmp_path):
@@ -187,13 +209,19 @@ def needs(package_name):
     return pytest.mark.skipif(missing, reason=f"{package_name} is not installed")
 
 
-def interrupted(directory, *words):
-    """A run that was trained for a part of its games, and resumed."""
+def interrupted(directory, elsewhere, monkeypatch, *words):
+    """The tracker's id of a run that was trained for a part of its games, and resumed from another
+    folder and again from the first one."""
+    monkeypatch.chdir(directory.parent)
     train(directory, *words)
-    first = dict(read_run(directory)["trackers"])
-    resumed(directory)
-    assert read_run(directory)["trackers"] == first
-    return first
+    (first,) = valid_tracked_runs(read_run(directory)["trackers"]).values()
+    for folder, games in ((elsewhere, 40), (directory.parent, 60)):
+        folder.mkdir(exist_ok=True)
+        monkeypatch.chdir(folder)
+        resumed(directory, games)
+        assert valid_tracked_runs(read_run(directory)["trackers"]) == {**{words[0][7:]: first}}
+    assert not any(elsewhere.iterdir())
+    return first.id
 
 
 def wandb_records(file):
@@ -219,12 +247,14 @@ def wandb_records(file):
 
 @pytest.mark.slow
 @needs("wandb")
-def test_wandb_has_a_run_and_its_resumption_offline(tmp_path):
-    run = tmp_path / "run"
-    run_id = interrupted(run, "logger=wandb", "logger.wandb.mode=offline")["wandb"]
+def test_wandb_has_a_run_and_its_resumptions_offline(tmp_path, monkeypatch):
+    run, words = tmp_path / "run", ["logger=wandb", "logger.wandb.mode=offline"]
+    run_id = interrupted(run, tmp_path / "elsewhere", monkeypatch, *words)
     files = sorted(run.glob(f"wandb/offline-run-*/run-{run_id}.wandb"))
-    assert len(files) == 2
+    assert len(files) == 3
     losses: list[Any] = []
+    steps: list[tuple[int, float]] = []
+    pictures: list[set[str]] = []
     config: dict[str, Any] = {}
     artifacts: dict[str, list[str]] = {}
     names: set[str] = set()
@@ -239,12 +269,21 @@ def test_wandb_has_a_run_and_its_resumption_offline(tmp_path):
             for item in record.history.item
         }
         names |= {*items}
+        if items:
+            steps.append((record.history.step.num, items["games"]))
+            pictures.append({name.rpartition("/")[0] for name in items if name.endswith("/path")})
         if "train/loss" in items:
             losses.append((items["games"], items["train/loss"]))
         if record.HasField("artifact"):
             entries = record.artifact.manifest.contents
             artifacts[record.artifact.name] = [entry.path for entry in entries]
     lines = read_metrics(run / "metrics.jsonl")
+    numbers = [step for step, _ in steps]
+    assert numbers == sorted(numbers), "a resumed run continues the steps"
+    assert all(step == games for step, games in steps if games)
+    shown = [found for found in pictures if "game/animation" in found]
+    assert len(shown) == 6, "each evaluation has one step"
+    assert all({"game/position_1", "game/position_2"} <= found for found in shown)
     assert losses == [(row["games"], row["train/loss"]) for row in lines if "train/loss" in row]
     assert config["lr"] == 0.002
     assert {"results/_type", "games/turns/_type", "game/animation/_type"} <= names
@@ -259,6 +298,25 @@ def test_trackers_show_a_run_by_its_sweep_its_options_and_a_readable_name(tmp_pa
     (tmp_path / "sweep.json").write_text("")
     job = RunStart(tmp_path / "0_lr=0.1", options, "", {})
     assert (job.label, job.sweep) == ("0_lr=0.1", tmp_path.name)
+
+
+def test_a_strangers_run_cannot_choose_what_mlflow_opens(tmp_path):
+    """Only a database that has the run; MLflow would write its tables into any other."""
+    (tmp_path / "text.db").write_text("not a database")
+    os.mkfifo(tmp_path / "fifo.db")
+    for name, run_ids in (("tables.db", None), ("others.db", ["b"]), ("mine.db", ["a"])):
+        with contextlib.closing(sqlite3.connect(tmp_path / name)) as database, database:
+            if run_ids is not None:
+                database.execute("CREATE TABLE runs (run_uuid)")
+                database.execute("INSERT INTO runs VALUES (?)", run_ids)
+
+    def kept(store):
+        return kept_store(RunStart(tmp_path / "run", {}, "", {}, earlier=TrackedRun("a", store)))
+
+    stores = ["text.db", "fifo.db", "tables.db", "others.db", "missing.db", ".", "\0"]
+    assert [kept(f"../{name}") for name in stores] == [None] * len(stores)
+    assert kept("../mine.db") == f"sqlite:///{tmp_path}/mine.db"
+    assert kept(None) is None
 
 
 def free_port():
@@ -282,19 +340,22 @@ def fetched(url, seconds=90):
 
 @pytest.mark.slow
 @needs("mlflow")
-def test_mlflow_has_a_run_and_its_resumption_and_shows_them(tmp_path, monkeypatch):
+def test_mlflow_has_a_run_and_its_resumptions_and_shows_them(tmp_path, monkeypatch):
     from mlflow import MlflowClient
 
-    store = f"sqlite:///{tmp_path}/store.db"
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
-    run = tmp_path / "run"
-    run_id = interrupted(run, "logger=mlflow", "logger.mlflow.experiment=mine")["mlflow"]
+    monkeypatch.setenv("USER", "ada")
+    run, words = tmp_path / "run", ["logger=mlflow", "logger.mlflow.experiment=mine"]
+    run_id = interrupted(run, tmp_path / "elsewhere", monkeypatch, *words)
+    store = f"sqlite:///{tmp_path}/mlflow.db"
     client = MlflowClient(store)
     logged = client.get_run(run_id)
     assert logged.info.status == "FINISHED"
-    assert logged.data.params["learner"] == "ppo"
+    assert (logged.data.params["learner"], logged.data.params["games"]) == ("ppo", "20")
+    commit = read_run(run)["commit"]
+    expected = {"mlflow.user": "ada", "mlflow.source.name": sys.argv[0], "rlgames.games": "60"}
+    expected |= {} if commit is None else {"mlflow.source.git.commit": commit}
+    assert {name: logged.data.tags.get(name) for name in expected} == expected
     points = client.get_metric_history(run_id, "train/loss")
     lines = [line for line in read_metrics(run / "metrics.jsonl") if "train/loss" in line]
     assert [(point.step, point.value) for point in points] == [

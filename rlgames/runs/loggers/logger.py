@@ -31,6 +31,14 @@ ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """A tracker's ids of runs; run.json, which holds them, may come from a stranger."""
 
 
+class TrackedRun(NamedTuple):
+    """A run in a tracker: its id, and the path of the local store that has it, relative to the
+    run's directory; None for a server, or for a tracker that needs none."""
+
+    id: str
+    store: str | None = None
+
+
 class ResumePoint(NamedTuple):
     """Where a run resumes: games played, and lines of metrics.jsonl that belong to them.
 
@@ -79,8 +87,8 @@ class RunStart:
     """What a logger is given when a process of a run starts.
 
     config: plain; yaml: the same as text. settings: those that distinguish the run from others.
-    resume_point: where it resumes; of 0 games for a new run. run_id: the run's id in this tracker,
-    from an earlier process of the run; None without one.
+    resume_point: where it resumes; of 0 games for a new run. earlier: the run in this tracker, from
+    an earlier process; None without one. commit: of rlgames' repository; None if unknown.
     """
 
     directory: Path
@@ -88,7 +96,8 @@ class RunStart:
     yaml: str
     settings: dict[str, Any]
     resume_point: ResumePoint = ResumePoint(0, 0)
-    run_id: str | None = None
+    earlier: TrackedRun | None = None
+    commit: str | None = None
 
     @property
     def sweep(self) -> str | None:
@@ -112,11 +121,11 @@ class Logger:
     """Where a run is logged. Each method may raise; the run then continues without the logger.
 
     A logger is made with the keys of its option. start is called first, close or abandon last.
-    run_id: the run's id in the tracker once it is started, given back to start when the run
-    resumes; None without any.
+    tracked: the run in the tracker once it is started, given back to start when the run resumes;
+    None without any.
     """
 
-    run_id: str | None = None
+    tracked: TrackedRun | None = None
 
     def start(self, run: RunStart) -> None:
         """Create or continue the run in the tracker, and log its config."""
@@ -166,15 +175,22 @@ class Loggers(Logger):
         self._loggers, self._warn, self._interrupts = dict(loggers), warn, interrupts
 
     @property
-    def run_ids(self) -> dict[str, str]:
-        """The ids of the run in the trackers that have any, by the name of the logger."""
-        ids = {name: logger.run_id for name, logger in self._loggers.items()}
-        return {name: run_id for name, run_id in ids.items() if run_id is not None}
+    def tracked_runs(self) -> dict[str, TrackedRun]:
+        """The run in the trackers that have it, by the name of the logger."""
+        runs = {name: logger.tracked for name, logger in self._loggers.items()}
+        return {name: run for name, run in runs.items() if run is not None}
 
-    def start_all(self, run: RunStart, run_ids: Mapping[str, str]) -> None:
-        """run_ids: of earlier processes, by the name of the logger."""
+    def start_all(self, run: RunStart, earlier: Mapping[str, TrackedRun]) -> None:
+        """Start each logger, and warn if a tracker has lost the run.
+
+        earlier: the run in the trackers, from earlier processes, by the name of the logger.
+        """
         for name in [*self._loggers]:
-            self._guard(name, methodcaller("start", replace(run, run_id=run_ids.get(name))))
+            before = earlier.get(name)
+            self._guard(name, methodcaller("start", replace(run, earlier=before)))
+            now = self._loggers[name].tracked
+            if before is not None and now is not None and before.id != now.id:
+                self._warn(f"logger={name} no longer finds run {before.id}; it starts a new run")
 
     def close(self, status: str) -> None:
         self._call_each("close", status)
@@ -198,7 +214,7 @@ class Loggers(Logger):
                 call(self._loggers[name])
         except Exception as error:
             logger = self._loggers[name]
-            self._loggers[name] = _Failed(logger.run_id)
+            self._loggers[name] = _Failed(logger.tracked)
             reason = sanitized(error, MAX_REASON_LENGTH) or type(error).__name__
             self._warn(f"logger={name} failed ({reason}); the run continues without it")
             logger.abandon()
@@ -212,8 +228,8 @@ for _method, _value in vars(Logger).items():
 class _Failed(Logger):
     """Takes the place of a logger that has failed."""
 
-    def __init__(self, run_id: str | None) -> None:
-        self.run_id = run_id
+    def __init__(self, tracked: TrackedRun | None) -> None:
+        self.tracked = tracked
 
 
 def check_loggers(config: Mapping[str, Any]) -> None:
@@ -232,11 +248,11 @@ def build_loggers(config: Mapping[str, Any]) -> dict[str, Logger]:
     return loggers
 
 
-def valid_run_ids(trackers: Any) -> dict[str, str]:
-    """The ids in run.json's field `trackers`, untrusted: those that have the form of ids."""
-    nodes = trackers.items() if isinstance(trackers, dict) else ()
-    return {
-        str(name): run_id
-        for name, run_id in nodes
-        if isinstance(run_id, str) and ID_PATTERN.fullmatch(run_id)
-    }
+def valid_tracked_runs(trackers: Any) -> dict[str, TrackedRun]:
+    """The runs in run.json's field `trackers`, untrusted: those whose ids have the form of ids."""
+    runs = {}
+    for name, node in trackers.items() if isinstance(trackers, dict) else ():
+        run_id, store = (node.get("id"), node.get("store")) if isinstance(node, dict) else (0, 0)
+        if isinstance(run_id, str) and ID_PATTERN.fullmatch(run_id):
+            runs[str(name)] = TrackedRun(run_id, store if isinstance(store, str) else None)
+    return runs

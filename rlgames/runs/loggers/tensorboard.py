@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tensorboard.compat.proto.summary_pb2 import Summary
 from torch.utils.tensorboard import summary as summaries
 
+from rlgames.core.metrics import HEADLINES
 from rlgames.runs.event_file import EventFile
 from rlgames.runs.loggers.logger import TABLE_COLUMNS, Logger, RunResults, RunStart
 
@@ -28,15 +29,17 @@ class TensorBoardLogger(Logger):
     def __init__(self) -> None:
         self._is_laid_out = False
         self._end_of_session: Any = None
+        self._settings: dict[str, Any] = {}
         self._file: EventFile | None = None
 
     def start(self, run: RunStart) -> None:
         games, _, num_bytes, is_changed = run.resume_point
         self._file = EventFile(run.directory, games + 1)
         self._is_laid_out = bool(num_bytes)
+        self._settings = {name: _exact(value) for name, value in run.settings.items()}
         if not num_bytes or is_changed:
             self.text(games, "config", run.yaml)
-            self._hyperparameters(run.settings)
+            self._hyperparameters()
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         self._add(games, [summaries.scalar(*item) for item in metrics.items()])
@@ -55,15 +58,15 @@ class TensorBoardLogger(Logger):
         self._add(games, [Summary(value=[Summary.Value(tag=name, image=image)])])
 
     def layout(self, metric: str, best_by: str) -> None:
-        """A page with a chart of the game's metric and its references, and one of best_by, unless
-        an earlier process of the run has written it."""
+        """A page with a chart of the game's metric and its references, and one of best_by; and what
+        HParams lists. An earlier process of the run may have written them."""
         if self._is_laid_out:
             return
         charts = {metric: ["Multiline", [f"^eval/{metric}$", f"^reference/{metric}/"]]}
         if best_by != metric:
             charts[best_by] = ["Multiline", [f"^eval/{best_by}$"]]
         page = {"greedy play, random play and the optimum": charts}
-        self._add(None, [summaries.custom_scalars(page)])
+        self._add(None, [summaries.custom_scalars(page), self._columns(metric, best_by)])
 
     def results(self, games: int, results: RunResults) -> None:
         """The metrics of the best checkpoint, for the list of runs, and all results as a table."""
@@ -87,11 +90,21 @@ class TensorBoardLogger(Logger):
             self._file.abandon()
             self._file = None
 
-    def _hyperparameters(self, settings: dict[str, Any]) -> None:
-        """Settings by name, which TensorBoard lists next to all scalars of each run."""
-        values = {name: _exact(value) for name, value in settings.items()}
-        _, start, self._end_of_session = summaries.hparams(values, {})
+    def _hyperparameters(self) -> None:
+        """Settings by name, which TensorBoard lists for each run."""
+        _, start, self._end_of_session = summaries.hparams(self._settings, {})
         self._add(None, [start])
+
+    def _columns(self, metric: str, best_by: str) -> Any:
+        """What HParams lists: the settings, and headline metrics only, this run's own first.
+
+        TensorBoard takes the columns of all runs in a folder from one of them, so they have the
+        metrics of every game.
+        """
+        names = dict.fromkeys((metric, best_by, *HEADLINES))
+        tags = {f"{prefix}/{name}": 0.0 for name in names for prefix in ("result", "eval")}
+        columns, *_ = summaries.hparams(self._settings, tags)
+        return columns
 
     def _add(self, games: int | None, events: list[Any]) -> None:
         """Write summaries and hand them to the system."""
