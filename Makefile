@@ -5,10 +5,10 @@ PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
 # The tests start many interpreters: those that find bytecode start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
-STUDY := records=docs/records page=docs/results.md hydra/launcher=joblib hydra.launcher.n_jobs=2
+STUDY := records=docs/records hydra/launcher=joblib hydra.launcher.n_jobs=2
 
-.PHONY: demo conf test test-engines test-slow test-long format format-check lint types coverage check \
-	bench bench-peers reproduce strength intervals agents storm pictures site dist clean
+.PHONY: demo conf test test-engines test-browser test-slow test-long format format-check lint types \
+	coverage check bench bench-peers reproduce strength intervals agents storm pictures site site-check dist clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -25,6 +25,11 @@ test: .venv/installed
 test-engines: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[engines]'
 	$(BIN)/python -m pytest -m others
+
+# The page in a browser: Debian's chromium, unless CHROMIUM names another one.
+test-browser: .venv/installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
+	$(BIN)/python -m pytest -m browser
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
@@ -63,11 +68,11 @@ bench-peers: .venv/installed .venv-bench/installed
 
 reproduce: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
-	$(BIN)/rlgames study reproduce $(STUDY)
+	$(BIN)/rlgames study reproduce page=docs/reproductions.md $(STUDY)
 
 strength: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
-	$(BIN)/rlgames study strength $(STUDY)
+	$(BIN)/rlgames study strength page=docs/results.md $(STUDY)
 
 intervals: .venv/installed
 	$(BIN)/python scripts/checks/interval_coverage.py
@@ -105,6 +110,10 @@ dist: .venv/installed
 site: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[site]'
 	$(BIN)/python -m mkdocs build --quiet --strict --config-file .mkdocs.yml
+
+# Opens pages of the site in Chromium.
+site-check: site
+	$(BIN)/python scripts/docs/check_site.py
 
 clean:
 	rm -rf .venv .venv-bench build dist .coverage* .pytest_cache .mypy_cache .ruff_cache

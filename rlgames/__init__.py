@@ -1,9 +1,8 @@
-"""rlgames: learn to play games from declarative configs.
+"""Train agents to play board games, and measure how close they come to perfect play.
 
-In a notebook: `rlgames.train(overrides)`, `rlgames.load(run)`, `rlgames.evaluate(run, overrides)`,
-`rlgames.report(directories)`.
-`rlgames.export_onnx(run, path)` writes a network for other tools, `rlgames.envs` has the games for
-other learners, and `rlgames.register(...)` adds your own games, policies, learners and players.
+Each function does what the command of its name does: `train`, `evaluate`, `analyze`, `report`,
+`export_onnx`. `load` returns a trained agent, `register` adds your own games, policies, learners
+and players, and `rlgames.envs` has the games as environments of Gymnasium.
 """
 
 from __future__ import annotations
@@ -19,18 +18,22 @@ if TYPE_CHECKING:
 
 
 def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:
-    """Register your own part, which is then chosen by its name like those of rlgames.
+    """Register your own part, which you then choose by its name like a built-in one.
 
-    group: game, reward, policy, sampling, learner, player or search.
-    make: called with the keys of the schema, without its name, after the arguments of the group:
-        none for games and sampling rules; `game` for rewards and players; `game, player` for
-        searches; `game, value=, rng=` for networks and `game, score_scale=` for value functions, by
-        their classes; `context, lr=` for learners, by their classes.
-        It raises ValueError for a combination that makes no sense.
-    schema: a dataclass with a default for every key; the default of `name` is the part's name.
-        --help shows the first line of its docstring, and its lines `key: text` with the keys.
-    Raises ValueError for an unknown group, a part of another kind, and a name that is taken, unless
-    by the same part from a reloaded module.
+    Args:
+        group: game, reward, policy, sampling, learner, player or search.
+        name: the name of the part on the command line.
+        make: called with the keys of the schema, without its name, after the arguments of the
+            group: none for games and sampling rules; `game` for rewards and players; `game, player`
+            for searches; `game, value=, rng=` for networks and `game, score_scale=` for value
+            functions, by their classes; `context, lr=` for learners, by their classes. It raises
+            ValueError for a combination that makes no sense.
+        schema: a dataclass with a default for every key; the default of `name` is the part's name.
+            --help shows the first line of its docstring, and its lines `key: text` with the keys.
+
+    Raises:
+        ValueError: for an unknown group, a part of another kind, and a name that is taken, unless
+            by the same part from a reloaded module.
     """
     from rlgames.factory.components import register as add
 
@@ -38,10 +41,17 @@ def register(group: str, name: str, make: Callable[..., Any], schema: type) -> N
 
 
 def train(overrides: list[str] | None = None) -> Path:
-    """Train as `rlgames train` does with these overrides; returns the run's directory.
+    """Train as `rlgames train` does. A notebook shows the progress and the learning curve.
 
-    With `exist_ok=true`, a number is added to its name if it already holds a run. A notebook shows
-    the progress and the learning curve. Raises ConfigError for bad input.
+    Args:
+        overrides: words of the command line, such as `["game=salvo", "games=1000"]`. With
+            `exist_ok=true`, a number is added to the name of a directory that holds a run.
+
+    Returns:
+        The run's directory.
+
+    Raises:
+        ConfigError: for bad input.
     """
     from rlgames.cli.notebook import NotebookProgress, is_notebook
     from rlgames.commands.launch import load_training
@@ -66,9 +76,13 @@ def train(overrides: list[str] | None = None) -> Path:
 def load(run: str | Path, checkpoint: str | None = None) -> Agent:
     """The trained agent of a run directory or a checkpoint file, which plays greedily.
 
-    checkpoint: of the directory, "best", "final" or "latest"; None: the best, or the latest where
-    none was selected.
-    Its `choose(state)` returns an action for each row of a batch of positions.
+    Args:
+        run: a run directory or a checkpoint file.
+        checkpoint: of the directory: "best", "final" or "latest". None: the best, or the latest if
+            none was selected.
+
+    Returns:
+        An agent; its `choose(state)` returns an action for each row of a batch of positions.
     """
     from rlgames.factory.agents import load_agent
 
@@ -76,7 +90,15 @@ def load(run: str | Path, checkpoint: str | None = None) -> Agent:
 
 
 def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
-    """Evaluate as `rlgames eval` does; returns the fields that it prints as JSON."""
+    """Evaluate as `rlgames eval` does.
+
+    Args:
+        run: a run; None for a player that the overrides name, as in `["player=density"]`.
+        overrides: words of the command line, such as `["opponent=exact", "games=1000"]`.
+
+    Returns:
+        The fields of `rlgames eval format=json`.
+    """
     from rlgames.commands.evaluate import evaluate_command
     from rlgames.core.devices import torch_settings_restored
 
@@ -85,7 +107,15 @@ def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) 
 
 
 def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
-    """Find mistakes as `rlgames analyze` does; returns the fields that it prints as JSON."""
+    """Find mistakes as `rlgames analyze` does.
+
+    Args:
+        run: a run; None for a player that the overrides name.
+        overrides: words of the command line.
+
+    Returns:
+        The fields of `rlgames analyze format=json`.
+    """
     from rlgames.commands.analyze import analyze_command
     from rlgames.core.devices import torch_settings_restored
 
@@ -94,10 +124,15 @@ def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -
 
 
 def report(directories: str | Path | list[str | Path], overrides: list[str] | None = None) -> Any:
-    """Compare runs as `rlgames report` does; a row for each config or, with by=run, for each run.
+    """Compare runs as `rlgames report` does.
 
-    Returns a pandas.DataFrame, or a list of dicts where pandas is not installed. With compare= it
-    returns the fields that format=json prints.
+    Args:
+        directories: runs, sweeps, or directories of them.
+        overrides: words of the command line, such as `["by=run"]`.
+
+    Returns:
+        A pandas.DataFrame, or a list of dicts without pandas, with a row for each config or, with
+        by=run, for each run. With compare=, the fields of `rlgames report format=json`.
     """
     from rlgames.commands.report import report_command
 
@@ -134,10 +169,17 @@ def _checked(overrides: list[str] | None) -> list[str]:
 
 
 def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
-    """Write a run's network as `rlgames export` does; returns the file, by default policy.onnx in
-    the run.
+    """Write a run's network as `rlgames export` does.
 
-    Raises ConfigError for a policy that is not a network, and without the extra onnx.
+    Args:
+        run: a run or a checkpoint file.
+        path: the file to write; None: policy.onnx in the run.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConfigError: for a policy that is not a network, and without the extra onnx.
     """
     from rlgames.commands.export import export_command
     from rlgames.core.devices import torch_settings_restored

@@ -1,20 +1,23 @@
-"""Shared settings of the tests: one thread, and rlgames as a person calls it."""
+"""Shared settings of the tests: one thread, and rlgames as a person calls it.
+
+pytest-xdist imports this file in one more process, which runs no test: torch is imported later.
+"""
 
 import os
 import signal
 import subprocess
 import sys
+from functools import cache
 
 import pytest
-import torch
-from processes import Process
 
 from rlgames.cli import main
 from rlgames.config import registry
 
+# Torch reads them. A fork of a process whose threads have begun would wait for them for ever.
 os.environ["OMP_NUM_THREADS"] = "1"
-# A fork of a process whose threads have begun would wait for them for ever.
-torch.set_num_threads(1)
+# Where a test asks for two threads, the one that waits leaves its core to other tests.
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 # What survives a loss of power is tested with a recorded disk: power_loss.py.
 os.fsync = lambda _: None
 # A shell ignores the first in jobs that it starts in the background, nohup the second.
@@ -57,6 +60,19 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.line(f"{found[name]:.1f} s of processor time: {name}")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _short_runs():
+    """Hundreds of tests train: their runs show one game each, give up sooner to list all positions
+    for the value of random play, and ask git once."""
+    from rlgames.evaluation import evaluate
+    from rlgames.runs import provenance
+    from rlgames.training import images
+
+    images.NUM_SHOWN = 1
+    evaluate.MAX_GRAPH_POSITIONS = 20_000
+    provenance._git = cache(provenance._git)
+
+
 @pytest.fixture
 def _own_signals():
     """For what ignores Ctrl-C in this process, as a launcher's worker does."""
@@ -68,6 +84,7 @@ def _own_signals():
 @pytest.fixture
 def rlgames(tmp_path):
     """Run `rlgames …` as a process, a fork of this one, in a directory of its own."""
+    from processes import Process
 
     def run(*words):
         return Process(tmp_path, *words, apart=True).ended(300)

@@ -73,16 +73,22 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/api/repos/create":
             asked = json.loads(body)
             name = f"{asked['organization']}/{asked['name']}"
+            if asked.get("type") == "space":
+                assert asked["sdk"] == "docker"
+                name = f"spaces/{name}"
             self.server.repositories.setdefault(name, {})
             if asked.get("private") or asked.get("visibility") == "private":
                 self.server.private.add(name)
             return self.answer(200, {"url": f"{self.server.address}/{name}", "name": name})
         if self.path == "/api/validate-yaml":
             return self.answer(200, {"errors": [], "warnings": []})
-        match = re.fullmatch(r"/api/models/([^/]+/[^/]+)/(preupload|commit)/main", self.path)
+        match = re.fullmatch(
+            r"/api/(?:models/|(spaces/))([^/]+/[^/]+)/(preupload|commit)/main", self.path
+        )
         if match is None:
             return self.refuse(404, "NotImplemented")
-        if match[2] == "preupload":
+        name = (match[1] or "") + match[2]
+        if match[3] == "preupload":
             names = [file["path"] for file in json.loads(body)["files"]]
             modes = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
             return self.answer(200, {"files": [{"path": name, **modes} for name in names]})
@@ -90,8 +96,8 @@ class Handler(BaseHTTPRequestHandler):
             entry = json.loads(line)
             if entry["key"] == "file":
                 content = base64.b64decode(entry["value"]["content"])
-                self.server.repositories[match[1]][entry["value"]["path"]] = content
-        url = f"{self.server.address}/{match[1]}/commit/{COMMIT}"
+                self.server.repositories[name][entry["value"]["path"]] = content
+        url = f"{self.server.address}/{name}/commit/{COMMIT}"
         return self.answer(200, {"commitUrl": url, "commitOid": COMMIT, "success": True})
 
 

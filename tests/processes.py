@@ -5,11 +5,14 @@ import fcntl
 import os
 import pty
 import select
+import signal
+import socket
 import struct
 import sys
 import termios
 import time
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "scripts" / "checks"))
@@ -105,6 +108,29 @@ def session(folder, *words, rows=40, columns=80, prepare=None, **environment):
         finally:
             os._exit(99)
     return Session(pid, file, rows, columns)
+
+
+@contextmanager
+def served(folder, *words):
+    """A page served by a command in a fork of this process, at a free port: the port and the
+    process. Ctrl-C ends it, and it must end well."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [*(word for word in words if not word.startswith(("port=", "open="))), f"port={port}"]
+    process = Process(folder, *words, "open=false", apart=True)
+    try:
+        end = time.monotonic() + 60
+        while not process.output()[0]:
+            assert time.monotonic() < end
+            assert process.poll() is None, process.output()
+            time.sleep(0.01)
+        yield port, process
+    finally:
+        process.send(signal.SIGINT)
+        ended = process.ended(10)
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def fresh_session(folder, path, *words):

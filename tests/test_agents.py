@@ -1,6 +1,5 @@
 """The agents that come with rlgames: small, reproducible by their commands, ready to play."""
 
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -41,13 +40,6 @@ def test_its_command_makes_it(game):
     typed = to_plain(load_config(TrainConfig, AGENTS[game]))
     assert [trained.get(name) for name in RECIPE] == [typed.get(name) for name in RECIPE]
     assert not checkpoint.state
-
-
-def test_the_page_has_the_commands():
-    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^rlgames train (.*)$", page.replace("\\\n", " "), re.MULTILINE)
-    words = [re.sub(r"\s+", " ", command.replace("'", "")).strip() for command in commands]
-    assert words == [" ".join(AGENTS[game]) for game in AGENTS]
 
 
 def test_it_gives_hints_where_the_rules_are_its_own():

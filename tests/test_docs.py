@@ -7,11 +7,19 @@ variables. A comment before a block changes what the tests do with it:
                                        that are keys of it
     <!-- tests type: q -->             type this into an interactive command
     <!-- tests skip: a server -->      skip the block, for this reason
+    <!-- tests vary: a reason -->      do not compare the output below
+
+A ```text block after a block is the output, or lines of the output, of its last command. Where a
+document runs as printed, each of its lines has to be in the output, in order: with the same words,
+and with numbers that agree within their intervals, or roughly if they have none.
 """
 
+import contextlib
+import io
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -21,6 +29,7 @@ import pytest
 from markers import quick
 from processes import Forked, Process
 
+import rlgames
 from rlgames.cli.table import COMMANDS
 from rlgames.config.compose import load_config
 from rlgames.config.schema import names_of
@@ -32,13 +41,17 @@ NEEDS = {"other-tools": ("gymnasium", "pettingzoo", "onnx", "onnxruntime", "onnx
 """The packages that a document needs."""
 
 BLOCK = re.compile(
-    r"(?:<!-- tests (?P<how>add|type|skip): (?P<what>[^\n]*) -->\n)?"
+    r"(?:<!-- tests (?P<how>add|type|skip|vary): (?P<what>[^\n]*) -->\n)?"
     r"```(?P<kind>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 
 
-def blocks(path, kinds=("sh", "python")):
+SERVERS = (["tensorboard"], ["rlgames", "serve"])
+"""Commands that do not end."""
+
+
+def blocks(path, kinds=("sh", "python", "text")):
     matches = BLOCK.finditer(path.read_text(encoding="utf-8"))
     return [block for block in matches if block["kind"] in kinds]
 
@@ -54,20 +67,77 @@ def run_document(document, folder, shortened):
     """Run all blocks of a document. shortened: add the words that keep training short."""
     os.chdir(folder)
     sys.path.insert(0, str(folder))
-    variables = {"__name__": "__main__"}
+    variables, output = {"__name__": "__main__"}, ""
     for block in blocks(document):
         if block["how"] == "skip":
-            continue
-        if block["name"]:
+            output = None
+        elif block["kind"] == "text":
+            if output is not None and not shortened and block["how"] != "vary":
+                check_output(block["text"], output)
+        elif block["name"]:
             Path(block["name"]).write_text(block["text"], encoding="utf-8")
         elif block["kind"] == "python":
-            exec(compile(block["text"], f"{document.name}", "exec"), variables)
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(block["text"], f"{document.name}", "exec"), variables)
+            output = printed.getvalue()
         else:
             for words in commands(block):
-                assert words[0] == "rlgames", f"{words[0]} cannot run here: skip it and say why"
                 added = block["what"].split() if block["how"] == "add" and shortened else []
                 typed = block["what"] if block["how"] == "type" else ""
-                run_command(folder, words[1:] + fitting(words[1], added), typed)
+                if any(words[: len(server)] == server for server in SERVERS):
+                    output = None
+                elif words[0] == "rlgames" and ">" not in words:
+                    output = run_command(folder, words[1:] + fitting(words[1], added), typed)
+                else:
+                    output = run_in_shell(folder, words)
+
+
+def run_in_shell(folder, words):
+    """Run another command than rlgames, or one whose output goes to a file."""
+    line = " ".join(word if word == ">" else shlex.quote(word) for word in words)
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        line, shell=True, cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    return done.stdout
+
+
+TIMES = re.compile(r"\d[\d.,]* (s|[KM]iB)\b|\b\d+(min|h|s)\b|\d+:\d\d|[\d,.]+ \w+/s\b")
+"""Durations, sizes and speeds, which are never compared."""
+
+NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?%?(?: ± \d[\d,.]*)?")
+EXACT = re.compile(r"random play|optimum")
+
+
+def check_output(printed, output):
+    """Raises AssertionError for a line of a document that a command does not print."""
+    lines = iter(output.splitlines())
+    for line in filter(str.strip, printed.splitlines()):
+        if "━" not in line and "─" not in line and "┃" not in line and line.strip() != "…":
+            assert any(agree(line, other) for other in lines), f"{line}\nnot in\n{output}"
+
+
+def agree(line, other):
+    """Whether two lines of output have the same words and similar numbers."""
+    first, second = (TIMES.sub("", each).replace("│", " ") for each in (line, other))
+    if re.findall(r"[^\W\d]\w*", first) != re.findall(r"[^\W\d]\w*", second):
+        return False
+    pairs = zip(NUMBER.findall(first), NUMBER.findall(second), strict=False)
+    return all(is_close(a, b, EXACT.search(line)) for a, b in pairs)
+
+
+def is_close(first, second, exact):
+    """Whether two numbers agree: exactly, within the sum of their intervals, or roughly."""
+    (a, half), (b, other_half) = (
+        [float(part.strip("%").replace(",", "")) for part in (text + " ± 0").split(" ± ")[:2]]
+        for text in (first, second)
+    )
+    if exact:
+        return a == b
+    if half or other_half:
+        return abs(a - b) <= half + other_half
+    return abs(a - b) <= (20 if "%" in first else 0.3 * max(abs(a), abs(b)))
 
 
 def fitting(command, words):
@@ -90,6 +160,7 @@ def run_command(folder, words, typed):
 
     result = Process(folder, *words, prepare=prepare, apart=True).ended(600)
     assert result.returncode == 0, f"rlgames {shlex.join(words)}\n{result.stdout}{result.stderr}"
+    return result.stdout + result.stderr
 
 
 def run_in_fork(function, *arguments):
@@ -109,40 +180,55 @@ def run_in_fork(function, *arguments):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-@pytest.mark.parametrize(
-    "name",
-    quick(["tutorial", "adding-a-game", "notebook", "engine"], "adding-a-game", "notebook"),
-)
+RUN = ["README", "tutorial", "recipes", "teaching", "extend", "json", "adding-a-game", "notebook"]
+
+
+def path_of(name):
+    return ROOT / f"{name}.md" if name == "README" else ROOT / "docs" / f"{name}.md"
+
+
+@pytest.mark.parametrize("name", quick([*RUN, "engine"], "adding-a-game", "notebook", "extend"))
 def test_code_blocks_run(name, tmp_path):
-    assert run_in_fork(run_document, ROOT / "docs" / f"{name}.md", tmp_path, True) == 0
+    assert run_in_fork(run_document, path_of(name), tmp_path, True) == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tutorial", "adding-a-game", "other-tools"])
+@pytest.mark.parametrize("name", [*RUN, "other-tools"])
 def test_code_blocks_run_as_printed(name, tmp_path):
     for package in NEEDS.get(name, ()):
         pytest.importorskip(package)
-    assert run_in_fork(run_document, ROOT / "docs" / f"{name}.md", tmp_path, False) == 0
+    assert run_in_fork(run_document, path_of(name), tmp_path, False) == 0
 
 
-def listed_files():
-    """The files and folders of the tree in docs/architecture.md, as paths below rlgames/."""
+def test_outputs_are_compared_within_their_intervals():
+    assert agree("│ trained, greedy │ 4.50 │", "│ trained, greedy │  4.61 │ 5.0 │")
+    assert not agree("│ trained, greedy │ 4.50 │", "│ trained, greedy │ 9.00 │")
+    assert not agree("│ exact optimum │ 4.50 │", "│ exact optimum │ 4.51 │")
+    assert agree("turns 6.0 ± 0.3", "turns 6.5 ± 0.3")
+    assert not agree("turns 6.0 ± 0.3", "turns 6.7 ± 0.3")
+    assert not agree("4.0 s, in first", "4.0 s, in second")
+    assert agree("4.0 s, in first", "90.1 s, in first")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["player=random", "game=tictactoe", "games=20"],
+        ["player=random", "game=2048", "games=2", "solve_seconds=0"],
+        ["player=density", "game=salvo", "board=3", "ships=[2]", "shots=1"],
+        ["player=exact", "game=tictactoe", "opponent=exact", "games=2"],
+    ],
+)
+def test_the_json_page_names_every_field(words):
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    fields = rlgames.evaluate(None, words)
+    assert [name for name in fields if f"`{name}`" not in page] == []
+
+
+def test_the_architecture_page_lists_every_folder():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    room = Path()
-    for indent, name in re.findall(r"^((?:  ){1,2})(\S+)", page.partition("rlgames/\n")[2], re.M):
-        if len(indent) == 2:
-            room = Path(name)
-        yield Path(name) if len(indent) == 2 else room / name
-
-
-def test_the_architecture_page_lists_every_file():
-    package = ROOT / "rlgames"
-    listed = {*listed_files()}
-    gone = [path for path in listed if not (package / path).exists()]
-    assert not gone, f"remove from the tree in docs/architecture.md: {gone}"
-    files = [path.relative_to(package) for path in package.rglob("*.py") if path.stem[0] != "_"]
-    missing = [path for path in files if not listed & {path, *path.parents[:-2]}]
-    assert not missing, f"add to the tree in docs/architecture.md: {missing}"
+    listed = set(re.findall(r"^\| `rlgames/(\w+)`", page, re.MULTILINE))
+    assert listed == {path.parent.name for path in (ROOT / "rlgames").glob("*/__init__.py")}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

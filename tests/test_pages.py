@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 FOLDERS = {"game": DOCS / "games", "learner": DOCS / "learners"}
 OPTIONS = [(group, name) for group in FOLDERS for name in REGISTRY[group]]
 PAGES = [FOLDERS[group] / f"{name}.md" for group, name in OPTIONS]
-EVERY = [*PAGES, *(folder / "README.md" for folder in FOLDERS.values())]
+EVERY = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
 @cache
@@ -121,14 +121,36 @@ def test_the_metrics_of_a_learner_are_explained(name):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_presets_are_known_and_their_figures_measured(path):
-    measured = figures(text_of(DOCS / "results.md"))
+    measured = figures(text_of(DOCS / "results.md") + text_of(DOCS / "reproductions.md"))
     for row in results_of(path):
         for preset in re.findall(r"`(\w+)`", row[0]):
             assert preset in OptionFiles().names("experiment"), preset
         assert figures(" | ".join(row[1:])) <= measured, row
 
 
+@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "choosing.md"])
+def test_summaries_have_the_measured_results(path):
+    pages = [DOCS / "results.md", DOCS / "reproductions.md"]
+    measured = figures("".join(map(text_of, pages)))
+    rows = [row for row in table_rows(text_of(path)) if "`" in "".join(row[1:])]
+    shown = [re.sub(r"`[^`]*`", "", " | ".join(row)) for row in rows]
+    assert len(shown) > 4
+    for row in shown:
+        for number in figures(row):
+            decimals = len(number.partition(".")[2])
+            assert any(f"{float(each):.{decimals}f}" == number for each in measured), row
+
+
+def slug(heading):
+    """The anchor of a heading on GitHub and on the site."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_links_lead_to_files(path):
-    for target in re.findall(r"\]\(([^)#:]+)\)", text_of(path)):
-        assert (path.parent / target).is_file(), target
+def test_links_lead_to_files_and_headings(path):
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", text_of(path)):
+        page = path.parent / target if target else path
+        assert page.is_file(), target
+        if anchor and page.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
+            assert anchor in map(slug, headings), f"{target}#{anchor}"

@@ -2,6 +2,8 @@
 
 import os
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -9,6 +11,7 @@ import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -16,6 +19,7 @@ import yaml
 from rlgames import __version__
 
 ROOT = Path(__file__).parents[1]
+check_site = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "docs" / "check_site.py")))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 REPOSITORY = PROJECT["project"]["urls"]["Repository"]
 TIED = re.compile(r"https://(?:github\.com|colab\.research\.google\.com/github)/rlgames/[\w.-]+")
@@ -176,8 +180,30 @@ def test_the_site_builds_without_a_warning(tmp_path):
     words = ["build", "--quiet", "--strict", "-f", ROOT / ".mkdocs.yml", "-d", tmp_path / "site"]
     done = subprocess.run([sys.executable, "-m", "mkdocs", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    pages = {path.stem for path in (ROOT / "docs").rglob("*.md")} - {"README"}
+    pages = {path.stem for path in (ROOT / "docs").rglob("*.md")} - {"README", "log"}
     built = {path.parent.name for path in (tmp_path / "site").rglob("index.html")}
     assert pages <= built
     reference = (tmp_path / "site" / "reference" / "games" / "index.html").read_text()
     assert "the legal actions of the seat to move" in reference  # a docstring
+    if any(map(shutil.which, check_site.CHROMIUM)):
+        assert not any(check_site.faults_of(tmp_path / "site", None).values())
+
+
+@pytest.mark.slow
+def test_the_check_of_the_site_finds_faults(tmp_path):
+    if not any(map(shutil.which, check_site.CHROMIUM)):
+        pytest.skip("needs Chromium")
+    broken = r"""<html><body><article><p>\frac{1}{2}</p><img src="none.png">
+        <div class="language-sh"><pre><code style="display: block; width: 9px; overflow: auto"
+        >rlgames train</code></pre></div><div style="width: 3000px">wide</div>
+        <script>nothing()</script></article></body></html>"""
+    for page in check_site.PAGES:
+        (tmp_path / page).mkdir(parents=True, exist_ok=True)
+        (tmp_path / page / "index.html").write_text(broken, encoding="utf-8")
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "search_index.json").write_text("{}")
+    faults = check_site.faults_of(tmp_path, None)
+    assert len(faults.pop("search")) == len(check_site.WORDS)
+    for found in map("; ".join, faults.values()):
+        for word in ("sideways", "raw LaTeX", "cut off", "no picture", "error: Uncaught"):
+            assert word in found

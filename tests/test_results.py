@@ -1,4 +1,4 @@
-"""docs/results.md is what `rlgames study` makes of the records."""
+"""docs/results.md and docs/reproductions.md are what `rlgames study` makes of the records."""
 
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from rlgames.config.files import OptionFiles
 from rlgames.config.studies import read_study, values_of
 
 ROOT = Path(__file__).parents[1]
-PAGE, RECORDS = ROOT / "docs" / "results.md", ROOT / "docs" / "records"
+RECORDS = ROOT / "docs" / "records"
+REPRODUCTIONS = ROOT / "docs" / "reproductions.md"
 STUDIES = [name for name in OptionFiles().names("study") if name not in ("learners", "agents")]
 
 
@@ -22,10 +23,11 @@ def records():
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_section_of_the_page_is_made_from_its_record(name):
-    text = PAGE.read_text(encoding="utf-8").partition(f"<!-- study {name} -->\n")[2]
+def test_a_section_of_a_page_is_made_from_its_record(name):
+    page = ROOT / "docs" / "results.md" if name == "strength" else REPRODUCTIONS
+    text = page.read_text(encoding="utf-8").partition(f"<!-- study {name} -->\n")[2]
     made = section(read_study(name, []), records())
-    remedy = f"rlgames study {name} run=false records=docs/records page=docs/results.md"
+    remedy = f"rlgames study {name} run=false records=docs/records page={page}"
     assert text.partition(f"<!-- end of study {name} -->")[0] == made, remedy
 
 
@@ -49,13 +51,15 @@ def test_the_studies_fit_their_games_and_keep_their_records(name, tmp_path):
 
 def test_a_page_is_updated_in_place(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(PAGE.read_text())
-    update_page(page, read_study("strength", []), records())
-    assert page.read_text() == PAGE.read_text()
+    page.write_text(REPRODUCTIONS.read_text())
+    update_page(page, read_study("reproduce", []), records())
+    assert page.read_text() == REPRODUCTIONS.read_text()
 
 
-def test_every_plot_of_the_documents_has_a_command():
-    commands = [line for line in PAGE.read_text().splitlines() if "| `rlgames report " in line]
+def test_every_plot_of_the_articles_has_a_command():
+    commands = [
+        line for line in REPRODUCTIONS.read_text().splitlines() if "| `rlgames report " in line
+    ]
     assert len(commands) == 10
     for line in commands:
         name, *words = line.partition("`rlgames ")[2].partition("`")[0].split()

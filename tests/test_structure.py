@@ -38,6 +38,7 @@ ROOMS = [
     ["training"],
     ["sweeps", "envs"],
     ["commands"],
+    ["web"],
     ["cli"],
     ["__init__"],
     ["__main__"],
@@ -118,6 +119,8 @@ LOADERS = {
     "rlgames.kernels": ("kernels",),  # what calls a kernel imports it then
     "rich": ("drawing", "cli"),
     "prompt_toolkit": ("cli",),
+    "starlette": ("web",),
+    "uvicorn": ("web",),
     "hydra": ("config", "sweeps"),
     "gymnasium": ("envs",),
     "pettingzoo": ("envs",),
@@ -223,7 +226,6 @@ def test_schemas_are_frozen_and_each_key_has_a_default_and_help(schema):
 
 WRITERS = {
     "rlgames/runs/storage.py": "opens the files of runs and sweeps",
-    "rlgames/runs/checkpoint.py": "safetensors writes a temporary file, which storage.py publishes",
     "rlgames/runs/directory.py": "creates and removes directories of runs",
     "rlgames/rollouts/records.py": "games are appended to a file that the user names",
     "rlgames/drawing/figures.py": "figures in files that the user names",

@@ -39,7 +39,7 @@ Rows = list[tuple[str, str]]
 
 
 def print_fields(result: dict[str, Any]) -> None:
-    """The fields of a result, a line each: for a command without a printer of its own."""
+    """The fields of a result, a line each: for a command that has no printer."""
     for name, value in result.items():
         print(printable(f"{name}: {value if isinstance(value, str) else json_text(value)}"))
 

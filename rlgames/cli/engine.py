@@ -29,7 +29,7 @@ def engine_command(run: Path | None, overrides: list[str]) -> int:
 
 
 def _read_lines(stream: BinaryIO) -> Iterator[str | None]:
-    """The lines of a stream; None in place of one that is too long."""
+    """The lines of a stream; None instead of one that is too long."""
     while data := stream.readline(MAX_LINE_BYTES + 1):
         is_too_long = len(data) > MAX_LINE_BYTES
         while len(data) > MAX_LINE_BYTES and not data.endswith(b"\n"):

@@ -120,7 +120,7 @@ class Page:
         return [*sections, keys] if keys else sections
 
     def _top(self) -> list[Key]:
-        """The keys of a command outside groups, also those of its start and of -m."""
+        """The keys of a command outside groups, including the keys of its start and of -m."""
         schemas = [self.schema, self.command.launch, self.command.sweep]
         keys = [key for schema in schemas if schema is not None for key in schema_keys(schema)]
         return [*{key.name: key for key in reversed(keys)}.values()][::-1]

@@ -1,17 +1,22 @@
-"""The process of one job of a sweep: python -m rlgames.cli.job_worker SWEEP NUMBER."""
+"""The process of one job of a sweep: python -m rlgames.cli.job_worker SWEEP NUMBER; without words
+the process that forks such processes."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import importlib
+import json
 import os
 import shlex
 import signal
+import socket
 import sys
 import threading
 import time
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from rlgames.cli.table import COMMANDS
 from rlgames.cli.training import resume_command, train_config
@@ -28,13 +33,68 @@ from rlgames.runs import storage
 from rlgames.sweeps.evaluations import JobEvaluation
 from rlgames.sweeps.sweep import Sweep
 
+MAX_REQUEST_BYTES = 1 << 16
+
 
 def main() -> None:
     """The words are the sweep's directory, the number of the job, and plugins=."""
+    if not sys.argv[1:]:
+        fork_jobs()
+        return
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     directory, number, *words = sys.argv[1:]
     plugins.import_plugins(words)
     sys.exit(_run(Sweep.read_job(Path(directory), int(number)), 0))
+
+
+def fork_jobs() -> None:
+    """Fork a job for each request on the socket that is standard input, until that is closed.
+
+    A request is JSON, {words, folder}, with two descriptors: the job's standard input and output.
+    The answers are the job's PID and, when it has ended, its exit code.
+    """
+    importlib.import_module("rlgames.training.run")
+    importlib.import_module("rlgames.cli.display")
+    channel = socket.socket(fileno=0)
+    while True:
+        message, handles, _, _ = socket.recv_fds(channel, MAX_REQUEST_BYTES, 2)
+        # A fork has no other threads than this one, and hangs where it waits for them: NumPy has
+        # some with OMP_NUM_THREADS=2.
+        if not message or len(os.listdir("/proc/self/task")) > 1:
+            return
+        request = json.loads(message)
+        pid = os.fork()
+        if not pid:
+            _become_job(handles, request["folder"], request["words"])
+        for handle in handles:
+            os.close(handle)
+        with contextlib.suppress(BrokenPipeError):
+            channel.send(str(pid).encode())
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            channel.send(str(code).encode())
+
+
+def _become_job(handles: list[int], folder: str, words: list[str]) -> NoReturn:
+    """Do in a fork what a new process does for the words of a job."""
+    code = 1
+    try:
+        os.setsid()  # so that the terminal sends it no second signal
+        os.chdir(folder)
+        for target, handle in enumerate((*handles, handles[1])):
+            os.dup2(handle, target)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+        sys.argv[1:] = words
+        main()
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        atexit._run_exitfuncs()
+        os._exit(code)
 
 
 def _exit_with_parent() -> None:

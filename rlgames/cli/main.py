@@ -9,7 +9,7 @@ import re
 import sys
 
 from rlgames.cli.flags import HELP_FLAGS, parse_flags
-from rlgames.cli.table import COMMANDS, overview
+from rlgames.cli.table import COMMANDS, last_value, overview
 from rlgames.config.plugins import import_plugins
 from rlgames.core.errors import (
     TRACEBACK,
@@ -124,8 +124,12 @@ def report_interrupt(words: list[str]) -> int:
 
 def wants_json(words: list[str]) -> bool:
     """Whether standard output is to be JSON."""
-    formats = [word.partition("=")[2].strip("'\"") for word in words if word[:7] == "format="]
-    return formats[-1:] == ["json"]
+    return last_value("format", words) == "json"
+
+
+def wants_human(words: list[str]) -> bool:
+    """Whether a person plays."""
+    return bool({"human", "player=human", "opponent=human"} & {*words})
 
 
 def run(name: str, words: list[str]) -> int:
@@ -154,9 +158,17 @@ def run(name: str, words: list[str]) -> int:
         print(config_text(command.config, run, overrides, flags.package, flags.resolve), end="")
         return 0
     _check_omp_num_threads()
-    if wants_json(words) and {"human", "player=human", "opponent=human"} & {*words}:
+    if wants_json(words) and wants_human(words):
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
-    result = command.load_function()(*arguments(command, words))
+    command = command.for_words(words)
+    function, values = command.load_function(), arguments(command, words)
+    if command.shows_progress and not wants_human(words):
+        from rlgames.cli.evaluation_bar import evaluation_bar
+
+        with evaluation_bar():
+            result = function(*values)
+    else:
+        result = function(*values)
     printer = command.load_printer()
     if printer is None:
         return int(result)
@@ -168,7 +180,7 @@ def run(name: str, words: list[str]) -> int:
 
 
 def _check_omp_num_threads() -> None:
-    """Raises ConfigError for a number of threads of which OpenMP would print a message of its own,
+    """Raises ConfigError for a number of threads about which OpenMP itself would print a message,
     without the program's name, and take another one."""
     text = os.environ.get("OMP_NUM_THREADS", "1")
     if not re.fullmatch(r"\s*0*[1-9][0-9]{0,8}\s*(,\s*0*[1-9][0-9]{0,8}\s*)*", text):

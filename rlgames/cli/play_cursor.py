@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlgames.games.notation import takes_columns
 from rlgames.games.placement import Placement
 from rlgames.players.human import Position
 
@@ -26,12 +27,9 @@ class Cursor:
     @classmethod
     def of(cls, position: Position) -> Cursor | None:
         """A cursor for a position whose actions take cells; None for any other."""
-        game, form = position.game, position.game.board_format
-        cells = game.action_cells(position.state, 0)
-        if cells is None:
+        if position.game.action_cells(position.state, 0) is None:
             return None
-        is_by_column = game.spec.actions == form.columns and form.rows > 1
-        return cls(position, is_by_column)
+        return cls(position, takes_columns(position.game, position.state))
 
     def move(self, direction: str) -> None:
         """Move a step, around the edges of the board."""

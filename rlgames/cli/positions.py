@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 
 from rlgames.cli.display import plain_text, print_rich
-from rlgames.commands.show import ShownPosition
+from rlgames.commands.show import ShownPosition, exact_text
 from rlgames.commands.watch import Replay
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import format_parts, stack_parts
@@ -86,7 +86,7 @@ def _print_best_moves(report: dict[str, Any]) -> None:
         if _is_equal(action["exact"], report["exact"])
     ]
     more = f" and {len(best) - MAX_LISTED_MOVES} more" if len(best) > MAX_LISTED_MOVES else ""
-    value = _exact_text(report["exact"], report["unit"])
+    value = exact_text(report["exact"], report["unit"])
     print(f"exact: {value}, by {', '.join(best[:MAX_LISTED_MOVES])}{more}")
 
 
@@ -100,15 +100,9 @@ def _cell(name: str, value: float | None, report: dict[str, Any]) -> str:
     if name == "plies":
         return f"{value:.0f}"
     star = " *" if _is_equal(value, report["exact"]) else "  "
-    return _exact_text(value, report["unit"]) + star
+    return exact_text(value, report["unit"]) + star
 
 
 def _is_equal(value: float | None, best: float | None) -> bool:
     """Whether two exact values are equal except for rounding."""
     return value is not None and best is not None and abs(value - best) < ROUNDING_ERROR
-
-
-def _exact_text(value: float, unit: str) -> str:
-    if unit == "outcome":
-        return {1.0: "won", 0.0: "drawn", -1.0: "lost"}.get(value, f"{value:+.4f}")
-    return f"{value:.4f} {unit}"

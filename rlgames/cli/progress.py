@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,7 +92,9 @@ class Progress(Callback):
         the best so far.
         """
         values = [value for _, value in self.curve]
-        values += [] if self.random is None else [self.random]  # a worse value is no upper bound
+        values += (
+            [] if self.random is None else [self.random]
+        )  # a worse value is not an upper bound
         values = values or [0.0]
         is_lower_better = direction(goal_of(self.metric), self.metric) < 0
         worst, best = (max(values), min(values)) if is_lower_better else (min(values), max(values))
@@ -104,7 +107,7 @@ class Progress(Callback):
     def heights(self, columns: int) -> list[float]:
         """The curve at each column of a chart as wide as the whole run, up to the present.
 
-        0 is the lower bound, 1 the upper one, -1 stands for columns before the first evaluation.
+        0 is the lower bound, 1 the upper one, -1 marks columns before the first evaluation.
         """
         (_, low), (_, high) = self.bounds()
         size = (high - low) or 1.0
@@ -138,6 +141,12 @@ def number_text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+SLOW_SECONDS = 8.0
+"""A first update that takes longer is announced."""
+
+SLOW = "still in the first update; a smaller batch= or window= makes updates shorter"
+
+
 class PlainProgress(Callback):
     """Prints a line at the first evaluation in each tenth of the games: the metrics since the last
     one."""
@@ -146,9 +155,15 @@ class PlainProgress(Callback):
         self._total, self._tenth = total, 0
         self._latest: dict[str, float] = {}
         self._begun = time.monotonic()
+        self._announcement = threading.Timer(SLOW_SECONDS, self._print, [SLOW])
+        self._announcement.daemon = True  # a training may end before
 
     def on_run_start(self, games: int, directory: Path) -> None:
         self._print(f"training in {printable(str(directory))}")
+        self._announcement.start()
+
+    def on_update(self, games: int, metrics: dict[str, float]) -> None:
+        self._announcement.cancel()
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         self._latest.update(metrics)

@@ -33,7 +33,7 @@ start its next job."""
 
 
 def print_report(result: ReportResult) -> None:
-    """Print a report in the format of its command; a comparison takes the place of the runs."""
+    """Print a report in the format of its command; a comparison replaces the runs."""
     if result.follow is not None:
         follow_report(result)
     elif result.comparison is not None:

@@ -42,7 +42,7 @@ def print_report_as(report: Report, format: str, names: Sequence[str] = ()) -> N
 
 
 def print_comparison(comparison: Comparison, format: str) -> None:
-    """Print the statistics of agents, then those of pairs of agents; format: as above."""
+    """Print the statistics of agents, then of pairs of agents; format: as above."""
     if format == "csv":
         print_csv([_flat(entry) for entry in (*comparison.statistics, *comparison.pairs)])
         return
@@ -80,7 +80,7 @@ def title(report: Report) -> str:
 
 
 def columns(report: Report, names: Sequence[str] = ()) -> list[Column]:
-    """The columns that are not empty, the most important ones first where there is no room.
+    """The columns that are not empty, the most important ones first if the terminal is too narrow.
 
     names: those to show: "all", or names of columns as in CSV. By default the settings that differ
     between runs of one game, and the metrics that runs are judged by.

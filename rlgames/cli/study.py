@@ -185,7 +185,8 @@ def _commands(study: Study, record: Record) -> list[str]:
     if not study.runs:
         return []
     dates = record.get("dates") or [MISSING]
-    lines = [f"Measured on {' to '.join(dates)} by `rlgames study {study.name}`:", ""]
+    title = f"Commands, measured on {' to '.join(dates)} by <code>rlgames study {study.name}</code>"
+    lines = ['<details markdown="1">', f"<summary>{title}</summary>", ""]
     for run in study.runs.values():
         words = train_command(run) or " ".join(run.words)
         lines.append(f"- `{run.name}`: `{words}`")
@@ -194,7 +195,7 @@ def _commands(study: Study, record: Record) -> list[str]:
         first = "GAME" if each.command == "solve" else "RUN"
         words = " ".join([each.command, first, *map(typed_word, each.words)])
         lines.append(f"- {each.name}{named}: `rlgames {words}`")
-    return ["\n".join(lines)]
+    return ["\n".join([*lines, "", "</details>"])]
 
 
 def update_page(page: Path, study: Study, records: dict[str, Record]) -> None:

@@ -101,7 +101,7 @@ class SweepReader:
     _work_before = 0.0
 
     def read(self) -> None:
-        """Bring the progress up to date, from what is new in the files of the jobs."""
+        """Bring the progress up to date with the new lines in the files of the jobs."""
         begun, jobs = self._clock(), self.progress.jobs
         for number in range(len(jobs), len(self._sweep.jobs)):
             setting = self._sweep.setting(number)

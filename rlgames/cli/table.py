@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pkgutil import resolve_name
 from typing import Any, Literal
 
@@ -18,10 +18,12 @@ from rlgames.commands.configs import (
     EvalConfig,
     ExportConfig,
     GamesConfig,
+    PageConfig,
     PlayConfig,
     PublishConfig,
     ReportConfig,
     RunsConfig,
+    ServeConfig,
     ShowConfig,
     SolveConfig,
     StudyConfig,
@@ -34,6 +36,7 @@ from rlgames.config.training import (
     SweepConfig,
     TrainConfig,
 )
+from rlgames.core.errors import ConfigError
 from rlgames.core.text import columns
 
 Runs = Literal["none", "optional", "required", "many", "study"]
@@ -59,6 +62,9 @@ class Command:
         printer: "module:function", called with the result of the function. With format=json the
             result, or its as_dict(), is printed as JSON. None: the function prints and returns the
             exit code.
+        shows_progress: whether it may compute for long without a line of its own.
+        page: "module:function", called instead of the function if interface=web; it returns the
+            exit code.
     """
 
     name: str
@@ -71,15 +77,38 @@ class Command:
     config: type | None = None
     launch: type | None = None
     sweep: type | None = None
+    page: str | None = None
+    shows_progress: bool = False
 
     def load_function(self) -> Callable[..., Any]:
         """The function itself."""
         function: Callable[..., Any] = resolve_name(self.function)
         return function
 
+    def for_words(self, words: list[str]) -> Command:
+        """The command itself, or what serves its page if the words ask for one.
+
+        Raises ConfigError for keys of a page without interface=web.
+        """
+        if self.page is None:
+            return self
+        if last_value("interface", words) == "web":
+            return replace(self, function=self.page, printer=None)
+        names = {item.name for item in fields(PageConfig)}
+        for word in words:
+            if word.partition("=")[0] in names:
+                raise ConfigError(f"{word} is for a page", "add interface=web")
+        return self
+
     def load_printer(self) -> Callable[[Any], None] | None:
         """The printer itself."""
         return None if self.printer is None else resolve_name(self.printer)
+
+
+def last_value(name: str, words: list[str]) -> str:
+    """The value of a key among the words of a command line; empty if it is not there."""
+    values = [word.partition("=")[2].strip("'\"") for word in words if word.startswith(f"{name}=")]
+    return values[-1] if values else ""
 
 
 _COMMANDS = (
@@ -110,6 +139,7 @@ _COMMANDS = (
         printer="rlgames.cli.display:print_evaluation",
         runs="optional",
         config=EvalConfig,
+        shows_progress=True,
     ),
     Command(
         "analyze",
@@ -119,6 +149,7 @@ _COMMANDS = (
         printer="rlgames.cli.analysis:print_analysis",
         runs="optional",
         config=AnalyzeConfig,
+        shows_progress=True,
     ),
     Command(
         "play",
@@ -128,6 +159,7 @@ _COMMANDS = (
         printer=None,
         runs="optional",
         config=PlayConfig,
+        page="rlgames.web.pages:play_page",
     ),
     Command(
         "watch",
@@ -137,6 +169,7 @@ _COMMANDS = (
         printer="rlgames.cli.positions:print_games",
         runs="optional",
         config=WatchConfig,
+        page="rlgames.web.pages:watch_page",
     ),
     Command(
         "show",
@@ -146,6 +179,16 @@ _COMMANDS = (
         printer="rlgames.cli.positions:print_position",
         runs="optional",
         config=ShowConfig,
+        page="rlgames.web.pages:show_page",
+    ),
+    Command(
+        "serve",
+        "games on a page in the browser",
+        "rlgames serve connect4 hex",
+        function="rlgames.web.pages:serve_command",
+        printer=None,
+        runs="many",
+        config=ServeConfig,
     ),
     Command(
         "engine",
@@ -165,6 +208,7 @@ _COMMANDS = (
         runs="many",
         takes_players=True,
         config=ArenaConfig,
+        shows_progress=True,
     ),
     Command(
         "solve",
@@ -227,7 +271,7 @@ _COMMANDS = (
     ),
     Command(
         "experiments",
-        "list of training presets",
+        "list of presets",
         "rlgames experiments format=json",
         function="rlgames.commands.listing:experiments_command",
         printer="rlgames.commands.listing:print_listing",
@@ -249,6 +293,7 @@ _COMMANDS = (
         printer=None,
     ),
 )
+
 COMMANDS: dict[str, Command] = {command.name: command for command in _COMMANDS}
 """Every command, in the order of the help."""
 
@@ -257,7 +302,7 @@ def overview() -> str:
     """Every command with its help and an example."""
     records = list(COMMANDS.values())
     lines = columns([(f"  {record.name}", record.help, record.example) for record in records])
-    if max(map(len, lines)) > width():  # examples on lines of their own
+    if max(map(len, lines)) > width():  # examples on separate lines
         lines = []
         for record in records:
             lines += [f"  {record.name:12}{record.help}", " " * 14 + record.example]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from rlgames.cli.table import Command
+from rlgames.cli.table import Command, last_value
 from rlgames.config.folders import is_path
 from rlgames.core.errors import ConfigError, nearest, nearest_path
 from rlgames.runs.hub import PREFIX
 from rlgames.runs.names import LATEST_RUN, run_path, shipped_agents
+
+NEEDS_RUNS = "chooses among runs, and none of these words names several"
 
 
 def arguments(command: Command, words: list[str]) -> list[Any]:
@@ -22,6 +25,11 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
     if command.runs == "many":
         names = [word for word in words if is_path(word) or "=" not in word]
         overrides = [word for word in words if word not in names]
+        where = last_value("where", words)
+        if where and command.takes_players:
+            names = [each for name in names for each in (_matching(name, where) or [name])]
+            if all(name in words for name in names):
+                raise ConfigError(f"where={where} {NEEDS_RUNS}", f"use {LATEST_RUN} or a folder")
         return [[_run_name(name) for name in names], overrides]
     first = words[0] if words else ""
     has_run = bool(first) and first[0] != "-" and (is_path(first) or "=" not in first)
@@ -30,6 +38,11 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
             raise ConfigError(f"{command.name} takes no run, and {first} is one", "omit it")
         return [words]
     _check_run_is_first(command, words, has_run)
+    if where := last_value("where", words):
+        chosen = _matching(first, where) if has_run else []
+        if not chosen:
+            raise ConfigError(f"where={where} {NEEDS_RUNS}", f"use {LATEST_RUN} or a folder")
+        return [Path(chosen[0]), words[1:]]
     path = run_path(first) if has_run else None
     if path is not None and not is_path(str(path)):
         hint = nearest_path(first, is_directory=True)
@@ -40,6 +53,20 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
     if command.runs == "required" and not has_run:
         raise ConfigError(f"{command.name} needs a run", f"as in: {command.example}")
     return [path, words[has_run:]]
+
+
+def _matching(name: str, where: str) -> list[str]:
+    """The runs in a folder, or in outputs/ for `latest`, for which conditions hold, the newest
+    first; none for the name of anything else. Raises ConfigError if no run matches."""
+    from rlgames.runs.index import find_runs, read_summary
+    from rlgames.runs.where import matching, sorted_by
+
+    top = Path("outputs" if name == LATEST_RUN and not is_path(name) else name)
+    if not top.is_dir() or (top / "run.json").exists():
+        return []
+    runs = matching([read_summary(path) for path in find_runs([str(top)])], where)
+    runs = sorted_by(runs, lambda run: run.start, is_descending=True)
+    return [str(run.path) for run in runs]
 
 
 def _run_name(word: str) -> str:

@@ -134,7 +134,7 @@ def competitors(
     """The config, the game and the players; contestants: names of players and paths of runs.
 
     A word that ends in +mcts is the player before the plus sign, with that search. Keys of the
-    searches hold for each of them. The config is that of the first search, if there is one.
+    searches hold for each of them. The config is the first search's, if there is one.
     """
     folders = split_folders(overrides)[0]
     files = OptionFiles(folders)

@@ -308,7 +308,7 @@ def game_in_words(game: str) -> str:
 
 
 def game_titles(games: list[str]) -> dict[str, str]:
-    """The name of each game, with those of its rules that differ between games of one name."""
+    """The name of each game, with the rules that differ between games of one name."""
     rules = {game: json.loads(game) for game in games}
     titles = {}
     for game, own in rules.items():

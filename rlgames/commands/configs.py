@@ -5,7 +5,7 @@ A config inherits the keys that several commands share from config/training.py.
 
 from __future__ import annotations
 
-from rlgames.config.schema import MAX_BATCH, POSITIVE, OptionConfig, group, key, schema
+from rlgames.config.schema import MAX_BATCH, POSITIVE, Config, OptionConfig, group, key, schema
 from rlgames.config.training import (
     MAX_SEED,
     CheckpointConfig,
@@ -15,6 +15,7 @@ from rlgames.config.training import (
     RunConfig,
 )
 
+CHOOSE_HELP = "conditions on the runs in a folder, or in outputs/ with latest"
 WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
 
 
@@ -29,13 +30,28 @@ class PlayerConfig(CheckpointConfig):
 
 
 @schema
+class PageConfig(Config):
+    """How a page is served."""
+
+    port: int | None = key(None, 1, 65535, help="port of the page; null: 8765, or any free one")
+    host: str = key("127.0.0.1", help="address to listen on; 0.0.0.0: every network")
+    hosts: list[str] = key(
+        [], takes_word=True, help="names by which others open the page, as in ['*.hf.space']"
+    )
+    open: bool = key(True, help="open the page in the browser")
+
+
+@schema
 class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     opponent_search: OptionConfig | None = group(
         None, "search before each move of the opponent", "search"
     )
-    games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000")
+    games: str | int = key(
+        "auto", help="number of games; all: every layout; auto: all if at most 5000"
+    )
     batch: int = key(4096, 1, MAX_BATCH, help="games played in parallel")
+    where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
     trace: int = key(0, 0, 1000, help="games to print move by move first")
     record: str | None = key(None, is_path=True, help="file to append the games to")
     positions: str | None = key(
@@ -52,7 +68,9 @@ class AnalyzeConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent_search: OptionConfig | None = group(
         None, "search before each move of the opponent", "search"
     )
-    games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000, or 200")
+    games: str | int = key(
+        "auto", help="number of games; all: every layout; auto: all up to 5000, else 200"
+    )
     positions: str | None = key(
         None, is_path=True, help="file of positions instead of games, labeled or as show's state="
     )
@@ -83,7 +101,7 @@ class SolveConfig(FormatConfig):
 
 
 @schema
-class PlayConfig(CheckpointConfig, DeviceConfig):
+class PlayConfig(CheckpointConfig, DeviceConfig, PageConfig):
     game: OptionConfig = group(None, "game to play")
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     sampling: OptionConfig = group("argmax", "rule that picks an action from the scores")
@@ -95,7 +113,9 @@ class PlayConfig(CheckpointConfig, DeviceConfig):
         None, is_text=True, help="salvo_duel: random, hand, or ships as in 'A1-A3 C2-C3'"
     )
     interface: str = key(
-        "auto", of=("auto", "screen", "line"), help="screen: keys and a cursor; line: typed moves"
+        "auto",
+        of=("auto", "screen", "line", "web"),
+        help="screen: keys and a cursor; line: typed moves; web: a page in the browser",
     )
     record: str | None = key(None, is_path=True, help="file to append finished games to")
     seed: int | None = key(
@@ -104,7 +124,10 @@ class PlayConfig(CheckpointConfig, DeviceConfig):
 
 
 @schema
-class WatchConfig(PlayerConfig, RunConfig):
+class WatchConfig(PlayerConfig, RunConfig, PageConfig):
+    interface: str = key(
+        "terminal", of=("terminal", "web"), help="web: a page in the browser, to watch and to play"
+    )
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     games: int = key(1, 1, 10**6, help="games to show")
     delay: float = key(0.5, 0, 3600, help="seconds between moves; 0: print all boards")
@@ -112,13 +135,26 @@ class WatchConfig(PlayerConfig, RunConfig):
 
 
 @schema
-class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig):
+class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, PageConfig):
+    interface: str = key(
+        "terminal", of=("terminal", "web"), help="web: a page in the browser, to play on"
+    )
     sampling: OptionConfig = group("stochastic", "rule that picks an action from the scores")
     state: str | None = key(
         None, is_text=True, help="a board, @FILE or - (standard input); null: the start"
     )
     solve_seconds: float = key(20.0, 0, 1e6, help="time limit of the exact values; 0: skip them")
     picture: str | None = key(None, is_path=True, help="SVG or PNG file for the position")
+
+
+@schema
+class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
+    game: OptionConfig | None = group(None, "game to offer; null: those of the runs, or all")
+    sampling: OptionConfig = group("argmax", "rule that picks an action from the scores")
+    search: OptionConfig | None = group(None, "search to offer first, with its settings")
+    seed: int | None = key(
+        None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
+    )
 
 
 @schema
@@ -138,6 +174,7 @@ class ArenaConfig(FormatConfig, RunConfig):
     game: OptionConfig = group(None, "game to play")
     search: OptionConfig | None = group(None, "search before each move")
     games: int = key(1000, 1, 10**9, help="games per pair; in a one-player game, per player")
+    where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
 
 
 @schema
@@ -157,6 +194,7 @@ class PublishConfig(CheckpointConfig, RunConfig):
         None, is_text=True, help="Hugging Face repository to upload to, user/name"
     )
     private: bool = key(False, help="make a new repository private")
+    space: bool = key(False, help="add a Space: a page on which others play against the agent")
     license: str | None = key(None, help="license of the agent, such as mit")
     games: str | int = key("auto", help="games of the evaluation: a number, all, or auto")
     solve_seconds: float = key(

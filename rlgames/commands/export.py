@@ -35,7 +35,7 @@ def export_command(run: Path, overrides: list[str]) -> dict[str, str]:
     """Write the network of a run's checkpoint, which reads what policy.inputs(game, state) gives,
     and compare it with torch.
 
-    Raises ConfigError for a policy that is no network, where the extra onnx is not installed, and
+    Raises ConfigError for a policy that is not a network, if the extra onnx is not installed, and
     for a file that gives other scores than torch.
     """
     cfg = load_config(ExportConfig, overrides)

@@ -1,4 +1,4 @@
-"""Games move by move, with what the players think on the board."""
+"""Games move by move, with the players' probabilities on the board."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ ABOUT = {
 class Agent:
     """What a card is about.
 
-    repository: on the hub, None without an upload. report: that of `rlgames eval`. run: how it was
+    repository: on the hub, None without an upload. report: from `rlgames eval`. run: how it was
     trained, as far as known. files: of the folder.
     """
 
@@ -57,7 +57,7 @@ class Agent:
 
     @property
     def word(self) -> str:
-        """What stands for the agent on a command line."""
+        """The name of the agent on a command line."""
         return "FOLDER" if self.repository is None else PREFIX + self.repository
 
 

@@ -13,6 +13,7 @@ from rlgames.commands.evaluate import evaluate_command, number_of_games
 from rlgames.commands.frames import play_games
 from rlgames.commands.model_card import Agent, model_card
 from rlgames.commands.report import report_command
+from rlgames.commands.space import check_space, upload_space, write_space
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
 from rlgames.config.typed import from_plain, to_yaml
@@ -27,7 +28,7 @@ from rlgames.runs.names import run_name
 from rlgames.runs.run_info import read_info
 
 CARD, CONFIG, CURVE, ANIMATION = "README.md", "config.yaml", "learning_curve.png", "game.gif"
-"""The files beside the checkpoint."""
+"""The files next to the checkpoint."""
 
 MOVE_SECONDS = 0.5
 """Between two moves of the animation."""
@@ -36,7 +37,8 @@ MOVE_SECONDS = 0.5
 def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     """Write the folder of a run, a checkpoint or an agent that comes with rlgames: the checkpoint
     without what only a resumed training needs, its config, a card with an evaluation, the learning
-    curve of a run, if matplotlib is installed, and a game. With repo= it is uploaded.
+    curve of a run, if matplotlib is installed, a game, and with space=true a Space. With repo= it
+    is uploaded.
 
     Raises ConfigError where the folder holds something else, for a repository that is none, for a
     package that is missing, and where the hub refuses the upload.
@@ -49,6 +51,7 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     elif cfg.private:
         raise ConfigError("private=true is for an upload", "add repo=user/name")
     checkpoint = Checkpoint.read(checkpoint_path(run, cfg.checkpoint))
+    check_space(cfg.space, from_plain(checkpoint.config).plugins)
     folder = Path(cfg.out) if cfg.out else _default_folder(run)
     _check_folder(folder)
     has_curve = run.is_dir() and _has_evaluations(run)
@@ -70,9 +73,12 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
         files.insert(2, CURVE)
     agent = Agent(run.resolve().stem, cfg.repo, config, published, report, read_info(run), files)
     storage.write_file(folder, CARD, model_card(agent, cfg.license))
-    result: dict[str, Any] = {"folder": str(folder), "files": ", ".join(files)}
+    space = write_space(folder, agent.title, published, cfg.license) if cfg.space else []
+    result: dict[str, Any] = {"folder": str(folder), "files": ", ".join([*files, *space])}
     if cfg.repo is not None:
         result["url"] = hub.upload(folder, files, cfg.repo, cfg.private)
+        if space:
+            result["space"] = upload_space(folder, cfg.repo, cfg.private)
         result["next"] = f"rlgames play {hub.PREFIX}{cfg.repo}"
     else:
         result["next"] = command_for_run("play", folder, list(config.plugins))
@@ -100,7 +106,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_published(folder: Path) -> bool:
-    """Whether a folder holds an agent of rlgames; other projects have a model.safetensors, too."""
+    """Whether a folder holds an agent of rlgames; other projects also have a model.safetensors."""
     model = hub.published_model(folder)
     if model is None:
         return False

@@ -52,7 +52,7 @@ class ReportResult:
 def report_command(directories: list[str], overrides: list[str]) -> ReportResult:
     """Compare the runs in some directories; writes the picture of curves=.
 
-    Raises ConfigError where there is no run, and OSError.
+    Raises ConfigError if there are no runs, and OSError.
     """
     cfg = load_config(ReportConfig, overrides)
     if not directories:

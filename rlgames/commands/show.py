@@ -61,7 +61,7 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
         board_pictures.check_picture(Path(cfg.picture), board_pictures.STILLS)
     build_device(cfg.device, cfg.threads)  # it has to be there, though the CPU solves one position
     game, player = game_and_player(cfg, torch.device("cpu"), run)
-    state = parse_position(game, cfg.state)
+    state = parse_position(game, None if cfg.state is None else read_position(cfg.state))
     report = {
         "game": to_plain(cfg)["game"],
         "position": render(game, state, 0),
@@ -70,30 +70,63 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
         "player": None if player is None else player_name(cfg.player, run, cfg.search),
         "value": None,
         "exact": None,
-        "unit": {"score": "points"}.get(game.spec.goal, game.spec.goal),
+        "unit": unit_of(game),
         "actions": [],
     }
     if bool(state.done[0]):
         over = {"over": describe_ending(game, state, None)}
         return _shown(report | over, BoardView(game, state), cfg.picture)
+    found = evaluate_position(game, state, player, str(report["player"]), cfg.solve_seconds)
+    report |= {
+        "value": found.value,
+        "exact": None if found.exact is None else found.exact.value,
+        "actions": found.actions,
+    }
+    return _shown(report, BoardView(game, state, found.likely, listed=False), cfg.picture)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a player and a solver say about a position; None for what is unknown.
+
+    likely: float64 [A], the probabilities of the player's actions. value: the return that it
+    expects. exact: the exact values. actions: as in show_command.
+    """
+
+    likely: Tensor | None
+    value: float | None
+    exact: PositionValue | None
+    actions: list[dict[str, Any]]
+
+
+def evaluate_position(
+    game: Game[Any], state: State, player: Player | None, name: str, solve_seconds: float
+) -> Evaluation:
+    """Evaluate a live public position by a player, if any, and exactly within the time.
+
+    name: of the player. Raises ConfigError for a position that one of them cannot evaluate.
+    """
     likely = value = scores = None
     if player is not None:
         try:
             likely = probabilities(
                 make_advisor(player) if isinstance(player, Search) else player, state
             )
-            value, scores = _opinion(game, player, state)
+            value, scores = _opinion(player, state)
         except (NonFiniteError, ValueError) as error:
-            raise ConfigError(
-                f"{report['player']} cannot evaluate it: {sanitized(error)}"
-            ) from None
+            raise ConfigError(f"{name} cannot evaluate it: {sanitized(error)}") from None
     try:
-        exact = solve_position(game, state, cfg.solve_seconds)
+        exact = solve_position(game, state, solve_seconds)
     except ValueError as error:
         raise ConfigError(f"state= is impossible: {error}") from None
-    report |= {"value": value, "exact": None if exact is None else exact.value}
-    report["actions"] = _actions(game, state, likely, scores, exact)
-    return _shown(report, BoardView(game, state, likely, listed=False), cfg.picture)
+    return Evaluation(likely, value, exact, _actions(game, state, likely, scores, exact))
+
+
+def exact_text(value: float, unit: str) -> str:
+    """An exact value in words; unit: turns, points or outcome."""
+    if unit == "outcome":
+        return {1.0: "won", 0.0: "drawn", -1.0: "lost"}.get(value, f"{value:+.4f}")
+    return f"{value:.4f} {unit}"
 
 
 def _shown(fields: dict[str, Any], board: BoardView, picture: str | None) -> ShownPosition:
@@ -131,27 +164,40 @@ def _actions(
     return sorted(actions, key=order)
 
 
-@torch.no_grad()
-def _opinion(game: Game[Any], player: Player, state: State) -> tuple[float | None, Tensor | None]:
+def unit_of(game: Game[Any]) -> str:
+    """The unit of exact values: turns, points or outcome."""
+    return {"score": "points"}.get(game.spec.goal, game.spec.goal)
+
+
+def _opinion(player: Player, state: State) -> tuple[float | None, Tensor | None]:
     """A player's value of a position, and of its actions, float32 [A]; None where it has none."""
+    value, scores = expected_returns(player, state)
+    return None if value is None else float(value[0]), None if scores is None else scores[0]
+
+
+@torch.no_grad()
+def expected_returns(player: Player, state: State) -> tuple[Tensor | None, Tensor | None]:
+    """The returns that a player expects at public positions, float32 [B], and after each action,
+    float32 [B, A]; None for what it does not tell."""
     if not isinstance(player, Agent):
         return None, None
     scores, value = player.policy.scores(player.game, state)
     if isinstance(player.policy, ValueFunction):
-        best = player.policy.best(player.game, state)
-        return float(best[0]), scores[0]
-    return None if value is None else float(value[0]), None
+        return player.policy.best(player.game, state), scores
+    return value, None
 
 
-def parse_position(game: Game[State], typed: str | None) -> State:
-    """The position that a person typed; None: the start of the game.
+def parse_position(game: Game[State], text: str | None) -> State:
+    """A public position from text, in lines or with / between them; None: the start of the game.
 
     Raises ConfigError for text that is not a position.
     """
     start = game.public(game.initial(1, torch.Generator().manual_seed(0)))
-    if typed is None:
+    if text is None:
         return start
-    text = _text(typed)
+    if len(text) > MAX_BOARD_LENGTH:
+        raise ConfigError("state= is too long for a board")
+    text = text if "\n" in text.strip() else re.sub(r"\s*/\s*", "\n", text)
     try:
         position: State = parse(game, text)
         return position
@@ -170,8 +216,11 @@ def position_rows(game: Game[State], state: State) -> list[str]:
     return [" ".join(row.split()) for row in rows]
 
 
-def _text(typed: str) -> str:
-    """Lines, from a file (@FILE), standard input (-) or with / between them."""
+def read_position(typed: str) -> str:
+    """The text of a position as it was typed, or from a file (@FILE) or standard input (-).
+
+    Raises ConfigError for a file that cannot be read.
+    """
     try:
         if typed == "-":
             typed = sys.stdin.read(MAX_BOARD_LENGTH + 1)
@@ -181,6 +230,4 @@ def _text(typed: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise ConfigError(f"state={typed}: {reason}", "name a file that holds a board") from None
-    if len(typed) > MAX_BOARD_LENGTH:
-        raise ConfigError("state= is too long for a board")
-    return typed if "\n" in typed.strip() else re.sub(r"\s*/\s*", "\n", typed)
+    return typed

@@ -1,4 +1,4 @@
-"""`rlgames watch`: games move by move, with what the players think on the board."""
+"""`rlgames watch`: games move by move, with the players' probabilities on the board."""
 
 from __future__ import annotations
 

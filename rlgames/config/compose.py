@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from hydra import compose, initialize
+from hydra import compose, initialize_config_module
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -144,7 +144,7 @@ def _composition(
     job: int | None,
     chosen: Mapping[str, str],
 ) -> Composition[C]:
-    """What Hydra composed, typed and checked, with what Hydra says of a job."""
+    """The config that Hydra composed, typed and checked, with Hydra's record of the job."""
     own_job = {"override_dirname": ",".join(sorted(words))}
     numbered = {} if job is None else {"num": job, "id": str(job)}
     with read_write(composed.hydra), open_dict(composed.hydra):
@@ -229,7 +229,7 @@ def hydra_state() -> Iterator[None]:
 
 
 def _primary(grammar: Grammar, preset: Preset, chosen: dict[str, str]) -> dict[str, Any]:
-    """The primary config: the chosen options and the other keys, with what a preset sets."""
+    """The primary config: the chosen options and the other keys, with the preset's settings."""
     config: dict[str, Any] = {}
     for name, group in groups_of(grammar.schema).items():
         option = chosen.get(name)
@@ -254,7 +254,8 @@ def _compose(primary: dict[str, Any], words: list[str]) -> DictConfig:
     """What Hydra composes of a primary config and overrides. Raises ConfigError."""
     unused: list[Any] = [{f"override hydra/{group}": None} for group in UNUSED]
     node = {"defaults": ["_self_", *unused], **merge({"hydra": DIRECTORIES}, primary)}
-    with hydra_state(), initialize(config_path=None, job_name="rlgames", version_base="1.3"):
+    # hydra.initialize would read the source of every caller.
+    with hydra_state(), initialize_config_module(__package__, "rlgames", "1.3"):
         try:
             ConfigStore.instance().store(PRIMARY, node)
             return compose(PRIMARY, words, return_hydra_config=True)

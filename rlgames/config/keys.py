@@ -114,7 +114,7 @@ def _docstring_help(schema: type) -> dict[str, str]:
 def used_preset(schema: type, words: Sequence[str], files: OptionFiles) -> Preset:
     """The preset of a training: the one that is named, or the game's own, if there is one.
 
-    A policy chooses the preset of the game and the policy, and a learner that of the game and
+    A policy chooses the preset of the game and the policy, and a learner the one of the game and
     policy=mlp.
     """
     typed = typed_values(words)

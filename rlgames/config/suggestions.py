@@ -150,23 +150,36 @@ def unknown_option(group: str, folder: str, name: str, names: Sequence[str]) -> 
 
 def option_synonym(folder: str, name: str, names: Sequence[str]) -> str | None:
     """The one of these options that another library calls by this name; None for any other name."""
-    pairs = (line.split(": ") for line in _lines(OPTION_SYNONYMS))
     others = [
         option.partition("=")[2]
-        for option, words in pairs
-        if option.startswith(f"{folder}=") and _plain(name) in map(_plain, words.split())
+        for option, words in option_synonyms()
+        if option.startswith(f"{folder}=") and _plain(name) in map(_plain, words)
     ]
     same = [each for each in names if _plain(each) == _plain(name)]
     return next((each for each in [*same, *others] if each in names), None)
 
 
+def key_synonyms() -> Iterator[tuple[str, str, list[str]]]:
+    """Each key here, how it differs or "", and what other libraries call it."""
+    for line in _lines(KEY_SYNONYMS):
+        match = re.fullmatch(r"(\S+?)(?: \((.*)\))?: (.*)", line)
+        if match:
+            yield match[1], match[2] or "", match[3].split()
+
+
+def option_synonyms() -> Iterator[tuple[str, list[str]]]:
+    """Each option here, as group=option, and what other libraries call it."""
+    for line in _lines(OPTION_SYNONYMS):
+        option, _, names = line.partition(": ")
+        yield option, names.split()
+
+
 def _synonyms(name: str) -> Iterator[tuple[str, str]]:
     """The keys here for what another library calls by a name, each with how it differs."""
     plain = _plain(name.rpartition(".")[2])
-    for line in _lines(KEY_SYNONYMS):
-        match = re.fullmatch(r"(\S+?)(?: \((.*)\))?: (.*)", line)
-        if match and plain in map(_plain, match[3].split()):
-            yield match[1], match[2] or ""
+    for key, note, names in key_synonyms():
+        if plain in map(_plain, names):
+            yield key, note
 
 
 def _lines(table: str) -> list[str]:

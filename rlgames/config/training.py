@@ -32,7 +32,7 @@ class PluginConfig(Config):
 
 @schema
 class DeviceConfig(PluginConfig):
-    device: str = key("cpu", help="cpu, cuda, mps or auto, the best one there is")
+    device: str = key("cpu", help="cpu, cuda, mps, or auto: CUDA, else MPS, else CPU")
     threads: int = key(1, 1, 1024, help="CPU threads of torch")
 
 
@@ -83,7 +83,7 @@ class TrainConfig(RunConfig):
         None, 1, 10**9, help="moves per game between two updates; null: whole games"
     )
     restart_fraction: float = key(
-        0.0, 0, 1, help="fraction of games started near a game in progress"
+        0.0, 0, 1, help="fraction of new games started one random move from an open game"
     )
     lr: float = key(0.002, POSITIVE, 100, help="learning rate")
     log_every: int | None = key(

@@ -281,7 +281,7 @@ class Grammar:
                 raise unknown_option(name, group.folder, sanitized(part, 100), names)
 
     def for_hydra(self, words: Sequence[str]) -> list[str]:
-        """Checked words with a single value as Hydra reads them, without those of groups."""
+        """Checked words with a single value as Hydra reads them, without the words of groups."""
         overrides = []
         for word in words:
             name = word.partition("=")[0]

@@ -17,7 +17,7 @@ TRACEBACK = "RLGAMES_TRACEBACK"
 
 
 class ConfigError(Exception):
-    """Bad input: one line that says what was wrong, and a hint how to fix it."""
+    """Bad input: one line that names the mistake, and a hint how to fix it."""
 
     def __init__(self, error: str, hint: str = "") -> None:
         super().__init__(f"{error}; {hint}" if hint else error)

@@ -41,7 +41,7 @@ class Rows:
         return parts[0].with_columns(torch.cat(each) for each in columns)
 
     def columns(self) -> list[Tensor]:
-        """All tensors, including those of columns that are Rows."""
+        """All tensors, including the tensors of columns that are Rows."""
         values = (getattr(self, field.name) for field in fields(self))
         return [
             column

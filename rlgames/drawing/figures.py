@@ -92,7 +92,7 @@ class Line:
 class Panel:
     """One pair of axes. references: levels that are drawn as dashed lines, by their names.
 
-    y_range: None for that of the lines and references; bands may leave it.
+    y_range: None for the range of the lines and references; bands may leave it.
     """
 
     title: str

@@ -6,7 +6,7 @@ is drawn, with a bar for each action.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,9 @@ from rlgames.games.notation import render
 
 WIDTH, MARGIN, TITLE_HEIGHT = 300, 8, 26
 """Pixels: the approximate width of a picture, the space around boards, the height of the title."""
+
+PAGE_WIDTH, MAX_PAGE_CELL = 560, 72
+"""Units of a board on a page, and of its largest cells."""
 
 MIN_LABEL_CELL = 30
 """Pixels of the smallest cell that has a label."""
@@ -41,7 +44,7 @@ class ActionOverlay:
     """How to draw a player's opinion of a position's A actions.
 
     weights: float64 [A], 0 to 1, how dark each action is drawn. labels: the text on each.
-    is_distribution: the weights are probabilities, so those of a cell add up.
+    is_distribution: the weights are probabilities, so the weights of a cell add up.
     """
 
     weights: NDArray[np.float64]
@@ -62,7 +65,7 @@ def position_scene(
 ) -> Scene:
     """One position with its coordinates, about this many pixels wide.
 
-    action: the action that is taken. reveal: show the hidden truth, too. has_legend: say below what
+    action: the action that is taken. reveal: also show the hidden truth. has_legend: say below what
     marks and numbers mean. Cells that are large enough have labels.
     """
     boards, cells = game.boards(state, row, reveal), game.action_cells(state, row)
@@ -72,7 +75,7 @@ def position_scene(
     are_directions = bool(names) and set(names) <= sprites.DIRECTIONS.keys()
     if boards and cells is not None:
         chosen = set() if action is None else set(cells[action].nonzero()[:, 0].tolist())
-        scene = shown.scene(_overlay_of_cells(overlay, cells.cpu().numpy()), chosen)
+        scene = shown.scene(overlay_of_cells(overlay, cells.cpu().numpy()), chosen)
     elif boards:
         shown.width -= 2 * are_directions * (width // 9)
         scene = shown.scene({}, set())
@@ -88,6 +91,26 @@ def position_scene(
         marks = {mark for board in boards for line in board for mark in line}
         scene = _with_legend(scene, _legend(game, marks, overlay, action))
     return _with_title(scene, title)
+
+
+def board_scenes(
+    boards: Sequence[Board],
+    form: BoardFormat,
+    overlay: Mapping[int, tuple[float, str]],
+    chosen: Sequence[Collection[int]],
+) -> list[Scene]:
+    """Each board of a position by itself, for a page that arranges them.
+
+    overlay: of cells of the first board, how dark each is, 0 to 1, and its label. chosen: of each
+    board, the cells that have a frame.
+    """
+    shown = _Boards([*boards], form, PAGE_WIDTH)
+    slant = (form.rows - 1) / 2 if form.is_slanted else 0
+    size = max(24, min(MAX_PAGE_CELL, int(PAGE_WIDTH // (form.columns + slant))))
+    return [
+        shown.board(marks, size, {} if number else overlay, chosen[number])
+        for number, marks in enumerate(boards)
+    ]
 
 
 def draw_scene(scene: Scene) -> Image.Image:
@@ -117,7 +140,7 @@ def draw_scene(scene: Scene) -> Image.Image:
     return image
 
 
-def _overlay_of_cells(
+def overlay_of_cells(
     overlay: ActionOverlay | None, action_cells: NDArray[np.bool_]
 ) -> dict[int, tuple[float, str]]:
     """How dark each cell is, and its label; action_cells: bool [A, N]."""
@@ -158,14 +181,19 @@ class _Boards:
         left = height = 0
         for number, marks in enumerate(self.boards):
             first = number == 0
-            board = self._board(marks, size, overlay if first else {}, chosen if first else set())
+            board = self.board(marks, size, overlay if first else {}, chosen if first else set())
             items += board.moved(left, 0)
             left, height = left + board.width + GAP, max(height, board.height)
         return Scene(left - GAP, height, items)
 
-    def _board(
-        self, marks: Board, size: int, overlay: dict[int, tuple[float, str]], chosen: set[int]
+    def board(
+        self,
+        marks: Board,
+        size: int,
+        overlay: Mapping[int, tuple[float, str]],
+        chosen: Collection[int],
     ) -> Scene:
+        """One board with its coordinates; size: of a cell."""
         form, text_size = self.form, max(8, min(13, size * 36 // 100))
         left = max(map(len, form.left), default=0) * text_size * 3 // 4 + 3 if form.left else 0
         above = text_size + 4 if form.above else 0

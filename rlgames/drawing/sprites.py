@@ -13,7 +13,7 @@ from rlgames.drawing import mark_styles
 from rlgames.drawing.mark_styles import Color
 
 SHADES = 15
-"""Number of shades of a cell by its weight, besides that of weight 0."""
+"""Number of shades of a cell by its weight, besides the shade of weight 0."""
 
 PAPER, INK, FAINT = (255, 255, 255), (45, 52, 64), (130, 138, 150)
 CELL, LIKELY, CHOSEN = (227, 234, 242), (255, 166, 43), (208, 52, 44)
@@ -47,7 +47,7 @@ def cell(mark: str, size: int, weight: int, chosen: bool) -> Image.Image:
 
 
 def ground(mark: str, weight: int) -> Color:
-    """The color of a cell with this mark; weight: that of an empty one, 0 to SHADES."""
+    """The color of a cell with this mark; weight: of an empty cell, 0 to SHADES."""
     what = mark_styles.mark_kind(mark)
     if what == "empty":
         return shade(weight)
@@ -148,4 +148,9 @@ def palette() -> Image.Image:
 
 def shade(weight: int) -> Color:
     """The color of an empty cell; weight: 0 to SHADES."""
-    return _blend(CELL, LIKELY, (weight / SHADES) ** 0.6)
+    return _blend(CELL, LIKELY, shade_fraction(weight))
+
+
+def shade_fraction(weight: int) -> float:
+    """How much of LIKELY the color of an empty cell has; weight: 0 to SHADES."""
+    return float((weight / SHADES) ** 0.6)

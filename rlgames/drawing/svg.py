@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 
 from rlgames.drawing import mark_styles, sprites
@@ -17,8 +18,40 @@ def svg_document(scene: Scene) -> str:
     return _document(scene.width, scene.height, "\n".join(_elements(scene)))
 
 
+def board_svg(scene: Scene, names: Sequence[str], title: str) -> str:
+    """A scene of one board for a page, which chooses its colors and makes it respond to clicks.
+
+    Every cell is a group with its number, its name and its mark; classes tell what things are.
+    """
+    parts, number = [], 0
+    for item in scene.items:
+        if not isinstance(item, Cell):
+            content = "".join(_elements(Scene(0, 0, [item])))
+            parts.append(f"<g class='coordinate'>{content}</g>")
+            continue
+        look = mark_styles.mark_kind(item.mark) + " chosen" * item.is_chosen
+        parts.append(
+            f"<g class='cell {look}' data-cell='{number}' data-name='{escape(names[number])}'"
+            f" data-mark='{escape(item.mark)}'>{''.join(_page_cell(item))}</g>"
+        )
+        number += 1
+    return (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {scene.width} {scene.height}'"
+        f" aria-label='{escape(title)}' {FONT}>{''.join(parts)}</svg>"
+    )
+
+
+def _page_cell(cell: Cell) -> Iterator[str]:
+    """A cell whose shade is a layer above its ground, so that the page can choose the ground."""
+    yield from _cell(replace(cell, shade=0, label=""))
+    if cell.shade and mark_styles.mark_kind(cell.mark) == "empty":
+        opacity = f" fill-opacity='{sprites.shade_fraction(cell.shade):.3g}'"
+        yield _ground(cell, sprites.LIKELY, opacity)
+    yield from _label(cell)
+
+
 def animated_svg(scenes: Sequence[Scene], seconds: Sequence[float]) -> str:
-    """Scenes one after the other, each for some seconds, again and again. Where animations are not
+    """Scenes one after the other, each for some seconds, again and again. If animations are not
     shown, the last scene is."""
     total, begin, groups = sum(seconds), 0.0, []
     for number, (scene, duration) in enumerate(zip(scenes, seconds, strict=True)):
@@ -66,13 +99,8 @@ def _elements(scene: Scene) -> Iterator[str]:
 def _cell(cell: Cell) -> Iterator[str]:
     size, kind = cell.size, mark_styles.mark_kind(cell.mark)
     edge, middle = size * 3 / 64, (cell.x + size / 2, cell.y + size / 2)
-    fill = _hex(sprites.ground(cell.mark, cell.shade))
     frame = f" stroke='{_hex(sprites.CHOSEN)}' stroke-width='{2 * edge:g}'" * cell.is_chosen
-    inner = size - 2 * edge
-    yield (
-        f"<rect x='{cell.x + edge:g}' y='{cell.y + edge:g}' width='{inner:g}' height='{inner:g}'"
-        f" rx='{size / 10:g}' fill='{fill}'{frame}/>"
-    )
+    yield _ground(cell, sprites.ground(cell.mark, cell.shade), frame)
     circle = f"<circle cx='{middle[0]:g}' cy='{middle[1]:g}'"
     stroke = f"fill='none' stroke-width='{1.5 * edge:g}'"
     if kind in sprites.STONES:
@@ -88,9 +116,23 @@ def _cell(cell: Cell) -> Iterator[str]:
     if cell.mark not in sprites.UNWRITTEN_MARKS:
         height, color = sprites.mark_text(cell.mark, size)
         yield _text(Label(*middle, cell.mark, height, color, "middle"))
+    yield from _label(cell)
+
+
+def _ground(cell: Cell, color: Color, more: str) -> str:
+    edge = cell.size * 3 / 64
+    inner = cell.size - 2 * edge
+    return (
+        f"<rect x='{cell.x + edge:g}' y='{cell.y + edge:g}' width='{inner:g}' height='{inner:g}'"
+        f" rx='{cell.size / 10:g}' fill='{_hex(color)}'{more}/>"
+    )
+
+
+def _label(cell: Cell) -> Iterator[str]:
     if cell.label:
-        height = sprites.label_height(size)
-        yield _text(Label(*middle, cell.label, height, sprites.INK, "middle"))
+        height, half = sprites.label_height(cell.size), cell.size / 2
+        place = cell.x + half, cell.y + half
+        yield _text(Label(*place, cell.label, height, sprites.INK, "middle"))
 
 
 def _text(label: Label) -> str:

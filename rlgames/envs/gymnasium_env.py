@@ -3,7 +3,7 @@
 An observation is float32 of Spec.observation, as the agent's seat sees the game. An action is an
 index of the game's actions; `info["action_mask"]`, int8, marks the legal ones, as does
 `action_masks()`, bool. An illegal action changes nothing and its reward is `illegal`, -1 by
-default; after 100 of them in a row the game is truncated. The reward is that of each move in the
+default; after 100 of them in a row the game is truncated. The reward is paid for each move in the
 config group `reward`, undiscounted; the default has the name of the game's goal. If the opponent
 wins before the agent's first move, the first step pays it and terminates, whatever its action.
 """
@@ -122,7 +122,7 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Array, dict[str, Any]]:
-        """Start new games, in all rows or those of options["reset_mask"].
+        """Start new games, in all rows or in the rows of options["reset_mask"].
 
         seed: a number for the chance of all games together, or a list: game i then is the one that
             GameEnv.reset(seed=seed[i]) starts, but steps take longer; None: the chance continues.

@@ -1,4 +1,4 @@
-"""Statistics of agents over seeds and games; docs/statistics.md says what each is good for.
+"""Statistics of agents over seeds and games; docs/statistics.md explains when to use each.
 
 Scores are a list with one array for each game, float64 [N], one number for each seed. Agarwal et
 al. (NeurIPS 2021) and Patterson et al. (JMLR 25, 2024) give the reasons for these statistics.
@@ -87,7 +87,7 @@ STATISTICS: dict[str, Callable[[Floats], Floats]] = {
 def aggregate(scores: Scores) -> dict[str, Statistic]:
     """The STATISTICS of the runs of all games, each run counting the same.
 
-    The mean has Student's interval, the others that of bootstrapped.
+    The mean has Student's interval, the others the interval of bootstrapped.
     """
     robust = {name: bootstrapped(name, scores) for name in STATISTICS if name != "mean"}
     return {"mean": mean_of_runs(scores), **robust}
@@ -117,7 +117,7 @@ def bootstrapped(name: str, scores: Scores) -> Statistic:
 
     The interval is symmetric. Its width in standard errors of the bootstrap is the one that
     simulated normal scores with as many seeds and games need (Beran 1987, Biometrika 74, 457). The
-    usual percentile interval is too short for a few seeds: that of three covers 74%.
+    usual percentile interval is too short for a few seeds: with three it covers 74%.
     """
     function = STATISTICS[name]
     value = float(function(np.concatenate(scores)))
@@ -184,7 +184,7 @@ def probability_of_improvement(first: Scores, second: Scores) -> Statistic:
 
 
 def difference_of_means(first: Scores, second: Scores) -> Statistic:
-    """The mean of the first agent's runs minus that of the second's, with Welch's interval."""
+    """The mean of the first agent's runs minus the second's, with Welch's interval."""
     value = float(np.concatenate(first).mean() - np.concatenate(second).mean())
     return Statistic(value, _interval_of_means(value, first, second))
 

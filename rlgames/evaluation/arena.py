@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rlgames.core import progress
 from rlgames.evaluation.elo import Floats, Table, cross_table, rate
 from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
@@ -48,10 +49,12 @@ def compete(
     count = len(players)
     evaluations: dict[tuple[int, int], Evaluation] = {}
     tables: list[Table] = []
-    for row, column in itertools.combinations(range(count), 2):
+    pairs = [*itertools.combinations(range(count), 2)]
+    for number, (row, column) in enumerate(pairs):
         settings = EvaluationSettings(games)
         rng = rng_of_pair(names[row], names[column])
-        result = evaluate(game, players[row], settings, rng, players[column])
+        with progress.part(number, len(pairs)):
+            result = evaluate(game, players[row], settings, rng, players[column])
         evaluations[row, column] = result
         tables.append((row, column, outcome_counts(result), result.is_exact))
     table = cross_table(tables, count)

@@ -51,10 +51,10 @@ def without_chance(players: Sequence[Player]) -> list[Player] | None:
 def list_openings(
     game: Game[Any], limit: int, layouts: State | None = None
 ) -> tuple[State, Tensor] | None:
-    """All initial positions and their probabilities, float64, of a game in which there is no chance
+    """All initial positions and their probabilities, float64, of a game without chance
     afterwards; None in others and if there are more than limit.
 
-    layouts: the only initial positions, all equally likely; None: those of the game.
+    layouts: the only initial positions, all equally likely; None: the game's.
     """
     if game.spec.num_chance_inputs:
         return None

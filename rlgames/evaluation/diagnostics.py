@@ -31,7 +31,7 @@ def afterstate_values(
     """The policy's values of afterstates for the seat that moved: float32 [N] by kind.
 
     The kinds are "won", where the move wins the game, and "other"; empty kinds are left out. The
-    afterstates are those of all reachable positions if graph lists them, else those of 200 random
+    afterstates come from all reachable positions if graph lists them, else from 200 random
     games; each counts once.
     """
     keys = find(game, ExactKey)

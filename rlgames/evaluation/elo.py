@@ -60,7 +60,7 @@ def rate(
 def elo_ratings(table: Floats) -> Floats:
     """Elo [N], with mean 0, from the games won, drawn and lost, [N, N, 3], by maximum likelihood.
 
-    The model is that of Bradley and Terry (1952); a draw counts as half a win. Half a drawn game
+    The model is Bradley and Terry's (1952); a draw counts as half a win. Half a drawn game
     is added to each pair that met, so that the rating of an undefeated player is finite.
     Raises ValueError for players who have not met, directly or through others.
     """

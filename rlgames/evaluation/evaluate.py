@@ -40,7 +40,7 @@ MAX_LAYOUTS = 10**9
 EVAL_BATCH = 4096
 
 MAX_RANDOM_PLAY_POSITIONS = 1e40
-"""Random play is no reference for games with more positions than this, such as 2048 on 6×6."""
+"""Random play is not a reference for games with more positions than this, such as 2048 on 6×6."""
 
 RANDOM_PLAY_GAMES = 1000
 

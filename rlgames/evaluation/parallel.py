@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from rlgames.core import signals
+from rlgames.core import progress, signals
 from rlgames.core.forks import Fork, can_fork
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.chance import MoveHashes
@@ -24,7 +24,7 @@ from rlgames.games.game import HIDDEN, Game, State
 from rlgames.games.random_play import CompiledRandomPlay
 from rlgames.players.player import Player, Random
 from rlgames.rollouts.play import GamePool, InitialStates
-from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ BATCHES_PER_SHARD = 8
 
 @dataclass(frozen=True)
 class ShardedGames:
-    """Games to play, at most `batch` of them side by side; the fields are those of GamePool.
+    """Games to play, at most `batch` of them side by side; the fields are as in GamePool.
 
     Up to BATCHES_PER_SHARD batches are played in one pool. More are split into shards, each with
     its own random stream, and as many shards run at once as torch has threads. The number of
@@ -67,8 +67,15 @@ class ShardedGames:
     def _run_shard(self, rows: slice, rng: torch.Generator) -> tuple[Tensor, FinalStates]:
         hashes = MoveHashes(rows.stop - rows.start, rng.device)
         if self.random_play is None:
-            final = self._pool(rows, rng).run(on_ply=hashes.add)
-            return hashes.values, final
+            pool = self._pool(rows, rng)
+
+            def on_ply(record: PlyRecord) -> None:
+                hashes.add(record)
+                if progress.has_listener():
+                    live = int(torch.count_nonzero(~pool.state.done))
+                    progress.report((pool.num_started - live) / pool.games)
+
+            return hashes.values, pool.run(on_ply=on_ply)
         start = self.initial_states(rows.start, rows.stop - rows.start, rng)
         seed = int(torch.randint(2**62, (1,), generator=rng))
         observe = observes(self.players)
@@ -100,10 +107,13 @@ class ShardedGames:
             _store(state, rows[shard], final.state)
             return result, final.num_moves
 
+        results = []
         if workers > 1:
             results = _map_in_forks(play_shard, len(rows), workers)
         else:
-            results = [play_shard(shard) for shard in range(len(rows))]
+            for shard in range(len(rows)):
+                with progress.part(shard, len(rows)):
+                    results.append(play_shard(shard))
         num_moves = sum(moves for _, moves in results)
         return [result for result, _ in results], FinalStates(state, num_moves)
 
@@ -184,12 +194,16 @@ def _store(target: State, rows: slice, source: State) -> None:
 def _map_in_forks(task: Callable[[int], T], count: int, workers: int) -> list[T]:
     """task(0) to task(count - 1), computed by `workers` forks side by side."""
     forks: list[Fork[T]] = []
+    results = []
     try:
         for worker in range(workers):
             compute = partial(map, task, range(worker, count, workers))
-            with signals.held_back():
+            with signals.held_back(), progress.listening(None):  # a fork reports by its results
                 forks.append(Fork(compute, forks))
-        return [forks[index % workers].receive() for index in range(count)]
+        for index in range(count):
+            results.append(forks[index % workers].receive())
+            progress.report(len(results) / count)
+        return results
     finally:
         for fork in forks:
             fork.end()

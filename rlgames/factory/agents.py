@@ -264,7 +264,7 @@ def with_search(
 
 
 def make_advisor(player: Player) -> Player:
-    """A player with informative probabilities: those of a greedy agent and of a search are 0 and
+    """A player with informative probabilities: a greedy agent and a search have only 0 and
     1, so use the policy's own and what the search found instead."""
     if isinstance(player, Search):
         return SearchPolicy(player)

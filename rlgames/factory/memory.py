@@ -65,13 +65,17 @@ def check_replay_memory(
 
 
 COPIES_PER_WEIGHT = 4
-"""A weight, its gradient and the optimizer's two running means."""
+"""A weight, its gradient and the optimizer's two running means; of a table a value, and while the
+table is made once more the value with the two sums of temporal coherence."""
 
 CONTROL_GROUPS = (
     ("/sys/fs/cgroup", "memory.max", "memory.current"),
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
 )
 """Versions 2 and 1: the folder of all groups, and a group's files of its limit and its use."""
+
+CACHES = ("inactive_file", "active_file")
+"""In a group's memory.stat: pages of files, which count as used and make room when needed."""
 
 MAX_WEIGHTS = 100_000_000
 """Of a network. To initialize more takes minutes, before a game is played; AlphaGo Zero had 23
@@ -87,23 +91,31 @@ def check_number_of_weights(name: str, weights: int) -> None:
         )
 
 
-def check_weight_memory(name: str, weights: int) -> None:
-    """Raises ConfigError if training this many weights does not fit in free memory."""
+def check_weight_memory(name: str, weights: int, held: int = 0) -> None:
+    """Raises ConfigError if training this many weights does not fit in free memory.
+
+    held: bytes of the weights, if they are there already.
+    """
     check_fits_in_memory(
         f"policy={name} with {weights:,} weights",
         "to train",
         weights,
         4 * COPIES_PER_WEIGHT,
         "{:,} would fit",
+        held,
     )
 
 
-def check_fits_in_memory(what: str, why: str, count: int, size: int, hint: str) -> None:
+def check_fits_in_memory(
+    what: str, why: str, count: int, size: int, hint: str, held: int = 0
+) -> None:
     """Raises ConfigError if count items of size bytes each do not fit in free memory.
 
-    hint: what fits, with {} for the largest count.
+    hint: what fits, with {} for the largest count. held: bytes of these items that are no longer
+    free because they are there already.
     """
     free = free_memory()
+    free = None if free is None else free + held
     if free is not None and count * size > free:
         raise ConfigError(
             f"{what} may need {count * size / 2**30:.1f} GiB {why}, and "
@@ -123,13 +135,21 @@ def free_memory() -> int | None:
             for root, limit, usage in CONTROL_GROUPS:
                 numbers = [_text(f"{root}{folder}/{name}").strip() for name in (limit, usage)]
                 if all(number.isdecimal() for number in numbers):
-                    free.append(int(numbers[0]) - int(numbers[1]))
+                    caches = _statistics(_text(f"{root}{folder}/memory.stat"))
+                    free.append(int(numbers[0]) - int(numbers[1]) + caches)
     pages = [int(count) for count in _text("/proc/self/statm").split()]
     for kind, field in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
         size = resource.getrlimit(kind)[0]
         if pages and size != resource.RLIM_INFINITY:
             free.append(size - pages[field] * resource.getpagesize())
     return max(0, min(free)) if free else None
+
+
+def _statistics(text: str) -> int:
+    """The sum of CACHES; version 1 has totals with the groups below, under other names."""
+    lines = [line.split() for line in text.splitlines()]
+    numbers = {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdecimal()}
+    return sum(numbers.get(f"total_{name}", numbers.get(name, 0)) for name in CACHES)
 
 
 def _text(path: str) -> str:

@@ -84,7 +84,7 @@ class BitLayout(Tables):
         self.plane_table = stones.float()
         self.cell_bits, self.num_bits = (1 << bit).int(), cells
 
-    # Sets of stones have the shape [B], that of a number for each game; RowLayout changes that.
+    # Sets of stones have the shape [B], one number for each game; RowLayout changes that.
 
     def no_stones(self, batch: int, device: torch.device) -> Tensor:
         """The empty sets of B games."""
@@ -95,7 +95,7 @@ class BitLayout(Tables):
         return number
 
     def is_empty(self, stones: Tensor) -> Tensor:
-        """Bool [B]: whether there is no stone."""
+        """Bool [B]: whether the set is empty."""
         return stones == 0
 
     def is_full(self, stones: Tensor) -> Tensor:

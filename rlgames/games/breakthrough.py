@@ -68,9 +68,9 @@ class Breakthrough(StoneGame[BreakthroughState]):
         self.rows, self.columns, self.num_cells = rows, columns, rows * columns
         cell = torch.arange(self.num_cells)
         row, column = cell // columns, cell % columns
-        beside = column[:, None] + torch.arange(-1, 2)
-        inside = (row > 0)[:, None] & (beside >= 0) & (beside < columns)
-        targets = torch.where(inside, (row[:, None] - 1) * columns + beside, cell[:, None])
+        target_column = column[:, None] + torch.arange(-1, 2)
+        inside = (row > 0)[:, None] & (target_column >= 0) & (target_column < columns)
+        targets = torch.where(inside, (row[:, None] - 1) * columns + target_column, cell[:, None])
         # Int64 [A]: the cell that an action moves to; its own one beyond the edges.
         self.targets = targets.reshape(-1)
         self.is_home = row >= rows - home_rows

@@ -2,7 +2,7 @@
 
 A game has a capability if its class has the methods; nothing is registered. What needs one asks
 once, when it is made: `find` or `require`. A game says in `lacks` which of them it does not have
-with its present rules, and why. The first line of each docstring says what it makes possible.
+with its present rules, and why. The first line of each docstring names its use.
 
 Letters in shapes: B games, A actions, P seats, N cells, G symmetries.
 """
@@ -58,7 +58,7 @@ class HiddenInformation(Protocol):
         """The same positions with every hidden field replaced by HIDDEN."""
 
     def resample(self, state: Any, rng: torch.Generator) -> Any:
-        """Public positions with a hidden truth drawn from all that agree with what was seen."""
+        """Public positions with a hidden truth drawn from all that agree with the observations."""
 
     def rewind(self, state: Any) -> Any:
         """The initial positions of games with the hidden truth of full positions."""
@@ -71,8 +71,8 @@ class ListedWorlds(Protocol):
     """exact means over all that may be hidden in search=rollout"""
 
     def worlds(self, state: Any) -> tuple[Tensor, Any]:
-        """Public positions [B] with every hidden truth that agrees with what was seen: for each of
-        W results, all equally likely, the row it is of, int64 [W], and its position."""
+        """Public positions [B] with every hidden truth that agrees with the observations: for
+        each of W results, all equally likely, its row, int64 [W], and its position."""
 
 
 class HiddenHits(Protocol):
@@ -195,7 +195,7 @@ class Declared(Protocol):
 
 
 class MissingCapability(ValueError):
-    """A game does not have what a part needs; the message names it, and why."""
+    """A game lacks a capability that a part needs; the message names it, and why."""
 
 
 def find(game: Declared, capability: type[C]) -> C | None:

@@ -167,5 +167,11 @@ def _check_ships(rows: int, columns: int, ships: list[int]) -> None:
             f"a ship of {max(ships)} does not fit on a board of {rows}x{columns}; "
             f"the longest that does is {longest}"
         )
+    if rows == 1 < columns < sum(ships):
+        square = f"game=salvo shots=1 board={columns} ships={ships}".replace(", ", ",")
+        raise ValueError(
+            f"ships={ships} fill {sum(ships)} cells, and battleship is a line of {columns} cells; "
+            f"for a square board use {square}"
+        )
     if sum(ships) > rows * columns:
         raise ValueError(f"ships={ships} fill {sum(ships)} cells; the board has {rows * columns}")

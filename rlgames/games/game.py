@@ -101,7 +101,7 @@ class Game(Tables, ABC, Generic[S]):
     def is_valid(self, state: S) -> Tensor:
         """Bool [B]: whether the rules can play on from positions, public or not, to an end.
 
-        The shapes and types of the fields are right; a game adds checks of its own fields, since
+        The shapes and types of the fields are right; a game also checks its own fields, since
         positions may come from untrusted files.
         """
         spec = self.spec

@@ -218,7 +218,7 @@ class Game2048(Game[Game2048State]):
             first, second = first[:, 0], second[:, 0]
             down = second // self.columns - first // self.columns
             right = second % self.columns - first % self.columns
-            if length == 1:  # there is no step: the symmetries keep this axis
+            if length == 1:  # without a step: the symmetries keep this axis
                 down, right = down + (axis == 1), right + (axis == 2)
             # up, right, down and left are 0 to 3.
             steps.append(torch.where(down != 0, 1 + down, 2 - right))

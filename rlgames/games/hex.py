@@ -140,7 +140,7 @@ class Hex(StoneGame[HexState]):
         sign = (1 - 2 * seat).short()
         near = labels.gather(1, self.neighbors.index_select(0, cell)) * sign[:, None]
         # Neighbors that follow each other in the circle touch, so each pair has one label of the
-        # seat at most; those of other chains are negative.
+        # seat at most; numbers of other chains are negative.
         pairs = near.view(-1, 3, 2).amax(2)
         lone = self.lone_labels.view(-1).index_select(0, seat * self.num_cells + cell)
         chains = torch.where(pairs > 0, pairs, lone[:, None])

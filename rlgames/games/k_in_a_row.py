@@ -193,7 +193,7 @@ class KInARow(StoneGame[KInARowState]):
 
     def cells(self, state: KInARowState) -> Tensor:
         own, taken = self.layout.contains(state.own), self.layout.contains(state.occupied)
-        # In a finished row, too, own are the stones of the seat to move.
+        # Also in a finished row, own are the stones of the seat to move.
         seat = torch.where(own, state.current_seat[:, None], 1 - state.current_seat[:, None])
         return ((seat + 1) * taken).view(-1, self.rows, self.columns)
 

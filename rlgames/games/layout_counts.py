@@ -51,7 +51,7 @@ class LayoutCounter:
         tables = {length: placements(rows, columns, length) for length in self._fleet}
         self._tables = [tables[length].numpy().astype(bool) for length in self._lengths]
         self._max_ships = [self._fleet[length] for length in self._lengths]
-        if announces:  # the first of several equal ships may stand for all of them
+        if announces:  # the first of several equal ships may represent all of them
             self._max_ships = [
                 self._lengths[at:].count(length) for at, length in enumerate(self._lengths)
             ]
@@ -132,8 +132,8 @@ class LayoutCounter:
         )
 
     def write_list(self, seen: Seen, layouts: Layouts) -> int:
-        """List the layouts that agree with what was seen of one game; returns their number, or -1
-        if there is no room for all. Announcements have to name the ships."""
+        """List the layouts that agree with the observations of one game; returns their number, or
+        -1 if not all of them fit. Announcements have to name the ships."""
         from rlgames.kernels.fleet_occupancy import keep_sinkings, set_position, set_sizes
         from rlgames.kernels.fleet_rollouts import list_layouts
 

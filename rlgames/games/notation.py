@@ -1,7 +1,8 @@
-"""Positions and moves as text, derived from what a game draws and names."""
+"""Positions and moves as text, derived from the boards and names of a game."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -34,6 +35,35 @@ def legal_names(game: Game[S], state: S, row: int) -> dict[int, str]:
     """By legal action: its name."""
     legal = game.legal_action_mask(state[row : row + 1])[0].nonzero()[:, 0].tolist()
     return {action: game.action_to_string(state, row, action) for action in legal}
+
+
+def takes_columns(game: Game[S], state: S) -> bool:
+    """Whether each action drops something into a column of the board."""
+    form = game.board_format
+    has_cells = game.action_cells(state, 0) is not None
+    return has_cells and game.spec.actions == form.columns and form.rows > 1
+
+
+def cells_to_choose(game: Game[S], state: S, row: int) -> dict[int, list[int]]:
+    """By legal action: the cells of the first board by which a person chooses it; none for an
+    action that has no cells.
+
+    They are the cells that the action takes, or those that its name consists of, as in a2b3.
+    """
+    form, taken = game.board_format, game.action_cells(state, row)
+    by_name = {form.cell_name(cell).upper(): cell for cell in range(form.rows * form.columns)}
+    has_boards = bool(game.boards(state, row))
+    chosen: dict[int, list[int]] = {}
+    for action, name in legal_names(game, state, row).items():
+        if not has_boards:
+            chosen[action] = []
+        elif taken is None:
+            words = re.findall(r"[A-Z]+[0-9]+", name.upper())
+            is_cells = form.left and "".join(words) == re.sub(r"[\s-]", "", name.upper())
+            chosen[action] = [by_name[word] for word in words if word in by_name] * bool(is_cells)
+        else:
+            chosen[action] = taken[action].nonzero()[:, 0].tolist()
+    return chosen
 
 
 def parse_action(game: Game[S], state: S, row: int, text: str, exact: bool = False) -> int:

@@ -45,6 +45,20 @@ class Placement:
                 return
         raise ValueError(f"no ship of {len(cells)} is left to place")
 
+    def open_places(self) -> dict[str, list[int]]:
+        """By name, as in A1-A3: the cells of each place for the next ship."""
+        length, columns = self.next_length or 0, self.fleet.columns
+        taken = {cell for ship in self.cells.values() for cell in ship}
+        places = {}
+        for first in range(self.fleet.num_cells if length else 0):
+            for step, room in ((1, columns - first % columns), (columns, self.fleet.num_cells)):
+                cells = [*range(first, first + step * length, step)]
+                fits = length <= room and cells[-1] < self.fleet.num_cells
+                if fits and not taken & {*cells}:
+                    ends = (cells[0], cells[-1])[:length]
+                    places["-".join(map(self.board_format.cell_name, ends))] = cells
+        return places
+
     def place_text(self, text: str) -> None:
         """Place a ship by the cells at its ends, as in A1-A4 or A1 A4; one cell for a ship of one.
 

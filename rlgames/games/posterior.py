@@ -73,10 +73,10 @@ class Posterior:
     """The distribution of the fleet given the cells shot at, those that were hit, and the sinkings
     that were announced, if any.
 
-    All layouts that agree with what was seen are equally likely. If there are few layouts, they are
-    listed. Otherwise they are sampled one ship at a time: while a hit is open (covered by no ship
-    yet), some ship covers the first open hit; then the remaining ships take cells that were not
-    shot at. Each layout can be reached in only one way, so its importance weight is 1 ÷ the
+    All layouts that agree with the observations are equally likely. If there are few layouts, they
+    are listed. Otherwise they are sampled one ship at a time: while a hit is open (covered by no
+    ship yet), some ship covers the first open hit; then the remaining ships take cells that were
+    not shot at. Each layout can be reached in only one way, so its importance weight is 1 ÷ the
     probability of drawing it. The last ship is not drawn: all its placements count at once.
     """
 
@@ -127,7 +127,7 @@ class Posterior:
         return (counts / counts.sum(1, keepdim=True) * self._ship_cells).float()
 
     def sample(self, seen: Seen, samples: int, rng: torch.Generator) -> Tensor:
-        """Uint8 [B, N]: for each row a numbered layout that agrees with what was seen.
+        """Uint8 [B, N]: for each row a numbered layout that agrees with the observations.
 
         The distribution is exact if the layouts are listed, and nearly so with many samples.
         Raises RuntimeError if no layout that agrees is found.
@@ -177,7 +177,7 @@ class Posterior:
             weight[rejected] = self.agreeing(seen[rejected])
             index[rejected] = _sample_index(weight[rejected], rng)
         if not bool((weight.amax(1) > 0).all()):
-            raise RuntimeError("no layout agrees with what was seen")
+            raise RuntimeError("no layout agrees with the observations")
         return self._numbered[index]
 
     def _sample_particles(self, seen: Seen, samples: int, rng: torch.Generator) -> Tensor:
@@ -205,7 +205,7 @@ class Posterior:
         length_index = self._length_index[placed]
         order = length_index.argsort(dim=1, stable=True)
         noise = torch.rand(placed.shape, generator=rng)
-        # Ships sorted by length, those of equal length shuffled.
+        # Ships sorted by length, ships of equal length shuffled.
         number = (noise + self._ship_length_index).argsort(1)
         layout = torch.zeros(len(placed), self._table.shape[1])
         for place in range(placed.shape[1]):

@@ -82,7 +82,7 @@ class Salvos(Tables):
         return len(self.cells)
 
     def symmetries(self, permutations: Tensor) -> Tensor:
-        """Int64 [G, A]: the permutations of the sets, from those of the cells, int64 [G, N]."""
+        """Int64 [G, A]: the permutations of the sets, given the cells', int64 [G, N]."""
         # Sorted, the sets are the same before and after.
         order = self.cells.unique(dim=0, return_inverse=True)[1].argsort()
         images = [self.cells[:, permutation.argsort()] for permutation in permutations]

@@ -17,7 +17,7 @@ from rlgames.games.state import Tables
 class SinkingSlots(Tables):
     """One slot per ship for the turn, from 1, in which a ship sank; int16 [B, S], 0 if none has.
 
-    An announcement does not tell ships of one group apart: those of equal length if names_length,
+    An announcement does not tell ships of one group apart: ships of equal length if names_length,
     otherwise all. The slots of a group are filled in the order of the sinkings, so they do not say
     which of its ships sank.
     """
@@ -75,7 +75,7 @@ class SinkingSlots(Tables):
         return torch.tensor(slots, dtype=torch.int16)
 
     def list_cases(self, slots: list[int]) -> list[tuple[int, ...]]:
-        """Each way in which the turns in the slots of one game may be those of the ships.
+        """Each way to assign the turns in the slots of one game to the ships.
 
         The ships are in ascending order of their lengths, and so are the turns of equal ships.
         """
@@ -141,7 +141,7 @@ class Sinkings:
     def turn_ranks(self) -> tuple[Tensor, Tensor]:
         """Int64 [B, N] and [B, S]: hit_turn and turns, renumbered by what they say about ships.
 
-        Each turn with a sinking has a number of its own, and all turns between two of them have one
+        Each turn with a sinking has its own number, and all turns between two of them have one
         number, in the order of time. 0 stays 0.
         """
         is_first = (self.turns[:, :, None] == self.turns[:, None, :]).int().argmax(2)
@@ -176,7 +176,7 @@ class Sinkings:
 class Seen:
     """What the seat to move knows of the fleet that it shoots at, of B games.
 
-    shot, hit: bool [B, N], the cells shot at, and those of them that were hit. sinkings: None where
+    shot, hit: bool [B, N], the cells shot at, and the cells hit. sinkings: None where
     nothing is announced.
     """
 

@@ -54,7 +54,7 @@ class State(Rows):
     def start(cls, batch: int, seats: int, device: torch.device, **fields: Tensor) -> Self:
         """Positions at the start of games: the first seat is to move, nothing is scored.
 
-        fields: those of the game; and of the others, those that differ.
+        fields: the game's own, and the others that differ.
         """
         zeros = torch.zeros(batch, dtype=torch.int64, device=device)
         score = torch.zeros(batch, seats, device=device)
@@ -73,7 +73,7 @@ class State(Rows):
         return type(self)(**columns)
 
     def put(self, rows: Tensor, other: Self) -> Self:
-        """These positions with the N others in place of rows, int64 [N]."""
+        """These positions, with rows, int64 [N], replaced by the N others."""
         new = vars(other)
         columns = {
             name: value if value is HIDDEN else value.index_copy(0, rows, new[name])

@@ -53,7 +53,7 @@ class StoneGame(Game[S]):
         positions; 2 if the caption says that the game is over.
 
         Raises ValueError, with the reason, for other text. If the stones tell who is to move, their
-        numbers are those of seats that take turns.
+        numbers are correct for seats that take turns.
         """
         seats, boards, marks = [], [], f".{self.seat_marks}"
         for text in texts:

@@ -1,6 +1,6 @@
 """Values of all beliefs of battleship that can follow, by depth-first search.
 
-The layout of states, tables and the stack is that of belief_states.py.
+belief_states.py describes the layout of states, tables and the stack.
 """
 
 import numpy as np
@@ -206,7 +206,7 @@ def search(
 ) -> tuple[int, int]:
     """Value the states on the stack and all that can follow.
 
-    depth: that of the last state. work: layouts and results to look at before it pauses.
+    depth: of the last state. work: layouts and results to look at before it pauses.
     max_count: states for which the table has room. Returns why it stops, and at which depth.
     """
     ints, words, floats = stack.ints, stack.words, stack.floats

@@ -1,6 +1,6 @@
 """Results of single shots at the cells of a belief: grouped, looked up and valued together.
 
-The layout of states, tables and the stack is that of belief_states.py.
+belief_states.py describes the layout of states, tables and the stack.
 """
 
 import numpy as np

@@ -9,7 +9,7 @@ cells outside ever are misses, cells in always are hits, the others are unknown.
 A belief has digit 0 for an unknown cell, 1 for a miss and 2 for a hit. Its key is its number in
 base 3, the smallest over all symmetries, plus 1. A table has one row of 16 bytes for each state:
 column 0 the key (0: free) and column 1 W, the expected number of turns times the weight of the
-agreeing layouts. `owed` has the certain hits of each state. Where a turn has one shot they are
+agreeing layouts. `owed` has the certain hits of each state. If a turn has one shot they are
 charged at once, and owed has no rows.
 """
 

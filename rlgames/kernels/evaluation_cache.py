@@ -36,7 +36,7 @@ def make_cache(slots: int, words: int, actions: int) -> EvaluationCache:
 
 @compiled
 def slot_of(cache: EvaluationCache, position: Position) -> np.uint64:
-    """The slot of a position, with its evaluation or that of another one."""
+    """The slot of a position, with its evaluation or another one's."""
     key = np.uint64(0)
     for word in range(len(position)):
         key = spread(key + np.uint64(position[word]))

@@ -1,6 +1,6 @@
 """Counts the layouts of a fleet that agree with hits and misses, by each ship's placement.
 
-Placements of all lengths have one numbering, those of a length (a type) side by side from a
+Placements of all lengths have one numbering, each length (a type) in one block from a
 multiple of 64 on. A set of placements is W uint64 words: bit b of word w is placement 64 w + b.
 Hits are numbered, and a set of them is one uint64.
 
@@ -273,7 +273,7 @@ def count_rest(position: Position, stack: Stack, counts: Ints, depth: int) -> np
 @compiled
 def count_layouts(position: Position, stack: Stack, counts: Ints, max_steps: int) -> np.int64:
     """The number of layouts, or -1 if there are more ways than max_steps to place all ships but
-    two; counts, int64 [64 W], gets that of the layouts with each placement."""
+    two; counts, int64 [64 W], gets the number of layouts with each placement."""
     disjoint, covers, hit_sets, types, starts, order = position
     available, candidates, open_hits, ships, placed, totals = stack
     depth, steps = 0, np.int64(0)

@@ -1,6 +1,6 @@
-"""The probability that each cell has a ship, over all layouts that agree with what was seen.
+"""The probability that each cell has a ship, over all layouts that agree with the observations.
 
-Placements, words and sets of hits are those of fleet_counts. With announced sinkings, a placement
+Placements, words and sets of hits are as in fleet_counts. With announced sinkings, a placement
 was completed at the latest of its hits, so each ship has a set of possible placements: those that
 were completed when it sank, or, while it is afloat, those that are not completed.
 """
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 class FleetTables(NamedTuple):
     """What all positions share. placements: [W], the bits in use. on_cell: [N, W], the placements
-    on each cell. cells: [64 W, longest ship], those of each placement, then -1. max_ships: [types],
+    on each cell. cells: [64 W, longest ship], its cells, then -1. max_ships: [types],
     the most ships of each type. radix: [types], the place value of a type in the code of a set of
     ships."""
 

@@ -31,7 +31,7 @@ def slide_table(rows: int, columns: int) -> Array:
     """Uint64 [2 * 65536]: what becomes of each row, by its bits, on boards of rows × columns cells.
 
     Bits 0 to 15: the row slid left. Bits 16 to 31: the row slid right. Bits 32 to 63: the points of
-    either slide. First the lines of `columns` cells, then those of `rows` cells, the columns.
+    either slide. First the lines of `columns` cells, then the columns, of `rows` cells.
     """
     table, cells = np.zeros(2 << 16, np.uint64), np.zeros(4, np.int64)
     for start, length in ((0, columns), (1 << 16, rows)):

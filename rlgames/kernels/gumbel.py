@@ -111,7 +111,7 @@ def best_considered(
 
 @compiled
 def deterministic_action(prior: Floats, sigma: Floats, visits: Floats, pending: Floats) -> int:
-    """The rule of nodes that are no roots: argmax_a π'(a) - N(a) / (1 + Σ_b N(b)), where π' =
+    """The rule of nodes that are not roots: argmax_a π'(a) - N(a) / (1 + Σ_b N(b)), where π' =
     softmax(logits + sigma)."""
     top, total, weights = largest(sigma), 0.0, 0.0
     for action in range(len(prior)):

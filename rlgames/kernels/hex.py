@@ -1,6 +1,6 @@
 """The rules of Hex on boards of up to 11 × 11 cells, see rules.py.
 
-Words: the stones of the seat to move, cells 0 to 63 and the others, then those of the other seat.
+Words: the stones of the seat to move, cells 0 to 63 and the others, then the other seat's stones.
 Bit c is cell c in row-major order from the top. Two bits of the second word that no cell has say
 that the second seat is to move, and that it may take over the opening.
 """

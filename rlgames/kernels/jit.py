@@ -29,10 +29,10 @@ R = TypeVar("R")
 
 
 def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compiles a function that uses no Python objects; while it runs, other threads run, too.
+    """Compiles a function that uses no Python objects; while it runs, other threads also run.
 
     options: numba's, for example inline. `parallel` is not for us: its threads do not survive a
-    fork. Where neither the package's folder nor the user's cache can be written, every process
+    fork. If neither the package's folder nor the user's cache can be written, every process
     compiles them again.
     """
 
@@ -126,7 +126,7 @@ def _lock_file(folder: str) -> int:
 @cache
 def digest_of_sources(module: str) -> str:
     """A digest of the files of a module and of those that it imports from its own package, or from
-    that of the kernels."""
+    the cache of the kernels."""
     kernels = f"{__package__}."
     is_kernel = module.startswith(kernels)
     packages = (kernels,) if is_kernel else (kernels, module.partition(".")[0] + ".")

@@ -73,7 +73,7 @@ def add_stone(rules: LineRules, position: Position, stone: Bits) -> Played:
 
 @compiled
 def is_legal(rules: LineRules, position: Position, action: int) -> bool:
-    return not position[1] & rules.cell_bits[action]  # with gravity that of the top row
+    return not position[1] & rules.cell_bits[action]  # with gravity, the bit of the top row
 
 
 @compiled

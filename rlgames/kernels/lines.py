@@ -9,7 +9,7 @@ spare bit above each column is always 0 and keeps lines from running over the ed
 
 A board has at most 62 bits, so all numbers are int64 and none is negative. `rules` is an int64
 array; its entries have the names below. `line` is the number of stones that win, or None for lines
-of four: Numba compiles functions by the types of their arguments, so these get code of their own.
+of four: Numba compiles functions by the types of their arguments, so these get their own code.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The value of a board right after a move is the sum of K numbers of a flat table,
 called its entries. `rules.implement` binds the class of a network to the functions below, each for
 the game that the network is for. A position is as in rules.py, and a seat is 0 or 1.
 
-Entries may be found from those of the board before, so memory follows a game: `enter` begins at a
-position, `make_move` goes on, and `take_back` returns.
+Entries may be found from the entries of the board before, so memory follows a game: `enter` begins
+at a position, `make_move` goes on, and `take_back` returns.
 """
 
 from __future__ import annotations

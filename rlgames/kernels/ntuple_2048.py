@@ -5,7 +5,7 @@ reflections. The contents of a tuple are four bits for each of its cells, the fi
 are gathered in runs of cells that are also consecutive in the view: a run is some bits of the view
 rotated right.
 
-Kernels are compiled for one network each. Where masks and rotations are constants of the code,
+Kernels are compiled for one network each. If masks and rotations are constants of the code,
 the entries of a board are computed three times as fast as where they are read from an array.
 """
 
@@ -73,14 +73,14 @@ class CompiledNetwork:
 
     @cached_property
     def write_entries(self) -> Callable[..., None]:
-        """The function that write_entries stands for."""
+        """The function that replaces write_entries."""
         body = [f"entries[first + U({n})] = {{}}" for n in range(int(self.num_entries))]
         arguments = ("board", "network", "entries", "first")
         return self._function("write_entries", arguments, body)
 
     @cached_property
     def value(self) -> Callable[..., np.float32]:
-        """The function that value stands for; it adds in the order of sum_values."""
+        """The function that replaces value; it adds in the order of sum_values."""
         num, grouped = int(self.num_entries), int(self.num_entries) // 4 * 4
         sums = ["abcd"[n % 4] if n < grouped else "a" for n in range(num)]
         body = [f"{sum_name} += table[{{}}]" for sum_name in sums]
@@ -109,7 +109,7 @@ class CompiledNetwork:
                 entry = f"{index} * U({self.network.stride}) + U({each.first})"
                 entry += " + stage" if self.network.stages else ""
                 lines.append(next(statements).format(entry))
-        # Numba wants the same annotations as those of the function that it stands for.
+        # Numba wants the annotations of the function that it replaces.
         typed = ", ".join(f"{argument}: Any" for argument in arguments)
         source = "\n    ".join([f"def {name}({typed}):", *lines, *after])
         # Only whole numbers of the network are part of the source.

@@ -32,30 +32,7 @@ class SearchSettings(NamedTuple):
 
 
 @compiled
-def action_score(
-    board: Bits,
-    action: Bits,
-    plies: Bits,
-    table: Array,
-    network: CompiledNetwork,
-    rules: Rules2048,
-    settings: SearchSettings,
-    keys: Array,
-    means: Array,
-) -> tuple[bool, float]:
-    """Whether an action is legal, and the score that `plies` moves reach, of which it is one."""
-    after, points = slide(board, rules.rows, action)
-    if after == board:
-        return False, 0.0
-    score = settings.scale * np.float64(points)
-    if plies == U(1):
-        return True, score + np.float64(value(after, network, table))
-    mean = mean_score(after, plies - U(1), table, network, rules, settings, keys, means)
-    return True, score + settings.discount * mean
-
-
-@compiled
-def mean_score(
+def later_score(
     board: Bits,
     plies: Bits,
     table: Array,
@@ -65,11 +42,17 @@ def mean_score(
     keys: Array,
     means: Array,
 ) -> float:
-    """The mean over new tiles of the best score that `plies` moves reach, 0 where none is legal."""
+    """What is reached after a move to this board: the network's value, or with `plies` more moves
+    the mean over new tiles of the best score, 0 where no move is legal, discounted.
+
+    One function that calls itself: numba cannot load two that call each other from its cache.
+    """
+    if plies == U(0):
+        return np.float64(value(board, network, table))
     slot = (board * U(0x9E3779B97F4A7C15)) >> (U(64) - TABLE_BITS)
     slot += (plies - U(1)) * TABLE_SIZE
     if keys[slot] == board:
-        return means[slot]  # type: ignore[no-any-return]
+        return settings.discount * means[slot]  # type: ignore[no-any-return]
     empty = empty_cells(board, rules.cells)
     cell_probability = 1.0 / np.float64(count_cells(empty))
     two, four = cell_probability * (1.0 - settings.fours), cell_probability * settings.fours
@@ -84,15 +67,18 @@ def mean_score(
                 continue
             before, best, is_over = board | (cell << tile), 0.0, True
             for action in range(U(4)):
-                is_legal, score = action_score(
-                    before, action, plies, table, network, rules, settings, keys, means
+                after, points = slide(before, rules.rows, action)
+                if after == before:
+                    continue
+                score = settings.scale * np.float64(points) + later_score(
+                    after, plies - U(1), table, network, rules, settings, keys, means
                 )
-                if is_legal and (is_over or score > best):
+                if is_over or score > best:
                     best, is_over = score, False
             total += probability * best
             weight += probability
     keys[slot], means[slot] = board, total / weight
-    return total / weight
+    return settings.discount * means[slot]  # type: ignore[no-any-return]
 
 
 @jit()
@@ -113,7 +99,9 @@ def search(
     scores = np.zeros((len(boards), 4), np.float32)
     for number in range(len(boards)):
         for action in range(U(4)):
-            _, scores[number, action] = action_score(
-                boards[number], action, plies, table, network, rules, settings, keys, means
-            )
+            after, points = slide(boards[number], rules.rows, action)
+            if after != boards[number]:
+                scores[number, action] = settings.scale * np.float64(points) + later_score(
+                    after, plies - U(1), table, network, rules, settings, keys, means
+                )
     return scores

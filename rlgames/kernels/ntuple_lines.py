@@ -4,9 +4,9 @@ The value of a board right after a move belongs to the seat that moved, and each
 tables. A cell is 0 empty, 1 with a stone of the first seat, 2 with one of the second, or 3 empty
 where a stone can fall. The contents of a tuple are the digits of a number, whose place in the table
 changes with every stone by the same amount wherever the other stones lie. So a board's places are
-sums over its stones, and a move changes those of the tuples that contain its cell or the one above.
+sums over its stones, and a move changes the entries of the tuples with its cell or the one above.
 
-memory.places are those of the board for the first seat, and memory.values are the values there.
+memory.places are the board's places for the first seat, and memory.values are the values there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rules of Othello, see rules.py.
 
-Words: the discs of the seat to move, those of the other seat, and the cells where the seat to move
+Words: the discs of the seat to move and of the other seat, and the cells where the seat to move
 may place a disc. Cell c of row r is bit 8 r + c, as in rlgames.games.othello.
 """
 

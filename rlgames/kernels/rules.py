@@ -3,7 +3,7 @@
 A position is a tuple of 64-bit words, int64, which the game lays out as it likes. Whose turn it is
 and the score are not part of it unless the rules need them: seats take turns.
 
-The constants of a game are a NamedTuple of a class of its own, with the fields `start`, a position
+The constants of a game are a NamedTuple of its own class, with the fields `start`, a position
 from which kernels know the number of words, and `actions`. `implement` binds that class to the
 functions below: a kernel that calls them with rules of this class is compiled with the game's
 functions in their place.

@@ -42,8 +42,8 @@ def make_table(key_bits: int, entries: int) -> tuple[Any, int]:
 
 @jit()
 def position_key(own: int, occupied: int, stones: int, height: int, columns: int) -> int:
-    """A position as a number, by a reversible function; with few stones that of its mirror image,
-    too, may be the same."""
+    """A position as a number, by a reversible function; with few stones its mirror image may have
+    the same number."""
     key = own + occupied
     if stones <= MAX_MIRRORED_STONES:
         mirrored, rest = 0, key

@@ -61,7 +61,7 @@ class Adp(Learner):
         else:
             new_weights = weights + lr * (least_squares(features, target) - weights)
         if not torch.isfinite(new_weights).all():
-            raise NonFiniteError("a weight is no longer a finite number; a smaller lr may help")
+            raise NonFiniteError("a weight is not a finite number any more; a smaller lr may help")
         self.policy.weights.copy_(new_weights)
         named_weights = zip(self.policy.names, new_weights.tolist(), strict=True)
         return {

@@ -78,16 +78,17 @@ class AlphaZero(GradientLearner):
         grad_norm, losses = 0.0, []
         for _ in range(self.updates_per_batch):
             minibatch = self.buffer[self.buffer.sample(self.minibatch, self.rng)]
-            policy_loss, value_loss = self.losses(minibatch)
+            policy_loss, value_loss, agreement = self.losses(minibatch)
             loss = policy_loss + self.value_coef * value_loss
             grad_norm += self.descend(loss, lr)
-            losses.append(torch.stack([policy_loss, value_loss]).detach())
-        mean_policy_loss, mean_value_loss = torch.stack(losses).mean(0).tolist()
+            losses.append(torch.stack([policy_loss, value_loss, agreement]).detach())
+        mean_policy_loss, mean_value_loss, mean_agreement = torch.stack(losses).mean(0).tolist()
         target_entropy = -(target * target.clamp(min=1e-30).log()).sum(1).mean()
         return {
             "loss": mean_policy_loss + self.value_coef * mean_value_loss,
             "policy_loss": mean_policy_loss,
             "value_loss": mean_value_loss,
+            "agreement": mean_agreement,
             "target_entropy": float(target_entropy),
             "grad_norm": grad_norm / self.updates_per_batch,
             "lr": lr,
@@ -107,8 +108,9 @@ class AlphaZero(GradientLearner):
         target = torch.zeros(1, self.game.spec.actions, device=self.rng.device)
         return SearchTargets(start, target, target[:, 0])
 
-    def losses(self, minibatch: SearchTargets) -> tuple[Tensor, Tensor]:
-        """The mean policy loss and the mean value loss, on a random symmetry of each position."""
+    def losses(self, minibatch: SearchTargets) -> tuple[Tensor, Tensor, Tensor]:
+        """The mean policy loss, the mean value loss, and the fraction of moves of which the network
+        and the search find the same action best, on a random symmetry of each position."""
         inputs = self.policy.inputs(self.game, minibatch.state)
         legal = self.game.legal_action_mask(minibatch.state)
         target = minibatch.target
@@ -121,6 +123,8 @@ class AlphaZero(GradientLearner):
         scores, value = self.policy(inputs)
         assert value is not None
         # Illegal actions have target 0 and log-probability -inf, whose product is NaN.
-        log_probs = mask_illegal(scores, legal).log_softmax(1).masked_fill(~legal, 0)
+        scores = mask_illegal(scores, legal)
+        log_probs = scores.log_softmax(1).masked_fill(~legal, 0)
         policy_loss = -(target * log_probs).sum(1).mean()
-        return policy_loss, (minibatch.value - value).square().mean()
+        agreement = (scores.argmax(1) == target.argmax(1)).float().mean()
+        return policy_loss, (minibatch.value - value).square().mean(), agreement

@@ -78,9 +78,9 @@ class Dqn(GradientLearner):
             grad_norm += self.descend(loss, lr)
             self._update_target_network()
             error = (q_value - td_target).detach().abs().mean()
-            totals += torch.stack([loss.detach(), error, td_target.mean()])
+            totals += torch.stack([loss.detach(), error, q_value.detach().mean()])
         means = (totals / self.updates_per_batch).tolist()
-        return dict(zip(("loss", "error", "value"), means, strict=True)) | {
+        return dict(zip(("loss", "td_error", "q_values"), means, strict=True)) | {
             "grad_norm": grad_norm / self.updates_per_batch,
             "lr": lr,
             "buffer_size": float(len(self.buffer)),

@@ -8,7 +8,7 @@ from rlgames.core import distributed
 
 
 def select_actions(log_prob: Tensor, action: Tensor) -> Tensor:
-    """Float32 [M]: the log-probabilities of the actions taken, from those of all actions [M, A]."""
+    """Float32 [M]: the log-probabilities of the actions taken, out of all actions [M, A]."""
     return log_prob.gather(1, action[:, None])[:, 0]
 
 

@@ -25,6 +25,18 @@ MAX_LOG_RATIO = math.log(10)
 """Limits the loss of an unlikely move with a negative advantage (dual clip, Ye et al. 2020), and
 the weight of a move that the behavior policy rarely makes."""
 
+METRICS = (
+    "loss",
+    "policy_gradient_loss",
+    "value_loss",
+    "entropy",
+    "approx_kl",
+    "clip_fraction",
+    "distance_to_certainty",
+)
+"""Means over the gradient steps of an update. approx_kl: the mean of r - 1 - log r, an estimate of
+KL(π_old, π) without bias and with little variance (Schulman 2020)."""
+
 EVAL_CHUNK = 1 << 15
 """Positions per forward pass without gradient."""
 
@@ -95,29 +107,25 @@ class Ppo(GradientLearner):
         self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr, entropy_coef = self.lr.at(progress), self.entropy_coef.at(progress)
-        batch = self._make_batch(trajectories, final_states)
+        batch, explained_variance = self._make_batch(trajectories, final_states)
         steps = []
         for rows in self._minibatch_rows(len(batch)):
             minibatch = batch[rows]
             loss, metrics = self._loss(minibatch, entropy_coef)
             grad_norm = self.descend(loss, lr, len(minibatch))
             steps.append(torch.stack([*metrics, loss.new_tensor(grad_norm)]))
-        names = (
-            "loss",
-            "value_loss",
-            "entropy",
-            "clip_fraction",
-            "distance_to_certainty",
-            "grad_norm",
-        )
         means = torch.stack(steps).mean(0).tolist()
-        return dict(zip(names, means, strict=True)) | {
+        return dict(zip((*METRICS, "grad_norm"), means, strict=True)) | {
+            "explained_variance": explained_variance,
             "return": float(batch.value_target.mean()),
             "lr": lr,
         }
 
-    def _make_batch(self, trajectories: Trajectories, final_states: FinalStates) -> PpoBatch:
-        """Advantages and value targets of the current policy, then the random symmetries."""
+    def _make_batch(
+        self, trajectories: Trajectories, final_states: FinalStates
+    ) -> tuple[PpoBatch, float]:
+        """Advantages and value targets of the current policy, then the random symmetries; and the
+        fraction of the variance of the value targets that the current values explain."""
         inputs = self.policy.inputs(self.game, trajectories.state)
         legal = self.game.legal_action_mask(trajectories.state)
         reward = self.reward.rewards(trajectories, final_states)
@@ -132,14 +140,16 @@ class Ppo(GradientLearner):
             self._bootstrap_value(final_states.state),
         )
         value_target = value + advantage
+        unexplained = advantage.var(correction=0) / value_target.var(correction=0)
         advantage = standardized(advantage)
         weight = importance_weight(old_log_prob, trajectories.log_prob)
         inputs, legal, action = self._transform(inputs, legal, trajectories.action)
-        return PpoBatch(inputs, legal, action, old_log_prob, advantage, value_target, weight)
+        batch = PpoBatch(inputs, legal, action, old_log_prob, advantage, value_target, weight)
+        # Of equal targets there is no variance to explain.
+        return batch, float((1 - unexplained).nan_to_num(nan=0.0, neginf=0.0))
 
     def _loss(self, batch: PpoBatch, entropy_coef: float) -> tuple[Tensor, list[Tensor]]:
-        """The loss, and as metrics: loss, value loss, entropy, clip fraction and distance to
-        certainty."""
+        """The loss, and METRICS."""
         scores, value = self.policy(batch.inputs)
         assert value is not None
         log_probs = self.sampling.logits(scores, batch.legal).log_softmax(1)
@@ -151,12 +161,14 @@ class Ppo(GradientLearner):
         probs = log_probs.exp()
         entropy = mean_entropy(log_probs, probs)
         value_loss = (value - batch.value_target).square().mean()
-        loss = self.value_coef * value_loss - surrogate.mean() - entropy_coef * entropy
+        policy_loss = -surrogate.mean()
+        loss = self.value_coef * value_loss + policy_loss - entropy_coef * entropy
         with torch.no_grad():
+            approx_kl = (ratio - 1 - log_ratio).mean()
             clip_fraction = (ratio != clipped_ratio).float().mean()
             uncertainty = distance_to_certainty(probs).mean()
-        metrics = [loss.detach(), value_loss.detach(), entropy.detach()]
-        return loss, [*metrics, clip_fraction, uncertainty]
+        losses = [term.detach() for term in (loss, policy_loss, value_loss, entropy)]
+        return loss, [*losses, approx_kl, clip_fraction, uncertainty]
 
     def _transform(
         self, inputs: Tensor, legal: Tensor, action: Tensor

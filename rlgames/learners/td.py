@@ -26,6 +26,8 @@ from rlgames.rollouts.trajectories import FinalStates, Trajectories
 class SharedValues(nn.Module):
     """Batched updates of values that several afterstates share. step_size: as in Td.
 
+    table: float32 [W, 1 or 3], of which policy.values and the statistics are the columns, so that a
+        value shares a cache line with its statistics; None unless it is interleaved.
     errors, sizes: float32 [W], the sums of each value's errors and of their absolute values.
     times: float32 [W], the number of updates of each value.
     """
@@ -37,30 +39,25 @@ class SharedValues(nn.Module):
     }
     """The names of the buffers with a number for every value, by step_size."""
 
-    def __init__(self, policy: AfterstateValues, step_size: str) -> None:
+    def __init__(self, policy: AfterstateValues, step_size: str, interleaved: bool = False) -> None:
         super().__init__()
-        self.values, self.step_size = policy.values, step_size
+        self.step_size = step_size
         self.errors: Tensor
         self.sizes: Tensor
         self.times: Tensor
-        for name in self.STATISTICS[step_size]:
-            self.register_buffer(name, torch.zeros_like(self.values))
-        self._representative: Tensor | None = None
-
-    def interleave(self, policy: AfterstateValues) -> Tensor:
-        """Move each value next to its statistics, so that they share a cache line.
-
-        Returns float32 [W, 1 or 4], of which policy.values and the statistics become the columns.
-        """
-        names = self.STATISTICS[self.step_size]
-        # Numpy asks for huge pages, without which half the time is spent on finding pages.
-        table = torch.from_numpy(np.zeros((len(self.values), 4 if names else 1), dtype=np.float32))
-        table[:, 0] = self.values
-        self.values = policy.values = table[:, 0]
+        names = self.STATISTICS[step_size]
+        self.table: Tensor | None = None
+        if interleaved:
+            # Numpy asks for huge pages, without which half the time is spent on finding pages.
+            zeros = np.zeros((len(policy.values), 1 + len(names)), dtype=np.float32)
+            self.table = torch.from_numpy(zeros)
+            self.table[:, 0] = policy.values
+            policy.values = self.table[:, 0]
+        self.values = policy.values
         for column, name in enumerate(names, 1):
-            table[:, column] = getattr(self, name)
-            setattr(self, name, table[:, column])
-        return table
+            own = torch.zeros_like(self.values) if self.table is None else self.table[:, column]
+            self.register_buffer(name, own)
+        self._representative: Tensor | None = None
 
     def update(self, indices: Tensor, error: Tensor, lr: float) -> None:
         """Move the values at indices, int64 [B, K], towards correcting error, float32 [B], of
@@ -110,7 +107,7 @@ class Td(Learner):
     with V(s_{t+1}) as just updated. The target of the last move is the final reward (Hickman's
     article), or in an unfinished game the value of the best action in the state where its window
     ends. Games are updated in parallel: a value that n of them share moves by 1 - (1 - lr)ⁿ
-    towards their mean target, as if one had followed another. Where V is a sum of K values, each
+    towards their mean target, as if one had followed another. If V is a sum of K values, each
     corrects its fraction of the error.
 
     step_size: "constant"; "temporal_coherence": lr · |Σ error| ÷ Σ |error| for each value, 1 at
@@ -156,7 +153,6 @@ class Td(Learner):
             self._check_expected(td_lambda)
         self.frozen_tuples, self.td_lambda = frozen_tuples, td_lambda
         self.lr = Schedule(lr, lr_end)
-        self.values = SharedValues(self.policy, step_size)
         self._trained_columns = _trained_columns(self.policy.tuple_of, frozen_tuples)
         reason = reason_not_compiled(context, step_size, backup, frozen_tuples)
         is_compiled = backend == "numba" or (backend == "auto" and not reason)
@@ -168,10 +164,10 @@ class Td(Learner):
                 + (f", which does not fit: {reason}" if reason else "")
             )
         self.learns_while_playing = is_compiled
+        self.values = SharedValues(self.policy, step_size, interleaved=is_compiled)
         self.compiled: CompiledTd | None = None
-        if is_compiled:
-            table = self.values.interleave(self.policy)
-            self.compiled = CompiledTd(context, table, backup, td_lambda, threads)
+        if self.values.table is not None:
+            self.compiled = CompiledTd(context, self.values.table, backup, td_lambda, threads)
 
     def _check_expected(self, td_lambda: float) -> None:
         """Raises NotImplementedError and ValueError where targets cannot be means over chance."""

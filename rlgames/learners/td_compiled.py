@@ -1,4 +1,4 @@
-"""TD learning of n-tuple networks in a compiled kernel that plays, too."""
+"""TD learning of n-tuple networks in a compiled kernel that also plays."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class CompiledTd:
     With one thread, equal generators and values give equal values, to the last bit. Several threads
     read and write the same values without locks.
 
-    table: float32 [W, 1 or 4], the policy's values and their statistics, as SharedValues.interleave
-        returns them.
+    table: float32 [W, 1 or 3], the policy's values and their statistics, as SharedValues has
+        them.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class CompiledTd:
 
 
 def _in_threads(learn: Any, columns: Sequence[Array], seeds: Array) -> list[tuple[int, float]]:
-    """Call learn once for each seed, in a thread of its own, with a part of the rows of each column
+    """Call learn once for each seed, in its own thread, with a part of the rows of each column
     and the seed; what each call returns."""
     if len(seeds) == 1:
         return [learn(*columns, seeds[0])]

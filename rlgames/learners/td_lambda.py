@@ -22,7 +22,7 @@ class TdLambda(GradientLearner):
 
         G_t = γ · (r_{t+1} + (1 - λ) · V(s_{t+1}) + λ · G_{t+1})
 
-    is the λ-return (Sutton and Barto 2018, section 12.1) from the seat's next move on. Where a
+    is the λ-return (Sutton and Barto 2018, section 12.1) from the seat's next move on. If a
     window ends, it bootstraps from the value of the best action.
 
     td_lambda: λ. epochs: passes over each batch. minibatches: gradient steps per pass.

@@ -97,7 +97,7 @@ class Density(BattleshipBot):
     samples: layouts sampled for each position where they are neither listed nor counted. steps: a
     position is counted while there are at most this many ways to place all ships but two; 0: never.
     miss_weight: with several shots per turn, the weight of the probability given that the cells
-    chosen before in the same turn are misses, where it is known; that of the probability without
+    chosen before in the same turn are misses, if it is known; of the probability without
     them is 1 - miss_weight. Cells that are likely together are then not shot at in one turn.
     """
 

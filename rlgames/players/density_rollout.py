@@ -108,8 +108,8 @@ class DensityRollout(Density):
         return cells[: seen.shot.shape[1]].astype(bool)
 
     def _list_layouts(self, seen: Seen) -> int:
-        """Have the kernels begin with the layouts that agree with what was seen of one game; their
-        number, or -1 if there are too many."""
+        """Have the kernels begin with the layouts that agree with the observations of one game;
+        their number, or -1 if there are too many."""
         if self._arrays is None:
             self._arrays = self._make_arrays()
         layouts, room, _ = self._arrays

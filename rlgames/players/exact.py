@@ -129,7 +129,7 @@ class AlphaBetaPlayer(Player):
 
 
 class BattleshipPlayer(Player):
-    """The best shots of battleship: those of solve, which gives the cells of a best turn, bool
+    """The best shots of battleship, found by solve, which gives the cells of a best turn, bool
     [B, N], for live positions."""
 
     deterministic = True
@@ -158,7 +158,7 @@ def exact_player(
     """The optimal player of a game. Raises ValueError beyond the budget.
 
     seconds, memory_gb: limits for solving the game before the first move. move_positions,
-    move_seconds: those of AlphaBetaPlayer, on boards of Connect 4 with too many positions; without
+    move_seconds: as in AlphaBetaPlayer, on boards of Connect 4 with too many positions; without
     either MOVE_SECONDS. scores: as in AlphaBetaPlayer, on all boards of Connect 4. make_stand_in:
     makes its stand-in.
     """

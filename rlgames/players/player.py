@@ -49,7 +49,7 @@ class Player(ABC):
         """Int64 [B]: a legal action for each row, any action in finished rows; state is public."""
 
     def act(self, state: State, rng: torch.Generator) -> Decision:
-        """The actions of choose, with what else the player knows about them."""
+        """The actions of choose, with whatever else the player knows about them."""
         return Decision(self.choose(state, rng))
 
     def probabilities(self, state: State) -> Tensor:

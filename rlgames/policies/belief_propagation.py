@@ -32,7 +32,7 @@ MIN_LOG_ODDS, MAX_LOG_ODDS, MIN_PROBABILITY = -12.0, 8.0, 1e-5
 """Limits that keep logarithms and their gradients finite."""
 
 INITIAL_STEP_LOGIT = -0.4
-"""At first, messages move about 0.4 of the way to those of the sum-product rule."""
+"""At first, messages move about 0.4 of the way to the messages of the sum-product rule."""
 
 FEATURE_SCALE = 0.25
 """Log-odds are multiplied by this where they are features."""

@@ -34,14 +34,14 @@ class Ntuple(AfterstateValues):
     """V(board) = Σ over tuples and symmetries of table[tuple][contents of the tuple's cells]
 
     (Szubert and Jaskowski 2014): each tuple of cells has a table with one value for every content
-    of its cells, and it is looked up on the board and on all symmetric boards. Where several
+    of its cells, and it is looked up on the board and on all symmetric boards. If several
     symmetries put a tuple on the same cells, one of these lookups counts: the one with the lowest
     index of the content.
 
     In k in a row every symmetry that reads other cells, or the same ones in another order, is a
-    lookup, and the values after moves of the second seat have tables of their own, which follow
-    those of the first (Thill, Koch and Konen 2012). Wins and draws have the value of their reward;
-    other values count as at most MAX_VALUE of a win, and no less than of a loss.
+    lookup, and the values after moves of the second seat have separate tables, which follow
+    the tables of the first (Thill, Koch and Konen 2012). Wins and draws have the value of their
+    reward; other values count as at most MAX_VALUE of a win, and no less than of a loss.
 
     tuples: the cells of each tuple, numbered from 0 in rows from the top; None: DEFAULT_SHAPES in
         all positions on the board, or the whole board if it has at most six cells; in k in a row
@@ -50,8 +50,8 @@ class Ntuple(AfterstateValues):
     num_cell_values: distinct exponents; larger tiles count as the last. In k in a row 3: empty, or
         with a stone of either seat; 4 and more: empty cells where a stone can fall are distinct.
     init_value: the initial value of a board.
-    stage_tiles: rising powers of two. A board whose largest tile has reached n of them has values
-        of its own, those of stage n (Wu et al. 2014). In 2048, without table_size, only.
+    stage_tiles: rising powers of two. A board whose largest tile has reached n of them has the
+        separate values of stage n (Wu et al. 2014). In 2048, without table_size, only.
     table_size: the most values per tuple. A tuple with more possible contents gets a HashedTable,
         which allocates values as they are first updated. None: no limit. In 2048 only.
     Raises ValueError for other games, cells off the board, tables that are too large and a
@@ -123,7 +123,7 @@ class Ntuple(AfterstateValues):
         return exponents
 
     def promote(self, weights: dict[str, Tensor], stage_tiles: Sequence[int]) -> dict[str, Tensor]:
-        """Weights for this network from those of one with other stage_tiles: each stage gets the
+        """Weights for this network from a network with other stage_tiles: each stage gets the
         values of the other's stage that its first board belongs to (Jaskowski 2016)."""
         first_tiles = [0, *(1 << exponent for exponent in self.stage_exponents)]
         stages = [sum(tile <= first for tile in stage_tiles) for first in first_tiles]
@@ -192,11 +192,11 @@ class Ntuple(AfterstateValues):
 
     @property
     def max_value(self) -> float:
-        """The largest value of a game in progress, less than that of a win."""
+        """The largest value of a game in progress, less than the value of a win."""
         return MAX_VALUE * self.payoffs[0]
 
     def clamp(self, value: Tensor) -> Tensor:
-        """Values of games in progress, between those of a loss and of a win."""
+        """Values of games in progress, between the values of a loss and a win."""
         return value.clamp(-self.max_value, self.max_value)
 
     def lookups(self) -> list[tuple[list[int], int]]:
@@ -244,7 +244,7 @@ def _lookup_strides(
 ) -> list[Tensor]:
     """For each set of cells that a tuple is placed on, float64 [orientations, num_cells]: the
     factor of each cell's value in the index of the contents. placements: int64 [G, n]. by_order:
-    each order of the same cells counts as a set of its own."""
+    each order of the same cells counts as a separate set."""
     if by_order:
         placements = placements.unique(dim=0)
     powers = num_cell_values ** torch.arange(placements.shape[1], dtype=torch.float64)

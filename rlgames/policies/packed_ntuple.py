@@ -36,7 +36,7 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
         return TOO_LARGE
     if isinstance(game, Game2048):
         if type(game) is not Game2048:
-            return f"it knows the rules of 2048, not those of {game.spec.name}"
+            return f"it knows the rules of 2048, not of {game.spec.name}"
         if find_compiled_rules(game) is None:
             return f"a board of {game.rows}x{game.columns} is larger than 4x4"
         if policy.num_cell_values > MAX_CELL_VALUES:

@@ -1,4 +1,4 @@
-"""What every game must do, whatever its rules: `check(game)` for a game of your own.
+"""What every game must do, whatever its rules: `check(game)` checks your own game.
 
 The checks follow random games ply by ply, and compare sampled frequencies with probabilities.
 """
@@ -38,7 +38,7 @@ MAX_SAMPLED_OPENINGS = 2000
 
 
 HISTORY_BATCH = 50
-"""Games side by side whose histories are compared with those of resampled positions."""
+"""Games side by side whose histories are compared with the histories of resampled positions."""
 
 
 def check(game: Game[Any]) -> None:

@@ -36,7 +36,7 @@ def split_layouts(game: Game[Any], fraction: float, seed: int) -> Split | None:
     openings = game.openings(MAX_LAYOUTS) if cells is not None else None
     if cells is None or openings is None:
         raise ConfigError(
-            f"holdout={fraction:g} needs layouts that can be listed, as those of battleship and "
+            f"holdout={fraction:g} needs layouts that can be listed, as in battleship and "
             f"salvo on small boards; {game.spec.name} with these rules has none",
             "leave holdout= out",
         )

@@ -30,6 +30,11 @@ class UndoableGame:
         """The plies that undo can take back."""
         return len(self._earlier)
 
+    @property
+    def positions(self) -> list[State]:
+        """The full position before each ply, and the present one."""
+        return [*(state for state, _ in self._earlier), self.state]
+
     def play(self, action: Tensor) -> None:
         """Play a legal action, int64 [1], and chance."""
         self._earlier.append((self.state, self.rng.get_state()))
@@ -43,9 +48,10 @@ class UndoableGame:
 
 
 class InteractiveGame:
-    """A game from a position, between players of which the first may raise TakeBack.
+    """A game in progress from a position, between players of which the first may raise TakeBack.
 
-    order: the index of the player in each seat.
+    The terminal plays it to its end (collect), a page ply by ply. players and order, the index of
+    the player in each seat, may change between two plies.
     """
 
     def __init__(
@@ -63,11 +69,24 @@ class InteractiveGame:
 
     def collect(self) -> tuple[Trajectories, FinalStates]:
         """Play to the end and record every move. Raises what the players raise."""
-        while not bool(self.line.state.done[0]):
+        while not self.is_over:
             try:
-                self._play_ply()
+                self.play_ply()
             except TakeBack:
                 self.take_back()
+        return self.results()
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.line.state.done[0])
+
+    @property
+    def mover(self) -> int:
+        """The index of the player who is to move."""
+        return self.order[int(self.line.state.current_seat[0])]
+
+    def results(self) -> tuple[Trajectories, FinalStates]:
+        """The moves of a finished game, and how it ended."""
         game_index = torch.zeros(1, dtype=torch.int64, device=self.line.rng.device)
         records = [record for _, record in self.plies]
         final = FinalStates(self.line.state, len(records))
@@ -80,10 +99,11 @@ class InteractiveGame:
             self.line.undo(len(self.plies) - numbers[-1])
             del self.plies[numbers[-1] :]
 
-    def _play_ply(self) -> None:
+    def play_ply(self) -> None:
+        """Play the move of the player whose turn it is. Raises what the player raises."""
         before, rng = self.line.state, self.line.rng
         public = self.game.public(before)
-        player = self.order[int(before.current_seat[0])]
+        player = self.mover
         index = None
         if len(self.players) > 1:
             index = torch.tensor([player], device=rng.device)

@@ -40,7 +40,7 @@ def play_by_ply(game: Game[Any], players: Sequence[Player], rng: torch.Generator
 
 def before_chance(game: Game[Any], ply: Ply) -> State:
     """The position after the move and before chance; in games without chance the one before the
-    move. The difference to the position after the ply is what a spectator sees as new."""
+    move. A spectator sees the difference to the position after the ply."""
     if not game.spec.num_chance_inputs:
         return ply.before
     device = ply.before.done.device

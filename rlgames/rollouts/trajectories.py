@@ -65,7 +65,7 @@ class Trajectories(Rows):
         return self._rows(rows, game, len(chosen)).ordered(self._ply()[rows])
 
     def for_all_actions(self, legal: Tensor) -> Trajectories:
-        """One row per legal action, bool [M, A], in place of the action taken; the other columns
+        """One row per legal action, bool [M, A], instead of the action taken; the other columns
         are copied."""
         row, action = legal.nonzero().unbind(1)
         sizes = torch.bincount(self._ply()[row], minlength=len(self.ply_sizes)).tolist()
@@ -221,6 +221,6 @@ def _score_deltas(state: State, game: Tensor, ply_sizes: list[int], final_score:
         slot = game[rows] * seats + state.current_seat[rows]
         score = state.score[rows].gather(1, state.current_seat[rows, None])[:, 0]
         score_delta[rows] = later_score[slot] - score
-        # A finished row is no move; it must not replace the score of a later move.
+        # A finished row is not a move; it must not replace the score of a later move.
         later_score[slot] = torch.where(is_live, score, later_score[slot])
     return score_delta

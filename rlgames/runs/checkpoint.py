@@ -6,15 +6,13 @@ import errno
 import hashlib
 import json
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import safetensors
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from rlgames.core.errors import ConfigError
@@ -37,6 +35,24 @@ MAX_CONFIG_LENGTH = 1 << 14
 
 MAX_GAMES = 10**12
 
+PART_BYTES = 1 << 24
+"""Tensors are written and checked in parts, so that neither takes memory for a second copy."""
+
+DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+"""The names of safetensors' format. Its own writer takes only tensors that are contiguous, and
+those of a compiled table are not."""
+
 
 class BadCheckpoint(ConfigError):
     """A file that this version cannot read as a checkpoint; the message says why."""
@@ -46,7 +62,7 @@ class BadCheckpoint(ConfigError):
 class Checkpoint:
     """What a run saves.
 
-    config: that of the run, plain; as read from a file it is not checked. games: played so far.
+    config: of the run, plain; as read from a file it is not checked. games: played so far.
     policy: its tensors by name. state: what the run resumes from; empty if only the policy was
     saved.
     """
@@ -63,8 +79,10 @@ class Checkpoint:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes in all tensors."""
-        return sum(tensor.nbytes for tensor in _tensors({"policy": self.policy, **self.state}))
+        """Bytes of the memory that its tensors are in, which may hold other numbers in between."""
+        tensors = _tensors({"policy": self.policy, **self.state})
+        storages = (tensor.untyped_storage() for tensor in tensors)
+        return sum({each.data_ptr(): each.nbytes() for each in storages}.values())
 
     def write(self, path: Path) -> None:
         """Write a temporary file, force it to the disk and rename it: path always holds a whole
@@ -83,20 +101,23 @@ class Checkpoint:
         if len(header["config"]) > MAX_CONFIG_LENGTH:
             raise BadCheckpoint(f"the config is longer than {MAX_CONFIG_LENGTH:,} characters")
         header["sha256"] = _digest(header, tensors)
-        temporary = path.with_name(storage.temporary_name(path.name))
-        # Otherwise a link of this name would be followed.
-        storage.remove_file(path.parent, temporary.name)
-        try:
-            save_file(tensors, temporary, header)
-        except safetensors.SafetensorError as error:
-            raise _as_os_error(error, temporary) from None
-        if temporary.stat().st_size > MAX_FILE_BYTES:
-            storage.remove_file(path.parent, temporary.name)
-            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(temporary))
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        storage.publish_file(path.parent, path.name)
+        layout, offset = {}, 0
+        # The format wants every tensor at a multiple of its size: the largest numbers go first.
+        ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
+        for name, tensor in ordered:
+            ends = [offset, offset + tensor.nbytes]
+            dtype = DTYPES[tensor.dtype]
+            layout[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": ends}
+            offset = ends[1]
+        text = json.dumps({"__metadata__": header, **layout}).encode()
+        text += b" " * (-len(text) % 8)
+        if 8 + len(text) + offset > MAX_FILE_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+        with storage.replace_file(path.parent, path.name) as file, storage.errors_name(path):
+            file.write(len(text).to_bytes(8, "little") + text)
+            for _, tensor in ordered:
+                for part in _parts(tensor):
+                    file.write(part)
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
@@ -107,11 +128,14 @@ class Checkpoint:
         while True:
             version = _version(path)
             try:
-                return cls._read(path)
+                checkpoint = cls._read(path)
             except BadCheckpoint:
-                # A training may have replaced the file, which safetensors opens twice.
                 if _version(path) == version:
                     raise
+            else:
+                if _version(path) == version:
+                    return checkpoint
+            # A training has replaced the file, which is opened several times.
 
     @classmethod
     def _read(cls, path: Path) -> Checkpoint:
@@ -120,19 +144,25 @@ class Checkpoint:
         if not path.is_file():
             raise BadCheckpoint(f"{path} is not a checkpoint file")
         try:
-            _check_header(path)
+            layout, start = _check_header(path)
             with safetensors.safe_open(path, "pt") as file:
                 header = dict(file.metadata() or {})
                 _check_format(path, header)
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                names = list(file.keys())
+            tensors = {name: _map_tensor(path, name) for name in names}
             digest = header.pop("sha256")
             if len(header["config"]) > MAX_CONFIG_LENGTH:
                 raise ValueError("its config is too long")
             config, state = (_object(header[name]) for name in ("config", "state"))
             games = int(header["games"])
             if not 0 <= games <= MAX_GAMES:
-                raise ValueError(f"{games:,} is no possible number of games")
-            is_whole = digest == _digest(header, tensors)
+                raise ValueError(f"{games:,} is not a possible number of games")
+            with storage.open_to_read(path.parent, path.name) as file:
+                is_whole = digest == _digest(
+                    header,
+                    tensors,
+                    lambda name: _stored_parts(file, start, layout[name]["data_offsets"]),
+                )
         except (
             safetensors.SafetensorError,
             KeyError,
@@ -141,6 +171,8 @@ class Checkpoint:
             RuntimeError,
             TypeError,
         ) as error:
+            if "allocate memory" in str(error):
+                raise MemoryError from None
             raise BadCheckpoint(
                 f"{path} is not a readable checkpoint ({sanitized(error)})"
             ) from None
@@ -207,7 +239,7 @@ def _split_off_tensors(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> T
     plain: Tree = {}
     for name, value in tree.items():
         if isinstance(value, Tensor):
-            tensors[f"{prefix}{name}"] = _unshared(value, tensors.values())
+            tensors[f"{prefix}{name}"] = value.detach().cpu()
         elif isinstance(value, dict):
             plain[str(name)] = _split_off_tensors(value, f"{prefix}{name}/", tensors)
         else:
@@ -223,16 +255,8 @@ def _tensors(tree: Tree) -> Iterator[Tensor]:
             yield from _tensors(value)
 
 
-def _unshared(tensor: Tensor, others: Iterable[Tensor]) -> Tensor:
-    """The tensor on the CPU, in memory that it shares with no other tensor to be saved."""
-    tensor = tensor.detach().cpu().contiguous()
-    is_shared = any(tensor.data_ptr() == other.data_ptr() for other in others)
-    is_part = tensor.untyped_storage().nbytes() != tensor.nbytes
-    return tensor.clone() if is_shared or is_part else tensor
-
-
 def _insert(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:
-    """Put a tensor where its path leads. Raises BadCheckpoint if that is no place in the tree."""
+    """Put a tensor where its path leads. Raises BadCheckpoint if the path does not fit the tree."""
     parent: Any = tree if len(path) > 1 else None
     for name in path[:-1]:
         parent = parent.get(name) if isinstance(parent, dict) else None
@@ -242,23 +266,54 @@ def _insert(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:
     parent[path[-1]] = tensor
 
 
-def _digest(header: dict[str, str], tensors: dict[str, Tensor]) -> str:
+def _digest(
+    header: dict[str, str],
+    tensors: Mapping[str, Tensor],
+    stored: Callable[[str], Iterable[bytes]] | None = None,
+) -> str:
+    """The checksum of a checkpoint. stored: the content of the tensor of a name, as a file has it,
+    in parts; None: as it is in memory."""
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+        for part in _parts(tensor) if stored is None else stored(name):
+            digest.update(part)
     return digest.hexdigest()
 
 
-def _check_header(path: Path) -> None:
-    """Raises ValueError for a file or header that is too large, and for a header that repeats a
-    name."""
+def _parts(tensor: Tensor) -> Iterator[memoryview]:
+    """The content of a tensor, which may have gaps, in parts of at most PART_BYTES or one row."""
+    if not tensor.numel():
+        return
+    rows = tensor if tensor.dim() else tensor[None]
+    for part in rows.split(max(1, PART_BYTES * len(rows) // rows.nbytes)):
+        yield part.contiguous().view(-1).view(torch.uint8).numpy().data
+
+
+def _stored_parts(file: BinaryIO, start: int, ends: Sequence[int]) -> Iterator[bytes]:
+    """The same, read from a file, so that no page of a mapping is touched."""
+    file.seek(start + ends[0])
+    for left in range(ends[1] - ends[0], 0, -PART_BYTES):
+        yield file.read(min(left, PART_BYTES))
+
+
+def _map_tensor(path: Path, name: str) -> Tensor:
+    """A tensor of a file: a mapping by itself, so that its memory is free as soon as it is."""
+    with safetensors.safe_open(path, "pt") as file:
+        return cast(Tensor, file.get_tensor(name))
+
+
+def _check_header(path: Path) -> tuple[dict[str, Any], int]:
+    """The header of a file, of which only safetensors checks more, and where it ends.
+
+    Raises ValueError for a file or header that is too large, and for a header that repeats a name.
+    """
     size = path.stat().st_size
     with storage.open_to_read(path.parent, path.name) as file:
         length = int.from_bytes(file.read(8), "little")
         if size > MAX_FILE_BYTES or length > MAX_HEADER_BYTES:
             raise ValueError(f"a file of {size:,} bytes with a header of {length:,} is too large")
-        parse_json(file.read(length))
+        return _object(file.read(length)), 8 + length
 
 
 def _check_format(path: Path, header: dict[str, str]) -> None:
@@ -272,16 +327,9 @@ def _check_format(path: Path, header: dict[str, str]) -> None:
         )
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str | bytes) -> dict[str, Any]:
     """Parse a JSON object. Raises ValueError for other text."""
     value = parse_json(text)
     if not isinstance(value, dict):
-        raise ValueError("its JSON is no object")
+        raise ValueError("its JSON is not an object")
     return value
-
-
-def _as_os_error(error: Exception, path: Path) -> OSError:
-    """The system's error behind one of safetensors."""
-    match = re.search(r"os error (\d+)", str(error))
-    number = int(match[1]) if match else errno.EIO
-    return OSError(number, os.strerror(number), str(path))

@@ -21,7 +21,7 @@ from rlgames.runs.run_info import read_info
 
 LOCK = "lock"
 NEW_FILES = ("config.yaml", "run.json", "metrics.jsonl", "train.log")
-"""The files that a new run creates beside its checkpoints and pictures."""
+"""The files that a new run creates next to its checkpoints and pictures."""
 
 SWEEP_FILES = ("sweep.json", "stop", "multirun.yaml", "optuna.db")
 FILES = (
@@ -34,7 +34,6 @@ FOLDERS = ("checkpoints", "pictures", ".hydra")
 LEFTOVERS = (
     *(f"{name}*{storage.TEMPORARY}" for name in (*NEW_FILES, *SWEEP_FILES)),
     *(f"{folder}/*{storage.TEMPORARY}" for folder in FOLDERS),
-    "checkpoints/.tmp*",  # of safetensors
 )
 """Temporary files that only the owner of the lock writes."""
 
@@ -138,7 +137,7 @@ def check_new_run(directory: Path, folders: Iterable[str] = ()) -> None:
 
 
 def _is_unsaved_run(directory: Path) -> bool:
-    """Whether a directory without checkpoints is what a run left that ended before its first."""
+    """Whether a directory without checkpoints was left by a run that ended before its first."""
     info = read_info(directory)
     return bool(info.versions) and info.status != "done"
 

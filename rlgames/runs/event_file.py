@@ -90,7 +90,7 @@ def _event_files(directory: Path) -> list[Path]:
 
 
 def _next_name(directory: Path) -> str:
-    """A name after those of all event files in a directory, also if the clock went back.
+    """A name that sorts after all event files in a directory, also if the clock went back.
 
     TensorBoard reads the files of a run in the order of their names.
     """

@@ -21,7 +21,7 @@ BEST_IN_WORDS, FINAL_IN_WORDS = "best (selected)", "final"
 of the network at the end of training."""
 
 FINAL_PREFIX = "final/"
-"""Before the name of a metric: that of the final network, not of the best checkpoint."""
+"""Before the name of a metric: of the final network, not of the best checkpoint."""
 
 LATEST, BEST = "latest.safetensors", "best.safetensors"
 """The checkpoint that a run resumes from, and the weights of its best evaluation."""
@@ -105,7 +105,7 @@ def read_points(directory: Path, name: str) -> tuple[list[float], list[float]]:
             whole, rest = chunk[: chunk.rfind(b"\n") + 1], chunk[chunk.rfind(b"\n") + 1 :]
             for match in metric.finditer(whole):
                 start = first.match(whole, whole.rfind(b"\n", 0, match.start()) + 1)
-                with suppress(ValueError):  # 1e5.5 is no number
+                with suppress(ValueError):  # 1e5.5 is not a number
                     if start is not None:
                         point = float(start[1]), float(match[1])
                         games.append(point[0])
@@ -149,11 +149,15 @@ def differing(runs: Sequence[dict[str, Any]]) -> list[str]:
     """The settings with two or more values among the runs that have them, without those that the
     options chosen in their groups tell: of runs with learner=ppo and learner=reinforce,
     learner.lr_end if it has one value in each."""
-    values: dict[str, set[str]] = {}
+    first: dict[str, Any] = {}
+    differ: set[str] = set()
     for settings in runs:
         for name, value in settings.items():
-            values.setdefault(name, set()).add(as_text(value))
-    return [name for name in values if len(values[name]) > 1 and not _follows(name, runs)]
+            known = first.setdefault(name, value)
+            # Most are equal, and turning them into text takes long.
+            if value is not known and (type(value) is not type(known) or value != known):
+                differ.add(name)
+    return [name for name in first if name in differ and not _follows(name, runs)]
 
 
 def _follows(name: str, runs: Iterable[dict[str, Any]]) -> bool:

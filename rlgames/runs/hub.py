@@ -76,18 +76,29 @@ def _size(repository: str, revision: str | None) -> int | None:
     return size
 
 
-def upload(folder: Path, files: Sequence[str], repository: str, private: bool) -> str:
+def upload(
+    folder: Path, files: Sequence[str], repository: str, private: bool, is_space: bool = False
+) -> str:
     """Upload files of a folder to a repository, which is created if there is none; its address.
 
-    private: of a new repository. Raises ConfigError where the hub refuses it.
+    private: of a new repository. is_space: a Space with Docker, not a model. Raises ConfigError
+    where the hub refuses it.
     """
     import huggingface_hub
 
     api = huggingface_hub.HfApi()
     with _hub_errors(f"repo={repository}"):
-        url = api.create_repo(repository, private=private, exist_ok=True)
+        kind = "space" if is_space else "model"
+        url = api.create_repo(
+            repository,
+            private=private,
+            exist_ok=True,
+            repo_type=kind,
+            space_sdk="docker" if is_space else None,
+        )
         api.upload_folder(
             repo_id=repository,
+            repo_type=kind,
             folder_path=folder,
             allow_patterns=list(files),
             commit_message="Upload an agent of rlgames",
@@ -99,7 +110,7 @@ def parse_name(name: str) -> tuple[str, str | None]:
     """The repository and the revision of user/name or user/name@revision. Raises ConfigError."""
     match = REPOSITORY.fullmatch(name)
     if match is None or ".." in name:
-        raise ConfigError(f"{sanitized(name)} is no repository of the hub", "write user/name")
+        raise ConfigError(f"{sanitized(name)} is not a repository of the hub", "write user/name")
     return match[1], match[2]
 
 

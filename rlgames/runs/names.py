@@ -43,7 +43,7 @@ def run_path(name: str) -> Path:
     hf:user/name the folder of its download, and the name of a game the agent that comes with it.
 
     Raises:
-        ConfigError: if there is no newest run, or the hub has no such agent.
+        ConfigError: if no run is the newest, or the hub has no such agent.
     """
     path = Path(os.path.expanduser(name))
     if is_path(str(path)):

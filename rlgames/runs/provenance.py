@@ -26,7 +26,7 @@ GIT_SECONDS = 5
 
 
 def provenance(config: dict[str, Any]) -> dict[str, Any]:
-    """What run.json says about how a run was started. config: that of the run."""
+    """The part of run.json on how a run was started. config: of the run."""
     versions = {name: version(name) for name in VERSIONED_PACKAGES}
     return {
         "command": sys.argv,

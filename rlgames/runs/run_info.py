@@ -115,7 +115,7 @@ class MetricsFollower:
 
     def new_lines(self) -> tuple[bool, list[dict[str, float]]]:
         """Whether the file was replaced, as by a resumed run, so that the lines start again; and
-        the whole lines since the last call. Nothing if there is no such file.
+        the whole lines since the last call. Nothing if the file is missing.
 
         Raises DamagedRun for an invalid line, and for anything but a file.
         """

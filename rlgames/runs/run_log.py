@@ -91,7 +91,7 @@ class RunLog:
 
     def set_references(self, games: int, metric: str, best_by: str, random: float | None) -> None:
         """Record the metric of the game, the one that selects the best checkpoint, and what random
-        play reaches, which is drawn beside the metric."""
+        play reaches, which is drawn next to the metric."""
         self._run |= {"figure": metric, "best_by": best_by}
         self._write_run()
         self._loggers.layout(metric, best_by)
@@ -106,7 +106,7 @@ class RunLog:
     def image(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG or a GIF for the loggers and, only the latest, as pictures/NAME.
 
-        If that cannot be written, this is reported once, and there are no more of them.
+        If that cannot be written, this is reported once, and no more are written.
         """
         self._loggers.image(games, name, encoded)
         suffix = "gif" if encoded.startswith(b"GIF") else "png"

@@ -117,30 +117,6 @@ def replace_file(directory: Path, name: str, durable: bool = True) -> Iterator[B
             os.fsync(parent)
 
 
-def publish_file(directory: Path, name: str) -> None:
-    """Replace a file by the temporary one that a library wrote, durably.
-
-    Raises ConfigError for a temporary file that is not regular, and OSError; the temporary file
-    is then removed.
-    """
-    temporary = temporary_name(name)
-    with _parent(directory, temporary) as (parent, last):
-        with _removed_after_error(parent, last):
-            handle = _open(directory, temporary, parent, last, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-            os.replace(last, name.rpartition("/")[2], src_dir_fd=parent, dst_dir_fd=parent)
-        os.fsync(parent)
-
-
-def temporary_name(name: str) -> str:
-    """What a file that a library writes is called until it is complete: only one process may write
-    it, under the lock of its directory."""
-    return f"{name}{TEMPORARY}"
-
-
 def remove_leftovers(directory: Path, pattern: str) -> None:
     """Remove the temporary files, of this pattern, of processes that died while they wrote."""
     for path in directory.glob(pattern):
@@ -195,7 +171,7 @@ def remove_empty_directory(path: Path) -> None:
 def make_directory(path: Path) -> list[Path]:
     """Create a directory and its parents, durably; those that were created, outermost first.
 
-    Raises OSError. FileExistsError means that the path itself is no directory, FileNotFoundError
+    Raises OSError. FileExistsError means that the path itself is not a directory, FileNotFoundError
     that another process has removed it just now.
     """
     missing = [each for each in (path, *path.parents) if not os.path.lexists(each)][::-1]

@@ -131,5 +131,5 @@ def _number(value: Any) -> float | None:
 
 
 def _date(text: str) -> datetime.datetime:
-    """A time; without a zone, in that of this machine. Raises ValueError."""
+    """A time; without a zone, in this machine's. Raises ValueError."""
     return datetime.datetime.fromisoformat(text).astimezone()

@@ -69,7 +69,7 @@ class LeafEvaluator:
 
     def prepare(self, nodes: int, parts: int) -> list[Evaluator]:
         """The evaluators of the parts of a search, with at most as many nodes each, as kernels take
-        them. Each has a cache of its own, because several threads must not write the same one."""
+        them. Each has its own cache, because several threads must not write the same one."""
         from rlgames.kernels.evaluation_cache import make_cache
         from rlgames.kernels.tree_nodes import PLANES, Evaluator
 
@@ -78,7 +78,7 @@ class LeafEvaluator:
         max_slots = _power_of_two(MAX_CACHE_BYTES // (parts * actions * 4))
         slots = min(1 << (2 * nodes).bit_length(), max_slots)
         has_room = len(self._caches) >= parts and len(self._caches[0].value) >= slots
-        # With new weights the sizes are new, too: a resumed run has to forget what this one would.
+        # With new weights the sizes are also new: a resumed run has to forget what this one would.
         if not has_room or versions != self._versions:
             self._caches = [make_cache(slots, words, actions) for _ in range(parts)]
         if self._weights is None or versions != self._versions:

@@ -40,7 +40,7 @@ class Expectimax(Player):
         Q_1(s, a) = the policy's score: the points for a plus the value of its afterstate
         Q_n(s, a) = points(s, a) + γ · E[max over a' of Q_(n - 1)(s', a')].
 
-    s' is what chance makes of the afterstate. The maximum is 0 in finished positions.
+    s' is the position after chance. The maximum is 0 in finished positions.
 
     player: an agent whose policy values afterstates and was trained on points. N-tuple networks
         on boards of up to 4×4 are searched in a compiled kernel with a transposition table.

@@ -42,7 +42,7 @@ class CompiledExpectimax:
 
         assert isinstance(state, Game2048State)
         compiled = self.game.compiled_rules()
-        stride = self.policy.values.stride(0)  # training may keep statistics beside the values
+        stride = self.policy.values.stride(0)  # training may keep statistics next to the values
         if self._network is None or self._network[0] != stride:
             self._network = stride, pack_network(self.game, self.policy, stride)
         settings = SearchSettings(

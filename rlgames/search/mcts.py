@@ -41,9 +41,9 @@ class Mcts(Search):
     """Searches from public positions; player: the source of the prior probabilities.
 
     Chance and hidden information are sampled: each simulation has its own world, sampled from all
-    that agree with the visible history. A node is what the seat to move has seen since the root:
-    actions and their outcomes. In games with hidden information the policy plays the other seat,
-    because the choices of a tree that does not know what that seat knows would be wrong.
+    that agree with the visible history. A node is keyed by what the seat to move has seen since the
+    root: actions and their outcomes. In games with hidden information the policy plays the other
+    seat, because the choices of a tree that does not know what that seat knows would be wrong.
     Raises ValueError if player, game and settings do not fit together.
 
     bytes_per_simulation: of a tree, without positions.
@@ -228,7 +228,7 @@ class Mcts(Search):
         return value.cpu()
 
     def _with_hidden_truth(self, state: State, rng: torch.Generator) -> State:
-        """Positions with what is hidden drawn from all that agrees with what was seen."""
+        """Positions with hidden parts drawn from all that agree with the observations."""
         hidden = self._hidden
         return state if hidden is None else hidden.resample(state, cpu_generator(rng))
 
@@ -244,7 +244,7 @@ class Mcts(Search):
     def _sample_opponents(
         self, state: State, own_seat: Tensor, action: Tensor, rng: torch.Generator
     ) -> None:
-        """Let the policy choose the actions of the other seat, in place of the tree."""
+        """Let the policy choose the actions of the other seat, instead of the tree."""
         other = (state.current_seat != own_seat).nonzero()[:, 0]
         action[other] = self.player.choose(self.game.public(state[other]), rng)
 

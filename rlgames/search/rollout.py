@@ -53,7 +53,7 @@ class Rollouts(Search):
     (Tesauro and Galperin 1996). Of equal moves it makes the one that is likeliest. An agent plays
     on greedily.
 
-    All actions are tried in the same worlds. Where the game lists all that agree with what was seen
+    All actions are tried in the same worlds. If the game lists all that agree with the observations
     and neither chance nor the player is random, these are played and the result is exact; otherwise
     worlds and chance are sampled.
     """
@@ -133,7 +133,7 @@ class Rollouts(Search):
             return action, legal
         count = min(count, self.settings.max_num_considered_actions)
         if isinstance(self._ranks, Agent):
-            # Its own probabilities may be those of greedy play.
+            # Its own probabilities may be greedy ones.
             scores, _ = self._ranks.policy.scores(self.game, roots)
         else:
             scores = self._ranks.probabilities(roots).float().log()

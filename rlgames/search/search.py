@@ -23,7 +23,7 @@ class SearchResult:
     rule=gumbel, or equal shares for the best actions of search=rollout. action: int64 [T], the
     action to take: the one with the most visits, of these with the highest q; by rule=gumbel, of
     these with the highest noise + logits + transformed q; by search=rollout the best, of these the
-    likeliest. value: float32 [T], the mean of all simulations, or of those of the action to take by
+    likeliest. value: float32 [T], the mean of all simulations, or of the action to take by
     search=rollout; see Utility.
     """
 

@@ -19,7 +19,7 @@ class SearchSelfPlay(Player):
 
     opening_epsilon: the probability of a uniformly random action instead, in the first
         opening_turns turns of a game; its target is still the search's policy. So games reach
-        openings that the agent would not play. Where the search maximizes the outcome, the decision
+        openings that the agent would not play. If the search maximizes the outcome, the decision
         has the value of the positions before random actions.
     """
 

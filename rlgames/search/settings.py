@@ -16,7 +16,7 @@ class MctsSettings:
     fixed_depth: every simulation descends to `depth`, as in their paper, and adds all new nodes on
         its way; otherwise it ends at the first one.
     rule: "dedieu_amar" is the rule of mcts.py; "puct" multiplies its bonus by √Σ_b N(s, b), so that
-        every action is visited again and again; "gumbel" is that of Danihelka et al. 2022, see
+        every action is visited again and again; "gumbel" is the rule of Danihelka et al. 2022, see
         kernels/gumbel.py: sequential halving at the root, a deterministic rule below it.
     c_puct: c, the weight of the bonus. Q is normalized to [0, 1], so that c_puct has the same
         meaning in all games: from [-1, 1] for an outcome, otherwise from the lowest and highest

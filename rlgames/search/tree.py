@@ -21,7 +21,7 @@ class SearchTree:
     otherwise -1. depth: int64 [N], plies since the root. is_expanded: bool [N], it has priors, and
     no limit ends simulations here.
     roots: the positions of the roots in a game without chance and hidden information; positions
-    then has room for those of all nodes, which never change. Otherwise it is None. plan: what
+    then has room for all nodes' positions, which never change. Otherwise it is None. plan: what
     rule=gumbel needs, see plan_roots. arrays: the same and more, as kernels take them.
     """
 

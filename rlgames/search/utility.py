@@ -19,7 +19,7 @@ class Utility:
     negative so that fewer is better, "score", the points since the root, and the measures of the
     final position by name. None is the goal of the game.
 
-    A line that is cut short counts with what it has reached so far.
+    A line that is cut short counts with its score so far.
     discount: γ per turn, of the value that estimates the rest of a line. What the line earns before
     is discounted in the same way, from the root on; an outcome, which a line earns once, is not.
     bounds: the lower and upper bound of the value; (inf, -inf) where unknown.

@@ -194,7 +194,7 @@ class AlphaBeta:
         return int(lines.completing_cells(stones, self._line, self._height, self._board))
 
     def _moves(self, own: int, occupied: int) -> tuple[list[_Move], int]:
-        """The moves of a position, with what is known without a search, and its empty cells."""
+        """The moves of a position, with the facts known without a search, and its empty cells."""
         other, free = own ^ occupied, self._board & ~occupied
         empty = free.bit_count()
         soonest_win, soonest_loss = (empty + 1) // 2, -(empty // 2)

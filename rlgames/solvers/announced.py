@@ -50,7 +50,7 @@ class AnnouncedSolution:
     """Values and best turns; positions are solved on demand.
 
     optimal: the expected number of turns of a game. seconds: wall-clock time that it took.
-    ships: uint8 [L, N], the layouts that are played, all equally likely; None: those of the game.
+    ships: uint8 [L, N], the layouts that are played, all equally likely; None: the game's.
     Raises OutOfBudget beyond the limits and for fleets whose layouts are too many to list.
     """
 
@@ -98,7 +98,7 @@ class AnnouncedSolution:
     ) -> float:
         """The expected number of turns left if the next turn shoots at these cells, int64 [k].
 
-        agrees: bool [L], the layouts that agree with what was seen. shot: bool [N].
+        agrees: bool [L], the layouts that agree with the observations. shot: bool [N].
         """
         layouts = _pack(agrees)
         turn = tuple(cells.tolist())
@@ -111,7 +111,7 @@ class AnnouncedSolution:
         """
         layouts = _pack(agrees)
         if not layouts:
-            raise ValueError("no layout agrees with what was seen")
+            raise ValueError("no layout agrees with the observations")
         _, turn = self._best(layouts, _pack(shot))
         chosen = np.zeros(self._num_cells, bool)
         chosen[list(turn)] = True
@@ -173,7 +173,7 @@ class AnnouncedSolution:
         return (self._cells[first] & shot).bit_count()
 
     def _turn_value(self, layouts: int, shot: int, turn: tuple[int, ...], limit: float) -> float:
-        """The sum of the turns left over the layouts; infinite where it is no less than limit."""
+        """The sum of the turns left over the layouts; infinite where it is not less than limit."""
         after = shot | sum(1 << cell for cell in turn)
         open_parts: list[tuple[int, int]] = []
         total = float(layouts.bit_count())

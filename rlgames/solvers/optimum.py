@@ -131,7 +131,7 @@ def solver_of(game: Game[Any]) -> Solver[Any] | None:
     """The exact solver that fits the rules of a game, on boards that are small enough."""
     if isinstance(game, Battleship):
         return (AnnouncedSolver if "sunk" in game.show else BeliefSolver)(on_cpu(game))
-    # Its kernel knows the rules of k in a row, not those of a game derived from it.
+    # Its kernel knows the rules of k in a row, not of a game derived from it.
     if type(game) is KInARow and game.gravity:
         return AlphaBetaSolver(on_cpu(game))
     if find(game, InvertibleKey) and not game.spec.hidden:
@@ -145,7 +145,7 @@ def find_optimum(
     """The optimum, or None where no solver fits or the budget does not suffice.
 
     layouts: of battleship, the initial positions that are played, all equally likely and known to
-    the player; None: those of the game.
+    the player; None: the game's.
     """
     solver = solver_of(game) if seconds else None
     if solver is None:

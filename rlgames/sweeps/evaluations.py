@@ -26,7 +26,7 @@ FOLDER = "evaluations"
 MAX_BYTES = 1 << 24
 
 REFERENCE = re.compile(r"\{([\w./+-]*)\}")
-"""The directory of a job in a word, relative to that of the sweep; {}: the job's own."""
+"""The directory of a job in a word, relative to the sweep's; {}: the job's own."""
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.runs import storage
+from rlgames.sweeps.job_process import start_process
 
 STOP_FILE = "stop"
 """While a sweep's directory has a file of this name, its jobs save and exit, and none starts."""
@@ -90,7 +90,7 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
     """Start the job's process and wait for it; make it save and exit when the sweep stops.
 
     cfg.job is the number of the job, a colon, and the path of its directory in the sweep. The job
-    prints to its output.log. interrupts: those of a worker; None in the sweep's process.
+    prints to its output.log. interrupts: a worker's; None in the sweep's process.
     """
 
     def must_stop() -> bool:
@@ -122,21 +122,6 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
             raise
         finally:
             process.stdin.close()
-
-
-def start_process(words: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
-    """Start the job's process, which saves and exits when its standard input is closed.
-
-    output: its standard output and error.
-    """
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "rlgames.cli.job_worker", *words],
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        env={"OMP_NUM_THREADS": "1", **os.environ},
-        start_new_session=True,  # so that the terminal sends it no second signal
-    )
 
 
 def _is_alive(owner: str) -> bool:

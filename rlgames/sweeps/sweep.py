@@ -236,7 +236,7 @@ class Sweep:
         except Interrupted as end:
             raise Interrupted(end.number, f"resume with: {self.resume_command()}") from None
         finally:
-            with contextlib.suppress(OSError):  # the next process removes it, too
+            with contextlib.suppress(OSError):  # the next process also removes it
                 storage.remove_file(self.directory, STOP_FILE)
             lock.release()
 

@@ -58,7 +58,7 @@ class Games:
         return Games(trajectories, final_states, self.version, seconds, self.process)
 
     def join(self, other: Games) -> Games:
-        """These games and the other's; version and process are those of the first."""
+        """These games and the other's; version and process are the first's."""
         return Games(
             self.trajectories.join(other.trajectories),
             self.final_states.join(other.final_states),
@@ -99,7 +99,7 @@ class SelfPlayActor:
         """Return once the actor can play."""
 
     def play(self, weights: Weights, num_games: int, games_played: int, stream: str) -> Games:
-        """Play games, with the seats as after games_played others, and with a stream of its own."""
+        """Play games, with the seats as after games_played others, and its own random stream."""
         begin, agent = time.perf_counter(), self.engine.agent
         if weights.version != self.version:
             tensors = {name: torch.tensor(array) for name, array in weights.arrays.items()}
@@ -117,5 +117,5 @@ def send_compactly() -> None:
 
 
 def _tensor_of(array: NDArray[np.generic]) -> Tensor:
-    """A tensor with its own memory: that of the array belongs to Ray and is read-only."""
+    """A tensor with its own memory: the array's belongs to Ray and is read-only."""
     return torch.tensor(array)

@@ -14,9 +14,10 @@ from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.run_log import RunLog
 from rlgames.training.state import TrainingState
 
-BACKGROUND_BYTES = 1 << 24
-"""Larger checkpoints are written by a fork while training goes on; a fork costs some milliseconds,
-and a copy of each page of memory that training changes in the meantime."""
+BACKGROUND_BYTES = range(1 << 24, 1 << 30)
+"""Checkpoints of such a size are written by a fork while training goes on. A fork costs some
+milliseconds, and a copy of each page of memory that training changes in the meantime: up to twice
+the memory."""
 
 
 class Checkpointer:
@@ -100,7 +101,7 @@ class Checkpointer:
 
     def _run_aside(self, write: Callable[[], list[None]], num_bytes: int) -> None:
         is_on_cpu = self.state.components.device.type == "cpu"
-        if num_bytes > BACKGROUND_BYTES and is_on_cpu and can_fork():
+        if num_bytes in BACKGROUND_BYTES and is_on_cpu and can_fork():
             with signals.held_back():
                 self._fork = Fork(write)
         else:

@@ -142,7 +142,7 @@ class Collector:
         """Play games with rng, or sample recorded ones; with window=, play the next window of that
         many games in parallel.
 
-        The moves to learn from are those of player 0.
+        The moves to learn from are player 0's.
         """
         if self.samples_records and self.demonstrations:
             return self.demonstrations.sample(num_games)

@@ -78,9 +78,8 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     device = build_device(cfg.device, cfg.threads)
     game = build_game(cfg.game).to(device)
     reward = build_reward(cfg.reward, game)
-    # Whatever can be refused is refused before a large network is made, which takes long.
     split = split_layouts(game, cfg.holdout, cfg.seed)
-    check_fits(Training(cfg, game, reward, split is not None))
+    check_fits(Training(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
     measured = build_measurements(cfg, evaluator)
@@ -88,7 +87,9 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     evaluator.set_policy(policy)
     sampling = build_sampling(cfg.sampling)
     rng = make_generator(cfg.seed, distributed.rank_stream_name("learn"), device)
-    check_weight_memory(cfg.policy.name, sum(buffer.numel() for buffer in policy.buffers()))
+    buffers = list(policy.buffers())
+    num_weights = sum(buffer.numel() for buffer in buffers)
+    check_weight_memory(cfg.policy.name, num_weights, sum(buffer.nbytes for buffer in buffers))
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
     announce_backend(cfg.learner, device)

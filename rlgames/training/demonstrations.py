@@ -41,7 +41,7 @@ class Demonstrations:
     ) -> Demonstrations:
         """Read a record of a game with these rules; of one player if demonstrator is not None.
 
-        Raises ConfigError for a file that is no record of this game or has no such player.
+        Raises ConfigError for a file that is not a record of this game or has no such player.
         """
         record = records.read(path, game, rules)
         trajectories, state = record.trajectories, game.public(record.final_states.state)

@@ -56,7 +56,7 @@ class Engine(ABC):
         self.players, self.split = context.players, context.split
 
     def start(self, games_played: int, interrupts: Interrupts) -> None:  # noqa: B027
-        """Prepare for play, once and before it. interrupts: those of the run.
+        """Prepare for play, once and before it. interrupts: the run's.
 
         Raises ConfigError or ConnectionError where there is nobody to play.
         """
@@ -79,7 +79,7 @@ class Engine(ABC):
 
 
 class LocalEngine(Engine):
-    """Plays in this process: the games are those of the current weights."""
+    """Plays in this process: the games come from the current weights."""
 
     def play(
         self, num_games: int, games_played: int, rng: torch.Generator

@@ -1,4 +1,4 @@
-"""Images of one game of an agent, with what its policy thinks of the moves."""
+"""Images of one game of an agent, with its policy's probabilities of the moves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlgames.rollouts.trajectories import Trajectories
 from rlgames.sampling import mask_illegal
 
 NUM_STILLS = 4
-"""Positions with an image of their own."""
+"""The number of positions that get a separate image."""
 
 MAX_FRAMES = 64
 """The animation of a longer game skips positions, evenly."""

@@ -70,7 +70,7 @@ class MetricAccumulator:
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
-        """Add the time of the block to one of PHASES, except that of blocks inside it."""
+        """Add the time of the block to one of PHASES, without the blocks inside it."""
         self._add_time()
         self._open_phases.append(phase)
         try:

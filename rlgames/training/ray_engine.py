@@ -240,7 +240,7 @@ def _own_sigterm() -> Iterator[None]:
 
 
 def _check_address(address: str | None) -> None:
-    """Raises ConfigError for what is no address of a cluster."""
+    """Raises ConfigError for a text that is not an address of a cluster."""
     if address is None or address == "auto":
         return
     _, colon, port = address.rpartition(":")

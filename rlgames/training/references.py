@@ -26,7 +26,7 @@ class References:
     """What random and optimal play reach in the metric of the game; None: not known (yet).
 
     is_quick: the opponent moves at once.
-    optimal: on the layouts that are played, those of training where others are held out.
+    optimal: on the layouts that are played, the training layouts if others are held out.
     held_out_optimal: on those held out. random needs no such distinction, because random shots take
     the same time on every layout: the order of the cells is random, and each layout has as many
     ship cells.

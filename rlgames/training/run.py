@@ -101,7 +101,7 @@ def resume(
     """Resume a run from its checkpoint, by a checked config that is the run's own or has more
     games; otherwise as train. lock: of the directory, taken before the checkpoint was read.
 
-    On the CPU the results are bit-equal to those of a run that never stopped.
+    On the CPU the results are bit-equal to a run that never stopped.
     """
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
     with (

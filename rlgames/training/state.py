@@ -106,7 +106,7 @@ class TrainingState:
         return bool(num_stopping)
 
     def state_dict(self, num_log_lines: int, num_event_bytes: int) -> Tree:
-        """The state as a tree; in the first process that of all processes."""
+        """The state as a tree; in the first process the state of all processes."""
         own = {"learner": self.components.learner.state_dict(), **self._snapshot}
         processes = distributed.gather(own) or []
         return {
@@ -125,7 +125,7 @@ class TrainingState:
         restore_weights(self.components.agent.policy, checkpoint.policy)
         try:
             with warnings.catch_warnings():
-                # PyTorch warns where a tensor is indexed by a name: a tensor in place of a tree.
+                # PyTorch warns where a tensor is indexed by a name: a tensor instead of a tree.
                 warnings.filterwarnings("error", "Using a non-tuple", UserWarning)
                 self._load_state_dict(checkpoint.state)
             self.progress.check(checkpoint.games)

@@ -318,7 +318,10 @@ def seeds() -> list[Case]:
             for games in (1, 5):
                 words = {"median": "median", "iqm": "interquartile mean"}[statistic]
                 words += f" over seeds, {games} game" + "s" * (games > 1)
-                sizes = {n: _aggregate(statistic, draw, many, n, games) for n in SEEDS}
+                shifts = np.array([0.2 * game for game in range(games)])  # the games' levels
+                pooled = np.concatenate([many[: len(many) // games] + shift for shift in shifts])
+                truth = float(STATISTICS[statistic](pooled))
+                sizes = {n: _aggregate(statistic, draw, truth, n, shifts) for n in SEEDS}
                 cases.append(Case(words, name, sizes, is_normal, cost=10))
     return cases
 
@@ -333,13 +336,8 @@ def _seed_mean(draw: Callable[..., Floats], many: Floats, count: int) -> Experim
 
 
 def _aggregate(
-    statistic: str, draw: Callable[..., Floats], many: Floats, count: int, games: int
+    statistic: str, draw: Callable[..., Floats], truth: float, count: int, shifts: Floats
 ) -> Experiment:
-    """Games whose levels are a fifth of a standard deviation apart."""
-    shifts = 0.2 * np.arange(games)
-    pooled = np.concatenate([many[: len(many) // games] + shift for shift in shifts])
-    truth = float(STATISTICS[statistic](pooled))
-
     def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
         scores = [draw(rng, count) + shift for shift in shifts]
         yield truth, bootstrapped(statistic, scores).interval

@@ -15,6 +15,7 @@ from rlgames.config.files import OptionFiles
 from rlgames.config.keys import Key, chosen_options, group_keys, option_keys, schema_keys
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, groups_of
+from rlgames.config.suggestions import key_synonyms, option_synonyms
 from rlgames.config.training import EnvConfig, TrainConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -22,12 +23,12 @@ PAGE = DOCS / "configs.md"
 FILES = OptionFiles()
 
 INTRODUCTION = """\
-# Every key
+# Configuration: every key
 
-Generated from the schemas by `make conf`. `rlgames COMMAND --help` shows the same;
-`rlgames COMMAND --help GROUP=OPTION KEY` shows one option or key. Choose an option with
-`GROUP=OPTION` and set its keys with `GROUP.KEY=VALUE`; on the command line, the keys of a game need
-no prefix.
+This page lists every key. It is generated from the schemas by `make conf`. `rlgames COMMAND --help`
+shows the same, and `rlgames COMMAND --help GROUP=OPTION KEY` one option or key. Choose an option
+with `GROUP=OPTION` and set its keys with `GROUP.KEY=VALUE`; on the command line, the keys of a game
+need no prefix.
 """
 
 FOLDERS = {"game": DOCS / "games", "learner": DOCS / "learners"}
@@ -39,6 +40,9 @@ def files() -> Iterator[tuple[Path, str]]:
     yield from conf_files.files()
     yield PAGE, page()
     yield from option_pages()
+    path = DOCS / "coming-from.md"
+    text = _fill(path.read_text(encoding="utf-8"), "keys", key_translations())
+    yield path, _fill(text, "options", option_translations())
 
 
 def page() -> str:
@@ -56,7 +60,7 @@ def page() -> str:
         rows = [[f"`{name}`", FILES.help(folder, name)] for name in FILES.names(folder)]
         parts.append(_table(["option", "description"], rows))
         parts.append(_table(["key", "of", "default", "values", "description"], _keys(folder)))
-    parts += ["## Experiments\n", "Presets, chosen with `experiment=`.\n"]
+    parts += ["## Presets\n", "Presets, chosen with `experiment=`.\n"]
     parts.append(_table(["experiment", "game", "learner", "policy", "description"], _experiments()))
     return "\n".join(parts).rstrip() + "\n"
 
@@ -93,6 +97,22 @@ def option_pages() -> Iterator[tuple[Path, str]]:
             path = pages / f"{option}.md"
             text = _fill(path.read_text(encoding="utf-8"), "keys", option_table(folder, option))
             yield path, _fill(text, "presets", option_presets(folder, option))
+
+
+def key_translations() -> str:
+    """What other libraries call each key, as a table."""
+    rows = [[_code(names), f"`{key}`", note] for key, note, names in key_synonyms()]
+    return _table(["elsewhere", "here", "difference"], rows)
+
+
+def option_translations() -> str:
+    """What other libraries call each option, as a table."""
+    rows = [[_code(names), f"`{option}`"] for option, names in option_synonyms()]
+    return _table(["elsewhere", "here"], rows)
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def option_table(folder: str, option: str) -> str:

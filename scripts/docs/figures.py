@@ -1,4 +1,5 @@
-"""Makes the figures of docs/figures.md in docs/pictures/ by running the commands of that page.
+"""Makes the figures of docs/figures.md in docs/pictures/ by running the commands of that page, and
+a picture of each game with what its bundled agent would do.
 
 The study is trained once, into --out, in a few minutes. Usage:
 
@@ -16,6 +17,24 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+BOARDS = {
+    "2048": "2 16 64 256 / . 8 32 128 / . . 4 16 / . . . 2",
+    "battleship": ". . . . x . o . . .",
+    "breakthrough": "",
+    "connect4": "/".join(
+        [". . . . . . ."] * 3 + [". . . O . . .", ". . . X . . .", ". . X O X . ."]
+    ),
+    "gomoku": "/".join([". . . . . . . . ."] * 3 + [". . . X . . . . .", ". . . . X O . . ."])
+    + "/. . . O X . . . ."
+    + "/. . . . . . . . ." * 3,
+    "hex": "",
+    "othello": "",
+    "salvo": ". . . . / . o . . / . . x . / . . . .",
+    "salvo_duel": "",
+    "tictactoe": "X . O / . X . / . . O",
+}
+"""A position of each game for its page; without one, the first."""
 
 
 def commands() -> list[list[str]]:
@@ -35,9 +54,16 @@ def main() -> None:
             words = ["rlgames", "resume", "study"]
         command = words[: words.index(">")] if ">" in words else words
         subprocess.run([sys.executable, "-m", *command], cwd=out, check=True)
-    for picture in sorted((DOCS / "pictures").iterdir()):
-        if (out / picture.name).exists():
-            shutil.copy(out / picture.name, picture)
+    (DOCS / "pictures" / "games").mkdir(exist_ok=True)
+    for game, board in BOARDS.items():
+        words = ["rlgames", "show", game, f"picture=games/{game}.svg", "solve_seconds=0"]
+        words += [f"state={board}"] if board else []
+        (out / "games").mkdir(exist_ok=True)
+        subprocess.run([sys.executable, "-m", *words], cwd=out, check=True)
+    for picture in sorted((DOCS / "pictures").rglob("*.*")):
+        made = out / picture.relative_to(DOCS / "pictures")
+        if made.exists():
+            shutil.copy(made, picture)
             print(f"{picture}: {picture.stat().st_size / 1000:.0f} kB")
 
 

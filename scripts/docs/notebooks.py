@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGE, NOTEBOOK = ROOT / "docs" / "notebook.md", ROOT / "examples" / "notebook.ipynb"
 
 SITE = "https://github.com/rlgames/rlgames/blob/main/docs/"
-INSTALL = "%pip install -q 'rlgames[notebook]'"
+INSTALL = "%pip install -q 'rlgames[notebook] @ git+https://github.com/rlgames/rlgames'"
 """Colab has torch; elsewhere docs/install.md says how to get it for the CPU."""
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -1,7 +1,8 @@
-"""Makes the pictures of the README from one real run: docs/pictures/terminal.png, tensorboard.png.
+"""Makes the screenshots of the README and of docs/web.md in docs/pictures.
 
-It needs Chromium (Debian: apt-get install chromium), which it starts without a window. The run is
-trained once, into --out, in less than a minute. Usage:
+It needs Chromium (Debian: apt-get install chromium), which it starts without a window, and for the
+page in the browser the extra browser. The run of the terminal and of TensorBoard is trained once,
+into --out, in less than a minute. Usage:
 
     python scripts/docs/screenshots.py [--out outputs/screenshots] [--only tensorboard ...]
 """
@@ -13,6 +14,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from PIL import Image
 from rich.console import Console
@@ -37,6 +40,8 @@ OPTIONS = [
     *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
+Scheme = Literal["light", "dark"]
+
 PAGE = "images&tagFilter=position_"
 """Of TensorBoard."""
 
@@ -79,7 +84,63 @@ def terminal(out: Path, path: Path) -> None:
     photographed(page.resolve().as_uri(), path, 994, 330)
 
 
-DRAWN: dict[str, Callable[[Path, Path], None]] = {"terminal": terminal, "tensorboard": tensorboard}
+def web(out: Path, path: Path) -> None:
+    """A game of Connect 4 against the agent that comes with rlgames, with hints."""
+    keys = ["4", "4", "3", "5", "6", "3"]
+    _played("game=connect4&search=alphabeta", keys, "policy", path, (1280, 830), "light")
+
+
+def web_narrow(out: Path, path: Path) -> None:
+    """A duel on a narrow screen in the dark, with where the fleet may be."""
+    cells = ["C3", "B2", "D4", "C2", "E3", "B4", "A3"]
+    query = "game=salvo_duel&fleet=A2-A4 C1-D1 E4-E5"
+    _played(query, cells, "ships", path, (400, 860), "dark")
+
+
+def _played(
+    query: str, moves: list[str], hints: str, path: Path, size: tuple[int, int], scheme: Scheme
+) -> None:
+    """Save the page after these moves: single keys, or cells to click."""
+    from playwright.sync_api import sync_playwright
+
+    words = ["serve", "open=false", "seed=4"]
+    command = [sys.executable, "-u", "-m", "rlgames", *words]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
+        sync_playwright() as playwright,
+    ):
+        assert server.stdout is not None
+        address = server.stdout.readline().split()[1]
+        options = [*OPTIONS, "--no-sandbox"] if os.geteuid() == 0 else OPTIONS
+        browser = playwright.chromium.launch(executable_path=_chromium(), args=options)
+        width, height = size
+        page = browser.new_page(
+            viewport={"width": width, "height": height}, color_scheme=scheme, device_scale_factor=1
+        )
+        page.goto(f"{address}?{query}")
+        for move in moves:
+            page.wait_for_selector("body[data-turn=you]:not([data-asks])")
+            if len(move) == 1:
+                page.keyboard.press(move)
+            else:
+                page.click(f".cell.open[data-name={move}]")
+        page.wait_for_selector("body[data-turn=you]:not([data-asks])")
+        page.check(f"input[value={hints}]", force=True)
+        page.wait_for_selector("#advice li")
+        page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+        with Image.open(io.BytesIO(page.screenshot())) as drawn:
+            drawn.convert("RGB").quantize(COLORS).save(path, optimize=True)
+        browser.close()
+        server.send_signal(signal.SIGINT)
+    print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+
+
+DRAWN: dict[str, Callable[[Path, Path], None]] = {
+    "terminal": terminal,
+    "tensorboard": tensorboard,
+    "web": web,
+    "web_narrow": web_narrow,
+}
 """Every picture by its name, and what makes it: called with --out and the path."""
 
 
@@ -96,9 +157,7 @@ def _wait_for(url: str, count: int) -> None:
 
 def photographed(url: str, path: Path, width: int, height: int) -> None:
     """Save a page as it looks when it has loaded."""
-    browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if browser is None:
-        sys.exit("screenshots.py needs Chromium; as in: apt-get install chromium")
+    browser = _chromium()
     path.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         drawn = Path(folder) / "page.png"
@@ -120,6 +179,13 @@ def photographed(url: str, path: Path, width: int, height: int) -> None:
         with Image.open(drawn) as page:
             page.convert("RGB").quantize(COLORS).save(path, optimize=True)
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+
+
+def _chromium() -> str:
+    browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if browser is None:
+        sys.exit("screenshots.py needs Chromium; as in: apt-get install chromium")
+    return browser
 
 
 def main() -> None:

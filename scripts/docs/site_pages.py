@@ -1,7 +1,8 @@
-"""A hook of MkDocs: the navigation, and the pages of the site that are not in docs/.
+"""A hook of MkDocs: the navigation, the pages that are not in docs/, and formulas.
 
 The first page is README.md, and CONTRIBUTING.md is a page. The reference is generated from the
-docstrings of the modules that REFERENCE lists.
+docstrings of the modules that REFERENCE lists. Formulas become MathML, which browsers draw without
+a script.
 """
 
 from __future__ import annotations
@@ -10,26 +11,35 @@ import re
 from pathlib import Path
 from typing import Any
 
+from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
+REPOSITORY = "https://github.com/rlgames/rlgames/blob/main/"
 
 PAGES = {
-    "Home": ["index", "install", "contributing", "roadmap", "changelog"],
-    "Use": [
-        *("tutorial", "guide", "notebook", "agents", "studies", "configs", "hydra"),
-        *("figures", "engine", "other-tools", "metrics"),
+    "Start": [
+        *("install", "tutorial", "concepts", "choosing", "coming-from", "notebook", "teaching"),
+        "faq",
     ],
-    "Extend": ["adding-a-game", "architecture"],
+    "Use": ["recipes", "play", "train", "evaluate", "sweep", "figures", "metrics", "trackers"],
+    "Extend": [
+        *("extend", "adding-a-game", "architecture", "other-tools", "engine"),
+        *("contributing", "roadmap", "changelog"),
+    ],
     "Results": [
-        *("results", "checked", "log", "statistics", "benchmarks", "benchmarks_gpu"),
-        "reliability",
+        *("results", "reproductions", "learned", "learned-speed", "checked", "statistics"),
+        *("benchmarks", "benchmarks_gpu", "reliability"),
     ],
+    "Reference": ["configs", "json", "hydra"],
 }
 """The sections of the site and their pages; pages that no section has follow in Use."""
 
 FOLDERS = {"Games": "games", "Learners": "learners"}
+
+NOT_ON_THE_SITE = "log.md"
+"""The log of experiments, by date: links to it lead to the repository."""
 
 REFERENCE = {
     "rlgames": ["rlgames"],
@@ -48,19 +58,25 @@ REFERENCE = {
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Set the navigation."""
+    """Set the navigation, and how formulas are drawn."""
     docs = Path(config.docs_dir)
     named = {page for pages in PAGES.values() for page in pages}
     others = sorted(path.stem for path in docs.glob("*.md") if path.stem not in named)
-    nav: list[dict[str, Any]] = []
+    others.remove(Path(NOT_ON_THE_SITE).stem)
+    nav: list[dict[str, Any]] = [{"Home": "index.md"}]
     for section, pages in PAGES.items():
-        listed = [*pages, *(others if section == "Use" else [])]
-        nav.append({section: [f"{page}.md" for page in listed]})
-    for section, folder in FOLDERS.items():
-        names = sorted(path.name for path in (docs / folder).glob("*.md"))
-        nav.append({section: [f"{folder}/{name}" for name in names]})
-    nav.append({"Reference": [{title: _reference_file(title)} for title in REFERENCE]})
+        nav.append({section: [f"{page}.md" for page in pages]})
+        if section == "Use":
+            nav[-1][section] += [f"{page}.md" for page in others]
+            for title, folder in FOLDERS.items():
+                names = sorted(path.name for path in (docs / folder).glob("*.md"))
+                nav.append({title: [f"{folder}/{name}" for name in names]})
+    nav[-1]["Reference"].append(
+        {"Python": [{title: _reference_file(title)} for title in REFERENCE]}
+    )
     config.nav = nav
+    fence = {"name": "math", "class": "math", "format": formula}
+    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [fence]}
     return config
 
 
@@ -69,6 +85,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {
         "index.md": _moved_into_docs(ROOT / "README.md"),
         "contributing.md": _moved_into_docs(ROOT / "CONTRIBUTING.md"),
+        "site.css": (Path(__file__).parent / "site.css").read_text(encoding="utf-8"),
     }
     for title, modules in REFERENCE.items():
         parts = [f"# {title}\n", *(f"::: {module}\n" for module in modules)]
@@ -79,8 +96,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The file name after the language of a block becomes the title of the block."""
-    return re.sub(r"^```(\w+) ([\w.]+)$", r'```\1 title="\2"', markdown, flags=re.MULTILINE)
+    """Turn the file name after the language of a block into its title, and links to the log into
+    links to the repository."""
+    text = re.sub(r"^```(\w+) ([\w.]+)$", r'```\1 title="\2"', markdown, flags=re.MULTILINE)
+    return re.sub(
+        rf"\]\((?:\.\./)?{re.escape(NOT_ON_THE_SITE)}",
+        f"]({REPOSITORY}docs/{NOT_ON_THE_SITE}",
+        text,
+    )
+
+
+def formula(source: str, *_: Any, **__: Any) -> str:
+    """A block of LaTeX as MathML."""
+    # The converter knows \\operatorname, but not its starred form.
+    plain = source.replace(r"\operatorname*", r"\operatorname")
+    return str(convert(plain, display="block"))
 
 
 def _moved_into_docs(path: Path) -> str:

@@ -238,3 +238,15 @@ def test_a_resize_breaks_nothing_and_control_c_leaves_a_clean_terminal(terminal)
     assert process.wait(30) == 130
     assert "Traceback" not in text
     assert text.rindex("\x1b[?25h") > text.rfind("\x1b[?25l")  # the cursor is seen again
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_a_first_update_that_takes_long_is_announced_once(is_slow, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(progress, "SLOW_SECONDS", 0.05)
+    lines = progress.PlainProgress(100)
+    lines.on_run_start(0, tmp_path)
+    if not is_slow:
+        lines.on_update(10, {})
+    time.sleep(0.2)
+    lines.on_update(20, {})
+    assert capsys.readouterr().out.splitlines()[1:] == [progress.SLOW] * is_slow

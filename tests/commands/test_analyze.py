@@ -65,7 +65,7 @@ def test_labeled_positions_are_counted_by_their_labels(search):
     game = make_game("game=connect4")
     state = LabeledPositions.read(POSITIONS, game).state
     action = load_agent(run).choose(state, make_generator(0, REPORT_STREAM)).tolist()
-    counts = {}
+    counts: dict[str, tuple[int, int, int]] = {}
     lines = [line.split() for line in POSITIONS.read_text().splitlines() if line[0] != "#"]
     for (stage, level, _, marks, _), column in zip(lines, action, strict=True):
         worth = ["-=+".find(mark) for mark in marks]

@@ -13,16 +13,19 @@ from rlgames.factory.agents import load_agent
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 
-onnx = pytest.importorskip("onnx")
-pytest.importorskip("onnxscript")
-onnxruntime = pytest.importorskip("onnxruntime")
-
 BRIEF = ["experiment=null", "games=20", "batch=20", "eval_games=1", "solve_seconds=0"]
 
 
 def trained(folder, *words):
     """A run of a few games, with large weights: what a network makes of boards should differ."""
     return package.train([*BRIEF, "lr=0.05", *words, f"out={folder}/run"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _packages():
+    """Here, since each worker would take a second to import them."""
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name)
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +65,9 @@ def small(tmp_path_factory):
     ],
 )
 def test_an_exported_network_gives_the_same_scores(words, tmp_path):
+    import onnx
+    import onnxruntime
+
     run = trained(tmp_path, *words)
     path = package.export_onnx(run)
     assert path == run / "policy.onnx"

@@ -1,6 +1,10 @@
 """Agents as folders for the Hugging Face Hub: what is in them, and how they travel."""
 
+import http.client
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from importlib import util
@@ -12,6 +16,7 @@ import yaml
 from helpers import SMALL_TRAINING
 from hub_stub import COMMIT, serve
 from PIL import Image
+from processes import served
 from safetensors.torch import save_file
 
 import rlgames as package
@@ -210,6 +215,49 @@ def rlgames_with(server, folder, *words, **environment):
     )
 
 
+def test_a_space_serves_the_agent(folder, tmp_path):
+    """By the command of its Dockerfile, with the files where the Dockerfile copies them."""
+    publish_command(folder, [*BRIEF, f"out={tmp_path}/it", "license=mit", "space=true"])
+    space = tmp_path / "it" / "space"
+    _, head, _ = (space / "README.md").read_text().split("---\n")
+    metadata = yaml.safe_load(head)
+    assert (metadata["sdk"], metadata["license"]) == ("docker", "mit")
+    lines = (space / "Dockerfile").read_text().splitlines()
+    name = re.fullmatch(r"COPY --chown=user model.safetensors (\S+)/", lines[-3])[1]
+    (tmp_path / name).mkdir()
+    shutil.copy(space / "model.safetensors", tmp_path / name)
+    command = json.loads(lines[-1].removeprefix("CMD "))
+    assert f"port={metadata['app_port']}" in command
+    requirement = (space / "requirements.txt").read_text().strip()
+    assert requirement == f"rlgames[web]=={package.__version__}"
+    with served(tmp_path, *command[1:]) as (port, _):
+        for host, status in (("me-it.hf.space", 200), ("evil.example", 400)):
+            connection = http.client.HTTPConnection("127.0.0.1", port)
+            headers = {"Host": host, "Origin": f"https://{host}"}
+            connection.request("POST", "/api/sessions", "{}", headers)
+            answer = connection.getresponse()
+            assert answer.status == status
+            if status == 200:
+                about = json.loads(answer.read())["about"]
+                assert about["game"] == "tictactoe"
+                assert about["players"][1] == name
+
+
+def test_a_space_has_no_place_for_modules_of_its_author(own_parts, typed, tmp_path):
+    words = [
+        "game=strip",
+        "games=20",
+        "batch=10",
+        "policy.layers=[8]",
+        "solve_seconds=0",
+        "out=own",
+    ]
+    assert typed("train", *words, "reward=outcome", *own_parts).returncode == 0
+    done = typed("publish", "own", "space=true", *BRIEF, *own_parts[:1])
+    assert "needs plugins=['striped']" in done.stderr
+    assert not (tmp_path / "own" / "published").exists()
+
+
 needs_hub = pytest.mark.skipif(
     util.find_spec("huggingface_hub") is None, reason="huggingface_hub is not installed"
 )
@@ -245,6 +293,19 @@ def test_an_agent_travels_over_the_hub(run, tmp_path):
     assert "\nhf:me/agent expects a return" in done.stdout
     done = rlgames_with(server, tmp_path, "eval", "hf:me/agent", "opponent=connect4", *BRIEF)
     assert "connect4 was trained on connect4" in done.stderr
+
+
+@pytest.mark.slow
+@needs_hub
+def test_a_space_is_uploaded_next_to_its_agent(run, tmp_path):
+    with serve() as server:
+        words = [*BRIEF, "repo=me/agent", "space=true", f"out={tmp_path}/out"]
+        done = rlgames_with(server, tmp_path, "publish", str(run), *words)
+        assert done.returncode == 0, done.stderr
+        assert {*server.repositories["spaces/me/agent"]} == {
+            *("README.md", "Dockerfile", "requirements.txt", hub.MODEL)
+        }
+        assert "Dockerfile" not in server.repositories["me/agent"]
 
 
 @pytest.mark.slow

@@ -36,6 +36,10 @@ from rlgames.games.k_in_a_row import KInARow
             (["batch=1.5e0"], ["a whole number"]),
             (["game=battleship", "board=3", "ships=[4]"], ["the longest that does is 3"]),
             (["game=salvo", "board=3", "ships=[3,3,3,1]"], ["the board has 9"]),
+            (
+                ["game=battleship", "board=10", "ships=[5,4,3,3,2]"],
+                ["a line of 10 cells", "use game=salvo shots=1 board=10 ships=[5,4,3,3,2]"],
+            ),
             (["game=salvo", "board=3", "ships=[3,3,1,2]", "shots=10"], ["more than the board's 9"]),
             (["game=2048", "board=1", "columns=1"], ["use board=2"]),
             (["game=connect4", "line=8"], ["the longest that does is 7"]),
@@ -159,6 +163,11 @@ def test_a_control_groups_limit_counts(version, monkeypatch):
 
     monkeypatch.setattr(Path, "read_text", read_text)
     assert free_memory() == 500_000
+    stat = limit.rpartition("/")[0] + "/memory.stat"
+    texts[stat] = "cache 90000\ninactive_file 30000\nactive_file 20000\nbroken\n"
+    assert free_memory() == 550_000  # pages of files make room
+    texts[stat] += "total_inactive_file 50000\n"
+    assert free_memory() == 570_000
     texts[limit] = "max\n"
     assert free_memory() == 1_024_000
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from markers import one_in, quick
+from markers import one_in, quick, slow
 from processes import Process, final_state, has_ended, metrics_without_times, same
 
 from rlgames.config.compose import load_config
@@ -198,7 +198,9 @@ def test_a_killed_process_ends_the_others(tmp_path):
     ("words", "told"),
     [
         (["game=tictactoe", "policy=table", "learner=td"], "learner=td works in one process only"),
-        (["game=tictactoe", "batch=1"], "batch=1 is too small for 2 processes; batch=2 gives"),
+        slow(
+            (["game=tictactoe", "batch=1"], "batch=1 is too small for 2 processes; batch=2 gives")
+        ),
     ],
 )
 def test_unsupported_distributed_configs_are_rejected(words, told, tmp_path):
@@ -221,7 +223,7 @@ def test_learners_declare_distributed_support():
     assert not Learner.supports_distributed
 
 
-@pytest.mark.parametrize("spoilt", [[0, 1], [1]])
+@pytest.mark.parametrize("spoilt", [slow([0, 1]), [1]])
 def test_a_non_finite_number_ends_all_processes_in_one_line(spoilt, tmp_path):
     def prepare(rank):
         real = Reward.rewards
@@ -311,7 +313,8 @@ def test_killing_torchruns_process_group_leaves_nobody(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("present", "missing"), [(0, "process 1 (RANK=1)"), (1, "process 0 (RANK=0) at localhost:")]
+    ("present", "missing"),
+    [slow((0, "process 1 (RANK=1)")), (1, "process 0 (RANK=0) at localhost:")],
 )
 def test_a_missing_process_is_named_and_waited_for_a_limited_time(present, missing, tmp_path):
     def prepare():
@@ -322,13 +325,13 @@ def test_a_missing_process_is_named_and_waited_for_a_limited_time(present, missi
         distributed.SILENT_SECONDS = 0.5
 
     begun = time.monotonic()
-    words = ["train", *WORDS, "out=run", "join_seconds=2"]
+    words = ["train", *WORDS, "out=run", "join_seconds=1"]
     code, said = Process(tmp_path, *words, prepare=prepare).wait()
     assert code == 3, said
     assert time.monotonic() - begun < 20
     first, second = said.strip().splitlines()
     assert first.startswith("rlgames: waiting for " + missing)
-    assert "did not join within join_seconds=2" in second
+    assert "did not join within join_seconds=1" in second
     assert not (tmp_path / "run").exists()
 
 
@@ -371,7 +374,7 @@ def test_what_is_wrong_with_torchruns_variables_is_named(
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        ("cuda", "this machine has no device=cuda; use device=cpu"),
+        slow(("cuda", "this machine has no device=cuda; use device=cpu")),
         ("cuda:1", "the GPU of all processes"),
     ],
 )

@@ -250,14 +250,11 @@ def test_an_arena_says_how_many_games_differ(run, tmp_path, typed):
     assert set(itertools.chain(*exact)) == {str(run), f"{other}+mcts", "random"}
 
 
-def test_evaluations_during_training_count_games_alike(tmp_path):
+def test_evaluations_during_training_count_games_alike(run, tmp_path):
     """The greedy agent in training against a search without chance."""
     words = ["experiment=tictactoe_alphazero", "games=20", "batch=10", "solve_seconds=0"]
-    first, out = tmp_path / "first", tmp_path / "run"
-    package.train([*words, "search.simulations=4", "eval_games=4", f"out={first}"])
-    package.train(
-        [*words, "search.simulations=4", "eval_games=40", f"eval_opponent={first}", f"out={out}"]
-    )
+    words += ["search.simulations=4", "eval_games=40", f"eval_opponent={run}"]
+    out = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((out / "run.json").read_text())["exact"]
 
 

@@ -180,7 +180,7 @@ def play_duel(game, state, plies):
     return books
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     rows=st.integers(1, 4),
     columns=st.integers(1, 4),

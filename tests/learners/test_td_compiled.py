@@ -130,7 +130,7 @@ def test_statistics_lie_beside_their_values_and_are_saved_as_before():
     _, torch_player, torch_learner = agent(
         "learner.step_size=temporal_coherence", "learner.backend=torch"
     )
-    assert player.policy.values.stride() == (4,)
+    assert player.policy.values.stride() == (3,)
     assert learner.values.errors.data_ptr() == player.policy.values.data_ptr() + 4
     learner.play_and_learn(pool_of(player.game, player, 4), 50, 0.0)
     torch_player.policy.load_state_dict(player.policy.state_dict())
@@ -138,7 +138,7 @@ def test_statistics_lie_beside_their_values_and_are_saved_as_before():
     assert torch_player.policy.values.equal(player.policy.values)
     assert torch_learner.values.sizes.equal(learner.values.sizes)
     learner.load_state_dict(torch_learner.state_dict())
-    assert learner.values.errors.stride() == (4,)
+    assert learner.values.errors.stride() == (3,)
 
 
 def test_equal_seeds_give_equal_values_and_exploration_counts():

@@ -419,7 +419,7 @@ def test_kernels_do_not_play_games_derived_from_2048():
     class Derived(Game2048):
         """Whose rules no kernel knows."""
 
-    for make, reason in ((Game2048, ""), (Derived, "it knows the rules of 2048, not those of")):
+    for make, reason in ((Game2048, ""), (Derived, "it knows the rules of 2048, not of")):
         game = make(3, 3)
         assert reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0)).startswith(reason)
         assert bool(reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0))) == bool(reason)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from markers import ACCELERATOR, on_accelerator
+from markers import ACCELERATOR, on_accelerator, slow
 
 from rlgames.commands.configs import SolveConfig
 from rlgames.config import registry
@@ -35,7 +35,7 @@ from rlgames.rollouts.random_walk import visible
 NAMES = OptionFiles().names("game")
 
 
-make_game = cache(helpers.make_game)
+make_game, make_small_game = cache(helpers.make_game), cache(helpers.make_small_game)
 
 
 def rules_of_experiments():
@@ -107,8 +107,9 @@ def test_any_rules_follow_the_contract_or_are_refused(name, data):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("one", CHECKS[2:], ids=lambda one: one.__name__)
-def test_games_conform(one, name):
-    one(make_game(f"game={name}"))
+@pytest.mark.parametrize("rules", ["small", slow("default")])
+def test_games_conform(one, name, rules):
+    one(make_small_game(name) if rules == "small" else make_game(f"game={name}"))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -34,7 +34,7 @@ from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training import run as training_run
 
 RACERS = 4
-ROUNDS = [20, slow(1000)]
+ROUNDS = [10, slow(1000)]
 MAX_WAIT_SECONDS = 60
 MAX_DELAY_SECONDS = 0.002
 """A racer starts up to this long after the others, so that rounds differ."""

@@ -29,7 +29,7 @@ from rlgames.runs import event_file
 from rlgames.runs.loggers.logger import Loggers, ResumePoint, RunStart
 from rlgames.runs.loggers.tensorboard import TensorBoardLogger
 from rlgames.sweeps.sweep import Job, Sweep
-from rlgames.training import game_images
+from rlgames.training import game_images, images
 
 GAMES = {
     "battleship": ["board=6", "ships=[2]"],
@@ -231,7 +231,8 @@ def test_nothing_hidden_shows_before_the_end():
         assert film.n_frames == len(moves.by_player(0)) + 1
 
 
-def test_a_run_shows_games_in_tensorboard(tmp_path):
+def test_a_run_shows_games_in_tensorboard(tmp_path, monkeypatch):
+    monkeypatch.setattr(images, "NUM_SHOWN", 4)
     words = ["game=salvo", *GAMES["salvo"], "games=40", "batch=10", "policy.layers=[8]"]
     words += ["eval_games=8", "eval_every=10", "solve_seconds=0", f"out={tmp_path}/run"]
     run = package.train(words)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import check_uncompiled, rng
+from markers import slow
 
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -55,7 +56,7 @@ def check(name, plies, number):
 
 
 @pytest.mark.parametrize(
-    ("name", "plies"), [("connect4", 1), ("connect4", 3), ("upright", 4), ("tictactoe", 3)]
+    ("name", "plies"), [("connect4", 1), slow(("connect4", 3)), ("upright", 4), ("tictactoe", 3)]
 )
 def test_it_finds_what_plain_negamax_finds(name, plies):
     check(name, plies, 12)

@@ -128,7 +128,7 @@ def test_n_tuples_are_searched_in_a_kernel_with_the_same_scores(shape, plies, le
     expected, legal = batched.scores(state, plies), game.legal_action_mask(state)
     assert torch.allclose(compiled.scores(state, plies)[legal], expected[legal], rtol=1e-5)
     assert compiled.choose(state, rng()).equal(batched.choose(state, rng()))
-    SharedValues(policy, "temporal_coherence").interleave(policy)
+    SharedValues(policy, "temporal_coherence", interleaved=True)
     assert torch.allclose(compiled.scores(state, plies)[legal], expected[legal], rtol=1e-5)
 
 

@@ -31,7 +31,7 @@ def in_background(what=lambda: None, games=180):
     happen in the process that writes it."""
 
     def prepare():
-        checkpointer.BACKGROUND_BYTES = -1
+        checkpointer.BACKGROUND_BYTES = range(1 << 30)
         write = Checkpoint.write
 
         def there(self, path):

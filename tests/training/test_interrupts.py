@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,6 @@ from processes import (
     same,
     tensorboard_events,
 )
-from safetensors.torch import save_file
 from tensorboard.backend.event_processing import plugin_event_accumulator
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
@@ -37,7 +37,7 @@ from rlgames.commands.resume import load_resumable
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.learners.ppo import Ppo
-from rlgames.runs import checkpoint
+from rlgames.runs import storage
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.run_log import RunLog
@@ -94,18 +94,20 @@ def killed_at(stage, count):
     """A function that makes the process kill itself at a stage of its count-th save."""
     saves = 0
     die = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-    sync, replace = os.fsync, os.replace
+    sync, replace, replace_file = os.fsync, os.replace, storage.replace_file
 
-    def save(tensors, path, header):
+    @contextmanager
+    def saved(directory, name, durable=True):
         nonlocal saves
-        saves += 1
-        if saves == count and stage == "opened":
-            Path(path).touch()
-            die()
-        save_file(tensors, path, header)
-        if saves == count and stage == "half written":
-            os.truncate(path, os.path.getsize(path) // 2)
-            die()
+        saves += "safetensors" in name
+        is_it = saves == count and "safetensors" in name
+        with replace_file(directory, name, durable) as file:
+            if is_it and stage == "opened":
+                die()
+            yield file
+            if is_it and stage == "half written":
+                file.truncate(file.tell() // 2)
+                die()
 
     def synced(handle):
         if saves == count and stage == "before it is on the disk":
@@ -120,7 +122,7 @@ def killed_at(stage, count):
             die()
 
     def prepare():
-        vars(checkpoint).update(save_file=save)
+        storage.replace_file = saved
         os.fsync, os.replace = synced, renamed
 
     return prepare
@@ -199,7 +201,7 @@ PLACES = {
     "learning": (Ppo, "update"),
     "evaluating": (Evaluator, "evaluate"),
     "logging": (RunLog, "add"),
-    "saving": (checkpoint, "save_file"),
+    "saving": (Checkpoint, "write"),
     "drawing": (ImageCallback, "on_evaluation_end"),
 }
 

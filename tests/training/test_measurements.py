@@ -163,13 +163,12 @@ def test_a_checkpoint_plays_a_few_earlier_ones(monkeypatch):
     evaluator.greedy = build_components(load_config(TrainConfig, words)).evaluator.greedy
     ladder, played = Ladder(evaluator, 1), []
     result = torch.tensor([[6.0, 1, 3], [5, 2, 3]]).numpy()
-    monkeypatch.setattr(
-        Ladder,
-        "_play",
-        lambda self, first, a, second, b: (
-            played.append((first, second)) or (first, second, result, False)
-        ),
-    )
+
+    def play(self, first, a, second, b):
+        played.append((first, second))
+        return first, second, result, False
+
+    monkeypatch.setattr(Ladder, "_play", play)
     monkeypatch.setattr("rlgames.training.measurements.rate", lambda *a, **k: ([0] * 99, None))
     for count in range(1, 60):
         played.clear()

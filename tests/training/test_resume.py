@@ -287,8 +287,8 @@ def test_a_resumed_run_keeps_its_schedule_without_a_word(tmp_path, monkeypatch, 
     train_and_interrupt(monkeypatch, out(words, tmp_path / "run"), 2)
     assert resume_command(tmp_path / "run", ["eval_every=8"]) == 0
     assert "jumps" not in capsys.readouterr().err
-    assert resume_command(tmp_path / "run", ["games=400"]) == 0
-    assert "epsilon jumps from 0.5 to 0.14;" in capsys.readouterr().err
+    assert resume_command(tmp_path / "run", ["games=80"]) == 0
+    assert "epsilon jumps from 0.5 to 0.3;" in capsys.readouterr().err
 
 
 def test_a_converged_run_is_unchanged(tmp_path, typed):

@@ -88,7 +88,7 @@ class TdConfig(LearnerConfig):
     backup: str | None = key(
         None,
         of=("sampled", "expected", "every", "minimax"),
-        help="see docs/learners/td.md; null: minimax for n-tuples of two seats, or sampled",
+        help="target of an update; null: minimax for n-tuples of two seats, else sampled",
     )
     td_lambda: float = key(0.0, 0, 1, help="weight of longer returns; 0: one step")
     frozen_tuples: list[int] = key([], 0, 10_000, help="indices of tuples to keep unchanged")
@@ -171,11 +171,11 @@ class BehaviorCloningConfig(GradientConfig):
 
 @schema
 class OccupancyConfig(GradientConfig):
-    """predicts hidden cells from what finished games reveal"""
+    """predicts hidden cells; finished games reveal them"""
 
     name: str = "occupancy"
     posterior_steps: int = key(
-        0, 0, 10**12, help="largest count for exact targets, as player.steps; 0: none"
+        0, 0, 10**12, help="use exact posteriors if counted in this many steps; 0: never"
     )
     sample_fraction: float = key(1.0, 0.001, 1, help="fraction of a batch's moves to train on")
     epochs: int = key(1, 1, 1000, help="passes over each batch")

@@ -24,7 +24,7 @@ class CountingConfig(OptionConfig):
         5_000_000,
         0,
         10**12,
-        help="largest count: ways to place all ships but two; 0: always sample",
+        help="count layouts exactly up to this many steps, else sample; 0: always sample",
     )
 
 
@@ -47,9 +47,7 @@ class DensityRolloutConfig(CountingConfig):
         None, 0, 1, help="as of density; null: 0.4 with several shots per turn, else 0"
     )
     layouts: int = key(10_000, 1, 1_000_000, help="looks ahead with at most this many layouts left")
-    next_cells: int = key(
-        3, 1, 100, help="runner-up cells, each tried in place of each chosen cell"
-    )
+    next_cells: int = key(3, 1, 100, help="runner-up cells, each tried instead of each chosen cell")
 
 
 @schema

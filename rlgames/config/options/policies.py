@@ -81,9 +81,7 @@ class EmbeddingConfig(LayersConfig):
     num_cell_values: int = key(
         12, 2, 64, help="distinct cell values; larger ones count as the last"
     )
-    open_cells: bool = key(
-        False, help="a value of their own for empty cells that a move can take now"
-    )
+    open_cells: bool = key(False, help="encode empty cells that a move can take now separately")
     line_length: int | None = key(
         None, 2, 19, help="cells of each line, in all directions; null: whole rows and columns"
     )
@@ -113,7 +111,7 @@ class NtupleConfig(OptionConfig):
         16, 2, 66, help="distinct tiles; k in a row: 3, or 4 to tell where stones can fall"
     )
     table_size: int | None = key(
-        None, 1, 10**9, help="most values per tuple, hashed; null: one per content"
+        None, 1, 10**9, help="most table entries per tuple, hashed; null: no limit"
     )
     stage_tiles: list[int] = key(
         [], 2, 2**15, help="2048: largest tiles at which another set of values takes over"

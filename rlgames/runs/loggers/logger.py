@@ -98,7 +98,7 @@ class RunStart:
 
     @property
     def label(self) -> str:
-        """A name for the run: that of its directory, with the game if this is only a date."""
+        """A name for the run: its directory's, with the game if that is only a date."""
         game, name = self.config["game"]["name"], self.directory.name
         return name if self.sweep or not name[:4].isdecimal() else f"{game} {name}"
 

@@ -27,7 +27,7 @@ STATUSES = {"done": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 
 
 class MlflowLogger(Logger):
-    """A run in MLflow's store: that of MLFLOW_TRACKING_URI or else MLflow's default, a database
+    """A run in MLflow's store: MLFLOW_TRACKING_URI or else MLflow's default, a database
     mlflow.db in the current folder.
 
     checkpoint: whether the best checkpoint of a run that is done is logged as an artifact.

@@ -88,7 +88,7 @@ class TensorBoardLogger(Logger):
             self._file = None
 
     def _hyperparameters(self, settings: dict[str, Any]) -> None:
-        """Settings by name, which TensorBoard lists beside all scalars of each run."""
+        """Settings by name, which TensorBoard lists next to all scalars of each run."""
         values = {name: _exact(value) for name, value in settings.items()}
         _, start, self._end_of_session = summaries.hparams(values, {})
         self._add(None, [start])

@@ -1,0 +1,125 @@
+"""Starts the processes of jobs, on Linux as forks of a process that has imported torch.
+
+Importing torch takes longer than a small job. A launcher's process may start many jobs, one after
+the other; imports nothing heavy itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import IO, BinaryIO, Protocol
+
+WORKER = [sys.executable, "-P", "-m", "rlgames.cli.job_worker"]
+"""The command of a job, before its words; without words it forks jobs, see fork_jobs there."""
+
+
+class JobProcess(Protocol):
+    """A job's process, which saves and exits when its standard input is closed."""
+
+    stdin: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+
+    def wait(self, timeout: float) -> int:
+        """The exit code; raises subprocess.TimeoutExpired if it still runs after these seconds."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+def start_process(words: list[str], output: BinaryIO) -> JobProcess:
+    """Start the process of a job. output: its standard output and error. Raises OSError."""
+    environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    if sys.platform == "linux":
+        with _lock:
+            try:
+                return _forking(environment).start(words, output)
+            except (ConnectionError, EOFError):  # it was killed, or jobs cannot be forked here
+                _forks.clear()
+            except BaseException:  # an interruption, after which answers may be left
+                _forks.clear()
+                raise
+    return subprocess.Popen(
+        [*WORKER, *words],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        start_new_session=True,  # so that the terminal sends it no second signal
+    )
+
+
+class ForkedJob:
+    """A job that another process has forked, and whose exit code that process sends."""
+
+    def __init__(self, channel: socket.socket, pid: int, stdin: IO[bytes]) -> None:
+        self.stdin: IO[bytes] | None = stdin
+        self._channel, self._pid = channel, pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None and select.select([self._channel], [], [], 0)[0]:
+            # Nothing comes from a process that was killed; then its job ends, too.
+            self._code = int(self._channel.recv(16) or -signal.SIGKILL)
+        return self._code
+
+    def wait(self, timeout: float) -> int:
+        if self._code is None:
+            select.select([self._channel], [], [], timeout)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired(WORKER, timeout)
+        return code
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self._pid, signal.SIGKILL)
+
+
+class _Forking:
+    """The process that forks jobs for this one, and ends with it."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.environment, self.owner = environment, os.getpid()
+        self._channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with other:
+            # Its children set their own output; until then errors are those of this process.
+            self._process = subprocess.Popen(
+                WORKER, stdin=other.fileno(), env=environment, start_new_session=True
+            )
+
+    def start(self, words: list[str], output: BinaryIO) -> ForkedJob:
+        """Raises ConnectionError and EOFError if it has ended."""
+        reading, writing = os.pipe()
+        stdin = os.fdopen(writing, "wb")
+        try:
+            request = json.dumps({"words": words, "folder": os.getcwd()}).encode()
+            socket.send_fds(self._channel, [request], [reading, output.fileno()])
+            answer = self._channel.recv(16)
+            if not answer:
+                raise EOFError
+        except BaseException:
+            stdin.close()
+            raise
+        finally:
+            os.close(reading)
+        return ForkedJob(self._channel, int(answer), stdin)
+
+
+def _forking(environment: dict[str, str]) -> _Forking:
+    """The one of this process; a new one for another environment, which forks would not see."""
+    if not _forks or (_forks[0].environment, _forks[0].owner) != (environment, os.getpid()):
+        _forks[:] = [_Forking(environment)]
+    return _forks[0]
+
+
+_forks: list[_Forking] = []
+_lock = threading.Lock()

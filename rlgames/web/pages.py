@@ -1,0 +1,215 @@
+"""`rlgames serve`, and `play`, `watch` and `show` with interface=web: what their pages offer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rlgames.commands.configs import (
+    PageConfig,
+    PlayConfig,
+    ServeConfig,
+    ShowConfig,
+    SolveConfig,
+    WatchConfig,
+)
+from rlgames.commands.run_config import config_for_run, option_name
+from rlgames.commands.show import read_position
+from rlgames.config.compose import load_config
+from rlgames.config.files import OptionFiles
+from rlgames.config.folders import split_folders
+from rlgames.config.options.players import RandomConfig
+from rlgames.config.schema import OptionConfig
+from rlgames.config.typed import arguments
+from rlgames.core.errors import ConfigError
+from rlgames.factory.agents import trained_config
+from rlgames.factory.components import build_device
+from rlgames.rollouts.records import PRESENTATION_KEYS
+from rlgames.runs.names import find_run, run_name, shipped_agent
+from rlgames.web.tables import YOU, Offer, Tables
+
+PACKAGES = ("starlette", "uvicorn")
+
+
+def serve_command(names: list[str], words: list[str]) -> int:
+    """Serve the games of some runs, one game, or all games; the exit code."""
+    _check_installed("serve")
+    cfg = load_config(ServeConfig, words)
+    query = {} if cfg.search is None else {"search": cfg.search.name}
+    return _serve(cfg, offered_tables(names, words), query, cfg.seed)
+
+
+def offered_tables(names: list[str], words: list[str]) -> Tables:
+    """The games of some runs and of game=, or all games. Raises ConfigError."""
+    cfg = load_config(ServeConfig, words)
+    base = _base(cfg)
+    offers: dict[str, Offer] = {}
+    for name in names:
+        _add_run(offers, find_run(name), base)
+    if cfg.game is not None:
+        label = _free_label(offers, cfg.game)
+        offers[label] = dataclasses.replace(base, rules=cfg.game, runs=_shipped(cfg.game))
+    if not offers:
+        if cfg.checkpoint is not None:
+            raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
+        general = [word for word in words if word.startswith(("-", "plugins="))]
+        for name in OptionFiles(split_folders(words)[0]).names("game"):
+            if (run := shipped_agent(name)) is not None:
+                _add_run(offers, run, base)
+            else:
+                rules = load_config(SolveConfig, [*general, f"game={name}"]).game
+                offers[name] = dataclasses.replace(base, rules=rules)
+    return Tables(offers)
+
+
+def play_page(run: Path | None, words: list[str]) -> int:
+    """Serve a game against a run or a player; the exit code."""
+    _check_installed("interface=web")
+    cfg = config_for_run(PlayConfig, run, words)
+    for name in ("record", "games"):
+        if getattr(cfg, name) not in (None, 1):
+            raise ConfigError(f"{name}= is for games on a terminal", f"remove {name}=")
+    opponent = cfg.opponent or (RandomConfig() if run is None else None)
+    offer, name = _offer(cfg, run, opponent)
+    query = {"fleet": cfg.fleet} if cfg.fleet else {}
+    seats = [YOU, name] if cfg.seat == 1 else [name, YOU]
+    return _serve_game(cfg, offer, seats, query, bool(cfg.hints), cfg.seed)
+
+
+def watch_page(run: Path | None, words: list[str]) -> int:
+    """Serve a game of a run against itself or another player; the exit code."""
+    _check_installed("interface=web")
+    cfg = config_for_run(WatchConfig, run, words)
+    if run is None and cfg.player is None:
+        raise ConfigError("watch needs a run, or a player", "as in: rlgames watch player=random")
+    for name in ("picture", "games"):
+        if getattr(cfg, name) not in (None, 1):
+            raise ConfigError(f"{name}= is not for a page", f"remove {name}=")
+    offer, name = _offer(cfg, run, cfg.player)
+    other = name
+    if cfg.opponent is not None:
+        offer, other = _with_player(offer, cfg.opponent)
+    return _serve_game(cfg, offer, [name, other], {}, True, cfg.seed)
+
+
+def show_page(run: Path | None, words: list[str]) -> int:
+    """Serve a position, to play on from it in every seat; the exit code."""
+    _check_installed("interface=web")
+    cfg = config_for_run(ShowConfig, run, words)
+    if cfg.picture is not None or cfg.format != "table":
+        raise ConfigError("picture= and format= are not for a page", "remove interface=web")
+    offer, _ = _offer(cfg, run, cfg.player)
+    query = {}
+    if cfg.state is not None:
+        query["position"] = " / ".join(read_position(cfg.state).splitlines())
+    return _serve_game(cfg, offer, [YOU, YOU], query, True, None)
+
+
+def _check_installed(word: str) -> None:
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"{word} needs {' and '.join(missing)}", "pip install 'rlgames[web]'")
+
+
+def _base(cfg: Any) -> Offer:
+    """What the config of a command says about any game."""
+    search = getattr(cfg, "search", None)
+    return Offer(
+        rules=cfg.game,
+        searches={} if search is None else {search.name: search},
+        sampling=cfg.sampling,
+        checkpoint=cfg.checkpoint,
+        device=build_device(cfg.device, cfg.threads),
+    )
+
+
+def _offer(cfg: Any, run: Path | None, player: OptionConfig | None) -> tuple[Offer, str]:
+    """The game of a run, or of game=, with a player; and the name of the player, or of the run's
+    agent without one."""
+    offer = dataclasses.replace(_base(cfg), runs=_shipped(cfg.game))
+    name = ""
+    if run is not None:
+        name = run_label(run)
+        offer = dataclasses.replace(offer, runs={name: run} | dict(offer.runs))
+    return (offer, name) if player is None else _with_player(offer, player)
+
+
+def _with_player(offer: Offer, player: OptionConfig) -> tuple[Offer, str]:
+    name = option_name(player)
+    return dataclasses.replace(offer, players=dict(offer.players) | {name: player}), name
+
+
+def _add_run(offers: dict[str, Offer], run: Path, base: Offer) -> None:
+    """Add a run to the offer of its game."""
+    rules, name = trained_config(run).game, run_label(run)
+    for label, offer in offers.items():
+        if _are_same(offer.rules, rules):
+            if name in offer.runs and offer.runs[name] != run:
+                name = run_name(run)
+            offers[label] = dataclasses.replace(offer, runs=dict(offer.runs) | {name: run})
+            return
+    runs = {name: run} | _shipped(rules)
+    offers[_free_label(offers, rules)] = dataclasses.replace(base, rules=rules, runs=runs)
+
+
+def _free_label(offers: Mapping[str, Offer], rules: OptionConfig) -> str:
+    """The name of a game, with its keys if the name is taken."""
+    keys = [f"{key}={value}" for key, value in arguments(rules).items()]
+    return " ".join([rules.name, *keys]) if rules.name in offers else rules.name
+
+
+def run_label(run: Path) -> str:
+    """What the page calls a run: the last part of its path."""
+    name = run_name(run)
+    return Path(name).resolve().name if Path(name).exists() else name
+
+
+def _shipped(rules: OptionConfig) -> dict[str, Path]:
+    """The agent that comes with rlgames for these rules, by its name."""
+    run = shipped_agent(rules.name)
+    fits = run is not None and _are_same(trained_config(run).game, rules)
+    return {run_label(run): run} if run is not None and fits else {}
+
+
+def _are_same(one: OptionConfig, other: OptionConfig) -> bool:
+    """Whether two options are the same game, however it is shown."""
+    rules = [
+        {key: value for key, value in arguments(each).items() if key not in PRESENTATION_KEYS}
+        for each in (one, other)
+    ]
+    return one.name == other.name and rules[0] == rules[1]
+
+
+def _serve_game(
+    cfg: Any,
+    offer: Offer,
+    seats: Sequence[str],
+    query: Mapping[str, str],
+    has_hints: bool,
+    seed: int | None,
+) -> int:
+    """Serve one game, opened with these players; of a one-player game with one of them."""
+    tables = Tables({offer.rules.name: offer})
+    table = tables[offer.rules.name]
+    count, search = table.game.spec.seats, None if cfg.search is None else cfg.search.name
+    if getattr(cfg, "seat", 1) > count:
+        raise ConfigError(f"{table.name} is a one-player game", "remove seat=")
+    seats = seats[:count]
+    for name in seats:
+        if name != YOU:
+            table.player(name, search)  # what does not fit is reported here, not on the page
+    start: dict[str, Any] = {"game": table.name, "seat": list(seats)}
+    if search is not None:
+        start["search"] = search
+    if has_hints:
+        start["hints"] = "policy" if search is None else "search"
+    return _serve(cfg, tables, start | dict(query), seed)
+
+
+def _serve(cfg: PageConfig, tables: Tables, query: Mapping[str, Any], seed: int | None) -> int:
+    from rlgames.web.server import serve
+
+    return serve(cfg, tables, query, seed)

@@ -1,0 +1,355 @@
+"""A game in progress as a page shows it."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from rlgames.commands.show import expected_returns, parse_position
+from rlgames.core.errors import ConfigError
+from rlgames.core.rng import make_generator
+from rlgames.drawing.mark_styles import legend
+from rlgames.drawing.pictures import board_scenes
+from rlgames.drawing.svg import board_svg
+from rlgames.factory.agents import make_advisor
+from rlgames.games import board as boards_of
+from rlgames.games.capabilities import HiddenInformation, find
+from rlgames.games.game import State
+from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
+from rlgames.games.placement import Placement
+from rlgames.games.salvo_duel import SalvoDuel
+from rlgames.games.salvo_duel_notation import SalvoDuelState
+from rlgames.players.player import Player
+from rlgames.rollouts.interactive import InteractiveGame
+from rlgames.rollouts.trace import describe_ending
+from rlgames.rollouts.trajectories import PlyRecord
+from rlgames.web.hints import HINTS
+from rlgames.web.tables import YOU, Table
+
+MAX_LISTED = 40
+"""Hints that are listed."""
+
+
+@dataclass
+class Person(Player):
+    """Plays the action that was clicked."""
+
+    action: Tensor = field(default_factory=lambda: torch.zeros(1, dtype=torch.int64))
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        return self.action.to(state.done.device)
+
+
+class Session:
+    """A game at a table, with a person or a player in each seat.
+
+    text: the position to start from, as `rlgames show` reads it; None: a new game. fleet: of the
+    person, where the game has one: random, the default, hand, or ships as in "A1-A3 C2-C3"; those
+    that it lacks are placed by hand. lock: held while the game changes. Raises ConfigError for a
+    seat, a search, a fleet or a position that there is not.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        seats: Sequence[str],
+        search: str | None = None,
+        text: str | None = None,
+        fleet: str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.table, self.game, self.lock = table, table.game, threading.Lock()
+        self._person = Person()
+        self.sit(seats, search)
+        seed = secrets.randbits(63) if seed is None else seed
+        rng = make_generator(seed, "play", self.game.device)
+        state = self.game.initial(1, rng) if text is None else self._read(text, rng)
+        self.placement: Placement | None = None
+        self.play = InteractiveGame(self.game, self._players, self._order, state, rng)
+        if text is None and YOU in self.seats and fleet not in (None, "random"):
+            self._start_placement("" if fleet == "hand" else str(fleet))
+
+    def _read(self, text: str, rng: torch.Generator) -> State:
+        """A position, whose hidden truth is drawn from all that agrees with it."""
+        state = parse_position(self.game, text).to(self.game.device)
+        hidden = find(self.game, HiddenInformation)
+        try:
+            return state if hidden is None else hidden.resample(state, rng)
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(f"the position is impossible: {error}") from None
+
+    def _start_placement(self, ships: str) -> None:
+        if isinstance(self.game, SalvoDuel):
+            self.placement = Placement(self.game.fleet)
+            for ship in ships.split():
+                self.move(ship)
+
+    def sit(self, seats: Sequence[str], search: str | None) -> None:
+        """Seat a person or a player of the table in each seat, also during a game."""
+        count = self.game.spec.seats
+        if len(seats) != count:
+            raise ConfigError(f"{self.table.name} has {count} seat{'s' * (count > 1)}")
+        players = [self.table.player(name, search) for name in seats if name != YOU]
+        self.seats, self.search = [*seats], search
+        self._players: list[Player] = [self._person, *players]
+        numbers = iter(range(1, len(self._players)))
+        self._order = [0 if name == YOU else next(numbers) for name in seats]
+        if hasattr(self, "play"):
+            self.play.players, self.play.order = self._players, self._order
+        self._judged: list[list[float | None]] = []
+        self._log: list[dict[str, Any]] = []
+
+    # What the page does
+
+    def move(self, name: str) -> None:
+        """Play a person's move, or place a ship. Raises ConfigError."""
+        try:
+            if self.placement is not None:
+                self._place(name)
+                return
+            self._check_turn(is_person=True)
+            action = parse_action(self.game, self.play.line.state, 0, name, exact=True)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        self._person.action = torch.tensor([action])
+        self.play.play_ply()
+
+    def reply(self) -> None:
+        """Play the move of the player whose turn it is."""
+        self._check_turn(is_person=False)
+        self.play.play_ply()
+
+    def undo(self) -> None:
+        """Take back the person's last move, or the last ship. Raises ConfigError."""
+        if self.placement is not None:
+            self.placement.remove_last()
+        elif self.game.spec.hidden:
+            raise ConfigError("no move can be taken back: the answer has told you something")
+        else:
+            self.play.take_back()
+
+    def _check_turn(self, is_person: bool) -> None:
+        if self.play.is_over:
+            raise ConfigError("the game is over")
+        if self.placement is not None or (self.play.mover == 0) != is_person:
+            raise ConfigError("it is not your turn" if is_person else "it is your turn")
+
+    def _place(self, ship: str) -> None:
+        """Place a ship, or the whole fleet at random; the game starts after the last one."""
+        assert self.placement is not None
+        assert isinstance(self.game, SalvoDuel)
+        if ship != "random":
+            self.placement.place_text(ship)
+            if self.placement.next_length is not None:
+                return
+            line, layout = self.play.line, self.placement.layout()
+            start = cast(SalvoDuelState, line.state)
+            line.state = self.game.with_layout(start, self.seats.index(YOU), layout)
+        self.placement = None
+
+    # What it shows
+
+    @property
+    def _viewer(self) -> int | None:
+        """The seat whose view is shown: the person's, if there is one; None: the one to move."""
+        return self.seats.index(YOU) if self.seats.count(YOU) == 1 else None
+
+    def _seen(self, state: State) -> State:
+        """A position as the page may show it."""
+        if self.game.spec.hidden and self._viewer is not None:
+            state = self.game.view_from_seat(state, self._viewer)
+        return cast(State, self.game.public(state))
+
+    def view(self, ply: int | None = None) -> dict[str, Any]:
+        """The position before a ply, or the present one, and what can be done there."""
+        if self.placement is not None:
+            return self._common() | self._view_placement()
+        # A player may be making a move meanwhile, in another thread.
+        positions = self.play.line.positions
+        last = min(len(positions) - 1, len(self.play.plies))
+        at = last if ply is None else min(max(ply, 0), last)
+        state = positions[at]
+        seen = self._seen(state)
+        is_over = bool(state.done[0])
+        is_yours = at == last and not is_over and self.play.mover == 0
+        if is_over and self._viewer is not None:
+            state = self.game.view_from_seat(state, self._viewer)
+        boards = self.game.boards(state if is_over else seen, 0, reveal=is_over)
+        names = legal_names(self.game, seen, 0) if is_yours else {}
+        cells = cells_to_choose(self.game, seen, 0) if is_yours else {}
+        return self._common() | {
+            "ply": at,
+            "plies": last,
+            "status": self._status(seen, int(state.current_seat[0]), is_yours, at == last),
+            "turn": "over" if is_over else "you" if is_yours else "player",
+            "caption": self.game.caption(seen, 0),
+            "history": self.game.history(seen, 0),
+            "boards": self._draw(boards, self._changed(positions, at)),
+            "text": "" if boards else render(self.game, seen, 0),
+            "moves": [{"move": name, "cells": cells[a]} for a, name in names.items()],
+            "undo": any(player == 0 for player, _ in self.play.plies) and not self.game.spec.hidden,
+            "position": " / ".join(
+                line.strip() for line in render(self.game, seen, 0).splitlines()
+            ),
+        }
+
+    def _common(self) -> dict[str, Any]:
+        """The seats and the moves so far."""
+        plies = [*self.play.plies]
+        del self._log[len(plies) :]
+        for _, record in plies[len(self._log) :]:
+            action = int(record.decision.action[0])
+            name = self.game.action_to_string(record.before, 0, action)
+            self._log.append({"move": name, "seat": int(record.before.current_seat[0]) + 1})
+        return {"seats": self.seats, "search": self.search, "log": [*self._log]}
+
+    def _view_placement(self) -> dict[str, Any]:
+        placement = self.placement
+        assert placement is not None
+        marks = ["#" if ship else "." for ship in placement.layout().tolist()]
+        board = boards_of.split(marks, placement.fleet.columns)
+        length = placement.next_length
+        return {
+            "ply": 0,
+            "plies": 0,
+            "status": f"Place your ship of {length}: choose its two ends",
+            "turn": "place",
+            "caption": "",
+            "history": "",
+            "boards": self._draw([board], [[]], ["your sea"]),
+            "text": "",
+            "moves": [
+                {"move": name, "cells": [cells[0], cells[-1]][: len(cells)]}
+                for name, cells in placement.open_places().items()
+            ],
+            "undo": bool(placement.cells),
+            "position": None,
+        }
+
+    def _changed(self, positions: Sequence[State], at: int) -> list[list[int]]:
+        """Of each board, the cells that the last move changed."""
+        if not at:
+            return [[] for _ in self.game.boards(self._seen(positions[0]), 0)]
+        before, action = positions[at - 1], self.play.plies[at - 1][1].decision.action
+        cells = self.game.action_cells(before, 0)
+        if cells is not None and not self.game.spec.hidden and bool(cells[int(action)].any()):
+            return [cells[int(action)].nonzero()[:, 0].tolist()]
+        if self.game.spec.num_chance_inputs:
+            before = self.game.apply_action(before, action)
+        pairs = zip(
+            self.game.boards(self._seen(positions[at]), 0),
+            self.game.boards(self._seen(before), 0),
+            strict=True,
+        )
+        return [
+            [
+                cell
+                for cell, (a, b) in enumerate(zip(chain(*now), chain(*then), strict=True))
+                if a != b
+            ]
+            for now, then in pairs
+        ]
+
+    def _draw(
+        self,
+        boards: Sequence[boards_of.Board],
+        changed: Sequence[Sequence[int]],
+        titles: Sequence[str] = (),
+        overlay: Mapping[int, tuple[float, str]] | None = None,
+    ) -> list[dict[str, str]]:
+        form, spec = self.game.board_format, self.game.spec
+        cells = range(form.rows * form.columns)
+        names = [form.cell_name(cell) for cell in cells]
+        titles = titles or self.game.board_titles or [self.table.name] * len(boards)
+        scenes = board_scenes(boards, form, overlay or {}, changed)
+        return [
+            {
+                "title": title if len(boards) > 1 else "",
+                "svg": board_svg(scene, names, title),
+                "legend": legend(chain(*marks), spec.hidden, spec.seats),
+            }
+            for scene, title, marks in zip(scenes, titles, boards, strict=True)
+        ]
+
+    def _status(self, seen: State, seat: int, is_yours: bool, is_present: bool) -> str:
+        """Whose turn it is, or how the game ended, in a sentence. seat: the one to move."""
+        spec, marks = self.game.spec, self.game.seat_marks
+        if bool(seen.done[0]):
+            names = [f"seat {number}" for number in (1, 2)]
+            viewer = 0 if spec.seats == 1 else self._viewer
+            ending = describe_ending(self.game, seen, viewer, names)
+            return ending[0].upper() + ending[1:]
+        turn = f"turn {int(seen.turn[0]) + 1}"
+        turn += f", score {float(seen.score[0, seat]):g}" if spec.goal == "score" else ""
+        if not is_present:
+            return f"Before {turn}"
+        who = "" if spec.seats == 1 else f" as {marks[seat]}" if marks else f" in seat {seat + 1}"
+        mover = "Your turn" if is_yours else f"{self.seats[seat]} is to move"
+        return f"{mover}{who}, {turn}"
+
+    # Hints
+
+    def hint(self, kind: str, ply: int | None = None) -> dict[str, Any]:
+        """What an agent, a search or a solver says about a position: {boards, summary, moves:
+        [{move, share, text}], judged}.
+
+        share: of a bar, 0 to 1. judged: for each ply, the return that the agent expected before it,
+        for the seat of the person or the first one, and the probability of the move that was
+        played. Raises ConfigError.
+        """
+        if kind not in self.table.hints(self.seats, self.search):
+            raise ConfigError(f"there is no hint {kind!r} here")
+        plies = [record for _, record in self.play.plies]
+        positions = self.play.line.positions[: len(plies) + 1]
+        at = len(positions) - 1 if ply is None else min(max(ply, 0), len(positions) - 1)
+        state, judged = positions[at], self._judge(plies)
+        is_secret = self._is_secret(int(state.current_seat[0]))
+        if self.placement is not None or bool(state.done[0]) or is_secret:
+            return {"kind": kind, "boards": [], "summary": "", "moves": [], "judged": judged}
+        seen = self._seen(state)
+        found = HINTS[kind](self.table, self.seats, self.search, seen)
+        boards = self._draw(
+            self.game.boards(seen, 0), self._changed(positions, at), overlay=found.overlay
+        )
+        return {
+            "kind": kind,
+            "boards": boards,
+            "summary": found.summary,
+            "moves": found.moves[:MAX_LISTED],
+            "judged": judged,
+        }
+
+    def _judge(self, plies: Sequence[PlyRecord]) -> list[list[float | None]]:
+        """For each ply, what the agent thought before it and of it; see hint."""
+        name = self.table.advisor(self.seats)
+        del self._judged[len(plies) :]
+        fresh = plies[len(self._judged) :]
+        if name is None or not fresh:
+            return self._judged
+        player = make_advisor(self.table.player(name))
+        before = type(fresh[0].before).cat([record.before for record in fresh])
+        returns, _ = expected_returns(player, before)
+        try:
+            likely = player.probabilities(before)
+        except NotImplementedError:
+            likely = None
+        for row, record in enumerate(fresh):
+            seat, action = int(record.before.current_seat[0]), int(record.decision.action[0])
+            sign = 1 if seat == (self._viewer or 0) else -1
+            judged = [
+                None if returns is None else sign * float(returns[row]),
+                None if likely is None else float(likely[row, action]),
+            ]
+            self._judged.append([None, None] if self._is_secret(seat) else judged)
+        return self._judged
+
+    def _is_secret(self, seat: int) -> bool:
+        """Whether a seat to move knows what the person may not know."""
+        return self.game.spec.hidden and self._viewer not in (None, seat)

@@ -1,0 +1,160 @@
+"""The games of a page, and who can play and advise in each of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from rlgames.config.options.sampling import ArgmaxConfig
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import OptionConfig
+from rlgames.core.errors import ConfigError, nearest
+from rlgames.factory.agents import build_player, load_agent, with_search
+from rlgames.factory.components import build_game
+from rlgames.games.fleets import FleetGame
+from rlgames.players.player import Player
+from rlgames.solvers.optimum import solver_of
+
+YOU = "you"
+"""Who sits in a seat that a person plays."""
+
+OTHERS = ("human", "run", "exact")
+"""Players that are offered otherwise: a person, trained agents, and the solver if it is quick."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A game and what is offered in it, besides what fits its rules by itself.
+
+    rules: the option of the game. runs: agents by name. players, searches: options by name, with
+    other settings than the default. sampling, checkpoint: of the agents.
+    """
+
+    rules: OptionConfig
+    runs: Mapping[str, Path] = field(default_factory=dict)
+    players: Mapping[str, OptionConfig] = field(default_factory=dict)
+    searches: Mapping[str, OptionConfig] = field(default_factory=dict)
+    sampling: OptionConfig = field(default_factory=ArgmaxConfig)
+    checkpoint: str | None = None
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+
+class Table:
+    """A game with the players that can take its seats, built when they are first needed.
+
+    lock: held while they are built.
+    """
+
+    def __init__(self, name: str, offer: Offer) -> None:
+        self.name, self.offer = name, offer
+        self.game = build_game(offer.rules).to(offer.device)
+        self._built: dict[tuple[str, str | None], Player] = {}
+        self._lock = threading.RLock()
+
+    def player(self, name: str, search: str | None = None) -> Player:
+        """The player of this name, with a search around it. Raises ConfigError."""
+        with self._lock:
+            if (name, search) not in self._built:
+                self._built[name, search] = self._build(name, search)
+            return self._built[name, search]
+
+    def _build(self, name: str, search: str | None) -> Player:
+        offer = self.offer
+        if search is not None and search not in self._all_searches:
+            raise ConfigError(f"no search is called {search!r}", nearest(search, self.searches))
+        around = None if search is None else self._all_searches[search]
+        if name in offer.runs:
+            run = offer.runs[name]
+            agent = load_agent(run, offer.sampling, offer.device, offer.checkpoint)
+            return with_search(agent, self.game, around, run)
+        if name not in self._all_players:
+            raise ConfigError(f"no player is called {name!r}", nearest(name, self.players))
+        return build_player(self._all_players[name], self.game, offer.rules, around)
+
+    @property
+    def _all_players(self) -> dict[str, OptionConfig]:
+        return _options("player", OTHERS[:2]) | dict(self.offer.players)
+
+    @property
+    def _all_searches(self) -> dict[str, OptionConfig]:
+        return _options("search") | dict(self.offer.searches)
+
+    @cached_property
+    def players(self) -> list[str]:
+        """Who can take a seat, agents first."""
+        names = [*self.offer.runs, *self.offer.players, *_options("player", OTHERS)]
+        solver = solver_of(self.game)
+        if solver is not None and solver.is_in_reach:
+            names.append("exact")
+        return [name for name in dict.fromkeys(names) if self._fits(name, None)]
+
+    @cached_property
+    def searches(self) -> list[str]:
+        """The searches that fit the first player."""
+        names = dict.fromkeys([*self.offer.searches, *_options("search")])
+        return [name for name in names if self._fits(self.players[0], name)]
+
+    def _fits(self, name: str, search: str | None) -> bool:
+        if name == "exact" and name not in self.offer.players:  # it is solved when it first plays
+            return True
+        try:
+            self.player(name, search)
+        except ConfigError:
+            return False
+        return True
+
+    def advisor(self, seats: Sequence[str]) -> str | None:
+        """Who is asked about positions: an agent in one of the seats, any agent of the game, or
+        another player."""
+        seated = [name for name in seats if name != YOU]
+        agents = [name for name in seated if name in self.offer.runs]
+        return next(iter([*agents, *self.offer.runs, *seated]), None)
+
+    def hints(self, seats: Sequence[str], search: str | None) -> dict[str, str]:
+        """The kinds of hints, and what each is called."""
+        kinds = {}
+        if self.advisor(seats) is not None:
+            kinds["policy"] = "Policy"
+            if search is not None:
+                kinds["search"] = "Search"
+        if solver_of(self.game) is not None:
+            kinds["exact"] = "Exact"
+        if isinstance(self.game, FleetGame):
+            kinds["ships"] = "Ships"
+        return kinds
+
+
+def _options(group: str, without: Sequence[str] = ()) -> dict[str, OptionConfig]:
+    """The options of a group with their defaults."""
+    return {
+        name: option.schema()
+        for name, option in REGISTRY[group].items()
+        if name not in without and not option.training_only
+    }
+
+
+class Tables:
+    """The tables of a page by name, each built when it is first asked for."""
+
+    def __init__(self, offers: Mapping[str, Offer]) -> None:
+        self._offers = dict(offers)
+        self._tables: dict[str, Table] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def names(self) -> list[str]:
+        return [*self._offers]
+
+    def __getitem__(self, name: str) -> Table:
+        """Raises ConfigError for a name that there is not."""
+        if name not in self._offers:
+            raise ConfigError(f"there is no game {name!r} on this page", nearest(name, self.names))
+        with self._lock:
+            if name not in self._tables:
+                self._tables[name] = Table(name, self._offers[name])
+            return self._tables[name]

@@ -1,0 +1,319 @@
+"""The page's interface: every game, what it refuses, and how quickly it answers."""
+
+import json
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from helpers import SMALL_RULES, make_small_game
+from markers import quick
+from starlette.testclient import TestClient
+
+import rlgames
+from rlgames.config.files import OptionFiles
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import OptionConfig, variant
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.web import app
+from rlgames.web.pages import offered_tables
+
+GAMES = OptionFiles().names("game")
+SECONDS_PER_CLICK = 0.1
+
+
+def page(tables):
+    return TestClient(app.make_app(tables, seed=1), base_url="http://127.0.0.1:8765")
+
+
+@pytest.fixture(scope="module")
+def client():
+    return page(offered_tables([], []))
+
+
+class Game:
+    """A game on a page, as its script plays it."""
+
+    def __init__(self, client, **parts):
+        self.client = client
+        self.view = self.post("/api/sessions", fleet="random", **parts)
+        self.about, self.key = self.view["about"], self.view["id"]
+
+    def post(self, path, **body):
+        answer = self.client.post(path, json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def act(self, do, **body):
+        answer = self.post(f"/api/sessions/{self.key}", do=do, **body)
+        if do != "hint":
+            self.view = answer
+        return answer
+
+    def answered(self):
+        """Wait for the other players."""
+        while self.view["turn"] == "player":
+            self.act("reply")
+        return self.view
+
+    def play(self, move=None):
+        self.act("move", move=self.view["moves"][0]["move"] if move is None else move)
+        return self.answered()
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_every_game_is_played_taken_back_linked_and_judged(name, client):
+    game = Game(client, game=name)
+    start = game.answered()
+    assert start["turn"] == "you"
+    cells = [cell for move in start["moves"] for cell in move["cells"]]
+    assert all(f"data-cell='{cell}'" in start["boards"][0]["svg"] for cell in cells)
+    later = game.play()
+    assert later["plies"] == len(later["log"]) >= 1
+    assert later["position"] != start["position"]
+    linked = Game(client, game=name, seats=later["seats"], position=later["position"])
+    assert linked.view["position"] == later["position"]
+    assert linked.view["moves"] == later["moves"]
+    hint = game.act("hint", kind="policy")
+    assert 0 < sum(move["share"] for move in hint["moves"]) < 1.001
+    assert len(hint["judged"]) == later["plies"]
+    if name not in ("battleship", "salvo", "salvo_duel"):
+        game.act("undo")
+        assert game.view["position"] == start["position"]
+        assert game.view["moves"] == start["moves"]
+        assert game.view["log"] == start["log"]
+
+
+@pytest.mark.parametrize("name", quick(GAMES, "tictactoe", "hex", "salvo_duel"))
+def test_a_game_reaches_its_end_and_can_be_stepped_through(name):
+    tables = offered_tables([], [f"game={name}", *SMALL_RULES.get(name, [])])
+    game = Game(page(tables), seats=["you", "random"][: make_small_game(name).spec.seats])
+    game.answered()
+    while game.view["turn"] == "you":
+        game.play()
+    assert game.view["turn"] == "over"
+    assert not game.view["moves"]
+    end = game.view
+    assert game.act("view", ply=0)["plies"] == end["plies"]
+    assert game.view["turn"] == "player"
+    assert game.act("view")["boards"] == end["boards"]
+
+
+def test_players_take_all_seats_and_change_during_a_game(client):
+    game = Game(client, game="tictactoe", seats=["random", "tictactoe"])
+    game.act("reply")
+    game.act("sit", seats=["random", "you"], search=None)
+    assert game.view["turn"] == "you"
+    assert len(game.play()["moves"]) == 6
+    game.act("sit", seats=["you", "you"], search="mcts")
+    assert game.view["hints"].keys() == {"policy", "search", "exact"}
+    hint = game.act("hint", kind="search")
+    assert sum(move["share"] for move in hint["moves"]) == pytest.approx(1, abs=0.01)
+
+
+def test_exact_values_are_those_of_the_game(client):
+    game = Game(client, game="tictactoe", position="X . . / . O . / . . X")
+    values = {move["move"]: move["text"] for move in game.act("hint", kind="exact")["moves"]}
+    assert values["B1"] == "drawn"
+    assert values["A3"] == values["C1"] == "lost"
+
+
+def test_ships_are_where_they_may_be(client):
+    game = Game(client, game="salvo")
+    hint = game.act("hint", kind="ships")
+    assert "perfect play needs 5.0500 turns" in hint["summary"]
+    assert 5.9 < sum(move["share"] for move in hint["moves"]) < 6.1
+
+
+def test_a_fleet_is_placed_ship_by_ship(client):
+    game = Game(client, game="salvo_duel")
+    game.view = game.post("/api/sessions", game="salvo_duel", fleet="hand")
+    game.key = game.view["id"]
+    assert game.view["turn"] == "place"
+    ends = {move["move"]: move["cells"] for move in game.view["moves"]}
+    assert ends["A1-A3"] == [0, 10]
+    for move in ("A1-A3", "B1-B2"):
+        game.act("move", move=move)
+    game.act("undo")
+    assert "B1-B2" in [move["move"] for move in game.view["moves"]]
+    assert "A1-A2" not in [move["move"] for move in game.view["moves"]]
+    for move in ("D1-E1", "D5-E5"):
+        game.act("move", move=move)
+    assert game.view["turn"] == "you"
+    listed = Game(client, game="salvo_duel", seats=game.view["seats"])
+    listed.view = listed.post("/api/sessions", game="salvo_duel", fleet="A1-A3 D1-E1 D5-E5")
+    assert listed.view["boards"][1] == game.view["boards"][1]
+    own = game.view["boards"][1]["svg"]
+    assert own.count("class='cell ship'") == 7
+    for cell in (0, 5, 10, 3, 4, 23, 24):
+        assert f"class='cell ship' data-cell='{cell}'" in own
+
+
+def test_hex_has_its_swap(client):
+    game = Game(client, game="hex", seats=["you", "you"])
+    game.play("D4")
+    assert {"move": "swap", "cells": []} in game.view["moves"]
+    game.play("swap")
+    assert "data-name='D4' data-mark='O'" in game.view["boards"][0]["svg"]
+
+
+class Wordy(KInARow):
+    """A game that draws nothing: all is in its caption."""
+
+    def boards(self, state, row, reveal=False):
+        return []
+
+    def action_cells(self, state, row):
+        return None
+
+    def caption(self, state, row):
+        return " ".join(super().boards(state, row)[0][0])
+
+
+def test_a_game_without_a_board_has_a_list_of_moves():
+    rules = variant(OptionConfig, "wordy", "a test")
+    rlgames.register("game", "wordy", lambda: Wordy(1, 5, 2, False, "wordy"), rules)
+    try:
+        game = Game(page(offered_tables([], ["game=wordy"])), seats=["you", "random"])
+        assert game.view["text"] == ". . . . ."
+        assert game.view["boards"] == []
+        assert [move["cells"] for move in game.view["moves"]] == [[]] * 5
+        assert game.play()["plies"] == 2
+    finally:
+        REGISTRY["game"].pop("wordy")
+
+
+def test_a_click_is_answered_at_once(client):
+    """The median of a few clicks in every game, with the answer of an agent without search."""
+    for name in GAMES:
+        game = Game(client, game=name)
+        game.answered()
+        game.act("hint", kind="policy")  # whatever is built once
+        seconds = []
+        for _ in range(3):
+            if game.view["turn"] != "you":
+                break
+            for action in ("move", "reply"):
+                start = time.perf_counter()
+                if action == "move":
+                    game.act("move", move=game.view["moves"][0]["move"])
+                elif game.view["turn"] == "player":
+                    game.act("reply")
+                seconds.append(time.perf_counter() - start)
+            game.answered()
+        assert statistics.median(seconds) < SECONDS_PER_CLICK, name
+
+
+def test_ten_viewers_play_at_once(client):
+    def watch(number):
+        game = Game(client, game="connect4", seats=["you", "win_or_block"])
+        while game.view["turn"] == "you":
+            game.play(game.view["moves"][number % len(game.view["moves"])]["move"])
+        return game.view["status"]
+
+    with ThreadPoolExecutor(10) as viewers:
+        endings = [*viewers.map(watch, range(10))]
+    assert all("after" in ending for ending in endings)
+
+
+REFUSED = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b"\xff\xfe",
+    b"[" * 60_000,
+    b'{"game": "chess"}',
+    b'{"game": 3}',
+    b'{"game": "tictactoe", "seats": "you"}',
+    b'{"game": "tictactoe", "seats": ["you"]}',
+    b'{"game": "tictactoe", "seats": ["you", "nobody"]}',
+    b'{"game": "tictactoe", "seats": ["you", "/etc/passwd"]}',
+    b'{"game": "tictactoe", "search": "deep"}',
+    b'{"game": "tictactoe", "search": "expectimax"}',
+    b'{"game": "tictactoe", "position": "@/etc/passwd"}',
+    b'{"game": "tictactoe", "position": "X X X / O O O / X X X"}',
+    b'{"game": "salvo_duel", "fleet": "A1-Z9"}',
+]
+
+
+@pytest.mark.parametrize("body", REFUSED, ids=lambda body: body[:40].decode("latin-1"))
+def test_a_malformed_start_is_refused(body, client):
+    answer = client.post("/api/sessions", content=body)
+    assert answer.status_code == 400, answer.text
+    assert len(answer.json()["error"].splitlines()) == 1
+    assert "root:" not in answer.text
+
+
+def test_malformed_actions_are_refused_and_change_nothing(client):
+    game = Game(client, game="tictactoe", seats=["you", "random"])
+    before = game.view["position"]
+    path = f"/api/sessions/{game.key}"
+    bodies: list[dict[str, Any]] = [
+        {"do": "move", "move": "Z9"},
+        {"do": "move", "move": 3},
+        {"do": "move"},
+        {"do": "reply"},
+        {"do": "fly"},
+        {"do": []},
+        {"do": "view", "ply": -1},
+        {"do": "view", "ply": True},
+        {"do": "view", "ply": 1e99},
+        {"do": "sit", "seats": ["you", "you", "you"]},
+        {"do": "sit"},
+        {"do": "hint", "kind": "__class__"},
+        {"do": "hint", "kind": "ships"},
+    ]
+    for body in bodies:
+        answer = client.post(path, json=body)
+        assert answer.status_code == 400, (body, answer.text)
+    assert game.act("view")["position"] == before
+    assert client.post("/api/sessions/nobodys", json={"do": "view"}).status_code == 404
+
+
+def test_ten_megabytes_are_refused(client):
+    body = json.dumps({"game": "x" * 10_000_000}).encode()
+    assert client.post("/api/sessions", content=body).status_code == 413
+    chunks = (body[start : start + 65536] for start in range(0, len(body), 65536))
+    assert client.post("/api/sessions", content=chunks).status_code == 413  # without a length
+    assert client.get("/api/games").status_code == 200
+
+
+def test_other_pages_and_names_are_refused(client):
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:80", "https://localhost"):
+        answer = client.post("/api/sessions", json={}, headers={"origin": origin})
+        assert answer.status_code == 403, origin
+    own = {"origin": "http://127.0.0.1:8765"}
+    assert client.post("/api/sessions", json={"game": "tictactoe"}, headers=own).status_code == 200
+    for host in ("evil.example", "127.0.0.1.evil.example:8765", "192.168.0.1"):
+        assert client.get("/", headers={"host": host}).status_code == 400, host
+
+
+@pytest.mark.parametrize(
+    "path", ["/page.py", "/static/page.js", "/../app.py", "/%2e%2e/app.py", "/api", "//etc/passwd"]
+)
+def test_nothing_but_the_page_is_there(path, client):
+    assert client.get(path).status_code == 404
+    assert client.post("/api/games", json={}).status_code == 405
+
+
+def test_the_page_asks_for_nothing_elsewhere(client):
+    for path in ("/", "/page.css", "/page.js"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert "http" not in answer.text.replace("http://www.w3.org/2000/svg", "")
+    assert len(client.get("/page.js").text.splitlines()) < 400
+
+
+def test_old_games_make_room(client, monkeypatch):
+    monkeypatch.setattr(app, "MAX_SESSIONS", 2)
+    games = [Game(client, game="tictactoe") for _ in range(3)]
+    statuses = [
+        client.post(f"/api/sessions/{game.key}", json={"do": "view"}).status_code for game in games
+    ]
+    assert statuses == [404, 200, 200]

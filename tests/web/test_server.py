@@ -1,0 +1,116 @@
+"""`rlgames serve` and interface=web as commands."""
+
+import json
+import socket
+import urllib.parse
+import urllib.request
+from typing import Any
+
+import pytest
+from helpers import SMALL_TRAINING, check_refused
+from processes import served
+
+import rlgames as package
+from rlgames.web import pages, server
+
+
+def get(port, path, **body):
+    data = json.dumps(body).encode() if body else None
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", data) as answer:
+        return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("runs") / "mine"
+    return package.train([*SMALL_TRAINING, "solve_seconds=0", f"out={directory}"])
+
+
+def test_runs_are_served_until_control_c(run, tmp_path):
+    words = ["serve", str(run), "connect4", "search=mcts", "search.simulations=3"]
+    with served(tmp_path, *words) as (port, process):
+        assert process.output()[0] == (
+            f"rlgames: http://127.0.0.1:{port}/?search=mcts (Ctrl-C ends it)\n"
+        )
+        assert get(port, "/api/games")["games"] == ["tictactoe", "connect4"]
+        game = get(port, "/api/sessions", game="tictactoe", search="mcts")
+        assert game["about"]["players"][:3] == ["you", "mine", "tictactoe"]
+        assert game["about"]["searches"][0] == "mcts"
+        assert game["seats"] == ["you", "mine"]
+
+
+def opened(page, run, *words):
+    """The query that a command's page is opened with, and its tables."""
+    found: dict[str, Any] = {}
+
+    def serve(cfg, tables, query, seed):
+        found.update(tables=tables, seed=seed, query={**query})
+        return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "serve", serve)
+        assert page(run, [*words]) == 0
+    return found["query"], found["tables"]
+
+
+def test_play_opens_a_game_against_a_run(run):
+    query, tables = opened(pages.play_page, run, "seat=2", "hints=true", "search=mcts")
+    assert query == {
+        "game": "tictactoe", "seat": ["mine", "you"], "search": "mcts", "hints": "search",
+    }  # fmt: skip
+    assert tables.names == ["tictactoe"]
+    query, tables = opened(pages.play_page, None, "game=tictactoe", "opponent=win_or_block")
+    assert query["seat"] == ["you", "win_or_block"]
+    query, _ = opened(pages.play_page, None, "game=salvo_duel", "fleet=A1-A3 C1-C2 E1-E2")
+    assert query["seat"] == ["you", "random"]
+    assert query["fleet"] == "A1-A3 C1-C2 E1-E2"
+    query, _ = opened(pages.play_page, None, "game=2048")
+    assert query["seat"] == ["you"]
+
+
+def test_watch_opens_a_game_of_two_players(run):
+    query, _ = opened(pages.watch_page, run, "opponent=random")
+    assert query["seat"] == ["mine", "random"]
+    query, _ = opened(pages.watch_page, run)
+    assert query["seat"] == ["mine", "mine"]
+
+
+def test_show_opens_a_position(run, tmp_path):
+    (tmp_path / "board").write_text("X . .\n. O .\n. . .\n")
+    for words in ("state=X . . / . O . / . . .", f"state=@{tmp_path}/board"):
+        query, tables = opened(pages.show_page, run, words)
+        assert query["position"] == "X . . / . O . / . . ."
+        assert query["seat"] == ["you", "you"]
+    assert tables["tictactoe"].advisor(query["seat"]) == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["play", "game=tictactoe", "port=8000"], "add interface=web"),
+        (["watch", "player=random", "game=hex", "open=false"], "add interface=web"),
+        (["play", "game=2048", "interface=web", "seat=2"], "2048 is a one-player game"),
+        (["play", "game=hex", "interface=web", "opponent=exact"], "exact"),
+        (["play", "game=hex", "interface=web", "record=games"], "remove record="),
+        (["serve", "nothere"], "nothere"),
+        (["serve", "checkpoint=final"], "needs a run"),
+        (["serve", "host=203.0.113.7", "open=false"], "cannot listen on 203.0.113.7"),
+        (["serve", "port=0"], "port"),
+    ],
+)
+def test_what_cannot_be_served_gives_one_line(words, hint, typed):
+    check_refused(typed(*words), hint)
+
+
+def test_a_port_that_is_taken_gives_one_line(typed):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        check_refused(typed("serve", f"port={port}", "open=false"), f"127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("words", [["serve"], ["play", "connect4", "interface=web"]])
+def test_without_the_extra_a_line_says_what_to_install(words, typed, monkeypatch):
+    monkeypatch.setattr(pages, "find_spec", lambda name: None)
+    check_refused(typed(*words), "needs starlette and uvicorn", "pip install 'rlgames[web]'")
