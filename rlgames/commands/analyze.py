@@ -250,7 +250,7 @@ def _draw(report: dict[str, Any], path: Path) -> None:
     panels = [
         Panel("", "turn", label, [_line(name, turns, key) for name, turns in series.items()])
         for key, label in (
-            ("rate", "fraction of moves that lose value"),
+            ("rate", "fraction of mistakes"),
             ("mean", f"mean loss ({report['unit']})"),
         )
     ]
