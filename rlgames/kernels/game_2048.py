@@ -22,19 +22,20 @@ Bits: TypeAlias = Any
 """np.uint64; numba infers more of it than mypy can."""
 
 U = np.uint64
-COLUMNS = U(1 << 16)
-"""Where the columns of a slide_table begin."""
 
 
 @jit()
 def slide_table(rows: int, columns: int) -> Array:
-    """Uint64 [2 * 65536]: what becomes of each row, by its bits, on boards of rows × columns cells.
+    """Uint64 [N * 65536]: what becomes of each row, by its bits, on boards of rows × columns cells.
 
     Bits 0 to 15: the row slid left. Bits 16 to 31: the row slid right. Bits 32 to 63: the points of
-    either slide. First the lines of `columns` cells, then the columns, of `rows` cells.
+    either slide. First the lines of `columns` cells, then, unless the board is square, those of
+    `rows` cells, the columns.
     """
-    table, cells = np.zeros(2 << 16, np.uint64), np.zeros(4, np.int64)
-    for start, length in ((0, columns), (1 << 16, rows)):
+    num = 1 if rows == columns else 2
+    table, cells = np.zeros(num << 16, np.uint64), np.zeros(4, np.int64)
+    for line in range(num):
+        start, length = line << 16, (columns, rows)[line]
         for code in range(1 << (4 * length)):
             for right in range(2):
                 points = slide_line(code, length, right == 1, cells)
@@ -43,6 +44,12 @@ def slide_table(rows: int, columns: int) -> Array:
                     table[start + code] |= U(cells[cell]) << U(shift)
             table[start + code] |= U(points) << U(32)
     return table
+
+
+@jit()
+def columns_start(rows: Array) -> Bits:
+    """Where the columns begin in a slide_table."""
+    return U(len(rows)) - U(1 << 16)
 
 
 @jit()
@@ -67,7 +74,7 @@ def slide_line(code: int, length: int, is_right: bool, cells: Array) -> int:
 def transpose(board: Bits) -> Bits:
     """The board with rows and columns exchanged."""
     swap = (board ^ (board >> U(12))) & U(0x0000F0F00000F0F0)
-    board ^= swap | (swap << U(12))
+    board = board ^ (swap | (swap << U(12)))
     swap = (board ^ (board >> U(24))) & U(0x00000000FF00FF00)
     return board ^ (swap | (swap << U(24)))
 
@@ -104,7 +111,7 @@ def slide(board: Bits, rows: Array, action: Bits) -> tuple[Bits, np.float32]:
     if action & 1:
         left, right, points = slide_both(board, rows, U(0))
         return right if action == 1 else left, points
-    up, down, points = slide_both(transpose(board), rows, COLUMNS)
+    up, down, points = slide_both(transpose(board), rows, columns_start(rows))
     return transpose(down if action == 2 else up), points
 
 
@@ -128,10 +135,11 @@ def add_tile(board: Bits, cells: Bits, fours: Bits, rng: Array) -> Bits:
     bits = next_random(rng)
     empty = empty_cells(board, cells)
     chosen = ((bits >> U(32)) * count_cells(empty)) >> U(32)
-    while chosen > U(0):
-        empty &= empty - U(1)
-        chosen -= U(1)
-    cell = empty & (~empty + U(1))
+    # The empty cells up to each cell, and how many cells have at most `chosen` of them.
+    counts, low = empty * U(0x1111111111111111), U(0x0F0F0F0F0F0F0F0F)
+    limits, carry = (chosen + U(16)) * U(0x0101010101010101), U(0x1010101010101010)
+    skipped = ((limits - (counts & low)) & carry) + ((limits - ((counts >> U(4)) & low)) & carry)
+    cell = U(1) << (U(4) * (((skipped >> U(4)) * U(0x0101010101010101)) >> U(56)))
     if (bits & U(0xFFFFFFFF)) < fours:
         return board | (cell << U(1))
     return board | cell

@@ -26,8 +26,8 @@ class Memory(NamedTuple):
 
     scores: float32 [A], what the moves are worth to the seat that makes them, -inf for illegal
     ones. places: uint64 [K], see find_places. values, errors and sizes: float32 [K], what the table
-    had there. For the network's own use: entries, uint64 [A · K], afters, uint64 [A], and points,
-    float32 [A], what the moves lead to.
+    had there. rates: float32 [K], their step sizes. For the network's own use: entries, uint64
+    [A · K], afters, uint64 [A], and points, float32 [A], what the moves lead to.
     """
 
     scores: Array
@@ -35,6 +35,7 @@ class Memory(NamedTuple):
     values: Array
     errors: Array
     sizes: Array
+    rates: Array
     entries: Array
     afters: Array
     points: Array
@@ -46,6 +47,7 @@ def make_memory(network: Any, actions: int) -> Memory:
     return Memory(
         np.empty(actions, np.float32),
         np.empty(num, np.uint64),
+        np.empty(num, np.float32),
         np.empty(num, np.float32),
         np.empty(num, np.float32),
         np.empty(num, np.float32),
@@ -99,6 +101,11 @@ def find_places(network: Any, after: Position, seat: int, memory: Memory) -> np.
     """Have memory.places be those after a seat's move to a position; what is to be added to each
     to get the board's entries."""
     raise NotImplementedError
+
+
+@found_by_type
+def fetch_places(network: Any, after: Position, memory: Memory, table: Array) -> None:
+    """Have the entries of the board after a seat's move fetched, which find_places follows."""
 
 
 @found_by_type

@@ -5,25 +5,36 @@ reflections. The contents of a tuple are four bits for each of its cells, the fi
 are gathered in runs of cells that are also consecutive in the view: a run is some bits of the view
 rotated right.
 
-Kernels are compiled for one network each. If masks and rotations are constants of the code,
-the entries of a board are computed three times as fast as where they are read from an array.
+Kernels are compiled for one network each: masks and rotations are constants of the code, which
+computes the entries of all views at once.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numba.core import types
-from numba.extending import NativeValue, models, overload, register_model, typeof_impl, unbox
+from numba.core.imputils import impl_ret_untracked
+from numba.extending import (
+    NativeValue,
+    intrinsic,
+    models,
+    overload,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+from numba.np.arrayobj import make_array
 
 from rlgames.kernels.game_2048 import (
-    COLUMNS,
     Bits,
     Rules2048,
+    columns_start,
     count_cells,
     empty_cells,
     mirror,
@@ -31,6 +42,7 @@ from rlgames.kernels.game_2048 import (
     transpose,
 )
 from rlgames.kernels.jit import jit
+from rlgames.kernels.lanes import Lanes, join_lanes, lower_lanes, on_lanes
 from rlgames.kernels.ntuple import Memory, num_entries, sum_values
 from rlgames.kernels.prefetch import prefetch
 from rlgames.kernels.rules import Played, Position, implement
@@ -71,96 +83,36 @@ class CompiledNetwork:
         self.network = network
         self.num_entries = U(sum(len(each.lookups) for each in network.tuples))
 
-    @cached_property
-    def write_entries(self) -> Callable[..., None]:
-        """The function that replaces write_entries."""
-        body = [f"entries[first + U({n})] = {{}}" for n in range(int(self.num_entries))]
-        arguments = ("board", "network", "entries", "first")
-        return self._function("write_entries", arguments, body)
 
-    @cached_property
-    def value(self) -> Callable[..., np.float32]:
-        """The function that replaces value; it adds in the order of sum_values."""
-        num, grouped = int(self.num_entries), int(self.num_entries) // 4 * 4
-        sums = ["abcd"[n % 4] if n < grouped else "a" for n in range(num)]
-        body = [f"{sum_name} += table[{{}}]" for sum_name in sums]
-        before = ["a = b = c = d = np.float32(0)"]
-        arguments = ("board", "network", "table")
-        return self._function("value", arguments, body, before, ["return (a + b) + (c + d)"])
-
-    def _function(
-        self,
-        name: str,
-        arguments: Sequence[str],
-        body: Sequence[str],
-        before: Sequence[str] = (),
-        after: Sequence[str] = (),
-    ) -> Callable[..., Any]:
-        """A function with a line of the body for each lookup, {} in it being the entry."""
-        lines = [*before, *_stage_lines(self.network), *_view_lines(self.network)]
-        statements = iter(body)
-        for each in self.network.tuples:
-            for views in each.lookups:
-                for view in views:
-                    lines += _contents_lines(self.network, each, view)
-                index = f"c{views[0]}"
-                for view in views[1:]:
-                    index = f"min({index}, c{view})"
-                entry = f"{index} * U({self.network.stride}) + U({each.first})"
-                entry += " + stage" if self.network.stages else ""
-                lines.append(next(statements).format(entry))
-        # Numba wants the annotations of the function that it replaces.
-        typed = ", ".join(f"{argument}: Any" for argument in arguments)
-        source = "\n    ".join([f"def {name}({typed}):", *lines, *after])
-        # Only whole numbers of the network are part of the source.
-        scope: dict[str, Any] = {
-            "U": U,
-            "np": np,
-            "mirror": mirror,
-            "flip": flip,
-            "transpose": transpose,
-        }
-        scope |= {"clamp_exponents": clamp_exponents, "has_exponent": has_exponent}
-        exec(compile(source, "<n-tuple network>", "exec"), scope)
-        function: Callable[..., Any] = scope[name]
-        return function
-
-
-def _stage_lines(network: Network) -> list[str]:
-    """Statements that set the distance of the entries of the board's stage from the first ones."""
-    reached = [f"U(has_exponent(board, U({exponent})))" for exponent in network.stages]
-    return [f"stage = U({network.stage_size}) * ({' + '.join(reached)})"] if reached else []
-
-
-def _view_lines(network: Network) -> list[str]:
-    """Statements that set v0 to v7, the views of the board."""
-    across, down = 4 * (4 - network.columns), 16 * (4 - network.rows)
-    lines = []
-    if network.radix < 16:
-        lines.append(f"board = clamp_exponents(board, U({network.radix}))")
-    lines += ["v0 = board", f"v1 = mirror(v0) >> U({across})"]
-    lines += [f"v{view + 2} = flip(v{view}) >> U({down})" for view in range(2)]
+def all_entries(board: Any, network: Network) -> list[Any]:
+    """Where the values of a board are, by tuple. board: Lanes or uint64 [1], as the results are."""
+    views = join_lanes(board, on_lanes(mirror)(board) >> (4 * (4 - network.columns)))
+    views = join_lanes(views, on_lanes(flip)(views) >> (16 * (4 - network.rows)))
     if network.rows == network.columns:
-        lines += [f"v{view + 4} = transpose(v{view})" for view in range(4)]
-    return lines
+        views = join_lanes(views, on_lanes(transpose)(views))
+    entries = []
+    for each in network.tuples:
+        contents = _contents(views, each, network.radix)
+        by_rank = zip(*each.lookups, strict=True)
+        lowest = reduce(lower_lanes, [contents.take(numbers) for numbers in by_rank])
+        entries.append(lowest * network.stride + each.first)
+    return entries
 
 
-def _contents_lines(network: Network, each: Tuple, view: int) -> list[str]:
-    """Statements that set c0 to c7 to what the tuple shows in this view, in the network's radix."""
-    name, board = f"c{view}", f"v{view}"
+def _contents(views: Any, each: Tuple, radix: int) -> Any:
+    """What a tuple shows in each view, as a number in this radix."""
     runs = []
     for mask, right in each.runs:
-        rotated = f"{board} >> U({right}) | {board} << U({64 - right})" if right else board
-        runs.append(f"({rotated}) & U({mask})")
-    lines = [f"{name} = {' | '.join(runs)}"]
-    digits, weight = 1, network.radix
-    while digits < each.num_cells and network.radix < 16:
+        rotated = (views >> right) | (views << (64 - right)) if right else views
+        runs.append(rotated & mask)
+    contents = reduce(or_, runs)
+    digits, weight = 1, radix
+    while digits < each.num_cells and radix < 16:
         # Of every two digits the upper weighs less than in the binary number.
         mask = sum(((1 << 4 * digits) - 1) << 8 * digits * n for n in range(8 // digits))
-        upper = f"({name} >> U({4 * digits})) & U({mask})"
-        lines.append(f"{name} -= U({16**digits - weight}) * ({upper})")
+        contents -= ((contents >> (4 * digits)) & mask) * (16**digits - weight)
         digits, weight = 2 * digits, weight * weight
-    return lines
+    return contents
 
 
 @jit()
@@ -194,16 +146,27 @@ def clamp_exponents(board: Bits, radix: Bits) -> Bits:
 
 def write_entries(board: Bits, network: CompiledNetwork, entries: Array, first: Bits) -> None:
     """Write where the board's values are in the flat table, from entries[first] on."""
-    network.write_entries(board, network, entries, first)
+    board, stage = _prepared(board, network)
+    found = np.concatenate(all_entries(np.array([board], np.uint64), network.network))
+    entries[first : first + network.num_entries] = found + stage
 
 
-def _num_entries(network: CompiledNetwork) -> Bits:
-    return network.num_entries
+def _prepared(board: Bits, network: CompiledNetwork) -> tuple[Bits, Bits]:
+    """The board as the network sees it, and what its stage adds to the entries."""
+    described = network.network
+    stage = sum(described.stage_size * has_exponent(board, U(each)) for each in described.stages)
+    return clamp_exponents(board, U(described.radix)) if described.radix < 16 else board, U(stage)
 
 
 def value(board: Bits, network: CompiledNetwork, table: Array) -> np.float32:
     """The value of a board: the sum of its entries."""
-    return network.value(board, network, table)
+    entries = np.empty(network.num_entries, np.uint64)
+    write_entries(board, network, entries, U(0))
+    return sum_values(table, entries, U(0), network.num_entries, U(0))
+
+
+def _num_entries(network: CompiledNetwork) -> Bits:
+    return network.num_entries
 
 
 @compiled
@@ -239,14 +202,91 @@ def _unbox(_type: _NetworkType, _network: Any, compiler: Any) -> NativeValue:
     return NativeValue(compiler.context.get_dummy_value())
 
 
+def _found(builder: Any, board: Any, stage: Any, network: Network) -> list[Lanes]:
+    """The entries of a board that is prepared."""
+    one = ir.VectorType(ir.IntType(64), 1)
+    found = all_entries(Lanes(builder, builder.bitcast(board, one)), network)
+    if not network.stages:
+        return found
+    added = Lanes(builder, builder.bitcast(stage, one))
+    return [each + added.take([0] * len(each)) for each in found]
+
+
+@intrinsic
+def _write_entries(
+    _context: Any, entries: Any, first: Any, board: Any, stage: Any, network: Any
+) -> Any:
+    """Write the entries of a board that is prepared, a tuple's at once."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.gep(data, [arguments[1]])
+        for each in _found(builder, arguments[2], arguments[3], network.network.network):
+            target = builder.bitcast(place, each.value.type.as_pointer())
+            builder.store(each.value, target, align=8)
+            place = builder.gep(place, [ir.IntType(64)(len(each))])
+        return impl_ret_untracked(
+            context, builder, signature.return_type, context.get_dummy_value()
+        )
+
+    return types.none(entries, types.uint64, types.uint64, types.uint64, network), generate
+
+
+@intrinsic
+def _value(_context: Any, table: Any, board: Any, stage: Any, network: Any) -> Any:
+    """The value of a board that is prepared; it adds in the order of sum_values."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = make_array(signature.args[0])(context, builder, arguments[0]).data
+        entries = [
+            builder.extract_element(each.value, ir.IntType(64)(lane))
+            for each in _found(builder, arguments[1], arguments[2], network.network.network)
+            for lane in range(len(each))
+        ]
+        sums = [ir.FloatType()(0.0)] * 4
+        for number, entry in enumerate(entries):
+            at = number % 4 if number < len(entries) // 4 * 4 else 0
+            sums[at] = builder.fadd(sums[at], builder.load(builder.gep(data, [entry])))
+        total = builder.fadd(builder.fadd(*sums[:2]), builder.fadd(*sums[2:]))
+        return impl_ret_untracked(context, builder, signature.return_type, total)
+
+    return types.float32(table, types.uint64, types.uint64, network), generate
+
+
+@overload(_prepared)
+def _overload_prepared(board: Any, network: Any) -> Any:
+    described = network.network.network
+    stages, size = tuple(U(each) for each in described.stages), U(described.stage_size)
+    radix = U(described.radix)
+
+    def clamped(board: Any, network: Any) -> Any:
+        return (clamp_exponents(board, radix) if radix < U(16) else board), U(0)
+
+    def staged(board: Any, network: Any) -> Any:
+        stage = U(0)
+        for exponent in stages:
+            stage += size * U(has_exponent(board, exponent))
+        return (clamp_exponents(board, radix) if radix < U(16) else board), stage
+
+    return staged if stages else clamped
+
+
 @overload(write_entries)
-def _write_entries(board: Any, network: Any, entries: Any, first: Any) -> Any:
-    return network.network.write_entries
+def _overload_write_entries(board: Any, network: Any, entries: Any, first: Any) -> Any:
+    def implementation(board: Any, network: Any, entries: Any, first: Any) -> Any:
+        shown, stage = _prepared(board, network)
+        _write_entries(entries, first, shown, stage, network)  # type: ignore[call-arg]
+
+    return implementation
 
 
 @overload(value)
-def _value(board: Any, network: Any, table: Any) -> Any:
-    return network.network.value
+def _overload_value(board: Any, network: Any, table: Any) -> Any:
+    def implementation(board: Any, network: Any, table: Any) -> Any:
+        shown, stage = _prepared(board, network)
+        return _value(table, shown, stage, network)  # type: ignore[call-arg]
+
+    return implementation
 
 
 @overload(_num_entries)
@@ -283,7 +323,7 @@ def score_boards(
     memory: Memory,
 ) -> int:
     num, afters, points = num_entries(network), memory.afters, memory.points
-    up, down, points[0] = slide_both(transpose(board), rules.rows, COLUMNS)
+    up, down, points[0] = slide_both(transpose(board), rules.rows, columns_start(rules.rows))
     afters[3], afters[1], points[1] = slide_both(board, rules.rows, U(0))
     afters[0], afters[2] = transpose(up), transpose(down)
     points[2], points[3] = points[0], points[1]
@@ -322,6 +362,11 @@ def find_places(network: CompiledNetwork, after: Position, seat: int, memory: Me
 
 
 @compiled
+def fetch_places(network: CompiledNetwork, after: Position, memory: Memory, table: Array) -> None:
+    fetch_entries(U(after[0]), network, table, memory.entries, U(0))
+
+
+@compiled
 def expected_best(
     network: CompiledNetwork,
     rules: Rules2048,
@@ -352,5 +397,6 @@ implement(
     score_moves=score_moves,
     make_move=make_move,
     find_places=find_places,
+    fetch_places=fetch_places,
     expected_best=expected_best,
 )

@@ -12,6 +12,7 @@ from rlgames.kernels.ntuple import (
     bounded,
     enter,
     expected_best,
+    fetch_places,
     find_places,
     make_memory,
     make_move,
@@ -139,6 +140,17 @@ def read_entries(table: Array, memory: Memory, num: Any, offset: np.uint64, cohe
             memory.errors[at], memory.sizes[at] = table[entry + U(1)], table[entry + U(2)]
 
 
+@jit(_nrt=False, error_model="numpy")  # to divide several numbers at once
+def count_error(memory: Memory, num: Any, part: np.float32, lr: np.float32) -> None:
+    """Set memory.rates to those of the entries that were read, and add the error to their sums."""
+    size, errors, sizes, rates = np.abs(part), memory.errors, memory.sizes, memory.rates
+    for at in range(num):
+        rate = lr * (np.abs(errors[at]) / sizes[at])
+        rates[at] = rate if sizes[at] > np.float32(0) else lr
+        errors[at] += part
+        sizes[at] += size
+
+
 @jit(_nrt=False, inline="always")
 def correct(
     table: Array,
@@ -155,15 +167,14 @@ def correct(
     its part.
     """
     part = error / np.float32(num)
-    size = np.abs(part)
+    if coherent:
+        count_error(memory, num, part, lr)
     for at in range(num):
         entry, rate = memory.places[at] + offset, lr
         if coherent:
-            errors, sizes = memory.errors[at], memory.sizes[at]
-            if sizes > np.float32(0):
-                rate = lr * (np.abs(errors) / sizes)
-            table[entry + U(1)] = errors + part
-            table[entry + U(2)] = sizes + size
+            rate = memory.rates[at]
+            table[entry + U(1)] = memory.errors[at]
+            table[entry + U(2)] = memory.sizes[at]
         moved = table[entry] - memory.values[at]
         table[entry] += rate * (part - moved)
 
@@ -188,6 +199,8 @@ def learn_backward(
             if settings.expected:
                 following = expected_best(network, rules, after, table, settings.scale, memory)
             offset = find_places(network, after, seat, memory)
+            before = load(rules.start, history.positions, ply)
+            fetch_places(network, before, memory, table)
             target = settings.discount * following
             read_entries(table, memory, num, offset, settings.coherent)
             error = target - sum_values(table, memory.places, U(0), num, offset)

@@ -4,6 +4,7 @@
     python bench.py                      # all that needs no other libraries: make bench
     python bench.py peers                # all that does: make bench-peers makes .venv-bench
     python bench.py play td --rounds 1   # parts, by name
+    python bench.py ziap --ziap FOLDER   # 2048 next to C++, given the source of ziap/2048-tdl
     python bench.py --device cuda        # on a GPU, what runs there: docs/benchmarks_gpu.md
 
 Every part prints a table and puts it into its section of the page.
@@ -18,6 +19,8 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import bench_kernels
@@ -26,6 +29,7 @@ import bench_play
 import bench_search
 import bench_start
 import bench_train
+import bench_ziap
 import torch
 from bench_tools import PEERS, ROOT, progress, write_section
 
@@ -75,7 +79,10 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join([*PARTS, "peers"]))
     parser.add_argument("--rounds", type=int, help="of every part, in place of its own")
     parser.add_argument("--device", choices=PAGES, default="cpu", help="which has its own page")
+    parser.add_argument("--ziap", type=Path, help="the source of ziap/2048-tdl, for the part ziap")
     chosen = parser.parse_args()
+    if chosen.ziap:
+        PARTS["ziap"] = Part(partial(bench_ziap.beside_ziap, chosen.ziap), rounds=5)
     names = [name for name, part in PARTS.items() if not part.peers]
     if chosen.parts == ["peers"]:
         names = [name for name, part in PARTS.items() if part.peers]
