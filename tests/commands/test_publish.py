@@ -184,7 +184,7 @@ def test_a_link_in_a_folder_is_not_followed(folder, tmp_path):
 
 @pytest.mark.parametrize("name", ["", "user", "user/", "/name", "a/b/c", "../x/y", "a/..", "a b/c"])
 def test_a_name_that_is_no_repository_is_refused_before_any_work(name, tmp_path):
-    with pytest.raises(ConfigError, match="no repository"):
+    with pytest.raises(ConfigError, match="not a repository"):
         hub.parse_name(name)
 
 

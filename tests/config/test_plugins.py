@@ -199,7 +199,7 @@ def _forgotten(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.setattr(ConfigStore.instance(), "repo", dict(ConfigStore.instance().repo))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "hurry.py").write_text(MINE)
+    (tmp_path / "mine.py").write_text(MINE)
     yield
     for table, old in zip(tables, before, strict=True):
         table.clear()
@@ -451,7 +451,7 @@ def checkpoint(**changes):
 
 def test_what_an_evaluation_imports_is_fit_for_training(tmp_path):
     scaled = MINE.replace("scores = self", "scores = SCALE * self") + "SCALE = torch.tensor(2.0)\n"
-    (tmp_path / "hurry.py").write_text(scaled)
+    (tmp_path / "mine.py").write_text(scaled)
     words = ["plugins=[mine]", "game=salvo"]
     package.evaluate(None, [*words, "player=random", "games=20", "solve_seconds=0"])
     run = package.train([*words, "policy=flat", *SMALL, "out=run"])
@@ -460,7 +460,7 @@ def test_what_an_evaluation_imports_is_fit_for_training(tmp_path):
 
 def test_a_run_says_which_modules_it_needs_and_imports_none(tmp_path):
     trained("policy=flat", *SMALL)
-    (tmp_path / "hurry.py").write_text(EVIL + MINE)
+    (tmp_path / "mine.py").write_text(EVIL + MINE)
     told = (
         "no policy is called 'flat' here; it was trained with plugins=[mine], name them yourself "
         "if you trust them"
