@@ -4,8 +4,13 @@ import datetime
 import json
 import os
 import platform
+import random
+import shutil
+import signal
+import time
 
 import pytest
+from processes import Process, final_state, run, same
 from test_report import write
 
 import rlgames as package
@@ -162,3 +167,53 @@ def test_ages_and_sizes_in_words():
     assert [bytes_in_words(size) for size in (0, 1023, 1536, 3_121_000_000)] == [
         "0 B", "1023 B", "1.5 KiB", "2.91 GiB",
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_deleting_under_a_storm_of_kills_takes_only_what_is_named(tmp_path):
+    """Trainings and deletions beside each other are killed at random moments, and go on."""
+    random_moments = random.Random(3)
+    words = ["train", "game=salvo", *SMALL, "games=400", "log_every=50", "save_every=50"]
+    code, told = run(tmp_path, *words, "lr=0.001", "out=runs/old0")
+    assert code == 0, told
+    for number in range(1, 12):
+        shutil.copytree(tmp_path / "runs/old0", tmp_path / f"runs/old{number}")
+    (tmp_path / "runs/old3/mine.txt").write_text("mine")
+    os.symlink(tmp_path / "runs/old0", tmp_path / "runs/link")
+    code, told = run(tmp_path, *words, "lr=0.1", "seed=0", "out=alone")
+    assert code == 0, told
+    delete = ["runs", "runs", "where=lr<0.01", "delete=true", "yes=true"]
+    train = [*words, "lr=0.1", "seed=0"]
+    kills = 0
+    for _ in range(25):
+        commands = [["resume", f"runs/{name}"] for name in ("new0", "new1")]
+        for name, command in zip(("new0", "new1"), commands, strict=True):
+            if not (tmp_path / "runs" / name / "checkpoints/latest.safetensors").exists():
+                command[:] = [*train, f"out=runs/{name}", "exist_ok=true"]
+        if not any((tmp_path / "runs").glob("old*/run.json")):
+            break
+        started = [Process(tmp_path, *each) for each in (*commands, delete)]
+        time.sleep(random_moments.uniform(0.05, 0.8))
+        for process in started:
+            if process.poll() is None:
+                kills += 1
+                process.send(signal.SIGKILL)
+                os.waitpid(process.pid, 0)
+    assert kills > 5
+    left = listed_runs(tmp_path, delete)
+    assert left == []
+    assert [path.name for path in (tmp_path / "runs/old3").iterdir()] == ["mine.txt"]
+    for path in sorted((tmp_path / "runs").glob("new*")):
+        if (path / "checkpoints/latest.safetensors").exists():
+            code, told = run(tmp_path, "resume", str(path))
+            assert code == 0, told
+            same(final_state(path), final_state(tmp_path / "alone"))
+    assert len(list((tmp_path / "runs").glob("new*"))) >= 2
+
+
+def listed_runs(folder, delete):
+    """The old runs that a last deletion leaves, if it has any to delete."""
+    if any((folder / "runs").glob("old*/run.json")):
+        code, told = run(folder, *delete)
+        assert code == 0, told
+    return sorted((folder / "runs").glob("old*/run.json"))
