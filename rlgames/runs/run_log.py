@@ -161,10 +161,11 @@ class RunLog:
 
     def _start_loggers(self, start: RunStart) -> None:
         """Start the loggers, and note the run in their trackers."""
-        self._loggers.start_all(start, valid_tracked_runs(self._run.get("trackers")))
-        runs = self._loggers.tracked_runs.items()
+        earlier = valid_tracked_runs(self._run.get("trackers"))
+        self._loggers.start_all(start, earlier)
+        runs = earlier | self._loggers.tracked_runs
         if runs:
-            self._run["trackers"] = {name: run._asdict() for name, run in runs}
+            self._run["trackers"] = {name: run._asdict() for name, run in runs.items()}
             self._write_run()
 
     def _log_reference(self, games: int, name: str, value: float) -> None:

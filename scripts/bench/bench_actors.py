@@ -1,4 +1,4 @@
-"""Actors on Ray: how fast one and two are, where their time goes, and how much is sent."""
+"""Actors on Ray: how fast one, two and four are, where their time goes, and how much is sent."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ WORDS = [
     *("learner.updates_per_batch=4", "search.simulations=32"),
     *(f"batch={BATCH}", "games=1000000", "solve_seconds=0", "logger=[]", "join_seconds=3600"),
 ]
-NONE, ONE, TWO = "no actors", "one actor", "two actors"
-SIDES = {NONE: 0, ONE: 1, TWO: 2}
+ONE = "one actor"
+SIDES = {"no actors": 0, ONE: 1, "two actors": 2, "four actors": 4}
 
 
 def actors(rounds: int) -> str:
     """Tables of speeds, of times and of bytes."""
-    ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=sum(SIDES.values()), include_dashboard=False, log_to_driver=False)
     with Interrupts() as interrupts:
         sides = {name: Side(count, interrupts) for name, count in SIDES.items()}
         speeds = in_turn({name: side.measure for name, side in sides.items()}, rounds)

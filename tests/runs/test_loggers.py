@@ -25,6 +25,7 @@ from rlgames.config.training import TrainConfig
 from rlgames.config.typed import from_plain, to_plain, to_yaml
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
+from rlgames.runs import run_log
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.loggers.logger import (
     Logger,
@@ -196,6 +197,21 @@ def test_a_tracker_that_lost_a_run_is_reported(tmp_path):
         loggers = Loggers({"mine": logger}, warnings.append, interrupts)
         loggers.start_all(RunStart(tmp_path, {}, "", {}), {"mine": TrackedRun("old")})
     assert warnings == ["logger=mine no longer finds run old; it starts a new run"]
+
+
+def test_a_tracker_that_is_down_for_a_while_keeps_its_run(tmp_path, monkeypatch):
+    def use(failing):
+        loggers = {"good": Recorder(), "other": Recorder(failing)}
+        for name, logger in loggers.items():
+            logger.tracked = TrackedRun(name) if name == "good" or not failing else None
+        monkeypatch.setattr(run_log, "build_loggers", lambda config: loggers)
+
+    use("")
+    run = train(tmp_path / "run")
+    use("start")
+    resumed(run, 40)
+    runs = valid_tracked_runs(read_run(run)["trackers"])
+    assert runs == {"good": TrackedRun("good"), "other": TrackedRun("other")}
 
 
 def test_loggers_change_nothing_in_a_run(tmp_path):
