@@ -149,7 +149,7 @@ class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, PageConfig):
 
 @schema
 class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
-    game: OptionConfig | None = group(None, "game to offer; null: those of the runs, or all")
+    game: OptionConfig | None = group(None, "game to offer; null: the games of the runs, or all")
     sampling: OptionConfig = group("argmax", "rule that picks an action from the scores")
     search: OptionConfig | None = group(None, "search to offer first, with its settings")
     seed: int | None = key(
@@ -162,7 +162,7 @@ class EngineConfig(PlayerConfig, DeviceConfig):
     coordinates: str = key(
         "gtp",
         of=("gtp", "play"),
-        help="gtp: rows from below, no letter I; play: the notation of rlgames play",
+        help="gtp: rows from the bottom, no letter I; play: the notation of rlgames play",
     )
     seed: int | None = key(
         None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
@@ -194,7 +194,7 @@ class PublishConfig(CheckpointConfig, RunConfig):
         None, is_text=True, help="Hugging Face repository to upload to, user/name"
     )
     private: bool = key(False, help="make a new repository private")
-    space: bool = key(False, help="add a Space: a page on which others play against the agent")
+    space: bool = key(False, help="add a Space: a page where others play against the agent")
     license: str | None = key(None, help="license of the agent, such as mit")
     games: str | int = key("auto", help="games of the evaluation: a number, all, or auto")
     solve_seconds: float = key(
@@ -218,7 +218,7 @@ class RunsConfig(FormatConfig):
         takes_word=True,
         help="checkpoints that prune= keeps; latest always",
     )
-    yes: bool = key(False, help="remove without a question")
+    yes: bool = key(False, help="remove without asking")
 
 
 @schema
@@ -229,7 +229,7 @@ class ReportConfig(FormatConfig):
     where: str | None = key(None, is_text=True, help=WHERE_HELP)
     sort: str = key("best", help="best, or a column; sort=-turns: descending")
     top: int | None = key(
-        None, 1, 10**6, help="first rows of each game; null: all, of compare= 10 agents"
+        None, 1, 10**6, help="first rows of each game; null: all (compare=: 10 agents)"
     )
     columns: list[str] = key(
         [], takes_word=True, help="columns to show, or all; []: the most important"
@@ -238,7 +238,7 @@ class ReportConfig(FormatConfig):
         None, is_path=True, help="PNG, SVG or PDF file for the learning curves"
     )
     metric: list[str] = key(
-        [], takes_word=True, help="metrics of curves=, a panel each; []: that of best_by"
+        [], takes_word=True, help="metrics of curves=, one panel each; []: the best_by metric"
     )
     window: int | None = key(
         None, 1, 10**9, help="draw means over this many games; null: as logged"
@@ -284,7 +284,7 @@ class StudyConfig(PluginConfig):
     seeds: int | list[int] | None = key(None, help="number of seeds, or a list; null: the file's")
     only: list[str] = key([], takes_word=True, help="runs or parts to run; []: all")
     dry_run: bool = key(False, help="print the jobs and their times; run nothing")
-    run: bool = key(True, help="false: make the tables from what is done")
+    run: bool = key(True, help="false: make the tables from finished jobs")
     out: str | None = key(None, is_path=True, help="directory; null: outputs/studies/<study>")
     merge: list[str] = key([], takes_word=True, help="directories of the study to copy runs from")
     records: str | None = key(
