@@ -119,6 +119,7 @@ def how(name: str, rounds: int, device: str) -> str:
     where = f"{bench_limits.processor()}, {datetime.date.today()}{load}"
     of = f"medians of {rounds} rounds and their range" if rounds > 1 else "one round"
     command = f".venv/bin/python scripts/bench/bench.py {name}"
+    command += " --ziap FOLDER" if name == "ziap" else ""
     if device != "cpu":
         where, command = f"{torch.cuda.get_device_name()}, {where}", f"{command} --device {device}"
     return f"{where}; {of}. Regenerate: `{command}`."

@@ -471,7 +471,8 @@ def test_real_runs(tmp_path):
         assert [scalar.step for scalar in optimum] == [0, 200]
         assert optimum[0].value == pytest.approx(31 / 12)
         hparams = {name for name in events.summary_metadata if name.startswith("_hparams_")}
-        assert hparams == {"_hparams_/session_start_info", "_hparams_/session_end_info"}
+        names = ("experiment", "session_start_info", "session_end_info")
+        assert hparams == {f"_hparams_/{name}" for name in names}
         assert "custom_scalars__config__" in events.Tags()["tensors"]
     turns = row.results["turns"]
     assert turns.value == pytest.approx(statistics.mean(finals))
