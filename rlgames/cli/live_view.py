@@ -27,7 +27,11 @@ def training_view(total: int) -> Iterator[Callback]:
     """A live view of a training of this many games, or a plain line at every tenth of the games."""
     console = Console()
     if not can_draw(console):
-        yield PlainProgress(total)
+        lines = PlainProgress(total)
+        try:
+            yield lines
+        finally:
+            lines.close()
         return
     progress = Progress(total)
     with Live(RenderedView(progress), console=console):

@@ -163,6 +163,10 @@ class PlainProgress(Callback):
         self._announcement.start()
 
     def on_update(self, games: int, metrics: dict[str, float]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Announce nothing from now on, as the first update has ended, or the training."""
         self._announcement.cancel()
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:

@@ -71,6 +71,7 @@ PARTS = {
     "torchrl": Part(bench_play.beside_torchrl, peers=True),
     "openspiel": Part(bench_play.beside_openspiel, peers=True),
     "sb3": Part(bench_train.beside_sb3, peers=True),
+    "ziap": Part(bench_ziap.beside_ziap, rounds=5),
 }
 
 
@@ -83,7 +84,10 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.ziap:
         PARTS["ziap"] = Part(partial(bench_ziap.beside_ziap, chosen.ziap), rounds=5)
+    elif "ziap" in chosen.parts:
+        parser.error("ziap needs --ziap FOLDER, the source of ziap/2048-tdl")
     names = [name for name, part in PARTS.items() if not part.peers]
+    names = [name for name in names if name != "ziap" or chosen.ziap]
     if chosen.parts == ["peers"]:
         names = [name for name, part in PARTS.items() if part.peers]
     elif chosen.parts:

@@ -18,7 +18,7 @@ import pytest
 from helpers import SMALL_SALVO, rendered
 from markers import slow
 
-from rlgames.cli import progress
+from rlgames.cli import live_view, progress
 from rlgames.cli.live_view import RenderedView, blocks
 from rlgames.cli.progress import Progress
 from rlgames.config.compose import load_config
@@ -250,3 +250,12 @@ def test_a_first_update_that_takes_long_is_announced_once(is_slow, capsys, monke
     time.sleep(0.2)
     lines.on_update(20, {})
     assert capsys.readouterr().out.splitlines()[1:] == [progress.SLOW] * is_slow
+
+
+def test_nothing_is_announced_after_a_training_has_ended(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(progress, "SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(live_view, "can_draw", lambda console: False)
+    with live_view.training_view(100) as lines:
+        lines.on_run_start(0, tmp_path)
+    time.sleep(0.2)
+    assert len(capsys.readouterr().out.splitlines()) == 1
