@@ -134,13 +134,13 @@ class Wait:
     def remaining(self) -> float:
         return self._start + self.seconds - time.monotonic()
 
-    def sleep(self, processes: str, says_so: bool) -> None:
+    def sleep(self, processes: str, announce: bool) -> None:
         """Wait a little for these. Raises ConnectionError when the time is over."""
         if self.remaining <= 0:
             limit = f"join_seconds={self.seconds:g}"
             raise ConnectionError(f"{processes} did not join within {limit}")
         waited = time.monotonic() - self._start
-        if says_so and not self._has_spoken and waited >= SILENT_SECONDS:
+        if announce and not self._has_spoken and waited >= SILENT_SECONDS:
             self._has_spoken = True
             line = f"waiting for {processes}, at most {self.seconds:g} s"
             print(printable(f"rlgames: {line}"), file=sys.stderr, flush=True)
@@ -163,7 +163,7 @@ def _join(seconds: float) -> Any:
     is_master = own == 0 and not of_torchrun
     master = f"{'torchrun' if of_torchrun else 'process 0 (RANK=0)'} at {host}:{port}"
     while not is_master and not accepts_connections(host, port):
-        wait.sleep(master, says_so=True)
+        wait.sleep(master, announce=True)
     try:
         store = dist.TCPStore(
             host,
@@ -176,7 +176,7 @@ def _join(seconds: float) -> Any:
         names = [f"rlgames/{attempt}/{each}" for each in range(count)]
         store.set(names[own], "here")
         while missing := [each for each in range(count) if not store.check([names[each]])]:
-            wait.sleep(_in_words(missing), says_so=own == 0)
+            wait.sleep(_in_words(missing), announce=own == 0)
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise ConnectionError(f"the processes cannot meet at {host}:{port}: {reason}") from None

@@ -97,7 +97,7 @@ class RayEngine(Engine):
         while not self._free:
             self._receive(0.0)
             if not self._free:
-                wait.sleep(f"the first actor{self._resources()}", says_so=True)
+                wait.sleep(f"the first actor{self._resources()}", announce=True)
 
     def play(
         self, num_games: int, games_played: int, rng: torch.Generator
@@ -147,7 +147,7 @@ class RayEngine(Engine):
         _check_address(address)
         check_token(address)
         while address and ":" in address and not _is_listening(address):
-            wait.sleep(f"Ray at {sanitized(address)}", says_so=True)
+            wait.sleep(f"Ray at {sanitized(address)}", announce=True)
         while not ray.is_initialized():
             with self._interrupts.shielded(), _own_sigterm():
                 self._is_ray_ours = True
