@@ -1,6 +1,7 @@
 """Ray, imported with settings that it reads while it is imported."""
 
 import os
+import sys
 from pathlib import Path
 
 SETTINGS = {
@@ -20,7 +21,9 @@ def has_token() -> bool:
     return bool(named) or (Path.home() / ".ray" / "auth_token").exists()
 
 
-if has_token():  # which `ray start --head` and ray.init use without being told, but nobody else
+# `ray start --head` and ray.init use a token without being told, but nobody else does. A program
+# that has imported ray has chosen: what is started here must not differ from it.
+if has_token() and "ray" not in sys.modules:
     SETTINGS[AUTH_MODE] = "token"
 
 for _name, _value in SETTINGS.items():

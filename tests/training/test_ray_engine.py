@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
+from importlib import util
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,12 @@ import torch
 from helpers import rng
 from processes import has_ended
 
-pytest.importorskip("ray", reason="ray is not installed")
+if util.find_spec("ray") is None:  # it is imported by ray_library, which sets variables before
+    pytest.skip("ray is not installed", allow_module_level=True)
 
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
-from rlgames.core.intervals import wilson_interval
 from rlgames.rollouts.play import collect_games
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
@@ -280,7 +281,7 @@ def test_a_cluster_of_two_nodes_survives_the_loss_of_one(tmp_path):
         training = Training(tmp_path, "train", *words, "log_every=20")
         training.wait_for_lines(3)
         nodes = [raylet_of(node) for node in (cluster.head_node, second)]
-        assert [len(actors_of(node)) for node in nodes] == [1, 1]
+        wait_until(lambda: all(len(actors_of(node)) == 1 for node in nodes), PATIENCE)
         cluster.remove_node(second)
         code, output = training.ended()
         assert code == 0, output
@@ -344,7 +345,7 @@ def test_a_cluster_with_a_token_is_joined_with_it_and_the_end_of_ray_is_reported
     training = Training(tmp_path, "train", *words, **variables)
     training.wait_for_lines(3)
     raylets = [child for node in nodes for child in children(node.pid, "raylet/raylet")]
-    assert [len(actors_of(raylet)) for raylet in raylets] == [1, 1]
+    wait_until(lambda: all(len(actors_of(raylet)) == 1 for raylet in raylets), PATIENCE)
     for raylet in raylets:
         os.kill(raylet, signal.SIGKILL)
     code, output = training.ended(AGENTS_SECONDS)
@@ -395,16 +396,16 @@ def actors_of(raylet):
 
 @pytest.mark.slow
 def test_the_strength_is_that_of_one_process(tmp_path):
-    """After as many games, both lose as rarely against a scripted player."""
+    """After as many games, both lose about as rarely against a scripted player. Trainings with
+    actors do not repeat, so the difference is not only that of the evaluated games."""
     words = ["experiment=tictactoe_alphazero", "games=3000", "eval_opponent=win_or_block"]
     words += ["eval_games=500", "solve_seconds=0", "logger=[]", "out=run"]
-    intervals = []
+    losses = []
     for name, engine in {"one": [], "actors": ACTORS}.items():
         folder = tmp_path / name
         folder.mkdir()
         assert Training(folder, "train", *words, *engine).ended()[0] == 0
         results = json.loads((folder / "run/run.json").read_text())["final_results"]
-        intervals.append(wilson_interval(round(2000 * (1 - results["loss"])), 2000))
-    (low_one, high_one), (low_actors, high_actors) = intervals
-    assert low_one <= high_actors
-    assert low_actors <= high_one
+        losses.append(results["loss"])
+    assert max(losses) <= 0.1
+    assert abs(losses[0] - losses[1]) <= 0.05
