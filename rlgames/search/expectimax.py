@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
-from rlgames.games.game_2048 import Game2048
+from rlgames.games.game_2048 import Game2048, Game2048State
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import ValueFunction
@@ -26,11 +26,14 @@ class ExpectimaxSettings:
     """The keys of search=expectimax, and discount.
 
     plies: the number of the player's own moves to look ahead. min_probability: less likely
-    chance outcomes are left out, except the likeliest. discount: γ of the values.
+    chance outcomes are left out, except the likeliest. tile_downgrading: boards of 2048 with
+    this tile or a larger one are searched as downgrade_tiles returns them; None: as they are.
+    discount: γ of the values.
     """
 
     plies: int = 2
     min_probability: float = 0.0
+    tile_downgrading: int | None = None
     discount: float = 1.0
 
 
@@ -66,9 +69,13 @@ class Expectimax(Player):
             self.compiled = CompiledExpectimax(game, policy, min_probability, discount)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        least = self.settings.tile_downgrading
+
         def choose(live: State) -> Tensor:
-            scores = self.scores(live, self.settings.plies)
-            return greedy_action(scores, self.game.legal_action_mask(live))
+            legal = self.game.legal_action_mask(live)
+            if least is not None and isinstance(live, Game2048State):
+                live = replace(live, tiles=downgrade_tiles(live.tiles, least))
+            return greedy_action(self.scores(live, self.settings.plies), legal)
 
         return choose_in_live_rows(state, choose)
 
@@ -107,6 +114,28 @@ class Expectimax(Player):
             scores = self.scores(state[live], plies)
             best[live] = mask_illegal(scores, self.game.legal_action_mask(state[live])).amax(1)
         return best
+
+
+def downgrade_tiles(tiles: Tensor, least: int) -> Tensor:
+    """Uint8 [B, N]: boards that a network knows better, with the same moves (Guei 2023).
+
+    While the largest tile is at least `least` and a smaller tile is missing, all tiles above the
+    largest missing one are halved. Equal tiles stay equal and different ones different, so actions
+    slide and merge the same cells as before.
+
+    tiles: exponents, uint8 [B, N]; 0: an empty cell. least: a tile, not its exponent.
+    """
+    lowest = max(2, (least - 1).bit_length())
+    while (largest := int(tiles.max())) >= lowest:
+        is_present = torch.zeros(len(tiles), largest + 1, dtype=torch.bool, device=tiles.device)
+        is_present.scatter_(1, tiles.long(), True)
+        exponents, tops = torch.arange(largest + 1, device=tiles.device), tiles.amax(1, True)
+        missing = (exponents * (~is_present & (exponents < tops))).amax(1, True)
+        is_halved = (tops >= lowest) & (missing > 0) & (tiles > missing)
+        if not is_halved.any():
+            break
+        tiles = tiles - is_halved.to(torch.uint8)
+    return tiles
 
 
 def make_expectimax(game: Game[Any], player: Player, **keys: Any) -> Expectimax:
