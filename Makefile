@@ -88,6 +88,7 @@ storm: .venv/installed
 	$(BIN)/python scripts/checks/storm.py
 
 pictures: .venv/installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
 	$(BIN)/python scripts/docs/figures.py
 	$(BIN)/python scripts/docs/screenshots.py
 
@@ -113,6 +114,7 @@ site: .venv/installed
 
 # Opens pages of the site in Chromium.
 site-check: site
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
 	$(BIN)/python scripts/docs/check_site.py
 
 clean:
