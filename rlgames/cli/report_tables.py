@@ -86,12 +86,13 @@ def columns(report: Report, names: Sequence[str] = ()) -> list[Column]:
     between runs of one game, and the metrics that runs are judged by.
     """
     keys, judged = _essence(report)
-    metrics = {*report.figures, "gap", "final/gap"}
-    pairs = list(zip(report.rows, report.records, strict=True))
+    figures = report.figures if names else [name for name in report.figures if name in judged]
+    pairs = [(row, row.record(report.keys, figures)) for row in report.rows]
 
     def column(name: str, rank: int, is_text: bool = False) -> tuple[str, Column]:
-        texts = [_shown(row, name, record[name]) for row, record in pairs]
-        heading = _heading(printable(name)) if name in metrics else printable(name)
+        is_metric = name in (*report.figures, "gap", "final/gap")
+        texts = [_shown(row, name, record[name], is_metric) for row, record in pairs]
+        heading = _heading(printable(name)) if is_metric else printable(name)
         return name, Column(heading, texts, rank, is_text)
 
     paths = [_relative(row.first.path, report.folder) for row in report.rows]
@@ -99,7 +100,7 @@ def columns(report: Report, names: Sequence[str] = ()) -> list[Column]:
         *(column(key, 0 if key in keys else 5, is_text=True) for key in report.keys),
         column("status", 1, is_text=True),
         column("runs", 3),
-        *(column(name, judged.get(name, 5)) for name in report.figures),
+        *(column(name, judged.get(name, 5)) for name in figures),
         *(column(name, 3) for name in REFERENCES),
         *(column(name, rank) for name, rank in (("gap", 1), ("final/gap", 3), ("seconds", 4))),
         ("run", Column("run", paths, is_text=True)),
@@ -139,13 +140,13 @@ def _heading(name: str) -> str:
     return f"{name}\nbest"
 
 
-def _shown(row: Row, name: str, value: Any) -> str:
+def _shown(row: Row, name: str, value: Any, is_metric: bool) -> str:
     if value is None:
         return ""
     if name in ("gap", "final/gap"):
         return f"{value:z.2%}"
-    if name in row.results and name not in REFERENCES:
-        half = row.results[name].half
+    if is_metric and (result := row.result(name)) is not None:
+        half = result.half
         return _number(value) + ("" if half is None else f" ± {_number(half)}")
     if name in row.settings or not isinstance(value, float):
         return _word(value)

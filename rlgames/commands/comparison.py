@@ -247,7 +247,7 @@ def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
 
 def _values(row: Row, prefix: str) -> Floats:
     """The figure of each seed."""
-    return row.values.get(prefix + row.first.figure, np.empty(0))
+    return np.array(row.values(prefix + row.first.figure))
 
 
 def random_and_optimum(runs: list[RunSummary]) -> tuple[float, float] | None:

@@ -13,7 +13,7 @@ from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report_rows import REFERENCES, Report, Row, sort_key
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.runs.files import FINAL_PREFIX, as_text, differing
+from rlgames.runs.files import FINAL_PREFIX, as_text, differing, varying_settings
 from rlgames.runs.index import RunReader, RunSummary
 from rlgames.runs.summary_cache import read_summaries
 from rlgames.runs.where import matching, sorted_by
@@ -124,10 +124,12 @@ def _check_figure_keys(cfg: ReportConfig) -> None:
 
 def _rows(runs: list[RunSummary], by: str) -> list[Row]:
     """One row per config or run."""
-    groups: dict[str, list[RunSummary]] = {}
+    varying = [name for name in varying_settings([run.settings for run in runs]) if name != "seed"]
+    groups: dict[Any, list[RunSummary]] = {}
     for run in runs:
-        alike = {name: value for name, value in run.settings.items() if name != "seed"}
-        groups.setdefault(str(run.path) if by == "run" else as_text(alike), []).append(run)
+        alike = [as_text(run.settings[name]) for name in varying if name in run.settings]
+        key = run.path if by == "run" else (frozenset(run.settings), *alike)
+        groups.setdefault(key, []).append(run)
     return [
         Row(sorted(group, key=lambda run: sort_key(run, run.results))) for group in groups.values()
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -14,7 +14,7 @@ import numpy as np
 from rlgames.core.metrics import direction, gap_to_optimum, goal_of
 from rlgames.core.text import json_text, printable
 from rlgames.core.untrusted import finite_or_none
-from rlgames.evaluation.aggregate import Floats, Statistic, mean_of_runs
+from rlgames.evaluation.aggregate import Statistic, mean_of_runs
 from rlgames.runs.files import FINAL_PREFIX, as_text
 from rlgames.runs.index import RunSummary
 
@@ -27,6 +27,7 @@ class Row:
     """Runs that differ only in their seeds, the best first."""
 
     runs: list[RunSummary]
+    _results: dict[str, Statistic | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def first(self) -> RunSummary:
@@ -37,7 +38,7 @@ class Row:
         """The settings of the best run."""
         return self.first.settings
 
-    @property
+    @cached_property
     def by_seed(self) -> list[list[RunSummary]]:
         """The runs of each seed; a repeated run adds nothing to a mean over seeds."""
         seeds: dict[str, list[RunSummary]] = {}
@@ -45,35 +46,39 @@ class Row:
             seeds.setdefault(as_text(run.settings.get("seed")), []).append(run)
         return list(seeds.values())
 
-    @cached_property
-    def values(self) -> dict[str, Floats]:
-        """Each result, [N], of the seeds that have it."""
-        names = dict.fromkeys(name for run in self.runs for name in run.results)
-        by_seed = {
-            name: [[run.results[name] for run in seed if name in run.results] for seed in seeds]
-            for name, seeds in dict.fromkeys(names, self.by_seed).items()
-        }
-        return {name: np.array([fmean(v) for v in seeds if v]) for name, seeds in by_seed.items()}
+    def values(self, name: str) -> list[float]:
+        """A result of the seeds that have it."""
+        by_seed = (
+            [run.results[name] for run in seed if name in run.results] for seed in self.by_seed
+        )
+        return [fmean(values) for values in by_seed if values]
 
-    @cached_property
-    def results(self) -> dict[str, Statistic]:
-        """The mean of each result over the seeds that have it."""
-        return {name: mean_of_runs([values]) for name, values in self.values.items()}
+    def mean(self, name: str) -> float | None:
+        """The mean of a result over the seeds that have it; None without one."""
+        values = self.values(name)
+        return float(np.mean(values)) if values else None
+
+    def result(self, name: str) -> Statistic | None:
+        """The same with its interval."""
+        if name not in self._results:
+            values = self.values(name)
+            self._results[name] = mean_of_runs([np.array(values)]) if values else None
+        return self._results[name]
 
     def so_far(self, name: str) -> float | None:
         """The mean of a result over the runs while none of them is done; None once one is."""
         known = [run.so_far[name] for run in self.runs if name in run.so_far]
-        return fmean(known) if known and name not in self.results else None
+        return fmean(known) if known and self.result(name) is None else None
 
     def gap(self, prefix: str = "") -> float | None:
         """How much worse than the optimum the best checkpoint is, as a fraction of the optimum.
 
         prefix: FINAL_PREFIX: the same of the final network.
         """
-        mean, optimum = (self.results.get(name) for name in (prefix + self.first.figure, "optimal"))
+        mean, optimum = map(self.mean, (prefix + self.first.figure, "optimal"))
         if mean is None or optimum is None:
             return None
-        return gap_to_optimum(goal_of(self.first.figure), mean.value, optimum.value)
+        return gap_to_optimum(goal_of(self.first.figure), mean, optimum)
 
     @property
     def seconds(self) -> float | None:
@@ -93,19 +98,20 @@ class Row:
 
     @property
     def rank(self) -> tuple[bool, float, float]:
-        return sort_key(self.first, {name: fmean(of) for name, of in self.values.items()})
+        values = {name: self.values(name) for name in (self.first.best_by, "points")}
+        return sort_key(self.first, {name: fmean(of) for name, of in values.items() if of})
 
     def record(self, keys: Sequence[str], figures: Sequence[str]) -> dict[str, Any]:
         """The values by the names of columns; an interval takes two of them. None: unknown."""
         record = {key: self.settings.get(key) for key in keys}
         record |= {"status": self.status, "runs": len(self.runs)}
         for name in figures:
-            mean = self.results.get(name)
+            mean = self.result(name)
             record[name] = self.so_far(name) if mean is None else mean.value
             ends = None if mean is None else mean.interval
             record[f"{name} low"], record[f"{name} high"] = ends or (None, None)
         for name in REFERENCES:
-            record[name] = self.results[name].value if name in self.results else None
+            record[name] = self.mean(name)
         record |= {"gap": self.gap(), "final/gap": self.gap(FINAL_PREFIX)}
         return record | {"seconds": self.seconds, "run": str(self.first.path)}
 
@@ -154,8 +160,9 @@ class Report:
                     "runs": [str(run.path) for run in row.runs],
                     "status": row.status,
                     "results": {
-                        name: mean.as_dict() | {"seeds": len(row.values[name])}
-                        for name, mean in row.results.items()
+                        name: mean.as_dict() | {"seeds": len(row.values(name))}
+                        for name in dict.fromkeys(name for run in row.runs for name in run.results)
+                        if (mean := row.result(name)) is not None
                     },
                     "gap_to_optimal": row.gap(),
                     "final_gap_to_optimal": row.gap(FINAL_PREFIX),

@@ -149,6 +149,11 @@ def differing(runs: Sequence[dict[str, Any]]) -> list[str]:
     """The settings with two or more values among the runs that have them, without those that the
     options chosen in their groups tell: of runs with learner=ppo and learner=reinforce,
     learner.lr_end if it has one value in each."""
+    return [name for name in varying_settings(runs) if not _follows(name, runs)]
+
+
+def varying_settings(runs: Iterable[dict[str, Any]]) -> list[str]:
+    """The settings with two or more values among the runs that have them."""
     first: dict[str, Any] = {}
     differ: set[str] = set()
     for settings in runs:
@@ -157,7 +162,7 @@ def differing(runs: Sequence[dict[str, Any]]) -> list[str]:
             # Most are equal, and turning them into text takes long.
             if value is not known and (type(value) is not type(known) or value != known):
                 differ.add(name)
-    return [name for name in first if name in differ and not _follows(name, runs)]
+    return [name for name in first if name in differ]
 
 
 def _follows(name: str, runs: Iterable[dict[str, Any]]) -> bool:

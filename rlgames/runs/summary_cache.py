@@ -1,7 +1,8 @@
 """Summaries of many runs as they were last read, in the user's cache: none is parsed twice.
 
 The cache is outside the runs, which may come from a stranger. One that cannot be read or written is
-passed over.
+passed over. Of runs with the same settings, all but the first keep only what differs from it: most
+of it does not, and equal values become one object.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -25,6 +27,9 @@ MIN_RUNS = 200
 """Fewer are read in no time."""
 
 MAX_FILE_BYTES = 1 << 29
+
+SETTLED_SECONDS = 2.0
+"""A file that was changed more recently may change again at what counts as the same time."""
 
 NAMES = [each.name for each in fields(RunSummary) if each.name not in ("path", "settings")]
 
@@ -64,30 +69,41 @@ class _SummaryCache:
             content = json.loads(storage.read_file(self.folder, self.name, MAX_FILE_BYTES))
             if content["version"] != self.version:
                 return {}
+            firsts = content["firsts"]
             for name, stamps, number, settings, values in content["runs"]:
                 path = self.paths.get(name)
                 if path is None:
                     continue
-                summary = RunSummary(
-                    path=path,
-                    settings=dict(zip(content["keys"][number], settings, strict=True)),
-                    **dict(zip(NAMES, values, strict=True)),
-                )
+                settings = firsts[number][0] | settings
+                summary = RunSummary(path=path, settings=settings, **(firsts[number][1] | values))
                 known[path] = [stamp and tuple(stamp) for stamp in stamps], summary
         return known
 
     def save(self, known: Mapping[Path, Known]) -> None:
         """Keep what was read of the runs that have ended."""
-        keys: dict[tuple[str, ...], int] = {}
+        firsts: dict[tuple[str, ...], tuple[int, dict[str, Any], dict[str, Any]]] = {}
         runs: list[list[Any]] = []
+        settled = time.time_ns() - SETTLED_SECONDS * 1e9
         for name, path in self.paths.items():
             stamps, run = known[path]
-            if run is not None and run.status not in ("running", "waiting", "damaged"):
-                settings = list(run.settings.values())
-                number = keys.setdefault(tuple(run.settings), len(keys))
-                values = [getattr(run, each) for each in NAMES]
-                runs.append([name, stamps, number, settings, values])
-        content = {"version": self.version, "keys": [*map(list, keys)], "runs": runs}
+            if run is None or run.status in ("running", "waiting", "damaged"):
+                continue
+            if all(stamp is None or stamp[0] < settled for stamp in stamps):
+                values = {each: getattr(run, each) for each in NAMES}
+                own = len(firsts), run.settings, values
+                number, settings, others = firsts.setdefault(tuple(run.settings), own)
+                differ = [_differing(settings, run.settings), _differing(others, values)]
+                runs.append([name, stamps, number, *differ])
+        content = {
+            "version": self.version,
+            "firsts": [first[1:] for first in firsts.values()],
+            "runs": runs,
+        }
         with contextlib.suppress(OSError, ValueError):
             storage.make_directory(self.folder)
             storage.write_file(self.folder, self.name, json.dumps(content), durable=False)
+
+
+def _differing(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not those of the first, which has the same names."""
+    return {name: value for name, value in other.items() if repr(value) != repr(first[name])}

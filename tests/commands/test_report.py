@@ -474,7 +474,7 @@ def test_real_runs(tmp_path):
         names = ("experiment", "session_start_info", "session_end_info")
         assert hparams == {f"_hparams_/{name}" for name in names}
         assert "custom_scalars__config__" in events.Tags()["tensors"]
-    turns = row.results["turns"]
+    turns = row.result("turns")
     assert turns.value == pytest.approx(statistics.mean(finals))
     assert turns.half == pytest.approx(T[1] * abs(finals[0] - finals[1]) / 2, 1e-4)
     assert row.gap() == pytest.approx(turns.value / (31 / 12) - 1)

@@ -17,6 +17,7 @@ RUN = {"status": "done", "config": CONFIG, "results": {"points": 0.75}, "games":
 def runs(tmp_path, monkeypatch):
     """A folder of four runs, which is enough for a cache here."""
     monkeypatch.setattr(summary_cache, "MIN_RUNS", 3)
+    monkeypatch.setattr(summary_cache, "SETTLED_SECONDS", 0.0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     for number, status in enumerate(["done", "failed", "running", "done"]):
@@ -64,6 +65,39 @@ def test_a_run_whose_files_change_is_read_again(runs, monkeypatch, name):
     assert again == read_summary(again.path)
 
 
+def test_an_edit_is_seen_although_size_and_time_of_the_file_stay(runs):
+    file = runs / "0/run.json"
+    content, status = file.read_text(), file.stat()
+    read_summaries(["runs"], {})
+    file.write_text(content.replace("0.75", "0.25"))
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert read_summaries(["runs"], {})[0].results == {"points": 0.25}
+    copy = runs / "0/copy"
+    copy.write_text(content)
+    os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
+    copy.replace(file)
+    assert read_summaries(["runs"], {})[0].results == {"points": 0.75}
+
+
+def test_files_that_were_written_just_now_are_read_again(runs, monkeypatch):
+    monkeypatch.setattr(summary_cache, "SETTLED_SECONDS", 60.0)
+    read_summaries(["runs"], {})
+    read = files_read(monkeypatch)
+    read_summaries(["runs"], {})
+    assert read == ["0", "1", "2", "3"]
+
+
+def test_runs_with_other_settings_and_equal_values_of_other_types_stay_apart(runs):
+    """The cache keeps the first run of each set of names, and of the others what differs."""
+    for number, lr in enumerate([1, 1.0, True, -0.0]):
+        config = CONFIG | {"lr": lr} | ({"batch": 16} if number == 3 else {})
+        text = json.dumps(RUN | {"config": config})
+        (runs / f"{number}/run.json").write_text(text)
+    first, again = (read_summaries(["runs"], {}) for _ in range(2))
+    assert [repr(run.settings) for run in again] == [repr(run.settings) for run in first]
+    assert [repr(run.settings["lr"]) for run in again] == ["1", "1.0", "True", "-0.0"]
+
+
 def test_a_run_that_is_gone_is_not_listed(runs):
     read_summaries(["runs"], {})
     for file in (runs / "0").iterdir():
@@ -80,7 +114,7 @@ def test_a_cache_that_is_damaged_or_unreadable_is_passed_over(runs, content):
     [path] = (runs.parent / "cache/rlgames/runs").iterdir()
     whole = json.loads(path.read_text())
     if content is None:
-        whole["runs"][0][4] = whole["runs"][0][4][:-1]
+        del whole["firsts"][0][1]["status"]
         content = json.dumps(whole)
     path.write_text(content)
     assert read_summaries(["runs"], {}) == first
