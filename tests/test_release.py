@@ -11,17 +11,14 @@ import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
+import check_site
+import chromium
 import pytest
 import yaml
 
 from rlgames import __version__
 
 ROOT = Path(__file__).parents[1]
-sys.path.append(str(ROOT / "scripts" / "docs"))
-
-import check_site  # noqa: E402
-import chromium  # noqa: E402
-
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 REPOSITORY = PROJECT["project"]["urls"]["Repository"]
 TIED = re.compile(r"https://(?:github\.com|colab\.research\.google\.com/github)/rlgames/[\w.-]+")

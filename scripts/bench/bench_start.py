@@ -45,10 +45,6 @@ JOBS = {
         ]
         for side in (4, 7, 10)
     },
-    "the same, 10×10, threads=2": [
-        *RANDOM,
-        *("game=salvo", "board=10", "ships=[3,2]", "shots=1", "games=4096", "threads=2"),
-    ],
     **{
         f"training on connect4, batch {batch}": [
             *TRAIN,

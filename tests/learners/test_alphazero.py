@@ -1,8 +1,6 @@
 """Learning from search: what is learnt is what was found, and noise stays where it belongs."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -34,7 +32,6 @@ from rlgames.training.run import train
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 SMALL = ["experiment=tictactoe_alphazero", "policy.layers=[32]", "search.simulations=16"]
-sys.path.append(str(Path(__file__).parents[2] / "scripts" / "checks"))
 
 
 def made(*words):

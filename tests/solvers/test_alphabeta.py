@@ -27,7 +27,6 @@ RULES = [(3, 3, 3), (4, 4, 3), (4, 4, 4), (3, 5, 3), (4, 4, 2), (5, 3, 4), (2, 6
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "checks"
 POSITIONS = SCRIPTS / "connect4_test_positions.txt"
-sys.path.append(str(SCRIPTS))
 
 
 def some_positions(game, games=60, seed=1):
