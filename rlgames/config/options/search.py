@@ -9,7 +9,16 @@ SEARCH_VALUES = ("outcome", "turns", "score", "grid_sum", "max_tile", "win")
 
 
 @schema
-class MctsConfig(OptionConfig):
+class EndgameConfig(OptionConfig):
+    """Keys of searches that can play the end of a game exactly."""
+
+    solve_positions: int = key(
+        0, 0, 10**12, help="positions to solve each move exactly, if they suffice; 0: none"
+    )
+
+
+@schema
+class MctsConfig(EndgameConfig):
     """Monte Carlo tree search guided by the policy"""
 
     name: str = "mcts"
@@ -88,7 +97,7 @@ class ExpectimaxConfig(OptionConfig):
 
 
 @schema
-class AlphaBetaConfig(OptionConfig):
+class AlphaBetaConfig(EndgameConfig):
     """alpha-beta over both seats' moves, on the values of n-tuples"""
 
     name: str = "alphabeta"
