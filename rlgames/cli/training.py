@@ -32,7 +32,7 @@ def train_command(words: list[str]) -> int:
 
         config = [word for word in overrides if word.startswith("config=")]
         return sweep_command([*config, *rest], launch, sweep_view, CheckingLine())
-    training = load_training(overrides)
+    training = load_training(overrides).fitted()
     if launch.dry_run:
         from rlgames.training.components import build_components
 

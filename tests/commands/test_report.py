@@ -536,3 +536,10 @@ def test_what_a_terminal_has_no_room_for_is_named_not_cut(sweep, typed, monkeypa
     assert lines[-2].startswith("no room for: ")
     assert len(every[3].split()) == len(lines[3].split()) + lines[-2].count(",") + 1
     assert {"lr", "run"} <= {*lines[3].split()}
+    lines = reported(typed, "sweep", "columns=all", "top=1").splitlines()
+    assert max(map(len, lines[1:-1])) <= 40
+    assert ["lr", "0.2"] in [line.split() for line in lines]
+    monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 80)
+    lines = reported(typed, "sweep", "compare=lr").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "no room for: runs, IQM, median" in lines
