@@ -251,6 +251,7 @@ def test_symmetries_generalize_to_boards_not_played():
     """One corner opens games that are won, no edge does: the other corners are learnt as well."""
     game, agent, learner = make_agent(
         "game=tictactoe",
+        "policy=mlp",
         "policy.canonical=false",
         "learner.symmetries=true",
         "learner.entropy_coef=0",
