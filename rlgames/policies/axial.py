@@ -10,7 +10,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from rlgames.games.game import Game
-from rlgames.policies.policy import ACTIVATION_GAINS, ACTIVATIONS, Network, make_linear
+from rlgames.policies.policy import (
+    ACTIVATION_GAINS,
+    ACTIVATIONS,
+    Network,
+    in_float32,
+    make_linear,
+)
 
 
 class AxialLayer(nn.Module):
@@ -82,6 +88,7 @@ class Axial(Network):
         for layer in self.layers:
             output = self.activation(layer(cells))
             cells = output + cells if output.shape == cells.shape else output
-        value = self.value(cells.mean((0, 2, 3)))[:, 0] if self.has_value else None
-        rows, columns = self.logits(cells)
+        mean = cells.mean((0, 2, 3))
+        value = in_float32(self.value, mean)[:, 0] if self.has_value else None
+        rows, columns = in_float32(self.logits, cells)
         return (rows + columns.transpose(1, 2)).flatten(1), value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rlgames.policies.policy import (
     ACTIVATION_GAINS,
     ACTIVATIONS,
     Network,
+    in_float32,
     init_weights,
     make_linear,
 )
@@ -61,9 +63,7 @@ class Mlp(Network):
             self.value = make_linear(width, 1, init, 0.01, rng)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        features = self.torso(inputs)
-        value = self.value(features)[:, 0] if self.has_value else None
-        return self.logits(features), value
+        return apply_heads(self, self.torso(inputs))
 
     def packed(self) -> MlpWeights:
         """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
@@ -105,6 +105,16 @@ def hidden_layers(torso: nn.Sequential) -> list[Layer]:
 def heads(network: Any) -> Layer:
     """The layers `logits` and, if there is one, `value` of a network as one."""
     return _layer([network.logits, network.value] if network.has_value else [network.logits])
+
+
+def apply_heads(network: Any, features: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Scores [B, A] and perhaps a value [B], float32, by the layers `logits` and `value`, as one
+    product of matrices, which takes half of the time of two."""
+    matrix, bias = heads(network)
+    outputs = in_float32(partial(torch.addmm, bias, mat2=matrix), features)
+    if not network.has_value:
+        return outputs, None
+    return outputs[:, :-1], outputs[:, -1]
 
 
 def _layer(modules: Sequence[nn.Linear]) -> Layer:
