@@ -276,8 +276,3 @@ class CompiledBreakthrough(CompiledRules[BreakthroughState]):
     def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> BreakthroughState:
         own, other = (unpack_cells(each, self.game.num_cells) for each in words.split(1, 1))
         return BreakthroughState(**fields, own=own, other=other)
-
-
-def breakthrough(rows: int, columns: int, home_rows: int) -> Breakthrough:
-    """game=breakthrough: a board and its rows of pieces."""
-    return Breakthrough(rows, columns, home_rows)

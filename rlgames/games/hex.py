@@ -56,34 +56,35 @@ class HexState(State):
 
 
 class Hex(StoneGame[HexState]):
-    """size × size cells; actions are the cells and, with the swap rule, swapping as the last."""
+    """board × board cells; actions are the cells and, with the swap rule, swapping as the last."""
 
-    def __init__(self, size: int, swap: bool, name: str = "hex") -> None:
-        self.size, self.swap, self.num_cells = size, swap, size * size
+    def __init__(self, board: int, swap: bool, name: str = "hex") -> None:
+        self.size, self.swap, self.num_cells = board, swap, board * board
         cell = torch.arange(self.num_cells)
-        row, column = cell // size, cell % size
+        row, column = cell // board, cell % board
         near = [(row + down, column + right) for down, right in NEIGHBORS]
         rows, columns = (torch.stack(each, 1) for each in zip(*near, strict=True))
-        inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
+        inside = (rows >= 0) & (rows < board) & (columns >= 0) & (columns < board)
         # Int64 [N, 6], with the cell itself, which is empty when it is played, for those outside.
-        self.neighbors = torch.where(inside, rows * size + columns, cell[:, None])
-        self.mirrored = column * size + row
+        self.neighbors = torch.where(inside, rows * board + columns, cell[:, None])
+        self.mirrored = column * board + row
         # Int16 [2, N]: the label of a lone stone of each seat, without its sign.
         edges = [
-            FIRST_EDGE * (place == 0) + SECOND_EDGE * (place == size - 1) for place in (row, column)
+            FIRST_EDGE * (place == 0) + SECOND_EDGE * (place == board - 1)
+            for place in (row, column)
         ]
         self.lone_labels = (4 * (cell + 1) + torch.stack(edges)).short()
         self.spec = Spec(
             name=name,
             seats=2,
             actions=self.num_cells + swap,
-            observation=(3 + swap, size, size),
+            observation=(3 + swap, board, board),
             has_cell_actions=True,
             max_plies=self.num_cells + swap,
             max_positions=2 * count_boards(3, self.num_cells),
             goal="outcome",
         )
-        if size > MAX_COMPILED_SIZE:
+        if board > MAX_COMPILED_SIZE:
             self.lacks[Compiled] = f"its sides have more than {MAX_COMPILED_SIZE} cells"
 
     def initial(self, batch: int, rng: torch.Generator) -> HexState:
@@ -286,8 +287,3 @@ class CompiledHex(CompiledRules[HexState]):
         cells = own * (1 + seat) + other * (2 - seat)
         labels = self.game.state_from_cells(cells, seat[:, 0]).labels
         return HexState(**fields, labels=labels)
-
-
-def hex_game(board: int, swap: bool) -> Hex:
-    """game=hex: a rhombic board."""
-    return Hex(board, swap)

@@ -47,27 +47,27 @@ class OthelloState(State):
 
 
 class Othello(StoneGame[OthelloState]):
-    """size × size cells; actions are the cells and, as the last one, passing.
+    """board × board cells; actions are the cells and, as the last one, passing.
 
-    Raises ValueError for an odd size and for one that is not from 4 to 8.
+    Raises ValueError for an odd board and for one that is not from 4 to 8.
     """
 
-    def __init__(self, size: int, name: str = "othello") -> None:
-        if size % 2 or not 4 <= size <= 8:
-            raise ValueError(f"board={size} is not an even number from 4 to 8")
-        self.size, self.num_cells = size, size * size
+    def __init__(self, board: int, name: str = "othello") -> None:
+        if board % 2 or not 4 <= board <= 8:
+            raise ValueError(f"board={board} is not an even number from 4 to 8")
+        self.size, self.num_cells = board, board * board
         index = torch.arange(self.num_cells)
-        row, column = index // size, index % size
+        row, column = index // board, index % board
         cell_bits = torch.ones((), dtype=torch.int64) << (ROW * row + column)
         # Passing places no disc.
         self.cell_bits = torch.cat([cell_bits, torch.zeros(1, dtype=torch.int64)])
-        self.row_cells = (torch.arange(2**ROW)[:, None] >> torch.arange(size) & 1).bool()
+        self.row_cells = (torch.arange(2**ROW)[:, None] >> torch.arange(board) & 1).bool()
         self.row_planes = self.row_cells.float()
         # By direction, int64 [4, 1]: how far neighbors lie apart, and the cells that are a neighbor
         # of some cell, one step forward (to higher bits) and one step backward.
-        right, left = column > 0, column < size - 1
+        right, left = column > 0, column < board - 1
         forward = [right, row > 0, right & (row > 0), left & (row > 0)]
-        upward = row < size - 1
+        upward = row < board - 1
         backward = [left, upward, left & upward, right & upward]
         self.steps = torch.tensor([1, ROW, ROW + 1, ROW - 1])[:, None]
         self.forward, self.backward = (
@@ -78,7 +78,7 @@ class Othello(StoneGame[OthelloState]):
             name=name,
             seats=2,
             actions=self.num_cells + 1,
-            observation=(2, size, size),
+            observation=(2, board, board),
             has_cell_actions=True,
             # A disc follows every pass.
             max_plies=2 * (self.num_cells - 4),
@@ -278,8 +278,3 @@ def _union(cells: Tensor) -> Tensor:
     """Int64 [B]: the union of four sets, [4, B]."""
     first, second, third, fourth = cells.unbind()
     return first | second | third | fourth
-
-
-def othello(board: int) -> Othello:
-    """game=othello: a board of an even size."""
-    return Othello(board)

@@ -16,7 +16,6 @@ from rlgames.games.game import Game, State
 
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU}
 ACTIVATION_GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "gelu": math.sqrt(2), "silu": math.sqrt(2)}
-INITS = ("orthogonal", "truncated_normal")
 
 
 class Policy(nn.Module, ABC):
