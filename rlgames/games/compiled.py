@@ -19,7 +19,7 @@ WORD = 64
 
 
 class CompiledRules(ABC, Generic[S]):
-    """A game's rules and positions for kernels on the CPU.
+    """The rules and positions of a game, of which the state is S, for kernels on the CPU.
 
     min_random_games: fewer random games take less time than loading their kernel.
     max_random_batch: more random games side by side are played faster without it; None: never.
@@ -27,6 +27,9 @@ class CompiledRules(ABC, Generic[S]):
 
     min_random_games = 30_000
     max_random_batch: int | None = None
+
+    def __init__(self, game: Any) -> None:
+        self.game = game
 
     @property
     @abstractmethod

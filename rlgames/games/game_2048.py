@@ -291,14 +291,11 @@ class Compiled2048(CompiledRules[Game2048State]):
 
     min_random_games = 3_000
 
-    def __init__(self, game: Game2048) -> None:
-        self._game = game
-
     @cached_property
     def rules(self) -> Any:
         from rlgames.kernels.game_2048 import Rules2048, slide_table
 
-        game = self._game
+        game = self.game
         cells, columns = np.arange(game.num_cells, dtype=np.uint64), np.uint64(game.columns)
         shifts = np.uint64(16) * (cells // columns) + np.uint64(4) * (cells % columns)
         return Rules2048(

@@ -6,7 +6,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -54,10 +54,6 @@ class Player(ABC):
         """The actions of choose, with whatever else the player knows about them."""
         return Decision(self.choose(state, rng))
 
-    def probabilities(self, state: State) -> Tensor:
-        """Float64 [B, A]: the probability of each action. Raises NotImplementedError if unknown."""
-        raise NotImplementedError(f"{type(self).__name__} has no probabilities")
-
     def state_dict(self) -> dict[str, Any]:
         """What its next moves in training depend on besides the policy in training and the
         generator: nested dicts of tensors and plain numbers."""
@@ -80,6 +76,14 @@ class Player(ABC):
 
     def reset_statistics(self) -> None:  # noqa: B027 (most players have none)
         """Begin new statistics."""
+
+
+@runtime_checkable
+class HasProbabilities(Protocol):
+    """A player that knows its probabilities, from which exact results and hints follow."""
+
+    def probabilities(self, state: Any) -> Tensor:
+        """Float64 [B, A]: the probability of each action in public positions."""
 
 
 def choose_in_live_rows(state: State, choose: Callable[[State], Tensor]) -> Tensor:

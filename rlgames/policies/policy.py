@@ -27,8 +27,6 @@ PADDED_ROWS = 128
 """In less than float32, batches are padded to multiples of this, as oneDNN prepares a product of
 matrices for each new number of rows, which takes as long as the products of hundreds of rows."""
 
-INITS = ("orthogonal", "truncated_normal")
-
 
 class Policy(nn.Module, ABC):
     """Maps states to scores of the actions: logits, or action values."""

@@ -19,7 +19,7 @@ from torch import Tensor
 from rlgames.core.rng import cpu_generator
 from rlgames.games.capabilities import Chance, HiddenInformation, find, find_compiled_rules
 from rlgames.games.game import Game, State
-from rlgames.players.player import Agent, Player, Random
+from rlgames.players.player import Agent, HasProbabilities, Player, Random
 from rlgames.sampling import Stochastic
 from rlgames.search.compiled import CompiledSearch, LeafEvaluator
 from rlgames.search.exploration import add_dirichlet_noise
@@ -50,7 +50,7 @@ class Mcts(Search):
     """
 
     def __init__(self, game: Game[Any], player: Player, settings: MctsSettings) -> None:
-        if type(player).probabilities is Player.probabilities:
+        if not isinstance(player, HasProbabilities):
             raise ValueError(
                 f"search=mcts needs a player with probabilities; {type(player).__name__} has none"
             )
@@ -67,6 +67,7 @@ class Mcts(Search):
         if isinstance(player, Agent):
             player = Agent(game, player.policy, Stochastic(settings.temperature))
         self.game, self.player, self.settings = game, player, settings
+        self._probabilities = player.probabilities
         self.utility = Utility(game, settings.value, settings.discount)
         self.explores = settings.rule == "gumbel"
         self._rollout_player = player if settings.rollout_policy == "policy" else Random(game)
@@ -256,7 +257,7 @@ class Mcts(Search):
             scores, value = self.player.policy.scores(self.game, public)
             prior = self.player.sampling.probabilities(scores, legal, 0.0)
         else:
-            prior = self.player.probabilities(public)
+            prior = self._probabilities(public)
         tree.prior[node] = prior.float().masked_fill(~legal, -torch.inf).cpu()
         tree.sign[node] = (1.0 - 2.0 * state.current_seat).cpu()
         tree.is_expanded[node] = tree.depth[node] < self._max_depth

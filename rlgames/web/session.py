@@ -26,7 +26,7 @@ from rlgames.games.notation import cells_to_choose, legal_names, parse_action, r
 from rlgames.games.placement import Placement
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.games.salvo_duel_notation import SalvoDuelState
-from rlgames.players.player import Player
+from rlgames.players.player import HasProbabilities, Player
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.trace import describe_ending
 from rlgames.rollouts.trajectories import PlyRecord
@@ -344,10 +344,7 @@ class Session:
         player = make_advisor(self.table.player(name))
         before = type(fresh[0].before).cat([record.before for record in fresh])
         returns, _ = expected_returns(player, before)
-        try:
-            likely = player.probabilities(before)
-        except NotImplementedError:
-            likely = None
+        likely = player.probabilities(before) if isinstance(player, HasProbabilities) else None
         for row, record in enumerate(fresh):
             seat, action = int(record.before.current_seat[0]), int(record.decision.action[0])
             sign = 1 if seat == (self._viewer or 0) else -1

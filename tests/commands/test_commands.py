@@ -201,7 +201,6 @@ FITTING = {
     "search=mcts": ["game=tictactoe", "learner=alphazero", "search.simulations=8"],
     "search=rollout": ["learner=alphazero", "board=3", "ships=[2]", "shots=1"],
     "policy=staged": ["game=2048", "board=2"],
-    "policy=axial": ["shots=1"],
     "policy=belief_propagation": ["shots=1"],
     "learner=occupancy": ["shots=1"],
     "reward=grid_sum": ["game=2048", "board=2"],

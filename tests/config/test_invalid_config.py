@@ -125,7 +125,7 @@ def test_the_weights_of_a_network_are_counted_without_making_it():
         ["game=2048", "policy=staged"],
         ["game=2048", "policy=embedding"],
         ["game=salvo", "shots=1", "policy=belief_propagation"],
-        ["game=tictactoe", "policy=axial", "policy.init=truncated_normal"],
+        ["game=tictactoe", "policy=conv", "policy.init=truncated_normal"],
     ):
         cfg = load_config(TrainConfig, words)
         game = components.build_game(cfg.game)

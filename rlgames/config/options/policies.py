@@ -57,14 +57,6 @@ class ConvConfig(LayersConfig):
 
 
 @schema
-class AxialConfig(LayersConfig):
-    """layers that read whole rows and columns; for square boards"""
-
-    name: str = "axial"
-    channels: list[int] = key([12, 12, 12], 1, 4096, help="width of each layer")
-
-
-@schema
 class BeliefPropagationConfig(NetworkConfig):
     """belief propagation over ships' placements, with learned corrections"""
 
@@ -139,7 +131,6 @@ class LinearConfig(OptionConfig):
 POLICIES = {
     "mlp": Option(MlpConfig, "rlgames.policies.mlp:Mlp"),
     "conv": Option(ConvConfig, "rlgames.policies.conv:Conv"),
-    "axial": Option(AxialConfig, "rlgames.policies.axial:Axial"),
     "belief_propagation": Option(
         BeliefPropagationConfig, "rlgames.policies.belief_propagation:BeliefPropagation"
     ),
