@@ -12,9 +12,7 @@ from torch import Tensor, nn
 
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights
-from rlgames.core.untrusted import checked_int
 from rlgames.games.game import State
-from rlgames.games.game_2048 import Game2048
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
 from rlgames.learners.td_compiled import CompiledTd, reason_not_compiled
 from rlgames.learners.td_minimax import MinimaxTd, check_backup, discount_per_ply
@@ -23,9 +21,6 @@ from rlgames.policies.policy import AfterstateValues, mean_over_chance
 from rlgames.rewards import is_last, reversed_plies, trajectory_id
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-
-SWEEP_CHUNK = 1 << 16
-"""Boards of a sweep that are backed up at a time, to limit memory."""
 
 
 class SharedValues(nn.Module):
@@ -126,9 +121,6 @@ class Td(Learner):
     td_lambda: λ. The target has (1 - λ) · V(s_{t+1}) + λ · γ · (target of s_{t+1}) for V(s_{t+1}),
         where backup is "sampled" or "minimax": λ = 1 learns from returns.
     frozen_tuples: tuples whose values do not change; the others correct the whole error.
-    sweep_every: updates between two sweeps, which back up all boards that a hashed tuple of all
-        cells has stored, those with the largest sums of tiles first, so that what is known about
-        late boards reaches all earlier ones at once. None: no sweeps.
     backend: "numba" plays and learns in a compiled kernel, one game after the other; "torch" learns
         from batches of games; "auto" is "numba" where that is possible (reason_not_compiled).
     threads: that play and learn at once on the same values, where the backend is numba.
@@ -151,7 +143,6 @@ class Td(Learner):
         step_size: str,
         backup: str | None = None,
         frozen_tuples: Sequence[int] = (),
-        sweep_every: int | None = None,
         td_lambda: float = 0.0,
         backend: str = "torch",
         threads: int = 1,
@@ -160,9 +151,6 @@ class Td(Learner):
         self.backup = backup = check_backup(context, backup)
         if backup in ("expected", "every"):
             self._check_expected(td_lambda)
-        self.sweep_every, self.num_updates = sweep_every, 0
-        if sweep_every:
-            self._check_sweeps()
         self.frozen_tuples, self.td_lambda = frozen_tuples, td_lambda
         self.lr = Schedule(lr, lr_end)
         self._trained_columns = _trained_columns(self.policy.tuple_of, frozen_tuples)
@@ -193,15 +181,6 @@ class Td(Learner):
                 f"learner.backup={self.backup} has none; use learner.backup=sampled"
             )
 
-    def _check_sweeps(self) -> None:
-        """Raises ValueError where no table lists boards, or they have no mean over chance."""
-        has_boards = isinstance(self.policy, Ntuple) and self.policy.has_stored_boards
-        if not has_boards or self.backup not in ("expected", "every"):
-            raise ValueError(
-                f"learner.sweep_every={self.sweep_every} needs learner.backup=expected or every, "
-                "and a tuple of all cells with more contents than policy.table_size="
-            )
-
     def play_and_learn(
         self, pool: GamePool, plies: int | None, progress: float
     ) -> tuple[FinalStates, dict[str, float]]:
@@ -211,11 +190,10 @@ class Td(Learner):
         return final_states, {"td_error": error / max(1, final_states.num_moves), "lr": lr}
 
     def state_dict(self) -> dict[str, Any]:
-        return {"values": self.values.state_dict(), "num_updates": self.num_updates}
+        return {"values": self.values.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         load_weights(self.values, state["values"])
-        self.num_updates = checked_int(state["num_updates"], 0)
 
     @torch.no_grad()
     def update(
@@ -261,24 +239,7 @@ class Td(Learner):
             if self.td_lambda:
                 later = self.reward.discount * target - next_value[seat]
                 next_value[seat] += self.td_lambda * later
-        self.num_updates += 1
-        if self.sweep_every and self.num_updates % self.sweep_every == 0:
-            self._sweep()
         return {"td_error": float(total_error) / len(trajectories), "lr": lr}
-
-    def _sweep(self) -> None:
-        """Back up all stored boards; a move adds to the sum of the tiles, so one sweep is enough
-        for all of them to agree."""
-        game, policy = self.game, self.policy
-        assert isinstance(game, Game2048)
-        assert isinstance(policy, Ntuple)
-        index, exponents = policy.stored_boards()
-        boards = game.from_exponents(exponents.view(-1, game.rows, game.columns))
-        sums, order = game.depth(boards).sort(descending=True)
-        for rows in order.split(sums.unique_consecutive(return_counts=True)[1].tolist()):
-            for chunk in rows.split(SWEEP_CHUNK):
-                target = self.reward.discount * self._expected_target(boards[chunk])
-                policy.values[index[chunk]] += target - policy.value(game, boards[chunk])
 
     def _update(self, indices: Tensor, error: Tensor, lr: float) -> None:
         """Correct the errors, float32 [B], of values with these feature indices, [B, K]."""

@@ -80,7 +80,6 @@ class Ntuple(AfterstateValues):
             line_tuples.check_rules(game)
         _check_num_tuples(game, num_tuples, self.has_lines and tuples is None)
         symmetries, num_cells = game.symmetries(), game.rows * game.columns
-        self._num_cells = num_cells
         self.num_cell_values = min(num_cell_values, game.num_cell_values)
         if isinstance(game, KInARow):
             self.num_cell_values = line_tuples.cell_values(game, num_cell_values, table_size)
@@ -180,28 +179,6 @@ class Ntuple(AfterstateValues):
         new_index = torch.cat(new_indices)
         self.values.index_fill_(0, new_index, self._init_entry)
         return indices + self._offsets_after(afterstate), new_index
-
-    @property
-    def has_stored_boards(self) -> bool:
-        """Whether a hashed tuple has all cells, so that its table lists the boards learned."""
-        return any(
-            len(self.tuples[number]) == self._num_cells for _, number in self._hashed_columns
-        )
-
-    def stored_boards(self) -> tuple[Tensor, Tensor]:
-        """The boards in the table of a hashed tuple of all cells, of the symmetric ones each time
-        one: the index of its value, int64 [N], and its exponents, uint8 [N, cells]."""
-        numbers = self._hashed_columns
-        column, number = next(
-            pair for pair in numbers if len(self.tuples[pair[1]]) == self._num_cells
-        )
-        keys = self._hashed_table(number).keys.view(-1)
-        slot = keys.nonzero()[:, 0]
-        powers = self.num_cell_values ** torch.arange(self._num_cells, device=keys.device)
-        contents = (keys[slot, None] - 1) // powers % self.num_cell_values
-        exponents = torch.empty_like(contents, dtype=torch.uint8)
-        exponents[:, self.tuples[number]] = contents.to(torch.uint8)
-        return self._offsets[column] + slot, exponents
 
     def value(self, game: Game[Any], state: State) -> Tensor:
         value = super().value(game, state)

@@ -379,39 +379,6 @@ def test_a_replaced_slot_resets_its_statistics(rates):
     assert all((each[new_indices] == 0).all() for each in statistics)
 
 
-SWEPT = ["board=2", "columns=3", "policy.tuples=[[0,1,2],[5,4,3,0,1,2]]", "policy.table_size=9000"]
-
-
-def test_a_sweep_makes_all_stored_boards_agree_with_what_follows():
-    """In the second update, of a learner that continues from the state after the first."""
-    game = Game2048(2, 3)
-    words = [*SWEPT, "reward.discount=0.9", "learner.frozen_tuples=[0]", "learner.sweep_every=2"]
-    policy, first = expecting(game, *words, backup="every")
-    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
-    _, second = expecting(game, *words, backup="every", policy=policy)
-    batches = [collect_games(game, [Random(game)], 20, rng(seed)) for seed in (3, 4)]
-    errors = []
-    for learner, batch in zip((first, second), batches, strict=True):
-        learner.update(*batch, 0.0)
-        index, exponents = policy.stored_boards()
-        boards = game.from_exponents(exponents.view(-1, 2, 3))
-        assert policy.feature_indices(game, boards)[:, policy.tuple_of == 1].equal(
-            index[:, None].int()
-        )
-        target = 0.9 * learner._expected_target(boards)
-        errors.append(float((target - policy.value(game, boards)).abs().max()))
-        second.load_state_dict(first.state_dict())
-    assert errors[0] > 1
-    assert errors[1] < 1e-3
-    assert len(boards) > 500
-
-
-@pytest.mark.parametrize("words", [SWEPT[:-1], [*SWEPT[:2], "policy.tuples=[[0,1,2]]"]])
-def test_sweeps_need_a_table_of_boards(words):
-    with pytest.raises(ConfigError, match="and a tuple of all cells with more"):
-        expecting(Game2048(2, 3), *words, "learner.sweep_every=1")
-
-
 def test_tuples_with_too_many_contents_are_rejected():
     words = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", "learner=td"]
     words += ["policy.table_size=100000", f"policy.tuples=[{list(range(14))}]"]

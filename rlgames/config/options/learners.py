@@ -92,9 +92,6 @@ class TdConfig(LearnerConfig):
     )
     td_lambda: float = key(0.0, 0, 1, help="weight of longer returns; 0: one step")
     frozen_tuples: list[int] = key([], 0, 10_000, help="indices of tuples to keep unchanged")
-    sweep_every: int | None = key(
-        None, 1, 10**9, help="updates between sweeps over all boards in the table; null: none"
-    )
     backend: str = key(
         "auto",
         of=("auto", "torch", "numba"),
