@@ -77,7 +77,7 @@ def test_a_game_without_a_solver_is_named(typed):
     ("words", "line"),
     [
         (["experiment=landy", "lr"], "lr=0.06 learning rate (set by experiment=landy)"),
-        (["game=tictactoe", "batch"], "batch=1024 games played"),
+        (["game=tictactoe", "batch"], "batch=1000 games played"),
         (["batch"], "batch=512 games played in parallel between two updates"),
         (["game=tictactoe", "policy=mlp", "learner.entropy_coef"], "learner.entropy_coef=0.2 "),
         (["game=tictactoe", "learner=reinforce", "learner.entropy_coef"], "entropy_coef=0.1 "),
