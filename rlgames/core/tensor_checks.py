@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from rlgames.core.pages import release_pages
 from rlgames.core.untrusted import sanitized
 
 NUM_EXTRA_ELEMENTS = 1 << 20
@@ -95,24 +96,32 @@ def same_layout(tensor: Tensor, expected: Tensor) -> bool:
     return tensor.shape == expected.shape and tensor.dtype == expected.dtype
 
 
+@torch.no_grad()
 def load_weights(module: nn.Module, tensors: Any) -> None:
-    """Load a state dict. Raises ValueError unless names, shapes and dtypes match and all numbers
-    are finite."""
+    """Load a state dict, in parts: what is mapped from a file then takes no second copy of memory.
+
+    Raises ValueError unless names, shapes and dtypes match and all numbers are finite; some weights
+    may then be loaded.
+    """
     if not isinstance(tensors, dict):
         raise ValueError("the state is not a dictionary of tensors")
-    mismatch = state_dict_mismatch(tensors, module.state_dict())
+    weights = module.state_dict()
+    mismatch = state_dict_mismatch(tensors, weights)
     if mismatch:
         raise ValueError(f"the tensors do not fit: {mismatch}")
-    if not all(is_finite(tensor) for tensor in tensors.values()):
-        raise ValueError("some weights are not finite numbers")
-    module.load_state_dict(tensors)
+    for name, tensor in tensors.items():
+        for part, target in zip(parts(tensor), parts(weights[name]), strict=True):
+            if not bool(part.isfinite().all()):
+                raise ValueError("some weights are not finite numbers")
+            target.copy_(part)
+            release_pages(part)
 
 
-def is_finite(tensor: Tensor) -> bool:
-    """Whether all numbers are finite, found in parts: at once it takes 1.5 times their memory."""
+def parts(tensor: Tensor) -> tuple[Tensor, ...]:
+    """A tensor in parts of some rows: to check it at once takes 1.5 times its memory."""
     rows = tensor if tensor.dim() else tensor[None]
     size = max(1, (1 << 22) * len(rows) // max(1, rows.numel()))
-    return all(bool(part.isfinite().all()) for part in rows.split(size))
+    return tuple(rows.split(size))
 
 
 def checked_rows(column: Any, example: Tensor, rows: int) -> Tensor:

@@ -32,6 +32,7 @@ from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.rewards import Reward
 from rlgames.runs.loggers.logger import Logger
 from rlgames.sampling import Argmax, Sampling
+from rlgames.search.endgame import with_exact_endgame
 from rlgames.search.mcts import Mcts
 from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
@@ -201,6 +202,7 @@ def build_search(
     Raises ConfigError if search, player and game do not fit together.
     """
     settings = arguments(config)
+    solve_positions = settings.pop("solve_positions", 0)
     if settings.get("leaf") == "value" and reward is not None:
         settings |= _value_head_units(settings["value"], game, reward)
     if config.name == "expectimax" and reward is not None:
@@ -213,7 +215,12 @@ def build_search(
         count, size = settings["simulations"], search.bytes_per_simulation
         hint = "search.simulations={} fits"
         check_fits_in_memory(f"search.simulations={count}", "for a tree", count, size, hint)
-    return search
+    if not solve_positions:
+        return search
+    try:
+        return with_exact_endgame(search, game, solve_positions)
+    except ValueError as error:
+        raise ConfigError(f"search.solve_positions={solve_positions}: {error}", "use 0") from None
 
 
 def build_self_play_search(

@@ -11,6 +11,9 @@ over the opening: X's stone becomes an O on the cell mirrored at the long diagon
       3 X . O
 
 The stones of a chain carry one label, so a new stone relabels at most three chains.
+
+Positions are observed and actions numbered as the seat to move sees them, who joins top and bottom:
+for the second seat rows and columns are exchanged.
 """
 
 from __future__ import annotations
@@ -56,7 +59,8 @@ class HexState(State):
 
 
 class Hex(StoneGame[HexState]):
-    """board × board cells; actions are the cells and, with the swap rule, swapping as the last."""
+    """board × board cells; actions are the cells as the seat to move sees them and, with the swap
+    rule, swapping as the last."""
 
     def __init__(self, board: int, swap: bool, name: str = "hex") -> None:
         self.size, self.swap, self.num_cells = board, swap, board * board
@@ -78,7 +82,7 @@ class Hex(StoneGame[HexState]):
             name=name,
             seats=2,
             actions=self.num_cells + swap,
-            observation=(3 + swap, board, board),
+            observation=(6 + swap, board, board),
             has_cell_actions=True,
             max_plies=self.num_cells + swap,
             max_positions=2 * count_boards(3, self.num_cells),
@@ -94,10 +98,15 @@ class Hex(StoneGame[HexState]):
     # Moves
 
     def legal_action_mask(self, state: HexState) -> Tensor:
-        is_empty = (state.labels == 0) | state.done[:, None]
+        is_empty = self._seen((state.labels == 0) | state.done[:, None], state.current_seat)
         if not self.swap:
             return is_empty
         return torch.cat([is_empty, (self.can_swap(state) | state.done)[:, None]], 1)
+
+    def _seen(self, board: Tensor, seat: Tensor) -> Tensor:
+        """The values of all cells, [B, N], in the order in which the seats, int64 [B], see them; of
+        what a seat sees, the inverse."""
+        return torch.where(seat[:, None] == 1, board[:, self.mirrored], board)
 
     def can_swap(self, state: HexState) -> Tensor:
         """Bool [B]: whether the second seat may take over the opening."""
@@ -107,7 +116,9 @@ class Hex(StoneGame[HexState]):
         live, seat = ~state.done, state.current_seat
         swaps = live & (action == self.num_cells)
         places = live & ~swaps
-        labels, label = self._place(state.labels, seat, action * places, places)
+        cell = action * places
+        cell = torch.where(seat == 1, self.mirrored.index_select(0, cell), cell)
+        labels, label = self._place(state.labels, seat, cell, places)
         rows = swaps.nonzero()[:, 0]
         if len(rows):
             cell = self.mirrored[labels[rows].long().abs().argmax(1)]
@@ -161,12 +172,10 @@ class Hex(StoneGame[HexState]):
 
     def observe(self, state: HexState) -> Tensor:
         sign = (1 - 2 * state.current_seat).short()[:, None]
-        relative = state.labels * sign
-        planes = [
-            relative > 0,
-            relative < 0,
-            (state.current_seat == 1)[:, None].expand_as(relative),
-        ]
+        relative = self._seen(state.labels * sign, state.current_seat)
+        own, other = relative > 0, relative < 0
+        first, second = (relative.abs() & edge > 0 for edge in (FIRST_EDGE, SECOND_EDGE))
+        planes = [own, other, own & first, own & second, other & first, other & second]
         if self.swap:
             planes.append(self.can_swap(state)[:, None].expand_as(relative))
         # Bytes are converted to floats several times as fast as bools.
@@ -218,6 +227,12 @@ class Hex(StoneGame[HexState]):
         cells = torch.arange(self.num_cells)
         return torch.stack([cells, cells.flip(0)])
 
+    def plane_symmetries(self) -> Tensor:
+        planes = torch.arange(self.spec.observation[0])
+        turned = planes.clone()
+        turned[2:6] = torch.tensor([3, 2, 5, 4])
+        return torch.stack([planes, turned])
+
     # Text
 
     @property
@@ -241,7 +256,15 @@ class Hex(StoneGame[HexState]):
         return replace(state, current_seat=seat, turn=stones + ((stones + seat) & 1))
 
     def action_to_string(self, state: HexState, row: int, action: int) -> str:
-        return SWAP if action == self.num_cells else super().action_to_string(state, row, action)
+        if action == self.num_cells:
+            return SWAP
+        cell = int(self.mirrored[action]) if state.current_seat[row] == 1 else action
+        return self.board_format.cell_name(cell)
+
+    def action_cells(self, state: HexState, row: int) -> Tensor | None:
+        cells = super().action_cells(state, row)
+        assert cells is not None
+        return cells[:, self.mirrored.cpu()] if state.current_seat[row] == 1 else cells
 
 
 class CompiledHex(CompiledRules[HexState]):

@@ -93,8 +93,8 @@ class Spec:
     """What a game declares about itself.
 
     observation: shape of one observation, (planes, rows, columns).
-    has_cell_actions: action a is cell a of the board in row-major order, so that a network may
-        give each cell one score; actions after the last cell, such as passing, take no cell.
+    has_cell_actions: action a is cell a of the observation in row-major order, so that a network
+        may give each cell one score; actions after the last cell, such as passing, take no cell.
     max_plies: an upper limit of the plies of a game.
     max_positions: an upper limit of the reachable positions, which need not be tight.
     goal: what a player wants: few "turns"; a high "score"; or an "outcome", a higher final score

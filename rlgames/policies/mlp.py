@@ -27,7 +27,7 @@ class Mlp(Network):
     """Linear layers on the flattened observation.
 
     layers: the width of each hidden layer; 0: the number of inputs. bias: whether layers other
-    than the value head have biases.
+    than the value head have biases. skip: residual connections between layers of equal width.
     """
 
     def __init__(
@@ -39,15 +39,20 @@ class Mlp(Network):
         bias: bool,
         value: bool,
         rng: torch.Generator,
+        skip: bool = False,
     ) -> None:
         super().__init__()
-        self.activation = activation
+        self.activation, self.skip = activation, skip
         inputs = width = math.prod(game.spec.observation)
         modules: list[nn.Module] = [nn.Flatten()]
-        for units in layers:
+        for number, units in enumerate(layers):
             layer = nn.Linear(width, units or inputs, bias=bias)
             init_weights(layer, init, ACTIVATION_GAINS[activation], rng)
-            modules += [layer, ACTIVATIONS[activation]()]
+            if skip and number and layer.in_features == layer.out_features:
+                modules[-1] = Residual(layer, modules[-1])
+            else:
+                modules.append(layer)
+            modules.append(ACTIVATIONS[activation]())
             width = units or inputs
         self.torso = nn.Sequential(*modules)
         self.logits = make_linear(width, game.spec.actions, init, 0.01, rng, bias)
@@ -63,7 +68,22 @@ class Mlp(Network):
     def packed(self) -> MlpWeights:
         """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
         last output."""
-        return pack_layers(self.activation, *hidden_layers(self.torso), heads(self))
+        weights = pack_layers(self.activation, *hidden_layers(self.torso), heads(self))
+        return weights._replace(skip=self.skip)
+
+
+class Residual(nn.Module):
+    """x + scale · layer(activation(x)), where the scale is learned from 0 on (ReZero; Bachlechner
+    et al. 2020)."""
+
+    def __init__(self, layer: nn.Linear, activation: nn.Module) -> None:
+        super().__init__()
+        self.activation, self.layer = activation, layer
+        self.scale = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        change: Tensor = self.layer(self.activation(x))
+        return x + self.scale * change
 
 
 Layer = tuple[Tensor, Tensor]
@@ -71,8 +91,15 @@ Layer = tuple[Tensor, Tensor]
 
 
 def hidden_layers(torso: nn.Sequential) -> list[Layer]:
-    """The linear layers of a torso."""
-    return [_layer([module]) for module in torso if isinstance(module, nn.Linear)]
+    """The linear layers of a torso, with the scales of residual ones."""
+    layers = []
+    for module in torso:
+        if isinstance(module, nn.Linear):
+            layers.append(_layer([module]))
+        elif isinstance(module, Residual):
+            matrix, biases = _layer([module.layer])
+            layers.append((module.scale * matrix, module.scale * biases))
+    return layers
 
 
 def heads(network: Any) -> Layer:

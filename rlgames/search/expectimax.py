@@ -27,13 +27,14 @@ class ExpectimaxSettings:
 
     plies: the number of the player's own moves to look ahead. min_probability: less likely
     chance outcomes are left out, except the likeliest. tile_downgrading: boards of 2048 with
-    this tile or a larger one are searched as downgrade_tiles returns them; None: as they are.
+    this tile, or with one that the n-tuples count as a smaller one, are searched as
+    downgrade_tiles returns them; None: as they are.
     discount: γ of the values.
     """
 
     plies: int = 2
     min_probability: float = 0.0
-    tile_downgrading: int | None = None
+    tile_downgrading: int | None = 16384
     discount: float = 1.0
 
 
@@ -69,15 +70,19 @@ class Expectimax(Player):
             self.compiled = CompiledExpectimax(game, policy, min_probability, discount)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        least = self.settings.tile_downgrading
-
         def choose(live: State) -> Tensor:
             legal = self.game.legal_action_mask(live)
-            if least is not None and isinstance(live, Game2048State):
-                live = replace(live, tiles=downgrade_tiles(live.tiles, least))
-            return greedy_action(self.scores(live, self.settings.plies), legal)
+            return greedy_action(self.scores(self._downgraded(live), self.settings.plies), legal)
 
         return choose_in_live_rows(state, choose)
+
+    def _downgraded(self, state: State) -> State:
+        least = self.settings.tile_downgrading
+        if least is None or not isinstance(state, Game2048State):
+            return state
+        if isinstance(self.policy, Ntuple):
+            least = min(least, 1 << self.policy.num_cell_values)
+        return replace(state, tiles=downgrade_tiles(state.tiles, least))
 
     @torch.no_grad()
     def scores(self, state: State, plies: int) -> Tensor:
@@ -117,13 +122,13 @@ class Expectimax(Player):
 
 
 def downgrade_tiles(tiles: Tensor, least: int) -> Tensor:
-    """Uint8 [B, N]: boards that a network knows better, with the same moves (Guei 2023).
+    """Boards that a network knows better, with the same moves (Guei, Chen and Wu 2021).
 
     While the largest tile is at least `least` and a smaller tile is missing, all tiles above the
     largest missing one are halved. Equal tiles stay equal and different ones different, so actions
     slide and merge the same cells as before.
 
-    tiles: exponents, uint8 [B, N]; 0: an empty cell. least: a tile, not its exponent.
+    tiles: exponents, uint8 [B, N], as is the result; 0: empty. least: a tile, not an exponent.
     """
     lowest = max(2, (least - 1).bit_length())
     while (largest := int(tiles.max())) >= lowest:

@@ -93,8 +93,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
     announce_backend(cfg.learner, device)
-    records_log_prob = "log_prob" in learner.needs and not sampling.is_softmax
-    agent = Agent(game, policy, sampling, records_log_prob=records_log_prob)
+    agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     players = training_players(cfg, game, agent)
     engine = build_engine(cfg, game, agent, _taught(cfg, game, players, learner), split)
     collector = Collector(

@@ -177,6 +177,8 @@ class TrainingLoop:
         if distributed.rank() == 0:
             with self.phase("evaluating"):
                 metrics, next_state = measurement.measure(games)
+        if not metrics and not measurement.measured_at and self.checkpointer.log is not None:
+            self.checkpointer.log.warn(measurement.why_empty)
         with self.interrupts.shielded():
             measurement.state, measurement.latest = next_state, metrics
             measurement.measured_at = games

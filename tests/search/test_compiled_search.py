@@ -184,8 +184,10 @@ def test_batches_that_torch_evaluates(monkeypatch):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("value", [True, False])
-def test_outputs_of_fully_connected_networks(activation, bias, value):
-    policy = Mlp(CONNECT4, [37, 0, 5], activation, "orthogonal", bias, value, rng(1))
+@pytest.mark.parametrize("layers", [[37, 0, 5], [84, 84, 5, 5, 5]])
+def test_outputs_of_fully_connected_networks(activation, bias, value, layers):
+    skip = layers[0] == layers[1]
+    policy = Mlp(CONNECT4, layers, activation, "orthogonal", bias, value, rng(1), skip)
     for parameter in policy.parameters():
         torch.nn.init.normal_(parameter, generator=rng(2))
     inputs = CONNECT4.observe(live_states(CONNECT4, plies=30))

@@ -185,6 +185,10 @@ def test_downgraded_boards_have_the_same_moves():
         assert full[0].equal(full[1])
 
 
+def searching_from(tile, agent):
+    return Expectimax(agent.game, agent, ExpectimaxSettings(plies=1, tile_downgrading=tile))
+
+
 def test_boards_with_large_tiles_are_searched_downgraded():
     """A board of 65536, which no kernel reads, is searched as one that the kernel reads."""
     game = Game2048(4, 4)
@@ -195,12 +199,21 @@ def test_boards_with_large_tiles_are_searched_downgraded():
     tiles[:, :2] = torch.tensor([16, 14], dtype=torch.uint8)
     state = game.from_exponents(tiles.view(-1, 4, 4))
     known = game.from_exponents(downgrade_tiles(tiles, 2**15).view(-1, 4, 4))
-    plain, downgrading = (
-        Expectimax(game, agent, ExpectimaxSettings(tile_downgrading=least))
-        for least in (None, 2**15)
-    )
+    plain, downgrading = (searching_from(tile, agent) for tile in (None, 2**15))
     plain.compiled = downgrading.compiled = None
     chosen = downgrading.choose(state, rng())
     assert chosen.equal(plain.choose(known, rng()))
     assert not chosen.equal(plain.choose(state, rng()))
     assert known.tiles.amax() == 14
+
+
+def test_tiles_that_a_network_does_not_tell_apart_are_downgraded():
+    """One with five values of a cell sees 16 and 32 alike, so 32 and 8 are searched as 16 and 8."""
+    game = Game2048(4, 4)
+    policy = Ntuple(game, 1.0, [[0, 1, 2], [0, 1, 4, 5]], 5, 0.0)
+    policy.values.copy_(100 * torch.rand(len(policy.values), generator=rng(3)))
+    agent = Agent(game, policy, Argmax())
+    state = game.from_exponents(random_tiles(200, 7).view(-1, 4, 4))
+    chosen = [searching_from(tile, agent).choose(state, rng()) for tile in (16384, 32, None)]
+    assert chosen[0].equal(chosen[1])
+    assert not chosen[0].equal(chosen[2])

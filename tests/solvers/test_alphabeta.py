@@ -53,6 +53,21 @@ def test_best_columns_are_those_of_full_minimax(rules):
             assert set(result.columns) <= set(best)
 
 
+@pytest.mark.parametrize("max_positions", [30, 100, 300])
+def test_best_columns_reach_the_value_whatever_the_budget(max_positions):
+    game = KInARow(4, 4, 3, gravity=True)
+    graph = Graph(game, 60, 2 << 30)
+    state = some_positions(game)
+    expected = graph.best_actions(graph.solve([None, None]), state)
+    search = AlphaBeta(4, 4, 3)
+    for row in range(len(state)):
+        search.clear()
+        board = int(state.own[row]), int(state.occupied[row])
+        result = search.analyze(*board, max_positions=max_positions)
+        if result.value is not None:
+            assert expected[row, result.best_columns].all()
+
+
 def test_the_value_of_the_empty_board_agrees_with_the_graph():
     for rules in RULES:
         graph = Graph(KInARow(*rules, gravity=True), 60, 2 << 30)

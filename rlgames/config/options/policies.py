@@ -35,6 +35,7 @@ class MlpConfig(LayersConfig):
         [256, 256], 0, 65536, help="width of each hidden layer; 0: the input's width"
     )
     bias: bool = key(True, help="use biases in the layers")
+    skip: bool = key(False, help="residual connections between layers of equal width")
 
 
 @schema

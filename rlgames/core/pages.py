@@ -1,0 +1,24 @@
+"""The memory that mapped files take."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+
+from torch import Tensor
+
+_MADV_PAGEOUT = 21
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def release_pages(tensor: Tensor) -> None:
+    """Give back the memory of a tensor that is mapped from a file and will hardly be read again.
+
+    Its content stays: whoever reads it has it read from the file again. Does nothing where the
+    system cannot do that, and for a tensor with gaps.
+    """
+    start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+    size = (tensor.data_ptr() + tensor.nbytes - start) // mmap.PAGESIZE * mmap.PAGESIZE
+    if _LIBC is not None and tensor.device.type == "cpu" and tensor.is_contiguous() and size > 0:
+        _LIBC.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _MADV_PAGEOUT)
