@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -138,3 +139,13 @@ def pack_layers(activation: str, *layers: Layer) -> MlpWeights:
         weights=weights.numpy(),
         activation=ACTIVATIONS[activation],
     )
+
+
+def unpack_layers(weights: MlpWeights) -> list[Layer]:
+    """The layers that pack_layers packed, as views of the weights."""
+    layers, begin, flat = [], 0, torch.from_numpy(weights.weights)
+    for rows, columns in itertools.pairwise(weights.widths.tolist()):
+        end = begin + rows * columns
+        layers.append((flat[begin:end].view(rows, columns), flat[end : end + columns]))
+        begin = end + columns
+    return layers

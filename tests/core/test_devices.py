@@ -217,7 +217,7 @@ def test_a_training_in_bfloat16_plays_and_learns_in_it_and_evaluates_in_float32(
     monkeypatch, tmp_path
 ):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
-    seen = set()
+    seen: set[tuple[str, torch.dtype]] = set()
     for part in ("agent", "learner", "evaluator"):
         monkeypatch.setattr(*_noting_the_dtype(part, seen))
     rlgames.train([*SMALL_TRAINING, "precision=bf16", f"out={tmp_path / 'run'}"])

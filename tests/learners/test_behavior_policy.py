@@ -109,7 +109,7 @@ def test_an_update_from_recorded_values_is_the_one_that_evaluates_the_moves_agai
         weights.append(
             torch.cat([weight.detach().flatten() for weight in agent.policy.parameters()])
         )
-    assert torch.allclose(*weights, atol=1e-5)
+    assert torch.allclose(weights[0], weights[1], atol=1e-5)
 
 
 def test_moves_without_a_recorded_value_are_evaluated():

@@ -260,7 +260,7 @@ def test_positions_that_trees_keep_change_nothing(settings):
     result = search.search(live, rng())
     visits, quality = result.visits, result.q
     assert search._keeps_positions
-    search._keeps_positions, search._evaluator = False, None
+    search._keeps_positions, search._compiled = False, None
     result = search.search(live, rng())
     again, value = result.visits, result.q
     assert torch.equal(again, visits)
