@@ -69,7 +69,7 @@ def train(overrides: list[str] | None = None) -> Path:
     launch, _ = split(LaunchConfig, words)
     if launch.dry_run:
         raise ConfigError("dry_run=true trains nothing", "it is a key of rlgames train in a shell")
-    training = load_training(words)
+    training = load_training(words).fitted()
     progress = NotebookProgress(training.config.games) if is_notebook() else None
     with torch_settings_restored():
         trained = run(training.config, progress, training.files, launch.exist_ok)

@@ -99,7 +99,7 @@ def agent_and_learner(
 
 
 SMALL_TRAINING = [
-    *("game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"),
+    *("game=tictactoe", "policy=mlp", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"),
 ]
 """A training that is done in about a second."""
 

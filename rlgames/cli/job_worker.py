@@ -27,6 +27,7 @@ from rlgames.config.studies import check_evaluation
 from rlgames.config.training import MOVABLE_PLAYERS
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError, own_place, report_error
+from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
 from rlgames.runs import storage
@@ -54,8 +55,9 @@ def fork_jobs() -> None:
     A request is JSON, {words, folder}, with three descriptors: the job's standard input and output,
     and a socket for the answers, the job's PID and, when it has ended, its exit code.
     """
-    importlib.import_module("rlgames.training.run")
-    importlib.import_module("rlgames.cli.display")
+    with no_garbage_collection():
+        importlib.import_module("rlgames.training.run")
+        importlib.import_module("rlgames.cli.display")
     # A fork has no other threads than this one, and hangs where it waits for them: NumPy has some
     # with OMP_NUM_THREADS=2.
     if len(os.listdir("/proc/self/task")) > 1:

@@ -141,6 +141,9 @@ def number_text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+FIRST_SECONDS = 5.0
+"""After this time an update prints a line, unless an evaluation has."""
+
 SLOW_SECONDS = 8.0
 """A first update that takes longer is announced."""
 
@@ -149,21 +152,28 @@ SLOW = "still in the first update; a smaller batch= or window= makes updates sho
 
 class PlainProgress(Callback):
     """Prints a line at the first evaluation in each tenth of the games: the metrics since the last
-    one."""
+    one. Before them it prints one of an update, if evaluations are long in coming."""
 
     def __init__(self, total: int) -> None:
         self._total, self._tenth = total, 0
         self._latest: dict[str, float] = {}
         self._begun = time.monotonic()
+        self._first_games, self._has_line = 0, False
         self._announcement = threading.Timer(SLOW_SECONDS, self._print, [SLOW])
         self._announcement.daemon = True  # a training may end before
 
     def on_run_start(self, games: int, directory: Path) -> None:
         self._print(f"training in {printable(str(directory))}")
+        self._first_games = games
         self._announcement.start()
 
     def on_update(self, games: int, metrics: dict[str, float]) -> None:
         self.close()
+        seconds = time.monotonic() - self._begun
+        if seconds >= FIRST_SECONDS and not self._has_line:
+            speed = number_text((games - self._first_games) / seconds)
+            few = [f"{name} {number_text(value)}" for name, value in [*metrics.items()][:3]]
+            self._print_line(games, ", ".join([f"{speed} games/s", *few]))
 
     def close(self) -> None:
         """Announce nothing from now on, as the first update has ended, or the training."""
@@ -174,9 +184,13 @@ class PlainProgress(Callback):
         is_evaluated = any(name.startswith("eval/") for name in metrics)
         if is_evaluated and games * 10 // self._total > self._tenth:
             self._tenth = games * 10 // self._total
-            clock = clock_text(time.monotonic() - self._begun)
-            self._print(f"{games:>10,} of {self._total:,} games, {clock}: {self._line()}")
+            self._print_line(games, self._line())
             self._latest = {}
+
+    def _print_line(self, games: int, line: str) -> None:
+        self._has_line = True
+        clock = clock_text(time.monotonic() - self._begun)
+        self._print(f"{games:>10,} of {self._total:,} games, {clock}: {line}")
 
     def _print(self, line: str) -> None:
         try:

@@ -188,8 +188,8 @@ def _agent_columns(entries: Sequence[dict[str, Any]]) -> list[Column]:
         *_what_columns(entries),
         Column("runs", runs, 1),
         *(
-            Column(heading, [_in_words(each[name]) for each in entries])
-            for heading, name in (("mean", "mean"), ("median", "median"), ("IQM", "iqm"))
+            Column(name, [_in_words(each[name.lower()]) for each in entries], rank)
+            for name, rank in (("mean", 0), ("median", 3), ("IQM", 2))
         ),
     ]
 
@@ -206,8 +206,8 @@ def _pair_columns(entries: Sequence[dict[str, Any]], power: float) -> list[Colum
         Column("B", [each["agents"][1] for each in entries], is_text=True),
         *_what_columns(entries),
         Column("A - B", [_in_words(each["difference"]) for each in entries]),
-        Column("A better than B", better),
-        Column(f"seeds for power {power:g}", seeds),
+        Column("A better than B", better, 1),
+        Column(f"seeds for power {power:g}", seeds, 2),
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.configs import RunsConfig
 from rlgames.commands.runs import (
+    COLUMNS,
     ListedRun,
     Removal,
     RunList,
@@ -23,8 +24,8 @@ from rlgames.config.schema import as_typed
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, printable
 
-RANKS = {"learner": 2, "metric": 1, "value": 1, "game": 1, "size": 1}
-"""The importance of columns, see Column; others are always shown."""
+RANKS = {"learner": 4, "game": 3, "metric": 2, "size": 1}
+"""The importance of columns, see Column; others are always shown, and those that are asked for."""
 
 YES = ("y", "yes")
 
@@ -96,7 +97,7 @@ def print_runs(listing: RunList) -> None:
         Column(
             "age" if name == "started" else name,
             [_shown(name, run) for run in listing.runs],
-            RANKS.get(name, 0),
+            RANKS.get(name, 0) if listing.columns == [*COLUMNS] else 0,
             is_text=not all(_is_number(run.value(name)) for run in listing.runs),
         )
         for name in listing.columns

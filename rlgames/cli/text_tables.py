@@ -91,9 +91,13 @@ def _total(widths: Iterable[int]) -> int:
 
 
 def table_lines(title: str, columns: Sequence[Column], width: int | None) -> list[str]:
-    """A table as aligned lines that are this wide at most; None: as wide as they are."""
+    """A table as aligned lines that are this wide at most; None: as wide as they are. Columns that
+    fit in no way become lines, each with its heading."""
     safe = [replace(each, cells=list(map(printable, each.cells))) for each in columns]
     shown, left_out = fitted(safe, width)
+    least = (min(each.width, MIN_FOLDED_WIDTH) if each.is_text else each.width for each in shown)
+    if width is not None and _total(least) > width:
+        return [printable(title), *_records(safe, width)]
     names = ", ".join(each.heading.replace("\n", " ") for each in left_out)
     note = [f"no room for: {names}"] if names else []
     return [printable(title), "", *_lines(shown, width), *note]
@@ -121,6 +125,20 @@ def _lines(columns: Sequence[Column], width: int | None) -> list[str]:
             continue
         folded = [_folded(cell, size) for cell, size in zip(row, widths, strict=True)]
         lines += [_line(columns, widths, part) for part in zip_longest(*folded, fillvalue="")]
+    return lines
+
+
+def _records(columns: Sequence[Column], width: int) -> list[str]:
+    """A block of lines for each row: a heading and its value in each."""
+    headings, *cells = _on_one_line(columns)
+    size = max(map(cell_len, headings))
+    lines = []
+    for row in cells:
+        lines.append("")
+        for heading, cell in zip(headings, row, strict=True):
+            for part in _folded(cell, max(MIN_FOLDED_WIDTH, width - size - len(GAP))):
+                lines.append(f"{heading:{size}}{GAP}{part}")
+                heading = ""
     return lines
 
 

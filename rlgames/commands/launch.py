@@ -22,11 +22,24 @@ class Launch:
 
     Args:
         config: with the directory of out= or hydra.run.dir=.
-        files: of .hydra/, by their names in the directory of the run.
+        words: the overrides of the config, as typed.
+        typed: all words.
     """
 
     config: TrainConfig
-    files: dict[str, str]
+    words: list[str]
+    typed: list[str]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Those of .hydra/, by their names in the directory of the run."""
+        return hydra_files(self.config, self.words)
+
+    def fitted(self) -> Launch:
+        """The same with sizes that fit its board; see fit_sizes."""
+        from rlgames.training.sizes import fit_sizes
+
+        return dataclasses.replace(self, config=fit_sizes(self.config, self.typed))
 
 
 def load_training(words: Sequence[str]) -> Launch:
@@ -39,7 +52,7 @@ def load_training(words: Sequence[str]) -> Launch:
         composition.config.out, composition.hydra_value("hydra.run.dir"), "hydra.run.dir"
     )
     config = located(dataclasses.replace(composition.config, out=out))
-    return Launch(config, hydra_files(config, composition.words))
+    return Launch(config, composition.words, list(words))
 
 
 def is_sweep_word(word: str) -> bool:

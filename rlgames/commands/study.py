@@ -52,6 +52,7 @@ from rlgames.sweeps import launchers
 from rlgames.sweeps.evaluations import JobEvaluation
 from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training.components import build_components
+from rlgames.training.sizes import fit_sizes
 
 DIRECTORY = Path("outputs") / "studies"
 REPLACED = ".replaced"
@@ -181,7 +182,8 @@ def _run_config(run: StudyRun, shared: list[str]) -> tuple[TrainConfig | None, O
         if cfg.game is None:
             raise ConfigError("a player needs a game", "as in player=random game=salvo")
         return None, cfg.game
-    config = load(TrainConfig, [*shared, *words]).config
+    every = [*shared, *words]
+    config = fit_sizes(load(TrainConfig, every).config, every)
     if words == [*run.words]:  # otherwise the runs that it names do not exist yet
         config = located(config)
         build_components(config)  # which checks that they fit together

@@ -223,7 +223,8 @@ def build_search(
     try:
         return with_exact_endgame(search, game, solve_positions)
     except ValueError as error:
-        raise ConfigError(f"search.solve_positions={solve_positions}: {error}", "use 0") from None
+        key = "search.solve_positions"
+        raise ConfigError(f"{key}={solve_positions}: {error}", f"use {key}=0") from None
 
 
 def build_self_play_search(

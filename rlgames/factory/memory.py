@@ -17,7 +17,13 @@ from rlgames.games.game import Game, State
 
 
 def check_batch_memory(batch: int, window: int | None, game: Game[Any]) -> None:
-    """Raises ConfigError if the moves of one batch do not fit in free memory.
+    """Raises ConfigError if the moves of one batch do not fit in free memory."""
+    size = bytes_of_game(game, window)
+    check_fits_in_memory(f"batch={batch}", "for its moves", batch, size, "batch={} fits")
+
+
+def bytes_of_game(game: Game[Any], window: int | None = None) -> int:
+    """The memory to learn from a game as long as its rules, or a window of it, allow.
 
     Counted per move: its position, its observation twice (as played and as trained on), and per
     action a mask and four floats (scores, log-probabilities and their gradients).
@@ -26,8 +32,7 @@ def check_batch_memory(batch: int, window: int | None, game: Game[Any]) -> None:
     cells = math.prod(spec.observation[1:])
     move_bytes = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
     # Rules may hardly bound the length of a game; 100 plies per cell exceed any likely one.
-    game_bytes = move_bytes * min(window or spec.max_plies, spec.max_plies, 100 * cells)
-    check_fits_in_memory(f"batch={batch}", "for its moves", batch, game_bytes, "batch={} fits")
+    return move_bytes * min(window or spec.max_plies, spec.max_plies, 100 * cells)
 
 
 def check_evaluation_memory(key: str, games: int, game: Game[Any], factor: int = 1) -> None:

@@ -23,8 +23,10 @@ class CompiledRules(ABC, Generic[S]):
 
     min_random_games: fewer random games take less time than loading their kernel.
     max_random_batch: more random games side by side are played faster without it; None: never.
+    has_chance: the rules implement add_chance.
     """
 
+    has_chance = False
     min_random_games = 30_000
     max_random_batch: int | None = None
 
@@ -39,6 +41,10 @@ class CompiledRules(ABC, Generic[S]):
     @abstractmethod
     def pack(self, state: S) -> Tensor:
         """Positions as int64 [B, W]."""
+
+    def fits(self, state: S) -> bool:
+        """Whether pack keeps all that these positions say."""
+        return True
 
     def words_of(self, state: S) -> tuple[int, ...]:
         """The words of the first position."""

@@ -72,6 +72,8 @@ class Hex(StoneGame[HexState]):
         # Int64 [N, 6], with the cell itself, which is empty when it is played, for those outside.
         self.neighbors = torch.where(inside, rows * board + columns, cell[:, None])
         self.mirrored = column * board + row
+        # Int64 [2, N]: by seat, the cell that it sees as each cell, and the other way around.
+        self.seen_cells = torch.stack([cell, self.mirrored])
         # Int16 [2, N]: the label of a lone stone of each seat, without its sign.
         edges = [
             FIRST_EDGE * (place == 0) + SECOND_EDGE * (place == board - 1)
@@ -106,7 +108,7 @@ class Hex(StoneGame[HexState]):
     def _seen(self, board: Tensor, seat: Tensor) -> Tensor:
         """The values of all cells, [B, N], in the order in which the seats, int64 [B], see them; of
         what a seat sees, the inverse."""
-        return torch.where(seat[:, None] == 1, board[:, self.mirrored], board)
+        return board.gather(1, self.seen_cells.index_select(0, seat))
 
     def can_swap(self, state: HexState) -> Tensor:
         """Bool [B]: whether the second seat may take over the opening."""
@@ -116,8 +118,7 @@ class Hex(StoneGame[HexState]):
         live, seat = ~state.done, state.current_seat
         swaps = live & (action == self.num_cells)
         places = live & ~swaps
-        cell = action * places
-        cell = torch.where(seat == 1, self.mirrored.index_select(0, cell), cell)
+        cell = self.seen_cells.view(-1).index_select(0, seat * self.num_cells + action * places)
         labels, label = self._place(state.labels, seat, cell, places)
         rows = swaps.nonzero()[:, 0]
         if len(rows):
@@ -258,13 +259,14 @@ class Hex(StoneGame[HexState]):
     def action_to_string(self, state: HexState, row: int, action: int) -> str:
         if action == self.num_cells:
             return SWAP
-        cell = int(self.mirrored[action]) if state.current_seat[row] == 1 else action
-        return self.board_format.cell_name(cell)
+        return super().action_to_string(
+            state, row, int(self.seen_cells[state.current_seat[row], action])
+        )
 
     def action_cells(self, state: HexState, row: int) -> Tensor | None:
         cells = super().action_cells(state, row)
         assert cells is not None
-        return cells[:, self.mirrored.cpu()] if state.current_seat[row] == 1 else cells
+        return cells[:, self.seen_cells[state.current_seat[row]].cpu()]
 
 
 class CompiledHex(CompiledRules[HexState]):

@@ -118,26 +118,31 @@ def is_legal(rules: HexRules, position: Position, action: int) -> bool:
 def observe(rules: HexRules, position: Position, planes: Array) -> None:
     cells, flags = len(rules.mirrored), U(position[1])
     own_seat = np.int64(flags & SECOND != U(0))
+    planes[:] = 0
     for side in range(2):
         low, high = U(position[2 * side]), U(position[2 * side + 1]) & CELLS
         edges = rules.edges[own_seat ^ side]
-        write_seen(rules, position, low, high, planes[side * cells :])
+        mark_seen(rules, position, low, high, planes[side * cells :])
         for number in range(2):
             edge = edges[number]
             low_chain, high_chain = linked(rules, low, high, low & edge[0], high & edge[1])
             plane = 2 + 2 * side + number
-            write_seen(rules, position, low_chain, high_chain, planes[plane * cells :])
+            mark_seen(rules, position, low_chain, high_chain, planes[plane * cells :])
     if rules.swap:
         planes[6 * cells : 7 * cells] = np.float32(flags & CAN_SWAP != U(0))
 
 
 @compiled
-def write_seen(
+def mark_seen(
     rules: HexRules, position: Position, low: np.uint64, high: np.uint64, plane: Array
 ) -> None:
-    """Write a set as the seat to move sees it."""
-    for cell in range(len(rules.mirrored)):
-        plane[cell] = np.float32(has_cell(low, high, seen_cell(rules, position, cell)))
+    """Mark a set as the seat to move sees it."""
+    while low:
+        plane[seen_cell(rules, position, int(first_bit(low)))] = 1
+        low &= low - U(1)
+    while high:
+        plane[seen_cell(rules, position, 64 + int(first_bit(high)))] = 1
+        high &= high - U(1)
 
 
 implement(HexRules, play=play, is_legal=is_legal, observe=observe)

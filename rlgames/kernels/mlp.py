@@ -42,6 +42,9 @@ class MlpWeights(NamedTuple):
     skip: bool
 
 
+MIN_SPARSITY = 8
+"""How many inputs there are for one that is not 0 if torch is slower than sums of rows."""
+
 NO_LINES = np.zeros((0, 0), np.int64)
 NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU, NO_LINES, 0, False)
 
@@ -132,3 +135,27 @@ def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
                     before[:columns] = total
                 activate(total, network.activation)
                 count = list_nonzero(total, index, factor)
+
+
+@jit(_nrt=True)
+def sparse_layer(network: MlpWeights, inputs: Floats, hidden: Floats) -> bool:
+    """Write the first hidden layer, float32 [M, its width or 0], if most inputs are 0, and whether
+    it did."""
+    rows, columns = inputs.shape[1], hidden.shape[1]
+    if columns == 0:
+        return False
+    index, factor = np.empty(rows, np.int64), np.empty(rows, np.float32)
+    limit, count = len(inputs) * rows // MIN_SPARSITY, 0
+    for row in range(len(inputs)):
+        for i in range(rows):
+            count += inputs[row, i] != 0
+    if count > limit:
+        return False
+    matrix = network.weights[: rows * columns].reshape(rows, columns)
+    biases = network.weights[rows * columns : rows * columns + columns]
+    for row in range(len(inputs)):
+        count = list_nonzero(inputs[row], index, factor)
+        hidden[row] = biases
+        add_rows(matrix, index, factor, count, hidden[row])
+        activate(hidden[row], network.activation)
+    return True

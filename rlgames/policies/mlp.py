@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from rlgames.policies.policy import (
     ACTIVATION_GAINS,
     ACTIVATIONS,
     Network,
+    in_float32,
     init_weights,
     make_linear,
 )
@@ -61,9 +64,7 @@ class Mlp(Network):
             self.value = make_linear(width, 1, init, 0.01, rng)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        features = self.torso(inputs)
-        value = self.value(features)[:, 0] if self.has_value else None
-        return self.logits(features), value
+        return apply_heads(self, self.torso(inputs))
 
     def packed(self) -> MlpWeights:
         """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
@@ -107,6 +108,16 @@ def heads(network: Any) -> Layer:
     return _layer([network.logits, network.value] if network.has_value else [network.logits])
 
 
+def apply_heads(network: Any, features: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Scores [B, A] and perhaps a value [B], float32, by the layers `logits` and `value`, as one
+    product of matrices, which takes half of the time of two."""
+    matrix, bias = heads(network)
+    outputs = in_float32(partial(torch.addmm, bias, mat2=matrix), features)
+    if not network.has_value:
+        return outputs, None
+    return outputs[:, :-1], outputs[:, -1]
+
+
 def _layer(modules: Sequence[nn.Linear]) -> Layer:
     matrix = torch.cat([module.weight for module in modules]).T
     zeros = matrix.new_zeros(matrix.shape[1])
@@ -128,3 +139,13 @@ def pack_layers(activation: str, *layers: Layer) -> MlpWeights:
         weights=weights.numpy(),
         activation=ACTIVATIONS[activation],
     )
+
+
+def unpack_layers(weights: MlpWeights) -> list[Layer]:
+    """The layers that pack_layers packed, as views of the weights."""
+    layers, begin, flat = [], 0, torch.from_numpy(weights.weights)
+    for rows, columns in itertools.pairwise(weights.widths.tolist()):
+        end = begin + rows * columns
+        layers.append((flat[begin:end].view(rows, columns), flat[end : end + columns]))
+        begin = end + columns
+    return layers

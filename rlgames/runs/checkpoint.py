@@ -229,7 +229,9 @@ def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
     try:
         load_weights(module, tensors)
     except ValueError as error:
-        raise BadCheckpoint(str(error)) from None
+        raise BadCheckpoint(
+            f"{error}", "train it again if another version of rlgames has saved it"
+        ) from None
 
 
 def _split_off_tensors(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> Tree:

@@ -59,7 +59,10 @@ class Condition:
         if number is not None and (limit := _number(self.typed)) is not None:
             return compare(number, limit)
         if self.sign not in ("=", "!="):
-            return False  # text has no order here
+            if _number(self.typed) is None:
+                hint = "text has no order; use = or !="
+                raise ConfigError(f"where={self}: {self.typed} is not a number", hint)
+            return False
         pattern = ".*".join(map(re.escape, self.typed.split("*")))
         return bool(re.fullmatch(pattern, as_typed(value), re.DOTALL)) == (self.sign == "=")
 

@@ -65,6 +65,7 @@ PARTS = {
     "start": Part(bench_start.starting, rounds=3),
     "memory": Part(bench_start.memory, rounds=1),
     "pgx": Part(bench_play.beside_pgx, peers=True),
+    "mctx": Part(bench_search.beside_mctx, peers=True),
     "torchrl": Part(bench_play.beside_torchrl, peers=True),
     "openspiel": Part(bench_play.beside_openspiel, peers=True),
     "sb3": Part(bench_train.beside_sb3, peers=True),

@@ -20,7 +20,7 @@ Line = dict[str, float]
 Seen = tuple[float, list[Line]]
 
 FIRST = {
-    "first update, tictactoe": ["game=tictactoe"],
+    "first update, tictactoe": ["game=tictactoe", "policy=mlp"],
     "first update, salvo": ["game=salvo"],
     "first update, connect4": ["game=connect4"],
     "first update, 2048": ["game=2048"],

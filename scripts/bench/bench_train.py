@@ -75,7 +75,7 @@ SAME_SIGHT = {"policy gradient": ["experiment=ramesh_case2_tuned", "eval_every=4
 """What comes near it in case 2 while it sees what the loops beside ours see, and takes longer."""
 
 LEARNERS = {
-    "ppo, tictactoe": ["experiment=tictactoe", "games=60000"],
+    "ppo, tictactoe": ["experiment=tictactoe_mlp", "games=60000"],
     "ppo, connect4": ["experiment=connect4_mlp", "games=12000"],
     "ppo, salvo case 2": ["experiment=ramesh_case2_tuned", "games=15000"],
     "ppo, 2048": ["experiment=2048_ppo", "games=600"],

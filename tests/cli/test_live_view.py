@@ -252,6 +252,19 @@ def test_a_first_update_that_takes_long_is_announced_once(is_slow, capsys, monke
     assert capsys.readouterr().out.splitlines()[1:] == [progress.SLOW] * is_slow
 
 
+def test_an_update_prints_a_line_if_no_evaluation_has_for_seconds(capsys, monkeypatch, tmp_path):
+    lines = progress.PlainProgress(1000)
+    lines.on_run_start(20, tmp_path)
+    lines.on_update(120, {"loss": 0.5})
+    lines._begun -= 10
+    metrics = {"loss": 0.25, "value_loss": 1.5, "entropy": 12.0, "lr": 0.002}
+    lines.on_update(220, metrics)
+    lines.on_update(320, metrics)
+    _, line = capsys.readouterr().out.splitlines()
+    start = "       220 of 1,000 games, 0:10: "
+    assert line == start + "20 games/s, loss 0.25, value_loss 1.5, entropy 12"
+
+
 def test_nothing_is_announced_after_a_training_has_ended(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(progress, "SLOW_SECONDS", 0.05)
     monkeypatch.setattr(live_view, "can_draw", lambda console: False)

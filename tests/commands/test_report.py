@@ -481,7 +481,14 @@ def test_real_runs(tmp_path):
 
 
 def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
-    words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", "eval_games=10"]
+    words = [
+        "game=tictactoe",
+        "policy=mlp",
+        "games=40",
+        "batch=20",
+        "policy.layers=[8]",
+        "eval_games=10",
+    ]
     run = package.train([*words, f"out={tmp_path}/run"])
     facts = json.loads((run / "run.json").read_text())
     assert (facts["figure"], facts["best_by"]) == ("points", "exploitability")
@@ -536,3 +543,10 @@ def test_what_a_terminal_has_no_room_for_is_named_not_cut(sweep, typed, monkeypa
     assert lines[-2].startswith("no room for: ")
     assert len(every[3].split()) == len(lines[3].split()) + lines[-2].count(",") + 1
     assert {"lr", "run"} <= {*lines[3].split()}
+    lines = reported(typed, "sweep", "columns=all", "top=1").splitlines()
+    assert max(map(len, lines[1:-1])) <= 40
+    assert ["lr", "0.2"] in [line.split() for line in lines]
+    monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 80)
+    lines = reported(typed, "sweep", "compare=lr").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "no room for: runs, IQM, median" in lines

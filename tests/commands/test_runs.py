@@ -14,6 +14,7 @@ from processes import Process, final_state, run, same
 from test_report import write
 
 import rlgames as package
+from rlgames.cli.runs import runs_command
 from rlgames.commands.runs import age_in_words, bytes_in_words
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.directory import lock_directory
@@ -67,12 +68,30 @@ def test_conditions_order_and_columns(runs, typed):
     ]  # fmt: skip
 
 
+def test_every_line_fits_a_narrow_terminal_and_the_results_stay(runs, monkeypatch, capsys):
+    monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 54)
+    assert runs_command([str(runs)], []) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 54
+    assert lines[2].split()[-1] == "value"
+    assert lines[-1].startswith("no room for: ")
+    assert runs_command([str(runs)], ["columns=all", "where=status=done"]) == 0
+    _, _, *lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 54
+    shown = dict(line.split(maxsplit=1) for line in lines if not line.startswith(" "))
+    assert shown["value"] == "5.0000"
+    assert shown["learner"] == "td"
+    assert "size" in shown
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
         (["sort=strted"], "did you mean started?"),
         (["columns=[run,sze]"], "did you mean size?"),
         (["where=status=gone"], "no run matches where=status=gone"),
+        (["where=lr<0.1x"], "0.1x is not a number"),
+        (["where=status>=done"], "text has no order; use = or !="),
         (["delete=true"], "add yes=true to remove what is listed"),
         (["delete=true", "prune=true", "yes=true"], "contradict"),
         (["prune=true", "keep=bst"], "did you mean best?"),

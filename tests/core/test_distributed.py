@@ -197,9 +197,7 @@ def test_a_killed_process_ends_the_others(tmp_path):
     ("words", "told"),
     [
         (["game=tictactoe", "policy=table", "learner=td"], "learner=td works in one process only"),
-        slow(
-            (["game=tictactoe", "batch=1"], "batch=1 is too small for 2 processes; batch=2 gives")
-        ),
+        slow((["learner=ppo", "batch=1"], "batch=1 is too small for 2 processes; batch=2 gives")),
     ],
 )
 def test_unsupported_distributed_configs_are_rejected(words, told, tmp_path):

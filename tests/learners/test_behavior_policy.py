@@ -53,7 +53,7 @@ def test_scores_that_are_not_finite_wait_for_the_learner_to_refuse_them():
 
 @pytest.mark.parametrize("name", RULES)
 def test_played_moves_carry_the_log_probability_of_the_rule(name):
-    game, agent, _ = make_agent("game=tictactoe", "policy.layers=[8]")
+    game, agent, _ = make_agent("game=tictactoe", "policy=mlp", "policy.layers=[8]")
     torch.nn.init.normal_(agent.policy.logits.weight, generator=rng(1))
     agent = Agent(game, agent.policy, RULES[name], records_log_prob=True)
     agent.progress = 0.5
@@ -109,7 +109,7 @@ def test_an_update_from_recorded_values_is_the_one_that_evaluates_the_moves_agai
         weights.append(
             torch.cat([weight.detach().flatten() for weight in agent.policy.parameters()])
         )
-    assert torch.allclose(*weights, atol=1e-5)
+    assert torch.allclose(weights[0], weights[1], atol=1e-5)
 
 
 def test_moves_without_a_recorded_value_are_evaluated():
@@ -135,7 +135,7 @@ def test_moves_of_an_opponent_have_no_log_probability():
 
 
 def test_recorded_games_count_as_played_by_the_policy_that_first_uses_them():
-    words = ["game=tictactoe", "policy.layers=[8]", "sampling=epsilon_greedy"]
+    words = ["game=tictactoe", "policy=mlp", "policy.layers=[8]", "sampling=epsilon_greedy"]
     game, agent, _ = make_agent(*words)
     played, _ = collect_games(game, [agent], 3, rng(1))
     recorded, _ = collect_games(game, [Random(game)], 2, rng(2))

@@ -125,7 +125,7 @@ def test_a_minibatch_learned_in_chunks_takes_the_step_of_the_whole(monkeypatch, 
         metrics = learner.update(moves, final_states, 0.0)
         weights = [weight.detach().flatten() for weight in agent.policy.parameters()]
         results.append(torch.cat([*weights, torch.tensor(list(metrics.values()))]))
-    assert torch.allclose(*results, atol=1e-5)
+    assert torch.allclose(results[0], results[1], atol=1e-5)
 
 
 def test_the_papers_network_has_three_matrices_and_no_more():
@@ -251,6 +251,7 @@ def test_symmetries_generalize_to_boards_not_played():
     """One corner opens games that are won, no edge does: the other corners are learnt as well."""
     game, agent, learner = make_agent(
         "game=tictactoe",
+        "policy=mlp",
         "policy.canonical=false",
         "learner.symmetries=true",
         "learner.entropy_coef=0",
