@@ -11,7 +11,7 @@ import torch
 
 from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.registry import REGISTRY, check_schema, load_option
-from rlgames.config.schema import Option, OptionConfig
+from rlgames.config.schema import Option, OptionConfig, schema_of_keys
 from rlgames.config.typed import arguments
 from rlgames.core.devices import choose_device, find_device, has_float64
 from rlgames.core.errors import ConfigError, nearest
@@ -50,8 +50,11 @@ KINDS: dict[str, type] = {
 """The base class of the parts of each group that takes parts of one's own."""
 
 
-def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:
+def register(
+    group: str, name: str, make: Callable[..., Any], schema: type | None = None, **keys: Any
+) -> None:
     """Register a part of one's own; see rlgames.register."""
+    schema = schema or schema_of_keys(name, make.__doc__ or "", keys)
     if group not in KINDS:
         raise ValueError(f"no group is called {group!r}; {nearest(group, list(KINDS))}")
     kind, registered = KINDS[group], REGISTRY[group].get(name)

@@ -133,12 +133,12 @@ class StoneGame(Game[S]):
 
 class CompiledStones(CompiledRules[S]):
     """The positions of a StoneGame; its words are the cells with stones of the seat to move, those
-    with stones of the other seat and, if the caption says it, the seat to move."""
+    with stones of the other seat, and the seat to move."""
 
     def pack(self, state: S) -> Tensor:
         cells, seat = self.game.cells(state).flatten(1), state.current_seat[:, None]
         sets = [pack_cells(cells == value) for value in (seat + 1, 2 - seat)]
-        return torch.cat([*sets, seat] if self.game.shows_mover else sets, 1)
+        return torch.cat([*sets, seat], 1)
 
     def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> S:
         size, seat = words.shape[1] // 2, fields["current_seat"]
