@@ -1,7 +1,7 @@
 # One environment for everything, with the versions in constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
-PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
+PEERS := jax pgx mctx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
 # The tests start many interpreters: those that find bytecode start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -88,6 +88,7 @@ storm: .venv/installed
 	$(BIN)/python scripts/checks/storm.py
 
 pictures: .venv/installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
 	$(BIN)/python scripts/docs/figures.py
 	$(BIN)/python scripts/docs/screenshots.py
 
@@ -113,6 +114,7 @@ site: .venv/installed
 
 # Opens pages of the site in Chromium.
 site-check: site
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
 	$(BIN)/python scripts/docs/check_site.py
 
 clean:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from rlgames.players.player import Agent
 
 
-def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:
+def register(
+    group: str, name: str, make: Callable[..., Any], schema: type | None = None, **keys: Any
+) -> None:
     """Register your own part, which you then choose by its name like a built-in one.
 
     Args:
@@ -30,6 +32,8 @@ def register(group: str, name: str, make: Callable[..., Any], schema: type) -> N
             ValueError for a combination that makes no sense.
         schema: a dataclass with a default for every key; the default of `name` is the part's name.
             --help shows the first line of its docstring, and its lines `key: text` with the keys.
+            None: it has `keys`, and the docstring is that of make.
+        keys: by name, the default or what rlgames.config.schema.key returns.
 
     Raises:
         ValueError: for an unknown group, a part of another kind, and a name that is taken, unless
@@ -37,7 +41,7 @@ def register(group: str, name: str, make: Callable[..., Any], schema: type) -> N
     """
     from rlgames.factory.components import register as add
 
-    add(group, name, make, schema)
+    add(group, name, make, schema, **keys)
 
 
 def train(overrides: list[str] | None = None) -> Path:

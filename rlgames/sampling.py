@@ -65,8 +65,7 @@ class Sampling(ABC):
     deterministic = False
 
     is_softmax = False
-    """Whether choose samples from softmax(logits): log-probabilities of actions then follow from
-    the policy, and need not be recorded while it plays."""
+    """Whether choose samples from softmax(logits), the distribution that learners differentiate."""
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
         """Float32 [B, A]. Raises NonFiniteError for scores that are not finite."""
@@ -119,6 +118,10 @@ class Stochastic(Sampling):
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
         return sample_logits(self._scale(scores.nan_to_num(), legal), rng)
+
+    def log_prob(self, scores: Tensor, legal: Tensor, action: Tensor, progress: float) -> Tensor:
+        log_probs = self._scale(scores.nan_to_num(), legal).log_softmax(1)
+        return log_probs.gather(1, action[:, None])[:, 0]
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         return to_float64(self.logits(scores, legal)).softmax(1)

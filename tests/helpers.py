@@ -94,12 +94,12 @@ def agent_and_learner(
     """The agent and the learner of a training config, for this game; seeds: as of make_learner."""
     policy, sampling = make_policy(cfg, game, seeds[0]), components.build_sampling(cfg.sampling)
     learner = learner_of(cfg, game, policy, seeds[1])
-    records = "log_prob" in learner.needs and not sampling.is_softmax
+    records = "log_prob" in learner.needs
     return Agent(game, policy, sampling, records_log_prob=records), learner
 
 
 SMALL_TRAINING = [
-    *("game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"),
+    *("game=tictactoe", "policy=mlp", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"),
 ]
 """A training that is done in about a second."""
 

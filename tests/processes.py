@@ -13,10 +13,6 @@ import termios
 import time
 import traceback
 from contextlib import contextmanager
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[1] / "scripts" / "checks"))
-sys.path.append(str(Path(__file__).parents[1] / "scripts" / "docs"))
 
 from forks import Forked as Forked
 from forks import Process as Process

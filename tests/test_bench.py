@@ -1,19 +1,15 @@
 """Benchmarks: every speed figure comes with the command that reproduces it."""
 
 import re
-import sys
 from pathlib import Path
 
+import bench
+import bench_by_hand
+import bench_case
+import bench_tools
 import pytest
 
 ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "scripts" / "bench"))
-
-import bench  # noqa: E402
-import bench_by_hand  # noqa: E402
-import bench_case  # noqa: E402
-import bench_tools  # noqa: E402
-
 PAGE = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 SPEED = re.compile(
     r"\d[\d., ]*(M |million )?(moves|games|steps|positions|simulations)( \w+)* (a|per) second"

@@ -2,24 +2,23 @@
 
 import os
 import re
-import runpy
-import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import tomllib
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
+import check_site
+import chromium
 import pytest
 import yaml
 
 from rlgames import __version__
 
 ROOT = Path(__file__).parents[1]
-check_site = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "docs" / "check_site.py")))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 REPOSITORY = PROJECT["project"]["urls"]["Repository"]
 TIED = re.compile(r"https://(?:github\.com|colab\.research\.google\.com/github)/rlgames/[\w.-]+")
@@ -185,13 +184,14 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert pages <= built
     reference = (tmp_path / "site" / "reference" / "games" / "index.html").read_text()
     assert "the legal actions of the seat to move" in reference  # a docstring
-    if any(map(shutil.which, check_site.CHROMIUM)):
+    if chromium.program() and find_spec("playwright"):
         assert not any(check_site.faults_of(tmp_path / "site", None).values())
 
 
 @pytest.mark.slow
 def test_the_check_of_the_site_finds_faults(tmp_path):
-    if not any(map(shutil.which, check_site.CHROMIUM)):
+    pytest.importorskip("playwright")
+    if not chromium.program():
         pytest.skip("needs Chromium")
     broken = r"""<html><body><article><p>\frac{1}{2}</p><img src="none.png">
         <div class="language-sh"><pre><code style="display: block; width: 9px; overflow: auto"

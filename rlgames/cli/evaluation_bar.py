@@ -23,7 +23,7 @@ def evaluation_bar() -> Iterator[None]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
     columns = ("playing", BarColumn(), TaskProgressColumn(), TimeRemainingColumn(compact=True))
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
     task = bar.add_task("playing", total=1.0)
     begun = time.monotonic()
     with ExitStack() as stack:

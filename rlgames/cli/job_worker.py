@@ -27,10 +27,12 @@ from rlgames.config.studies import check_evaluation
 from rlgames.config.training import MOVABLE_PLAYERS
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError, own_place, report_error
+from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
 from rlgames.runs import storage
 from rlgames.sweeps.evaluations import JobEvaluation
+from rlgames.sweeps.job_process import CANNOT_FORK
 from rlgames.sweeps.sweep import Sweep
 
 MAX_REQUEST_BYTES = 1 << 16
@@ -50,28 +52,33 @@ def main() -> None:
 def fork_jobs() -> None:
     """Fork a job for each request on the socket that is standard input, until that is closed.
 
-    A request is JSON, {words, folder}, with two descriptors: the job's standard input and output.
-    The answers are the job's PID and, when it has ended, its exit code.
+    A request is JSON, {words, folder}, with three descriptors: the job's standard input and output,
+    and a socket for the answers, the job's PID and, when it has ended, its exit code.
     """
-    importlib.import_module("rlgames.training.run")
-    importlib.import_module("rlgames.cli.display")
+    with no_garbage_collection():
+        importlib.import_module("rlgames.training.run")
+        importlib.import_module("rlgames.cli.display")
+    # A fork has no other threads than this one, and hangs where it waits for them: NumPy has some
+    # with OMP_NUM_THREADS=2.
+    if len(os.listdir("/proc/self/task")) > 1:
+        sys.exit(CANNOT_FORK)
     channel = socket.socket(fileno=0)
     while True:
-        message, handles, _, _ = socket.recv_fds(channel, MAX_REQUEST_BYTES, 2)
-        # A fork has no other threads than this one, and hangs where it waits for them: NumPy has
-        # some with OMP_NUM_THREADS=2.
-        if not message or len(os.listdir("/proc/self/task")) > 1:
+        message, handles, _, _ = socket.recv_fds(channel, MAX_REQUEST_BYTES, 3)
+        if not message:
             return
         request = json.loads(message)
+        *files, answers = handles
         pid = os.fork()
         if not pid:
-            _become_job(handles, request["folder"], request["words"])
-        for handle in handles:
+            os.close(answers)  # closed with this process, it tells that the job is lost
+            _become_job(files, request["folder"], request["words"])
+        for handle in files:
             os.close(handle)
-        with contextlib.suppress(BrokenPipeError):
-            channel.send(str(pid).encode())
+        with socket.socket(fileno=answers) as back, contextlib.suppress(BrokenPipeError):
+            back.send(str(pid).encode())
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            channel.send(str(code).encode())
+            back.send(str(code).encode())
 
 
 def _become_job(handles: list[int], folder: str, words: list[str]) -> NoReturn:

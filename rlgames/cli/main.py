@@ -19,6 +19,7 @@ from rlgames.core.errors import (
     report_error,
     to_user_error,
 )
+from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import Interrupted, exit_on_interrupted_import, exit_on_second_interrupt
 from rlgames.core.text import json_text, printable
 
@@ -161,7 +162,8 @@ def run(name: str, words: list[str]) -> int:
     if wants_json(words) and wants_human(words):
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     command = command.for_words(words)
-    function, values = command.load_function(), arguments(command, words)
+    with no_garbage_collection():
+        function, values = command.load_function(), arguments(command, words)
     if command.shows_progress and not wants_human(words):
         from rlgames.cli.evaluation_bar import evaluation_bar
 

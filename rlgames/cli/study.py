@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import html
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from rlgames.cli.text_tables import Column, latex_table, print_table
+from rlgames.cli.report_tables import print_csv
+from rlgames.cli.text_tables import Column, latex_table, markdown_rows, print_table
 from rlgames.cli.text_tables import rows as table_rows
 from rlgames.commands.study import PlannedStudy, plan_study, run_study, selected
 from rlgames.commands.study_record import (
@@ -144,9 +144,7 @@ def section(study: Study, records: dict[str, Record]) -> str:
         parts.append(f"### {table.title}" if table.title else "")
         parts.append(filled(study, record, table.before))
         lines = [[cell.replace("|", "\\|") for cell in row] for row in table_rows(columns)]
-        lines.insert(1, ["---"] * len(columns))
-        text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        parts.append(_marked(text, "**", "**"))
+        parts.append(_marked(markdown_rows(lines), "**", "**"))
         parts.append(filled(study, record, table.after))
     parts += notes(study)
     for part in study.parts:
@@ -213,7 +211,7 @@ def _print(planned: PlannedStudy, records: dict[str, Record], format: str) -> No
     if format == "json":
         print(json_text(records))
     elif format == "csv":
-        _print_csv(planned, records)
+        print_csv([*_values(planned, records)])
     elif format == "markdown":
         print(f"{section(study, records)}\n{NOTE}")
     elif format == "html":
@@ -244,22 +242,21 @@ def _marked(text: str, begin: str, end: str) -> str:
     return text.replace(BEST[0], begin).replace(BEST[1], end)
 
 
-def _print_csv(planned: PlannedStudy, records: dict[str, Record]) -> None:
-    """A line for each value, with full numbers and the command that makes it."""
+def _values(planned: PlannedStudy, records: dict[str, Record]) -> Iterator[dict[str, Any]]:
+    """Each value, with full numbers and the command that makes it."""
     directory = planned.sweep.directory
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    names = ("study", "run", "metric", "mean", "half", "n", "values", "checkpoint", "command")
-    writer.writerow(names)
     for leaf in planned.study.leaves:
         for run, entry in records[leaf.name]["runs"].items():
             for metric, cell in entry["cells"].items():
                 made = entry["evaluations"].get(metric.partition(".")[0], {})
                 command = made.get("command", entry["command"])
-                command = command.replace(" RUN", f" {directory / run}/SEED", 1)
-                values = " ".join(map(str, cell.get("values", [])))
-                numbers = (cell["mean"], cell["half"], cell["n"], values)
-                row = (leaf.name, run, metric, *numbers, made.get("checkpoint", ""), command)
-                writer.writerow(["" if each is None else printable(str(each)) for each in row])
+                yield {
+                    **{"study": leaf.name, "run": run, "metric": metric},
+                    **{name: cell[name] for name in ("mean", "half", "n")},
+                    "values": " ".join(map(str, cell.get("values", []))),
+                    "checkpoint": made.get("checkpoint"),
+                    "command": command.replace(" RUN", f" {directory / run}/SEED", 1),
+                }
 
 
 def _html(study: Study, records: dict[str, Record]) -> str:

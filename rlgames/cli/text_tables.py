@@ -168,8 +168,12 @@ def escape_latex(text: str) -> str:
 
 
 def markdown_table(columns: Sequence[Column]) -> str:
-    headings, *lines = [list(map(escape_markdown, row)) for row in _on_one_line(columns)]
-    every = [headings, ["---"] * len(headings), *lines]
+    return markdown_rows([list(map(escape_markdown, row)) for row in _on_one_line(columns)])
+
+
+def markdown_rows(lines: Sequence[Sequence[str]]) -> str:
+    """A table of rows that are escaped, the headings first."""
+    every = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
     return "\n".join("| " + " | ".join(row) + " |" for row in every)
 
 

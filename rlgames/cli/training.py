@@ -15,6 +15,7 @@ from rlgames.config.compose import split
 from rlgames.config.training import LaunchConfig, TrainConfig
 from rlgames.config.typed import to_yaml
 from rlgames.core.errors import report_error, to_user_error
+from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def train_command(words: list[str]) -> int:
 
         config = [word for word in overrides if word.startswith("config=")]
         return sweep_command([*config, *rest], launch, sweep_view, CheckingLine())
-    training = load_training(overrides).fitted()
+    with no_garbage_collection():
+        training = load_training(overrides).fitted()
     if launch.dry_run:
         from rlgames.training.components import build_components
 
@@ -66,7 +68,8 @@ def train_config(
     cfg: TrainConfig, files: Mapping[str, str] | None = None, exist_ok: bool = False
 ) -> int:
     """Train by a config; the exit code. files, exist_ok: as for train."""
-    from rlgames.training.run import train
+    with no_garbage_collection():
+        from rlgames.training.run import train
 
     return _run(cfg, lambda callback: train(cfg, callback, files, exist_ok))
 

@@ -42,11 +42,15 @@ class PageConfig(Config):
 
 
 @schema
-class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
+class MatchConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     opponent_search: OptionConfig | None = group(
         None, "search before each move of the opponent", "search"
     )
+
+
+@schema
+class EvalConfig(MatchConfig):
     games: str | int = key(
         "auto", help="number of games; all: every layout; auto: all if at most 5000"
     )
@@ -63,11 +67,7 @@ class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
 
 
 @schema
-class AnalyzeConfig(FormatConfig, PlayerConfig, RunConfig):
-    opponent: OptionConfig | None = group(None, "player in the other seat", "player")
-    opponent_search: OptionConfig | None = group(
-        None, "search before each move of the opponent", "search"
-    )
+class AnalyzeConfig(MatchConfig):
     games: str | int = key(
         "auto", help="number of games; all: every layout; auto: all up to 5000, else 200"
     )

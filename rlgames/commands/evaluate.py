@@ -41,7 +41,7 @@ from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
 from rlgames.games.capabilities import KnownRandomPlay, find
 from rlgames.games.game import Game, State
-from rlgames.players.player import Player, Random
+from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -285,17 +285,12 @@ def exact_fields(
     """
     fields: dict[str, Any] = {"exploitability": None, "exact_seats": None}
     graph = find_graph(game, seconds)
-    if graph is None:
+    if graph is None or not isinstance(player, HasProbabilities):
         return fields
-    try:
-        fields["exploitability"], by_seat = exploitability(graph, player.probabilities)
-        fields["exploitability_seats"] = by_seat
-        if opponent is not None:
-            fields["exact_seats"] = exact_results(
-                graph, player.probabilities, opponent.probabilities
-            )
-    except NotImplementedError:  # a player that has no probabilities
-        pass
+    fields["exploitability"], by_seat = exploitability(graph, player.probabilities)
+    fields["exploitability_seats"] = by_seat
+    if isinstance(opponent, HasProbabilities):
+        fields["exact_seats"] = exact_results(graph, player.probabilities, opponent.probabilities)
     return fields
 
 

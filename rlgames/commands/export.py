@@ -50,8 +50,8 @@ def export_command(run: Path, overrides: list[str]) -> dict[str, str]:
         parts = f"policy={trained.policy.name} learner={trained.learner.name}"
         raise ConfigError(
             f"{run_name(run)} has no network to export: it has {parts}",
-            "mlp, conv, axial, belief_propagation, embedding and staged are networks, of all "
-            "learners but td_lambda",
+            "mlp, conv, belief_propagation, embedding and staged are networks, of all learners "
+            "but td_lambda",
         )
     path = Path(cfg.out) if cfg.out else _default_path(run)
     if path.suffix.lower() != ".onnx":  # it might be a checkpoint, which would be lost

@@ -13,7 +13,7 @@ from rlgames.core.rng import make_generator
 from rlgames.drawing.terminal import BoardView
 from rlgames.factory.agents import make_advisor
 from rlgames.games.game import Game, State
-from rlgames.players.player import Player
+from rlgames.players.player import HasProbabilities, Player
 from rlgames.rollouts.trace import Ply, before_chance, describe_ending, play_by_ply
 
 
@@ -67,10 +67,7 @@ def play_games(
 
 def probabilities(player: Player, state: State) -> Tensor | None:
     """Float64 [A]: what the player is likely to do at a live public position, if it tells."""
-    try:
-        return player.probabilities(state)[0].cpu()
-    except NotImplementedError:
-        return None
+    return player.probabilities(state)[0].cpu() if isinstance(player, HasProbabilities) else None
 
 
 def _describe_move(game: Game[Any], ply: Ply, seats: Sequence[str]) -> str:

@@ -167,6 +167,22 @@ def make_schema(name: str, keys: list[tuple[str, Any, Any]], base: type[C]) -> t
     return config
 
 
+def schema_of_keys(name: str, help: str, keys: Mapping[str, Any]) -> type[OptionConfig]:
+    """The schema of an option with these keys, each by its default or as key() makes it, which
+    tells the type."""
+    items = [("name", str, _field(name))]
+    for each, value in keys.items():
+        item = value if isinstance(value, Field) else key(value)
+        default = default_of(item)
+        kind: Any = type(default)
+        if default and kind is list:
+            kind = list[type(default[0])]  # type: ignore[misc]
+        items.append((each, kind, item))
+    config = make_schema(f"{name}_keys", items, OptionConfig)
+    config.__doc__ = help
+    return config
+
+
 @_cached
 def key_fields(schema: type) -> dict[str, Field[Any]]:
     """The keys of a schema outside groups, each with its type, range, choices and help.

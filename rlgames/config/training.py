@@ -86,6 +86,11 @@ class TrainConfig(RunConfig):
         0.0, 0, 1, help="fraction of new games started one random move from an open game"
     )
     lr: float = key(0.002, POSITIVE, 100, help="learning rate")
+    precision: str = key(
+        "float32",
+        of=("float32", "bf16"),
+        help="networks in training; bf16: bfloat16, if the device is fast at it",
+    )
     log_every: int | None = key(
         None, 1, 10**12, help="games between two log lines; null: 100 per run"
     )

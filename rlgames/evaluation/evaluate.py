@@ -24,7 +24,7 @@ from rlgames.evaluation.parallel import ShardedGames, find_random_play
 from rlgames.evaluation.statistics import Estimate, Rate
 from rlgames.games.capabilities import expected_random_turns, measures
 from rlgames.games.game import Game, State
-from rlgames.players.player import Player, Random
+from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import InitialStates, sampled_by_game
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -177,12 +177,9 @@ def exact_mean(game: Game[Any], player: Player, graph: Graph | None) -> float | 
     positions, the graph, if they are listed. None if it is not known."""
     if isinstance(player, Random) and game.spec.goal == "turns":
         return expected_random_turns(game)
-    if graph is None or game.spec.goal != "score":
+    if graph is None or game.spec.goal != "score" or not isinstance(player, HasProbabilities):
         return None
-    try:
-        return graph.solve([player.probabilities]).mean
-    except NotImplementedError:  # a player that has no probabilities
-        return None
+    return graph.solve([player.probabilities]).mean
 
 
 @dataclass(frozen=True)

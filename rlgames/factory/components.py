@@ -11,7 +11,7 @@ import torch
 
 from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.registry import REGISTRY, check_schema, load_option
-from rlgames.config.schema import Option, OptionConfig
+from rlgames.config.schema import Option, OptionConfig, schema_of_keys
 from rlgames.config.typed import arguments
 from rlgames.core.devices import choose_device, find_device, has_float64
 from rlgames.core.errors import ConfigError, nearest
@@ -32,6 +32,7 @@ from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.rewards import Reward
 from rlgames.runs.loggers.logger import Logger
 from rlgames.sampling import Argmax, Sampling
+from rlgames.search.endgame import with_exact_endgame
 from rlgames.search.mcts import Mcts
 from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
@@ -49,8 +50,11 @@ KINDS: dict[str, type] = {
 """The base class of the parts of each group that takes parts of one's own."""
 
 
-def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:
+def register(
+    group: str, name: str, make: Callable[..., Any], schema: type | None = None, **keys: Any
+) -> None:
     """Register a part of one's own; see rlgames.register."""
+    schema = schema or schema_of_keys(name, make.__doc__ or "", keys)
     if group not in KINDS:
         raise ValueError(f"no group is called {group!r}; {nearest(group, list(KINDS))}")
     kind, registered = KINDS[group], REGISTRY[group].get(name)
@@ -201,6 +205,7 @@ def build_search(
     Raises ConfigError if search, player and game do not fit together.
     """
     settings = arguments(config)
+    solve_positions = settings.pop("solve_positions", 0)
     if settings.get("leaf") == "value" and reward is not None:
         settings |= _value_head_units(settings["value"], game, reward)
     if config.name == "expectimax" and reward is not None:
@@ -213,7 +218,13 @@ def build_search(
         count, size = settings["simulations"], search.bytes_per_simulation
         hint = "search.simulations={} fits"
         check_fits_in_memory(f"search.simulations={count}", "for a tree", count, size, hint)
-    return search
+    if not solve_positions:
+        return search
+    try:
+        return with_exact_endgame(search, game, solve_positions)
+    except ValueError as error:
+        key = "search.solve_positions"
+        raise ConfigError(f"{key}={solve_positions}: {error}", f"use {key}=0") from None
 
 
 def build_self_play_search(

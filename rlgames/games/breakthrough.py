@@ -25,16 +25,15 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
-from rlgames.games.capabilities import CellBoard, Compiled, ExactKey
+from rlgames.games.capabilities import Compiled
 from rlgames.games.compiled import (
     CompiledRules,
     pack_cells,
     unpack_cells,
 )
 from rlgames.games.game import Spec, State
-from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
-from rlgames.games.stones import MOVER_NOT_SHOWN, StoneGame, check_game_over
+from rlgames.games.stones import StoneGame, check_game_over
 from rlgames.games.symmetry import board_symmetries
 
 LEFT, STRAIGHT, RIGHT = range(3)
@@ -80,13 +79,6 @@ class Breakthrough(StoneGame[BreakthroughState]):
         # Int64: the most rows by which a number of pieces can lie above the lowest at the start.
         self.head_starts = torch.tensor([0, *accumulate(starts)])
         self.start_depth = 2 * int(row[self.is_home].sum())
-        self.key_bases = [3] * self.num_cells + [2]
-        lacks: dict[type, str] = {CellBoard: MOVER_NOT_SHOWN}
-        if not fits_in_key(self.key_bases):
-            lacks[ExactKey] = TOO_MANY_POSITIONS
-        if self.num_cells > MAX_COMPILED_CELLS:
-            lacks[Compiled] = f"its board has more than {MAX_COMPILED_CELLS} cells"
-        self.lacks = lacks
         self.spec = Spec(
             name=name,
             seats=2,
@@ -97,8 +89,9 @@ class Breakthrough(StoneGame[BreakthroughState]):
             max_plies=self.start_depth - 2 * home_rows * columns + 1,
             max_positions=2 * count_boards(3, self.num_cells),
             goal="outcome",
-            zero_sum=True,
         )
+        if self.num_cells > MAX_COMPILED_CELLS:
+            self.lacks[Compiled] = f"its board has more than {MAX_COMPILED_CELLS} cells"
 
     def initial(self, batch: int, rng: torch.Generator) -> BreakthroughState:
         own = self.is_home.to(rng.device).repeat(batch, 1)
@@ -155,20 +148,11 @@ class Breakthrough(StoneGame[BreakthroughState]):
         second = torch.where(is_first, state.other, state.own.flip(1))
         return (first.long() + 2 * second).view(-1, self.rows, self.columns)
 
-    def key(self, state: BreakthroughState) -> Tensor:
-        digits = torch.cat([self.relative_cells(state).flatten(1), state.current_seat[:, None]], 1)
-        return encode_digits(digits, self.key_bases)
-
-    def state_from_key(self, key: Tensor) -> BreakthroughState:
-        digits = decode_digits(key, self.key_bases)
-        own, other, seat = digits[:, :-1] == 1, digits[:, :-1] == 2, digits[:, -1]
-        return self.make_state(own, other, seat)
-
-    def make_state(self, own: Tensor, other: Tensor, seat: Tensor) -> BreakthroughState:
-        """Live positions from the pieces, bool [B, N], and the seats to move, int64 [B].
-
-        The turn is the lowest number that fits the pieces and the seat.
-        """
+    def state_from_cells(self, cells: Tensor, seat: Tensor) -> BreakthroughState:
+        """Live positions."""
+        first, second, is_first = cells == 1, cells == 2, (seat == 0)[:, None]
+        own = torch.where(is_first, first, second.flip(1))
+        other = torch.where(is_first, second, first.flip(1))
         moved = self.rows_moved(own) + self.rows_moved(other.flip(1))
         turn = moved + ((moved + seat) & 1)
         fields = {"current_seat": seat, "turn": turn, "own": own, "other": other}
@@ -256,12 +240,7 @@ class Breakthrough(StoneGame[BreakthroughState]):
         check_game_over(to_move, done)
         # The winner has moved last.
         seat = torch.where(done, first_won.long(), to_move % 2)
-        is_first = (seat == 0)[:, None]
-        state = self.make_state(
-            torch.where(is_first, first, second.flip(1)),
-            torch.where(is_first, second, first.flip(1)),
-            seat,
-        )
+        state = self.state_from_cells(cells, seat)
         score = first_won.float() - second_won.float()
         state = replace(state, done=done, score=torch.stack([score, -score], 1))
         if not bool(self.is_valid(state).all()):
@@ -283,14 +262,11 @@ class Breakthrough(StoneGame[BreakthroughState]):
 class CompiledBreakthrough(CompiledRules[BreakthroughState]):
     """Words: own, other."""
 
-    def __init__(self, game: Breakthrough) -> None:
-        self._game = game
-
     @cached_property
     def rules(self) -> Any:
         from rlgames.kernels.breakthrough import BreakthroughRules
 
-        game = self._game
+        game = self.game
         start, targets = self.words_of(game.example_state()), game.targets.cpu().numpy()
         return BreakthroughRules(start, game.spec.actions, targets, game.columns)
 
@@ -298,10 +274,5 @@ class CompiledBreakthrough(CompiledRules[BreakthroughState]):
         return torch.cat([pack_cells(state.own), pack_cells(state.other)], 1)
 
     def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> BreakthroughState:
-        own, other = (unpack_cells(each, self._game.num_cells) for each in words.split(1, 1))
+        own, other = (unpack_cells(each, self.game.num_cells) for each in words.split(1, 1))
         return BreakthroughState(**fields, own=own, other=other)
-
-
-def breakthrough(rows: int, columns: int, home_rows: int) -> Breakthrough:
-    """game=breakthrough: a board and its rows of pieces."""
-    return Breakthrough(rows, columns, home_rows)

@@ -137,6 +137,14 @@ class SymmetricActions(Symmetric, Protocol):
         did."""
 
 
+class SymmetricPlanes(Symmetric, Protocol):
+    """the same if planes of the observation change places"""
+
+    def plane_symmetries(self) -> Tensor:
+        """Int64 [G, C]: on the transformed board plane p shows the cells of what was plane
+        plane_symmetries()[g, p]."""
+
+
 class Measured(Protocol):
     """further results of a game, such as the largest tile, as rewards"""
 
@@ -181,6 +189,7 @@ CAPABILITIES: tuple[type, ...] = (
     MoverCells,
     Symmetric,
     SymmetricActions,
+    SymmetricPlanes,
     Measured,
     KnownRandomPlay,
     Compiled,

@@ -19,14 +19,19 @@ WORD = 64
 
 
 class CompiledRules(ABC, Generic[S]):
-    """A game's rules and positions for kernels on the CPU.
+    """The rules and positions of a game, of which the state is S, for kernels on the CPU.
 
     min_random_games: fewer random games take less time than loading their kernel.
     max_random_batch: more random games side by side are played faster without it; None: never.
+    has_chance: the rules implement add_chance.
     """
 
+    has_chance = False
     min_random_games = 30_000
     max_random_batch: int | None = None
+
+    def __init__(self, game: Any) -> None:
+        self.game = game
 
     @property
     @abstractmethod
@@ -36,6 +41,10 @@ class CompiledRules(ABC, Generic[S]):
     @abstractmethod
     def pack(self, state: S) -> Tensor:
         """Positions as int64 [B, W]."""
+
+    def fits(self, state: S) -> bool:
+        """Whether pack keeps all that these positions say."""
+        return True
 
     def words_of(self, state: S) -> tuple[int, ...]:
         """The words of the first position."""

@@ -132,9 +132,10 @@ class Game(Tables, ABC, Generic[S]):
         """Public positions from their texts; the inverse of notation.render. The game is on the
         CPU. Raises ValueError, with the reason, for any other text."""
 
-    @abstractmethod
     def action_to_string(self, state: S, row: int, action: int) -> str:
-        """An action as a person writes it."""
+        """An action as a person writes it; by default the name of its cell, or its number."""
+        is_cell = self.spec.has_cell_actions
+        return self.board_format.cell_name(action) if is_cell else str(action)
 
     def plain_name(self, name: str) -> str:
         """The name of an action without what a person may write in another way: its words may be

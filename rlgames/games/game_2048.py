@@ -27,7 +27,12 @@ from rlgames.games import board as games_board
 from rlgames.games.capabilities import Compiled, ExactKey
 from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Game, Spec, State
-from rlgames.games.slide_tables import MAX_TABLED_LENGTH, ComputedSlides, TabledSlides
+from rlgames.games.slide_tables import (
+    MAX_TABLED_LENGTH,
+    ComputedSlides,
+    TabledSlides,
+    packed_slides,
+)
 from rlgames.games.subsets import pick_member
 from rlgames.games.symmetry import board_symmetries
 
@@ -289,22 +294,22 @@ class Compiled2048(CompiledRules[Game2048State]):
     """Words: the board, of up to 4×4 cells. Tiles of 2^15, which random play does not reach, stay
     2^15."""
 
+    has_chance = True
     min_random_games = 3_000
-
-    def __init__(self, game: Game2048) -> None:
-        self._game = game
 
     @cached_property
     def rules(self) -> Any:
-        from rlgames.kernels.game_2048 import Rules2048, slide_table
+        from rlgames.kernels.game_2048 import Rules2048
 
-        game = self._game
+        game = self.game
+        lengths = (game.columns,) if game.rows == game.columns else (game.columns, game.rows)
+        rows = torch.cat([packed_slides(length, MAX_EXPONENT) for length in lengths])
         cells, columns = np.arange(game.num_cells, dtype=np.uint64), np.uint64(game.columns)
         shifts = np.uint64(16) * (cells // columns) + np.uint64(4) * (cells % columns)
         return Rules2048(
             start=(0,),
             actions=game.spec.actions,
-            rows=slide_table(game.rows, game.columns),
+            rows=rows.numpy().view(np.uint64),
             shifts=shifts,
             cells=np.bitwise_or.reduce(np.uint64(1) << shifts),
             fours=np.uint64(round(game.fours * 2**32)),
@@ -314,6 +319,9 @@ class Compiled2048(CompiledRules[Game2048State]):
     @property
     def _shifts(self) -> Tensor:
         return torch.from_numpy(self.rules.shifts.astype(np.int64))
+
+    def fits(self, state: Game2048State) -> bool:
+        return bool((state.tiles <= MAX_EXPONENT).all())
 
     def pack(self, state: Game2048State) -> Tensor:
         exponents = state.tiles.clamp(max=MAX_EXPONENT).long()

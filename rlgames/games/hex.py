@@ -11,6 +11,9 @@ over the opening: X's stone becomes an O on the cell mirrored at the long diagon
       3 X . O
 
 The stones of a chain carry one label, so a new stone relabels at most three chains.
+
+Positions are observed and actions numbered as the seat to move sees them, who joins top and bottom:
+for the second seat rows and columns are exchanged.
 """
 
 from __future__ import annotations
@@ -25,12 +28,11 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
-from rlgames.games.capabilities import CellBoard, Compiled, ExactKey
+from rlgames.games.capabilities import Compiled
 from rlgames.games.compiled import CompiledRules, pack_cells, unpack_cells
 from rlgames.games.game import Spec, State
-from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
-from rlgames.games.stones import MOVER_NOT_SHOWN, StoneGame, check_game_over
+from rlgames.games.stones import StoneGame
 
 SWAP = "swap"
 
@@ -57,41 +59,39 @@ class HexState(State):
 
 
 class Hex(StoneGame[HexState]):
-    """size × size cells; actions are the cells and, with the swap rule, swapping as the last."""
+    """board × board cells; actions are the cells as the seat to move sees them and, with the swap
+    rule, swapping as the last."""
 
-    def __init__(self, size: int, swap: bool, name: str = "hex") -> None:
-        self.size, self.swap, self.num_cells = size, swap, size * size
+    def __init__(self, board: int, swap: bool, name: str = "hex") -> None:
+        self.size, self.swap, self.num_cells = board, swap, board * board
         cell = torch.arange(self.num_cells)
-        row, column = cell // size, cell % size
+        row, column = cell // board, cell % board
         near = [(row + down, column + right) for down, right in NEIGHBORS]
         rows, columns = (torch.stack(each, 1) for each in zip(*near, strict=True))
-        inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
+        inside = (rows >= 0) & (rows < board) & (columns >= 0) & (columns < board)
         # Int64 [N, 6], with the cell itself, which is empty when it is played, for those outside.
-        self.neighbors = torch.where(inside, rows * size + columns, cell[:, None])
-        self.mirrored = column * size + row
+        self.neighbors = torch.where(inside, rows * board + columns, cell[:, None])
+        self.mirrored = column * board + row
+        # Int64 [2, N]: by seat, the cell that it sees as each cell, and the other way around.
+        self.seen_cells = torch.stack([cell, self.mirrored])
         # Int16 [2, N]: the label of a lone stone of each seat, without its sign.
         edges = [
-            FIRST_EDGE * (place == 0) + SECOND_EDGE * (place == size - 1) for place in (row, column)
+            FIRST_EDGE * (place == 0) + SECOND_EDGE * (place == board - 1)
+            for place in (row, column)
         ]
         self.lone_labels = (4 * (cell + 1) + torch.stack(edges)).short()
-        self.key_bases = [3] * self.num_cells + [2]
-        lacks: dict[type, str] = {CellBoard: MOVER_NOT_SHOWN}
-        if not fits_in_key(self.key_bases):
-            lacks[ExactKey] = TOO_MANY_POSITIONS
-        if size > MAX_COMPILED_SIZE:
-            lacks[Compiled] = f"its sides have more than {MAX_COMPILED_SIZE} cells"
-        self.lacks = lacks
         self.spec = Spec(
             name=name,
             seats=2,
             actions=self.num_cells + swap,
-            observation=(3 + swap, size, size),
+            observation=(6 + swap, board, board),
             has_cell_actions=True,
             max_plies=self.num_cells + swap,
             max_positions=2 * count_boards(3, self.num_cells),
             goal="outcome",
-            zero_sum=True,
         )
+        if board > MAX_COMPILED_SIZE:
+            self.lacks[Compiled] = f"its sides have more than {MAX_COMPILED_SIZE} cells"
 
     def initial(self, batch: int, rng: torch.Generator) -> HexState:
         labels = torch.zeros(batch, self.num_cells, dtype=torch.int16, device=rng.device)
@@ -100,10 +100,15 @@ class Hex(StoneGame[HexState]):
     # Moves
 
     def legal_action_mask(self, state: HexState) -> Tensor:
-        is_empty = (state.labels == 0) | state.done[:, None]
+        is_empty = self._seen((state.labels == 0) | state.done[:, None], state.current_seat)
         if not self.swap:
             return is_empty
         return torch.cat([is_empty, (self.can_swap(state) | state.done)[:, None]], 1)
+
+    def _seen(self, board: Tensor, seat: Tensor) -> Tensor:
+        """The values of all cells, [B, N], in the order in which the seats, int64 [B], see them; of
+        what a seat sees, the inverse."""
+        return board.gather(1, self.seen_cells.index_select(0, seat))
 
     def can_swap(self, state: HexState) -> Tensor:
         """Bool [B]: whether the second seat may take over the opening."""
@@ -113,7 +118,8 @@ class Hex(StoneGame[HexState]):
         live, seat = ~state.done, state.current_seat
         swaps = live & (action == self.num_cells)
         places = live & ~swaps
-        labels, label = self._place(state.labels, seat, action * places, places)
+        cell = self.seen_cells.view(-1).index_select(0, seat * self.num_cells + action * places)
+        labels, label = self._place(state.labels, seat, cell, places)
         rows = swaps.nonzero()[:, 0]
         if len(rows):
             cell = self.mirrored[labels[rows].long().abs().argmax(1)]
@@ -167,12 +173,10 @@ class Hex(StoneGame[HexState]):
 
     def observe(self, state: HexState) -> Tensor:
         sign = (1 - 2 * state.current_seat).short()[:, None]
-        relative = state.labels * sign
-        planes = [
-            relative > 0,
-            relative < 0,
-            (state.current_seat == 1)[:, None].expand_as(relative),
-        ]
+        relative = self._seen(state.labels * sign, state.current_seat)
+        own, other = relative > 0, relative < 0
+        first, second = (relative.abs() & edge > 0 for edge in (FIRST_EDGE, SECOND_EDGE))
+        planes = [own, other, own & first, own & second, other & first, other & second]
         if self.swap:
             planes.append(self.can_swap(state)[:, None].expand_as(relative))
         # Bytes are converted to floats several times as fast as bools.
@@ -183,19 +187,8 @@ class Hex(StoneGame[HexState]):
         cells = (state.labels > 0).long() + 2 * (state.labels < 0)
         return cells.view(-1, self.size, self.size)
 
-    def key(self, state: HexState) -> Tensor:
-        digits = torch.cat([self.cells(state).flatten(1), state.current_seat[:, None]], 1)
-        return encode_digits(digits, self.key_bases)
-
-    def state_from_key(self, key: Tensor) -> HexState:
-        digits = decode_digits(key, self.key_bases)
-        return self.state_from_cells(digits[:, :-1], digits[:, -1])
-
     def state_from_cells(self, cells: Tensor, seat: Tensor) -> HexState:
-        """Positions from int64 [B, N], as in cells, and the seats to move, int64 [B].
-
-        One more turn than stones means that the second seat has swapped.
-        """
+        # One more turn than stones means that the second seat has swapped.
         labels = torch.zeros_like(cells, dtype=torch.int16)
         winner = torch.full_like(seat, -1)
         for cell, stone in enumerate(cells.unbind(1)):
@@ -212,9 +205,6 @@ class Hex(StoneGame[HexState]):
             score=self._payoff(won, winner),
             labels=labels,
         )
-
-    def view_from_seat(self, state: HexState, seat: int) -> HexState:
-        return replace(state, current_seat=torch.full_like(state.current_seat, seat))
 
     def is_valid(self, state: HexState) -> Tensor:
         cells = self.cells(state).flatten(1)
@@ -238,6 +228,12 @@ class Hex(StoneGame[HexState]):
         cells = torch.arange(self.num_cells)
         return torch.stack([cells, cells.flip(0)])
 
+    def plane_symmetries(self) -> Tensor:
+        planes = torch.arange(self.spec.observation[0])
+        turned = planes.clone()
+        turned[2:6] = torch.tensor([3, 2, 5, 4])
+        return torch.stack([planes, turned])
+
     # Text
 
     @property
@@ -250,9 +246,8 @@ class Hex(StoneGame[HexState]):
         return replace(super().board_format, is_slanted=True)
 
     def parse_all(self, texts: Sequence[str]) -> HexState:
-        cells, seat = self.read_stones(texts)
-        state = self.state_from_cells(cells, seat % 2)
-        check_game_over(seat, state.done)
+        state = super().parse_all(texts)
+        cells = self.cells(state).flatten(1)
         # The winner has moved last.
         loser = (state.score[:, 1] > 0).long() ^ 1
         seat = torch.where(state.done, loser, state.current_seat)
@@ -262,20 +257,26 @@ class Hex(StoneGame[HexState]):
         return replace(state, current_seat=seat, turn=stones + ((stones + seat) & 1))
 
     def action_to_string(self, state: HexState, row: int, action: int) -> str:
-        return SWAP if action == self.num_cells else self.board_format.cell_name(action)
+        if action == self.num_cells:
+            return SWAP
+        return super().action_to_string(
+            state, row, int(self.seen_cells[state.current_seat[row], action])
+        )
+
+    def action_cells(self, state: HexState, row: int) -> Tensor | None:
+        cells = super().action_cells(state, row)
+        assert cells is not None
+        return cells[:, self.seen_cells[state.current_seat[row]].cpu()]
 
 
 class CompiledHex(CompiledRules[HexState]):
     """Words: two of own stones with flags, two of the other seat's."""
 
-    def __init__(self, game: Hex) -> None:
-        self._game = game
-
     @cached_property
     def rules(self) -> Any:
         from rlgames.kernels.hex import HexRules
 
-        game = self._game
+        game = self.game
         cells, neighbors = torch.arange(game.num_cells), game.neighbors.cpu()
         near = torch.zeros(game.num_cells, game.num_cells, dtype=torch.bool)
         near[cells[:, None], neighbors] = True
@@ -302,17 +303,12 @@ class CompiledHex(CompiledRules[HexState]):
         relative = state.labels * (1 - 2 * state.current_seat).short()[:, None]
         own, other = self._sets(relative > 0), self._sets(relative < 0)
         own[:, 1] |= state.current_seat * int(SECOND)
-        own[:, 1] |= self._game.can_swap(state) * int(CAN_SWAP)
+        own[:, 1] |= self.game.can_swap(state) * int(CAN_SWAP)
         return torch.cat([own, other], 1)
 
     def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> HexState:
-        own, other = (unpack_cells(each, self._game.num_cells) for each in words.split(2, 1))
+        own, other = (unpack_cells(each, self.game.num_cells) for each in words.split(2, 1))
         seat = fields["current_seat"][:, None]
         cells = own * (1 + seat) + other * (2 - seat)
-        labels = self._game.state_from_cells(cells, seat[:, 0]).labels
+        labels = self.game.state_from_cells(cells, seat[:, 0]).labels
         return HexState(**fields, labels=labels)
-
-
-def hex_game(board: int, swap: bool) -> Hex:
-    """game=hex: a rhombic board."""
-    return Hex(board, swap)

@@ -74,9 +74,8 @@ class KInARow(StoneGame[KInARowState]):
         # floats of a row, as taking one number is three times as fast as taking two.
         payoffs = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, -1.0], [-1.0, 1.0]])
         self._payoffs = payoffs.view(torch.int64)[:, 0]
-        self.num_cell_values = 3
         if not gravity and 2 * self.layout.num_bits > 63:
-            self.lacks = {ExactKey: "two sets of its cells do not fit in 63 bits"}
+            self.lacks[ExactKey] = "two sets of its cells do not fit in 63 bits"
         self.spec = Spec(
             name=name,
             seats=2,
@@ -86,7 +85,6 @@ class KInARow(StoneGame[KInARowState]):
             max_plies=rows * columns,
             max_positions=count_boards(3, rows * columns),
             goal="outcome",
-            zero_sum=True,
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> KInARowState:
@@ -167,6 +165,11 @@ class KInARow(StoneGame[KInARowState]):
             own |= (column_key - (1 << height)) << shift
             occupied |= ((1 << height) - 1) << shift
         return self.state_from_stones(own, occupied)
+
+    def state_from_cells(self, cells: Tensor, seat: Tensor) -> KInARowState:
+        """Positions without a line."""
+        own, other = (self.layout.stones(cells == 1 + each[:, None]) for each in (seat, 1 - seat))
+        return self.state_from_stones(own, own | other)
 
     def state_from_stones(self, own: Tensor, occupied: Tensor) -> KInARowState:
         """Positions without a line from the stones of the seat to move, and all stones."""
@@ -264,11 +267,10 @@ class KInARow(StoneGame[KInARowState]):
             is_empty = (stones == 0).view(-1, self.rows, self.columns)
             if bool((is_empty[:, 1:] & ~is_empty[:, :-1]).any()):
                 raise ValueError("a stone floats above an empty cell")
-        own, other = (self.layout.stones(stones == 1 + each[:, None]) for each in (seat, 1 - seat))
-        state = self.state_from_stones(own, own | other)
-        if bool(self.layout.has_line(own).any()):
+        state = self.state_from_cells(stones, seat)
+        if bool(self.layout.has_line(state.own).any()):
             raise ValueError("the seat to move has a line already")
-        won = self.layout.has_line(other)
+        won = self.layout.has_line(state.own ^ state.occupied)
         score = self._payoff(won, 1 - state.current_seat)
         return replace(state, done=state.done | won, score=score)
 
@@ -301,7 +303,7 @@ class CompiledKInARow(CompiledRules[KInARowState]):
     """Words: own, occupied; of boards of at most 62 bits."""
 
     def __init__(self, game: KInARow) -> None:
-        self._game = game
+        super().__init__(game)
         if game.layout.has_line_table is not None:  # small boards, whose moves are table lookups
             self.max_random_batch = 8192
 
@@ -310,7 +312,7 @@ class CompiledKInARow(CompiledRules[KInARowState]):
         from rlgames.kernels.k_in_a_row import LineRules
         from rlgames.kernels.lines import line_argument
 
-        game, layout = self._game, self._game.layout
+        game, layout = self.game, self.game.layout
         table = layout.has_line_table
         length = game.rows if game.gravity else game.columns  # cells between spare bits
         return LineRules(
@@ -328,21 +330,18 @@ class CompiledKInARow(CompiledRules[KInARowState]):
         return torch.stack([state.own.long(), state.occupied.long()], 1)
 
     def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> KInARowState:
-        own, occupied = words.to(self._game.layout.cell_bits.dtype).unbind(1)
+        own, occupied = words.to(self.game.layout.cell_bits.dtype).unbind(1)
         return KInARowState(**fields, own=own, occupied=occupied)
 
 
 class CompiledLargeKInARow(CompiledRules[KInARowState]):
     """Words: own, occupied, each as many as 64 cells take."""
 
-    def __init__(self, game: KInARow) -> None:
-        self._game = game
-
     @cached_property
     def rules(self) -> Any:
         from rlgames.kernels.k_in_a_row import LargeLineRules
 
-        game = self._game
+        game = self.game
         board = pack_cells(torch.ones(1, game.spec.actions, dtype=torch.bool))[0].tolist()
         start = (0,) * (2 * len(board))
         return LargeLineRules(
@@ -350,11 +349,11 @@ class CompiledLargeKInARow(CompiledRules[KInARowState]):
         )
 
     def pack(self, state: KInARowState) -> Tensor:
-        sets = (self._game.layout.contains(stones) for stones in (state.own, state.occupied))
+        sets = (self.game.layout.contains(stones) for stones in (state.own, state.occupied))
         return torch.cat([pack_cells(each) for each in sets], 1)
 
     def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> KInARowState:
-        game = self._game
+        game = self.game
         sets = (unpack_cells(each, game.spec.actions) for each in words.chunk(2, 1))
         own, occupied = (game.layout.stones(each) for each in sets)
         return KInARowState(**fields, own=own, occupied=occupied)

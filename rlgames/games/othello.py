@@ -24,12 +24,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import CellBoard, ExactKey
 from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Spec, State
-from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
-from rlgames.games.stones import MOVER_NOT_SHOWN, StoneGame, check_game_over
+from rlgames.games.stones import StoneGame
 from rlgames.games.symmetry import board_symmetries
 
 PASS = "pass"
@@ -49,49 +47,43 @@ class OthelloState(State):
 
 
 class Othello(StoneGame[OthelloState]):
-    """size × size cells; actions are the cells and, as the last one, passing.
+    """board × board cells; actions are the cells and, as the last one, passing.
 
-    Raises ValueError for an odd size and for one that is not from 4 to 8.
+    Raises ValueError for an odd board and for one that is not from 4 to 8.
     """
 
-    def __init__(self, size: int, name: str = "othello") -> None:
-        if size % 2 or not 4 <= size <= 8:
-            raise ValueError(f"board={size} is not an even number from 4 to 8")
-        self.size, self.num_cells = size, size * size
+    def __init__(self, board: int, name: str = "othello") -> None:
+        if board % 2 or not 4 <= board <= 8:
+            raise ValueError(f"board={board} is not an even number from 4 to 8")
+        self.size, self.num_cells = board, board * board
         index = torch.arange(self.num_cells)
-        row, column = index // size, index % size
+        row, column = index // board, index % board
         cell_bits = torch.ones((), dtype=torch.int64) << (ROW * row + column)
         # Passing places no disc.
         self.cell_bits = torch.cat([cell_bits, torch.zeros(1, dtype=torch.int64)])
-        self.row_cells = (torch.arange(2**ROW)[:, None] >> torch.arange(size) & 1).bool()
+        self.row_cells = (torch.arange(2**ROW)[:, None] >> torch.arange(board) & 1).bool()
         self.row_planes = self.row_cells.float()
         # By direction, int64 [4, 1]: how far neighbors lie apart, and the cells that are a neighbor
         # of some cell, one step forward (to higher bits) and one step backward.
-        right, left = column > 0, column < size - 1
+        right, left = column > 0, column < board - 1
         forward = [right, row > 0, right & (row > 0), left & (row > 0)]
-        upward = row < size - 1
+        upward = row < board - 1
         backward = [left, upward, left & upward, right & upward]
         self.steps = torch.tensor([1, ROW, ROW + 1, ROW - 1])[:, None]
         self.forward, self.backward = (
             torch.stack([(cell_bits * mask).sum() for mask in masks])[:, None]
             for masks in (forward, backward)
         )
-        self.key_bases = [3] * self.num_cells + [2]
-        lacks: dict[type, str] = {CellBoard: MOVER_NOT_SHOWN}
-        if not fits_in_key(self.key_bases):
-            lacks[ExactKey] = TOO_MANY_POSITIONS
-        self.lacks = lacks
         self.spec = Spec(
             name=name,
             seats=2,
             actions=self.num_cells + 1,
-            observation=(2, size, size),
+            observation=(2, board, board),
             has_cell_actions=True,
             # A disc follows every pass.
             max_plies=2 * (self.num_cells - 4),
             max_positions=2 * count_boards(3, self.num_cells),
             goal="outcome",
-            zero_sum=True,
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> OthelloState:
@@ -211,19 +203,7 @@ class Othello(StoneGame[OthelloState]):
         seat = state.current_seat[:, None]
         return (own * (1 + seat) + other * (2 - seat)).view(-1, self.size, self.size)
 
-    def key(self, state: OthelloState) -> Tensor:
-        digits = torch.cat([self.cells(state).flatten(1), state.current_seat[:, None]], 1)
-        return encode_digits(digits, self.key_bases)
-
-    def state_from_key(self, key: Tensor) -> OthelloState:
-        digits = decode_digits(key, self.key_bases)
-        return replace(
-            self.state_from_cells(digits[:, :-1], digits[:, -1]),
-            score=torch.zeros(len(key), 2, device=key.device),
-        )
-
     def state_from_cells(self, cells: Tensor, seat: Tensor) -> OthelloState:
-        """Positions from int64 [B, N], as in cells, and the seats to move, int64 [B]."""
         bits = self.cell_bits[: self.num_cells]
         first, second = ((cells == value).long() @ bits for value in (1, 2))
         is_first = seat == 0
@@ -265,28 +245,23 @@ class Othello(StoneGame[OthelloState]):
     )
 
     def parse_all(self, texts: Sequence[str]) -> OthelloState:
-        stones, seat = self.read_stones(texts)
-        state = self.state_from_cells(stones, seat % 2)
-        check_game_over(seat, state.done)
+        state = super().parse_all(texts)
         if bool((state.turn < 0).any()):
             raise ValueError("a game starts with four discs")
         return state
 
     def action_to_string(self, state: OthelloState, row: int, action: int) -> str:
-        return PASS if action == self.num_cells else self.board_format.cell_name(action)
+        return PASS if action == self.num_cells else super().action_to_string(state, row, action)
 
 
 class CompiledOthello(CompiledRules[OthelloState]):
     """Words: own, other, moves."""
 
-    def __init__(self, game: Othello) -> None:
-        self._game = game
-
     @cached_property
     def rules(self) -> Any:
         from rlgames.kernels.othello import OthelloRules
 
-        game = self._game
+        game = self.game
         tensors = game.cell_bits[:-1], game.steps, game.forward, game.backward
         arrays = (tensor.cpu().flatten().numpy().view(np.uint64) for tensor in tensors)
         return OthelloRules(self.words_of(game.example_state()), game.spec.actions, *arrays)
@@ -303,8 +278,3 @@ def _union(cells: Tensor) -> Tensor:
     """Int64 [B]: the union of four sets, [4, B]."""
     first, second, third, fourth = cells.unbind()
     return first | second | third | fourth
-
-
-def othello(board: int) -> Othello:
-    """game=othello: a board of an even size."""
-    return Othello(board)

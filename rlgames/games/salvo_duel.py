@@ -46,7 +46,6 @@ class SalvoDuel(SalvoDuelNotation):
             max_positions=count_boards(9, self.num_cells),
             goal="outcome",
             hidden=True,
-            zero_sum=True,
             max_plies_per_turn=len(ships),
         )
 

@@ -179,9 +179,6 @@ class SalvoDuelNotation(FleetGame[SalvoDuelState]):
         if afloat[0] != own_afloat or not 0 <= afloat[1] <= len(fleet):
             raise ValueError("the number of ships afloat does not fit the boards")
 
-    def action_to_string(self, state: SalvoDuelState, row: int, action: int) -> str:
-        return self.board_format.cell_name(action)
-
     def _start(self, ships: Tensor) -> SalvoDuelState:
         no_cells = torch.zeros_like(ships, dtype=torch.bool)
         no_turns = torch.zeros_like(ships, dtype=torch.int16)

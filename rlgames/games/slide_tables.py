@@ -6,6 +6,8 @@ cells. Actions are 0 to 3: up, right, down, left.
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -98,6 +100,24 @@ class TabledSlides(Tables):
         # A matrix product of floats is exact here, and many times as fast as one of integers.
         digits = tiles.clamp(max=self._cell_values - 1).float()
         return (digits @ self._weight).view(-1, MAX_TABLED_LENGTH)
+
+
+@cache
+def packed_slides(length: int, max_exponent: int) -> Tensor:
+    """Int64 [65536], by the bits of a line of at most four cells, with four bits each: bits 0 to 15
+    are the line slid to its front, bits 16 to 31 to its back, and the rest the points of either.
+
+    Larger exponents than max_exponent count as this one.
+    """
+    shifts = 4 * torch.arange(length)
+    codes = torch.arange(1 << (4 * length))
+    content, line = (codes[:, None] >> shifts & 15).to(torch.uint8), ComputedSlides(1, length)
+    table = torch.zeros(1 << (4 * MAX_TABLED_LENGTH), dtype=torch.int64)
+    for action, shift in ((3, 0), (1, 16)):
+        slid, score = line.slide(content, torch.full_like(codes, action))
+        packed = (slid.clamp(max=max_exponent).long() << shifts).sum(1)
+        table[: len(codes)] |= packed << shift | score.long() << 32
+    return table
 
 
 def _byte_mask(mask: Tensor) -> Tensor:

@@ -93,16 +93,15 @@ class Spec:
     """What a game declares about itself.
 
     observation: shape of one observation, (planes, rows, columns).
-    has_cell_actions: action a is cell a of the board in row-major order, so that a network may
-        give each cell one score; actions after the last cell, such as passing, take no cell.
+    has_cell_actions: action a is cell a of the observation in row-major order, so that a network
+        may give each cell one score; actions after the last cell, such as passing, take no cell.
     max_plies: an upper limit of the plies of a game.
     max_positions: an upper limit of the reachable positions, which need not be tight.
     goal: what a player wants: few "turns"; a high "score"; or an "outcome", a higher final score
-        than the other seat's.
+        than the other seat's, whose scores add up to 0.
     hidden: some of the state is hidden from the seat to move; the game has HiddenInformation.
     num_chance_inputs: uniform numbers that chance consumes after each action; 0: no chance. Others
         have the capability Chance.
-    zero_sum: the scores of the seats add up to 0.
     max_plies_per_turn: an upper limit of the plies of a turn.
     observation_range: limits of the numbers in an observation.
     """
@@ -117,7 +116,6 @@ class Spec:
     goal: str
     hidden: bool = False
     num_chance_inputs: int = 0
-    zero_sum: bool = False
     max_plies_per_turn: int = 1
     observation_range: tuple[float, float] = (0.0, 1.0)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import prod
 from typing import TypeVar
 
 import torch
@@ -11,7 +14,10 @@ from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.board import Board
+from rlgames.games.capabilities import CellBoard, ExactKey
+from rlgames.games.compiled import CompiledRules, pack_cells, unpack_cells
 from rlgames.games.game import Game
+from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import State
 
 S = TypeVar("S", bound=State)
@@ -25,15 +31,58 @@ GAME_OVER = "game over"
 
 
 class StoneGame(Game[S]):
-    """Draws the stones of both seats. shows_mover: whether the caption says who is to move, because
-    the stones do not tell."""
+    """A game whose positions are the stones of both seats and, unless the stones tell, the seat to
+    move: its text, keys and views follow from these.
+
+    shows_mover: whether the caption says who is to move, because the stones do not tell. They do if
+        every move adds stones_per_move stones of its seat, and takes none away.
+    """
 
     seat_marks = "XO"
     shows_mover = True
+    stones_per_move = 1
+    num_cell_values = 3
 
     @abstractmethod
     def cells(self, state: S) -> Tensor:
         """Int64 [B, rows, columns] from the top: 0 empty, 1 of the first seat, 2 of the second."""
+
+    @abstractmethod
+    def state_from_cells(self, cells: Tensor, seat: Tensor) -> S:
+        """The inverse of cells, from int64 [B, N], with the seats to move, int64 [B]; the turn is
+        the lowest number that fits."""
+
+    @cached_property
+    def _key_bases(self) -> list[int]:
+        return [3] * prod(self.spec.observation[1:]) + [2] * self.shows_mover
+
+    @cached_property
+    def lacks(self) -> dict[type, str]:  # type: ignore[override]
+        lacks: dict[type, str] = {CellBoard: MOVER_NOT_SHOWN} if self.shows_mover else {}
+        if type(self).key is StoneGame.key and not fits_in_key(self._key_bases):
+            lacks[ExactKey] = TOO_MANY_POSITIONS
+        return lacks
+
+    def key(self, state: S) -> Tensor:
+        digits = self.cells(state).flatten(1)
+        if self.shows_mover:
+            digits = torch.cat([digits, state.current_seat[:, None]], 1)
+        return encode_digits(digits, self._key_bases)
+
+    def state_from_key(self, key: Tensor) -> S:
+        digits = decode_digits(key, self._key_bases)
+        if self.shows_mover:
+            return self.state_from_cells(digits[:, :-1], digits[:, -1])
+        return self.state_from_cells(digits, (digits > 0).sum(1) // self.stones_per_move % 2)
+
+    def view_from_seat(self, state: S, seat: int) -> S:
+        return replace(state, current_seat=torch.full_like(state.current_seat, seat))
+
+    def parse_all(self, texts: Sequence[str]) -> S:
+        cells, seat = self.read_stones(texts)
+        state = self.state_from_cells(cells, seat % 2)
+        check_game_over(seat, state.done)
+        return state
 
     def boards(self, state: S, row: int, reveal: bool = False) -> list[Board]:
         cells = self.cells(state[row : row + 1])[0].tolist()
@@ -74,12 +123,30 @@ class StoneGame(Game[S]):
     def _count_turns(self, stones: list[int]) -> int:
         """The seat to move, by the numbers of stones."""
         first, second = stones.count(1), stones.count(2)
-        if first - second not in (0, 1):
+        if first - second not in (0, self.stones_per_move):
             marks = self.seat_marks
             raise ValueError(
                 f"{first} {marks[0]} and {second} {marks[1]}: the seats did not take turns"
             )
-        return first - second
+        return int(first > second)
+
+
+class CompiledStones(CompiledRules[S]):
+    """The positions of a StoneGame; its words are the cells with stones of the seat to move, those
+    with stones of the other seat, and the seat to move."""
+
+    def pack(self, state: S) -> Tensor:
+        cells, seat = self.game.cells(state).flatten(1), state.current_seat[:, None]
+        sets = [pack_cells(cells == value) for value in (seat + 1, 2 - seat)]
+        return torch.cat([*sets, seat], 1)
+
+    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> S:
+        size, seat = words.shape[1] // 2, fields["current_seat"]
+        num_cells = prod(self.game.spec.observation[1:])
+        own, other = (unpack_cells(each, num_cells) for each in words[:, : 2 * size].split(size, 1))
+        cells = own * (seat[:, None] + 1) + other * (2 - seat[:, None])
+        state: S = replace(self.game.state_from_cells(cells, seat), **fields)
+        return state
 
 
 def check_game_over(seat: Tensor, done: Tensor) -> None:

@@ -1,6 +1,6 @@
 """Symmetries of a game: rotations and reflections of the board that leave the rules unchanged.
 
-Letters in shapes: G symmetries, N cells, A actions, M moves.
+Letters in shapes: G symmetries, N cells, C planes, A actions, M moves.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import Symmetric, SymmetricActions, find
+from rlgames.games.capabilities import Symmetric, SymmetricActions, SymmetricPlanes, find
 from rlgames.games.game import Game
 
 
@@ -73,6 +73,8 @@ class Symmetries:
         self.cells = cell_symmetries(game).to(device)
         self.actions = action_symmetries(game).to(device)
         self.inverse_actions = self.actions.argsort(1)  # where each action goes
+        planes = find(game, SymmetricPlanes)
+        self._planes = None if planes is None else planes.plane_symmetries().to(device)
         self.count = len(self.cells)
 
     def sample(self, moves: int, rng: torch.Generator) -> Tensor:
@@ -81,8 +83,19 @@ class Symmetries:
 
     def transform_planes(self, planes: Tensor, symmetry: Tensor) -> Tensor:
         """Float32 [M, C, H, W]: each row transformed by its own symmetry, int64 [M]."""
+        if self._planes is not None:
+            order = self.plane_order(planes.shape[1])[symmetry]
+            planes = planes.gather(1, order[:, :, None, None].expand_as(planes))
         cells = self.cells[symmetry][:, None].expand(-1, planes.shape[1], -1)
         return planes.flatten(2).gather(2, cells).view_as(planes)
+
+    def plane_order(self, count: int) -> Tensor:
+        """Int64 [G, C]: as SymmetricPlanes.plane_symmetries, of an observation to which a policy
+        may have added planes."""
+        order = torch.arange(count, device=self.cells.device).repeat(self.count, 1)
+        if self._planes is not None:
+            order[:, : self._planes.shape[1]] = self._planes
+        return order
 
     def transform_action_values(self, values: Tensor, symmetry: Tensor) -> Tensor:
         """[M, A]: a value of each action, such as its legality, on the transformed board."""

@@ -35,12 +35,18 @@ def make_cache(slots: int, words: int, actions: int) -> EvaluationCache:
 
 
 @compiled
-def slot_of(cache: EvaluationCache, position: Position) -> np.uint64:
-    """The slot of a position, with its evaluation or another one's."""
+def key_of(position: Position) -> np.uint64:
+    """64 bits by which positions are told apart."""
     key = np.uint64(0)
     for word in range(len(position)):
         key = spread(key + np.uint64(position[word]))
-    return key & np.uint64(len(cache.value) - 1)
+    return key
+
+
+@compiled
+def slot_of(cache: EvaluationCache, position: Position) -> np.uint64:
+    """The slot of a position, with its evaluation or another one's."""
+    return key_of(position) & np.uint64(len(cache.value) - 1)
 
 
 @compiled

@@ -273,21 +273,3 @@ def choose_turn(layouts: Layouts, room: Room, top: np.int64, shots: int, turn: W
             if value < best:
                 best, turn[0], turn[1] = value, other_low, other_high
     return best
-
-
-@compiled
-def value_rollouts(layouts: Layouts, room: Room, shots: int, turn: Words) -> np.int64:
-    """The sum over the layouts of the frame at the bottom of the turns that are left if every turn
-    is chosen by choose_turn."""
-    total, top = np.int64(0), np.int64(1)
-    while top > 0:
-        top -= 1
-        start, end, to_hit = frame_at(room, top)
-        if end - start == 1:
-            total += -(-to_hit // shots)
-            continue
-        choose_turn(layouts, room, top, shots, turn)
-        low, high = room.free[top, 0], room.free[top, 1]
-        total += end - start
-        top = push_results(layouts, room, top, start, end, to_hit, low, high, turn[0], turn[1])
-    return total

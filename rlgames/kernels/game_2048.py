@@ -25,49 +25,9 @@ U = np.uint64
 
 
 @jit()
-def slide_table(rows: int, columns: int) -> Array:
-    """Uint64 [N * 65536]: what becomes of each row, by its bits, on boards of rows × columns cells.
-
-    Bits 0 to 15: the row slid left. Bits 16 to 31: the row slid right. Bits 32 to 63: the points of
-    either slide. First the lines of `columns` cells, then, unless the board is square, those of
-    `rows` cells, the columns.
-    """
-    num = 1 if rows == columns else 2
-    table, cells = np.zeros(num << 16, np.uint64), np.zeros(4, np.int64)
-    for line in range(num):
-        start, length = line << 16, (columns, rows)[line]
-        for code in range(1 << (4 * length)):
-            for right in range(2):
-                points = slide_line(code, length, right == 1, cells)
-                for cell in range(length):
-                    shift = 16 * right + 4 * (length - 1 - cell if right else cell)
-                    table[start + code] |= U(cells[cell]) << U(shift)
-            table[start + code] |= U(points) << U(32)
-    return table
-
-
-@jit()
 def columns_start(rows: Array) -> Bits:
-    """Where the columns begin in a slide_table."""
+    """Where the columns begin in rows of Rules2048."""
     return U(len(rows)) - U(1 << 16)
-
-
-@jit()
-def slide_line(code: int, length: int, is_right: bool, cells: Array) -> int:
-    """Write the cells of a line that slides, the one that it slides to first; the points."""
-    cells[:] = 0
-    filled, can_merge, points = 0, False, 0
-    for step in range(length):
-        cell = length - 1 - step if is_right else step
-        exponent = (code >> (4 * cell)) & 15
-        if exponent and can_merge and cells[filled - 1] == exponent:
-            points += 2 << exponent
-            cells[filled - 1] = min(exponent + 1, 15)
-            can_merge = False
-        elif exponent:
-            cells[filled] = exponent
-            filled, can_merge = filled + 1, True
-    return points
 
 
 @jit()
@@ -92,7 +52,7 @@ def mirror(board: Bits) -> Bits:
 def slide_both(board: Bits, rows: Array, start: Bits) -> tuple[Bits, Bits, np.float32]:
     """The board with all rows slid left, and slid right, and the points of either slide.
 
-    rows: the slide_table, whose lines begin at start.
+    rows: as in Rules2048, whose lines begin at start.
     """
     first, second = rows[start + (board & U(0xFFFF))], rows[start + ((board >> U(16)) & U(0xFFFF))]
     third, fourth = rows[start + ((board >> U(32)) & U(0xFFFF))], rows[start + (board >> U(48))]
@@ -146,9 +106,11 @@ def add_tile(board: Bits, cells: Bits, fours: Bits, rng: Array) -> Bits:
 
 
 class Rules2048(NamedTuple):
-    """rows: the slide_table. shifts: uint64 [N], the lowest bit of each cell. cells: all of them.
-    fours: the probability of a 4 in units of 2^-32. planes: of a one-hot observation; 1: the
-    exponents ÷ 10."""
+    """rows: uint64 [N * 65536], what becomes of each row, by its bits. Bits 0 to 15: the row slid
+    left. Bits 16 to 31: the row slid right. Bits 32 to 63: the points of either slide. First the
+    rows, then, unless the board is square, the columns.
+    shifts: uint64 [N], the lowest bit of each cell. cells: all of them. fours: the probability of a
+    4 in units of 2^-32. planes: of a one-hot observation; 1: the exponents ÷ 10."""
 
     start: tuple[int, ...]
     actions: int

@@ -1,8 +1,9 @@
 """The rules of Hex on boards of up to 11 × 11 cells, see rules.py.
 
 Words: the stones of the seat to move, cells 0 to 63 and the others, then the other seat's stones.
-Bit c is cell c in row-major order from the top. Two bits of the second word that no cell has say
-that the second seat is to move, and that it may take over the opening.
+Bit c is cell c in row-major order from the top, whoever sees it. Two bits of the second word that
+no cell has say that the second seat is to move, for which actions and observations exchange rows
+and columns, and that it may take over the opening.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CELLS = U((1 << 57) - 1)
 
 class HexRules(NamedTuple):
     """neighbors: uint64 [cells, 2], the sets of neighbors. edges: uint64 [2, 2, 2], by seat its two
-    edges as sets. mirrored: int64 [cells], where a stone lies after the swap."""
+    edges as sets. mirrored: int64 [cells], the cells with row and column exchanged."""
 
     start: tuple[int, ...]
     actions: int
@@ -46,14 +47,11 @@ def touches(low: np.uint64, high: np.uint64, edge: Array) -> bool:
 
 
 @compiled
-def connects(rules: HexRules, low: np.uint64, high: np.uint64, cell: int, seat: Any) -> bool:
-    """Whether the chain of one of these stones, of a seat, touches both edges of the seat."""
-    first, second = rules.edges[seat, 0], rules.edges[seat, 1]
-    if not (touches(low, high, first) and touches(low, high, second)):
-        return False
+def linked(
+    rules: HexRules, low: np.uint64, high: np.uint64, low_new: np.uint64, high_new: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """The stones of a set that chains link to some of them."""
     low_chain, high_chain = U(0), U(0)
-    low_new = U(1) << U(cell) if cell < 64 else U(0)
-    high_new = U(0) if cell < 64 else U(1) << U(cell - 64)
     while low_new | high_new:
         if low_new:
             near = rules.neighbors[first_bit(low_new)]
@@ -63,7 +61,25 @@ def connects(rules: HexRules, low: np.uint64, high: np.uint64, cell: int, seat: 
             high_chain |= high_new & (~high_new + U(1))
         low_new = (low_new | (near[0] & low)) & ~low_chain
         high_new = (high_new | (near[1] & high)) & ~high_chain
+    return low_chain, high_chain
+
+
+@compiled
+def connects(rules: HexRules, low: np.uint64, high: np.uint64, cell: int, seat: Any) -> bool:
+    """Whether the chain of one of these stones, of a seat, touches both edges of the seat."""
+    first, second = rules.edges[seat, 0], rules.edges[seat, 1]
+    if not (touches(low, high, first) and touches(low, high, second)):
+        return False
+    low_new = U(1) << U(cell) if cell < 64 else U(0)
+    high_new = U(0) if cell < 64 else U(1) << U(cell - 64)
+    low_chain, high_chain = linked(rules, low, high, low_new, high_new)
     return touches(low_chain, high_chain, first) and touches(low_chain, high_chain, second)
+
+
+@compiled
+def seen_cell(rules: HexRules, position: Position, cell: int) -> int:
+    """The cell that the seat to move sees as this one, and the other way around."""
+    return int(rules.mirrored[cell]) if U(position[1]) & SECOND else cell
 
 
 @compiled
@@ -76,7 +92,7 @@ def play(rules: HexRules, position: Position, action: int) -> Played:
         stone = first_bit(other_low) if other_low else 64 + first_bit(other_high)
         cell, other_low, other_high = rules.mirrored[stone], U(0), U(0)
     else:
-        cell = action
+        cell = seen_cell(rules, position, action)
     if cell < 64:
         low |= U(1) << U(cell)
     else:
@@ -95,20 +111,38 @@ def is_legal(rules: HexRules, position: Position, action: int) -> bool:
     if action == len(rules.mirrored):
         return bool(flags & CAN_SWAP)
     low, high = U(position[0]) | U(position[2]), flags | U(position[3])
-    return not has_cell(low, high, action)
+    return not has_cell(low, high, seen_cell(rules, position, action))
 
 
 @compiled
 def observe(rules: HexRules, position: Position, planes: Array) -> None:
     cells, flags = len(rules.mirrored), U(position[1])
-    second = np.float32(flags & SECOND != U(0))
-    can_swap = np.float32(flags & CAN_SWAP != U(0))
-    for cell in range(cells):
-        planes[cell] = np.float32(has_cell(U(position[0]), flags, cell))
-        planes[cells + cell] = np.float32(has_cell(U(position[2]), U(position[3]), cell))
-        planes[2 * cells + cell] = second
-        if rules.swap:
-            planes[3 * cells + cell] = can_swap
+    own_seat = np.int64(flags & SECOND != U(0))
+    planes[:] = 0
+    for side in range(2):
+        low, high = U(position[2 * side]), U(position[2 * side + 1]) & CELLS
+        edges = rules.edges[own_seat ^ side]
+        mark_seen(rules, position, low, high, planes[side * cells :])
+        for number in range(2):
+            edge = edges[number]
+            low_chain, high_chain = linked(rules, low, high, low & edge[0], high & edge[1])
+            plane = 2 + 2 * side + number
+            mark_seen(rules, position, low_chain, high_chain, planes[plane * cells :])
+    if rules.swap:
+        planes[6 * cells : 7 * cells] = np.float32(flags & CAN_SWAP != U(0))
+
+
+@compiled
+def mark_seen(
+    rules: HexRules, position: Position, low: np.uint64, high: np.uint64, plane: Array
+) -> None:
+    """Mark a set as the seat to move sees it."""
+    while low:
+        plane[seen_cell(rules, position, int(first_bit(low)))] = 1
+        low &= low - U(1)
+    while high:
+        plane[seen_cell(rules, position, 64 + int(first_bit(high)))] = 1
+        high &= high - U(1)
 
 
 implement(HexRules, play=play, is_legal=is_legal, observe=observe)

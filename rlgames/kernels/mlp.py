@@ -29,6 +29,9 @@ class MlpWeights(NamedTuple):
     lines: int64 [L, K], cells; not empty if the first layer reads which contents K cells have. Its
     inputs are then one for each content of each line, of which one in each line is 1, and what is
     given is the value of each cell. num_cell_values: distinct values.
+
+    skip: a hidden layer whose inputs are as many as its outputs, other than the first one, adds to
+    these what its inputs were before their activation.
     """
 
     widths: Integers
@@ -36,10 +39,14 @@ class MlpWeights(NamedTuple):
     activation: int
     lines: Integers
     num_cell_values: int
+    skip: bool
 
+
+MIN_SPARSITY = 8
+"""How many inputs there are for one that is not 0 if torch is slower than sums of rows."""
 
 NO_LINES = np.zeros((0, 0), np.int64)
-NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU, NO_LINES, 0)
+NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU, NO_LINES, 0, False)
 
 
 @jit()
@@ -106,7 +113,7 @@ def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
     widths, layers = network.widths, len(network.widths) - 1
     widest = max(inputs.shape[1], len(network.lines), widths[1:].max())
     index, factor = np.empty(widest, np.int64), np.empty(widest, np.float32)
-    hidden = np.empty(widest, np.float32)
+    hidden, before = np.empty(widest, np.float32), np.empty(widest, np.float32)
     for row in range(len(inputs)):
         if len(network.lines) > 0:
             count = list_contents(network, inputs[row], index, factor)
@@ -122,5 +129,33 @@ def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
             add_rows(matrix, index, factor, count, total)
             begin = end + columns
             if layer < layers - 1:
+                if network.skip:
+                    if layer > 0 and rows == columns:
+                        total += before[:columns]
+                    before[:columns] = total
                 activate(total, network.activation)
                 count = list_nonzero(total, index, factor)
+
+
+@jit(_nrt=True)
+def sparse_layer(network: MlpWeights, inputs: Floats, hidden: Floats) -> bool:
+    """Write the first hidden layer, float32 [M, its width or 0], if most inputs are 0, and whether
+    it did."""
+    rows, columns = inputs.shape[1], hidden.shape[1]
+    if columns == 0:
+        return False
+    index, factor = np.empty(rows, np.int64), np.empty(rows, np.float32)
+    limit, count = len(inputs) * rows // MIN_SPARSITY, 0
+    for row in range(len(inputs)):
+        for i in range(rows):
+            count += inputs[row, i] != 0
+    if count > limit:
+        return False
+    matrix = network.weights[: rows * columns].reshape(rows, columns)
+    biases = network.weights[rows * columns : rows * columns + columns]
+    for row in range(len(inputs)):
+        count = list_nonzero(inputs[row], index, factor)
+        hidden[row] = biases
+        add_rows(matrix, index, factor, count, hidden[row])
+        activate(hidden[row], network.activation)
+    return True

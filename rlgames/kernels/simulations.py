@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlgames.kernels.gumbel import GumbelPlan, keep_first_values
-from rlgames.kernels.mlp import forward
+from rlgames.kernels.mlp import forward, sparse_layer
 from rlgames.kernels.tree_nodes import (
     Batch,
     Evaluator,
@@ -19,8 +19,15 @@ from rlgames.kernels.tree_nodes import (
     add_child,
     add_leaf,
     expand_leaves,
+    make_moves,
 )
-from rlgames.kernels.tree_search import TreeArrays, back_up, descend, find_or_add_children
+from rlgames.kernels.tree_search import (
+    TreeArrays,
+    back_up,
+    clear_node,
+    descend,
+    find_or_add_children,
+)
 from rlgames.kernels.words import compiled
 
 Floats = NDArray[np.float32]
@@ -28,30 +35,50 @@ Integers = NDArray[np.int64]
 
 
 class Selection(NamedTuple):
-    """How simulations choose. bounds: float32 [S, 2], the same for all. rule: of tree_search.py.
-    plan: for rule=GUMBEL. max_depth: the limit of plies."""
+    """How simulations choose. bounds: float32 [T, 2], of the values in each tree; with
+    widens_bounds, of those so far. rule: of tree_search.py. plan: for rule=GUMBEL. max_depth: the
+    limit of plies. has_chance: moves have random outcomes. sign_factor: as in add_child."""
 
     bounds: Floats
+    widens_bounds: bool
     c_puct: float
     rule: int
     plan: GumbelPlan
     max_depth: float
+    has_chance: bool
+    sign_factor: float
 
 
-BATCHES, LIVE, LEAVES, IS_EVALUATED, NODES = range(5)
-"""How far a search is, int64 [5]: the number of batches begun, of their simulations that have not
-ended, of leaves that wait, whether torch has written their outputs, and the number of nodes."""
+BATCHES, LIVE, LEAVES, IS_EVALUATED, NODES, HAS_HIDDEN = range(6)
+"""How far a search is, int64 [6]: the number of batches begun, of their simulations that have not
+ended, of leaves that wait, whether torch has written their outputs, the number of nodes, and
+whether the first layer of the leaves is done."""
 
 
 @compiled
 def find_children(
-    tree: TreeArrays, batch: Batch, selection: Selection, live: int, num_nodes: int
+    tree: TreeArrays,
+    nodes: Nodes,
+    batch: Batch,
+    rules: Any,
+    selection: Selection,
+    first: int,
+    size: int,
+    live: int,
+    num_nodes: int,
 ) -> int:
-    """Descend with the first `live` rows of a batch to child and is_new; the number of nodes
-    then."""
-    edge, start = batch.edge[:live], batch.node[:live]
-    bounds, c_puct, rule = selection.bounds, selection.c_puct, selection.rule
-    descend(tree, start, bounds, c_puct, rule, selection.plan, True, edge)
+    """Descend with the first `live` rows of a batch, of `size` simulations in each tree, to child
+    and is_new; the number of nodes then."""
+    edge, start, plan = batch.edge[:live], batch.node[:live], selection.plan
+    for row in range(live):
+        root = first + batch.simulation[row] // size
+        batch.bounds[row, 0], batch.bounds[row, 1] = (
+            selection.bounds[root, 0],
+            selection.bounds[root, 1],
+        )
+    continues = not selection.has_chance
+    descend(tree, start, batch.bounds, selection.c_puct, selection.rule, plan, continues, edge)
+    make_moves(tree, nodes, batch, rules, selection.has_chance, first, size, live)
     return find_or_add_children(tree, edge, batch.outcome, num_nodes, batch.child, batch.is_new)
 
 
@@ -63,37 +90,49 @@ def run_round(
     rules: Any,
     evaluator: Evaluator,
     selection: Selection,
+    first: int,
+    size: int,
     live: int,
+    leaves: int,
     num_nodes: int,
-) -> tuple[int, int, int]:
-    """Continue the first `live` rows of a batch until each has ended or waits for priors.
+) -> tuple[int, int, int, bool]:
+    """Continue the first `live` rows of a batch until each has ended, waits for priors, or, with
+    chance, has moved once.
 
-    Returns the numbers of rows that have not ended, of leaves, and of nodes.
+    Returns the numbers of rows that have not ended, of leaves, and of nodes, and whether some row
+    waits for priors.
     """
-    num_nodes = find_children(tree, batch, selection, live, num_nodes)
-    still_live, leaves, max_depth = 0, 0, selection.max_depth
+    num_nodes = find_children(tree, nodes, batch, rules, selection, first, size, live, num_nodes)
+    still_live, waits, max_depth = 0, False, selection.max_depth
     for row in range(live):
         node, simulation = int(batch.child[row]), int(batch.simulation[row])
         if batch.is_new[row]:
-            add_child(tree, nodes, rules, node)
+            add_child(tree, nodes, batch, evaluator.discount, row, selection.sign_factor)
         batch.end[simulation] = node
         if nodes.is_over[node]:
-            batch.value[simulation] = nodes.outcome[node]
+            batch.value[simulation] = nodes.gain[node]
         elif batch.is_new[row] or tree.depth[node] >= max_depth:
             leaves = add_leaf(tree, nodes, batch, rules, evaluator, max_depth, simulation, leaves)
         else:
             batch.simulation[still_live], batch.node[still_live] = simulation, node
+            waits |= not (selection.has_chance and tree.is_expanded[node])
             still_live += 1
-    return still_live, leaves, num_nodes
+    return still_live, leaves, num_nodes, waits
 
 
 @compiled
-def finish_batch(tree: TreeArrays, batch: Batch, plan: GumbelPlan, size: int) -> None:
-    """Back up the values of the simulations of a batch."""
-    end, value = batch.end[:size], batch.value[:size]
+def finish_batch(
+    tree: TreeArrays, batch: Batch, selection: Selection, first: int, trees: int, size: int
+) -> None:
+    """Back up the values of a batch of `size` simulations in each tree."""
+    end, value, plan = batch.end[: trees * size], batch.value[: trees * size], selection.plan
     if len(plan.raw_values) > 0:
         keep_first_values(plan.raw_values, tree.parent_edge, tree.prior.shape[1], end, value)
     back_up(tree, end, value)
+    if selection.widens_bounds:
+        for row in range(trees * size):
+            bounds = selection.bounds[first + row // size]
+            bounds[0], bounds[1] = min(bounds[0], value[row]), max(bounds[1], value[row])
 
 
 @compiled
@@ -111,9 +150,11 @@ def add_roots(
 ) -> None:
     """Begin a search, of which nothing but the roots' positions and signs is set. first: its first
     tree. num_nodes: the number of its first node that is not a root. at: its state, overwritten."""
-    at[:] = 0
+    tree.keys[:], tree.children[:], at[:] = 0, -1, 0
     at[NODES], leaves = num_nodes, 0
     for number in range(trees):
+        clear_node(tree, first + number)
+        nodes.gain[first + number] = 0
         batch.end[number] = first + number
         leaves = add_leaf(tree, nodes, batch, rules, evaluator, max_depth, number, leaves)
     at[LEAVES] = leaves
@@ -143,15 +184,17 @@ def advance(
     while True:
         if leaves > 0 and not is_evaluated:
             if leaves > evaluator.max_rows:
+                inputs, hidden = batch.inputs[:leaves], batch.hidden[:leaves]
+                at[HAS_HIDDEN] = sparse_layer(evaluator.network, inputs, hidden)
                 break
             forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
         if not expand_leaves(tree, nodes, batch, rules, evaluator, selection.max_depth, leaves):
             at[LEAVES] = leaves
             return -1
-        leaves, is_evaluated = 0, False
+        leaves, is_evaluated, waits = 0, False, False
         if live == 0:
             if num_batches > 0:
-                finish_batch(tree, batch, selection.plan, trees * sizes[num_batches - 1])
+                finish_batch(tree, batch, selection, first, trees, sizes[num_batches - 1])
             if num_batches == len(sizes):
                 break
             live = trees * sizes[num_batches]
@@ -159,9 +202,20 @@ def advance(
                 batch.simulation[row] = row
                 batch.node[row] = first + row // sizes[num_batches]
             num_batches += 1
-        live, leaves, num_nodes = run_round(
-            tree, nodes, batch, rules, evaluator, selection, live, num_nodes
-        )
+        while live > 0 and not waits:
+            live, leaves, num_nodes, waits = run_round(
+                tree,
+                nodes,
+                batch,
+                rules,
+                evaluator,
+                selection,
+                first,
+                sizes[num_batches - 1],
+                live,
+                leaves,
+                num_nodes,
+            )
     at[BATCHES], at[LIVE], at[LEAVES] = num_batches, live, leaves
     at[IS_EVALUATED], at[NODES] = 0, num_nodes
     return leaves

@@ -1,7 +1,7 @@
 """Nodes of tree search by compiled rules: positions, and what the network says about them.
 
-Seats take turns, and a position is a tuple of W words, see rules.py. S simulations side by side, N
-nodes, A actions.
+Two seats take turns, or one seat moves; a position is a tuple of W words, see rules.py. S
+simulations side by side, T trees, N nodes, A actions.
 """
 
 from __future__ import annotations
@@ -11,9 +11,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.kernels.evaluation_cache import EvaluationCache, holds, put_position, slot_of
+from rlgames.kernels.evaluation_cache import (
+    EvaluationCache,
+    holds,
+    key_of,
+    put_position,
+    slot_of,
+)
 from rlgames.kernels.mlp import MlpWeights
-from rlgames.kernels.rules import Position, is_legal, load, observe, play, write_cells
+from rlgames.kernels.rules import (
+    Position,
+    add_chance,
+    is_legal,
+    load,
+    observe,
+    play,
+    store,
+    write_cells,
+)
 from rlgames.kernels.tree_search import TreeArrays
 from rlgames.kernels.words import compiled
 
@@ -26,21 +41,25 @@ MAX_LOGIT = np.finfo(np.float32).max
 
 class Nodes(NamedTuple):
     """The positions of nodes, int64 [N, W]; by node, [N]: the turn, whether the game is over, and
-    its outcome for seat 0."""
+    what seat 0 has earned since the root, discounted. rng: uint64 [T, 1], for chance, the state of
+    next_random in each tree."""
 
     positions: Integers
     turn: Integers
     is_over: Bools
-    outcome: Floats
+    gain: Floats
+    rng: NDArray[np.uint64]
 
 
 class Batch(NamedTuple):
     """Simulations side by side, [S]. The first rows of simulation and node are those that have not
     ended: their numbers and where they are. end, value: by number, the last node and its value for
     seat 0. The first rows of leaf are the simulations whose last nodes wait for an evaluation.
-    inputs: float32 [S, I], what a network reads of them, or without rows. outputs: float32 [S,
-    A + 1], their scores and, for the seats to move, their values. outcome: zeros. edge, child,
-    is_new: overwritten."""
+    inputs: float32 [S, I], what a network reads of them, or without rows. hidden: float32 [S, H],
+    its first layer, or without columns. outputs: float32 [S, A + 1], their scores and, for the
+    seats to move, their values. The others are overwritten: of
+    moves, the positions after them, int64 [S, W], whether they end the game, their points, and
+    their outcomes, 0 without chance; bounds, float32 [S, 2]; edge, child, is_new."""
 
     simulation: Integers
     node: Integers
@@ -48,23 +67,31 @@ class Batch(NamedTuple):
     value: Floats
     leaf: Integers
     inputs: Floats
+    hidden: Floats
     outputs: Floats
+    bounds: Floats
     edge: Integers
+    positions: Integers
+    is_over: Bools
+    points: Floats
+    outcome: Integers
     child: Integers
     is_new: Bools
-    outcome: Integers
 
 
 class Evaluator(NamedTuple):
     """How leaves are evaluated. network: for at most max_rows leaves at once; torch evaluates
-    more. temperature, value_scale: as in MctsSettings. open_value: as in write_cells; PLANES: the
-    network reads observations, not the values of cells."""
+    more. temperature, value_scale, discount: as in MctsSettings. max_value: of a position, at
+    most. open_value: as in write_cells; PLANES: the network reads observations, not the values of
+    cells."""
 
     cache: EvaluationCache
     network: MlpWeights
     max_rows: int
     temperature: float
     value_scale: float
+    discount: float
+    max_value: float
     open_value: int
 
 
@@ -72,18 +99,48 @@ PLANES = -1
 
 
 @compiled
-def add_child(tree: TreeArrays, nodes: Nodes, rules: Any, child: int) -> None:
-    """Store the position of a new node."""
+def make_moves(
+    tree: TreeArrays,
+    nodes: Nodes,
+    batch: Batch,
+    rules: Any,
+    has_chance: bool,
+    first: int,
+    size: int,
+    live: int,
+) -> None:
+    """Play the edges of the first `live` rows, of `size` simulations in each tree from `first` on.
+
+    The moves of a tree draw their chance one after the other."""
     actions = tree.prior.shape[1]
-    parent, action = tree.parent_edge[child] // actions, tree.parent_edge[child] % actions
-    position = load(rules.start, nodes.positions, parent)
-    after, is_over, points = play(rules, position, action)
-    for word in range(len(after)):
-        nodes.positions[child, word] = after[word]
+    for row in range(live):
+        parent, action = batch.edge[row] // actions, batch.edge[row] % actions
+        position = load(rules.start, nodes.positions, parent)
+        after, is_over, points = play(rules, position, action)
+        batch.outcome[row] = 0
+        if has_chance:
+            root = first + batch.simulation[row] // size
+            after, is_over_now = add_chance(rules, after, nodes.rng[root])
+            is_over |= is_over_now
+            batch.outcome[row] = np.int64(key_of(after))
+        store(batch.positions, row, after)
+        batch.is_over[row], batch.points[row] = is_over, points
+
+
+@compiled
+def add_child(
+    tree: TreeArrays, nodes: Nodes, batch: Batch, discount: float, row: int, sign_factor: float
+) -> None:
+    """Store the new node of a row. sign_factor: -1 if the other seat is to move after a move."""
+    child = batch.child[row]
+    parent = tree.parent_edge[child] // tree.prior.shape[1]
+    for word in range(nodes.positions.shape[1]):
+        nodes.positions[child, word] = batch.positions[row, word]
     nodes.turn[child] = nodes.turn[parent] + 1
-    nodes.is_over[child] = is_over
-    nodes.outcome[child] = points * tree.sign[parent]
-    tree.sign[child] = -tree.sign[parent]
+    nodes.is_over[child] = batch.is_over[row]
+    points = batch.points[row] * tree.sign[parent] * np.float32(discount ** tree.depth[parent])
+    nodes.gain[child] = nodes.gain[parent] + points
+    tree.sign[child] = tree.sign[parent] * np.float32(sign_factor)
 
 
 @compiled
@@ -102,7 +159,7 @@ def add_leaf(
     position = load(rules.start, nodes.positions, batch.end[simulation])
     slot = slot_of(evaluator.cache, position)
     if holds(evaluator.cache, slot, position):
-        expand(tree, batch, evaluator.cache, slot, max_depth, simulation)
+        expand(tree, nodes, batch, evaluator, slot, max_depth, simulation)
         return leaves
     batch.leaf[leaves] = simulation
     if len(batch.inputs) > 0 and evaluator.open_value == PLANES:
@@ -115,18 +172,21 @@ def add_leaf(
 @compiled
 def expand(
     tree: TreeArrays,
+    nodes: Nodes,
     batch: Batch,
-    cache: EvaluationCache,
+    evaluator: Evaluator,
     slot: np.uint64,
     max_depth: float,
     simulation: int,
 ) -> None:
     """Store what the cache says about the last node of a simulation."""
-    node = batch.end[simulation]
+    node, cache = batch.end[simulation], evaluator.cache
     for action in range(tree.prior.shape[1]):
         tree.prior[node, action] = cache.prior[slot, action]
     tree.is_expanded[node] = tree.depth[node] < max_depth
-    batch.value[simulation] = cache.value[slot] * tree.sign[node]
+    estimate = cache.value[slot] * tree.sign[node]
+    weight = np.float32(evaluator.discount ** tree.depth[node])
+    batch.value[simulation] = nodes.gain[node] + weight * estimate
 
 
 @compiled
@@ -153,9 +213,10 @@ def expand_leaves(
             cache.value[slot] = np.nan
             return False
         estimate = outputs[actions] * np.float32(evaluator.value_scale)
-        cache.value[slot] = min(max(estimate, np.float32(-1)), np.float32(1))
+        limit = np.float32(evaluator.max_value)
+        cache.value[slot] = min(max(estimate, -limit), limit)
         put_position(cache, slot, position)
-        expand(tree, batch, cache, slot, max_depth, simulation)
+        expand(tree, nodes, batch, evaluator, slot, max_depth, simulation)
     return True
 
 

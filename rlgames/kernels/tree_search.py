@@ -101,13 +101,60 @@ def q_values(
     return total, weighted
 
 
-@compiled
-def q_of_nodes(tree: TreeArrays, node: Integers, bounds: Floats, q: Floats) -> None:
-    """Fill q [S, A] for nodes [S]; bounds: as in descend."""
-    for row in range(len(node)):
-        number, low, high = node[row], bounds[row, 0], bounds[row, 1]
-        visits, value_sums = tree.visit_counts[number], tree.value_sums[number]
-        q_values(visits, value_sums, low, high, tree.sign[number], q[row])
+@unchecked
+def root_results(
+    tree: TreeArrays,
+    bounds: Floats,
+    visits: Floats,
+    q: Floats,
+    policy: Floats,
+    action: Integers,
+    value: Floats,
+) -> None:
+    """Fill visits, q and policy [T, A], action and value [T] as in SearchResult, of the first T
+    nodes.
+
+    bounds: float32 [T, 2], as in descend.
+    """
+    for root in range(len(visits)):
+        counts, value_sums = tree.visit_counts[root], tree.value_sums[root]
+        low, high, best = bounds[root, 0], bounds[root, 1], np.float32(-np.inf)
+        value[root] = 0
+        total, _ = q_values(counts, value_sums, low, high, tree.sign[root], q[root])
+        for each in range(len(counts)):
+            q[root, each] = min(max(q[root, each], np.float32(0)), np.float32(0.999))
+            if counts[each] == 0:
+                q[root, each] = 0
+            visits[root, each], policy[root, each] = counts[each], counts[each] / total
+            if counts[each] + q[root, each] > best:
+                action[root], best = each, counts[each] + q[root, each]
+            value[root] += value_sums[each]
+        value[root] *= tree.sign[root] / total
+
+
+@unchecked
+def noise_parameters(prior: Floats, total: float, parameter: Floats) -> None:
+    """Fill parameter [T, A] with total, shared by the legal actions of each root."""
+    for root in range(len(prior)):
+        num_legal = 0
+        for action in range(prior.shape[1]):
+            num_legal += prior[root, action] >= 0
+        for action in range(prior.shape[1]):
+            parameter[root, action] = total / num_legal
+
+
+@unchecked
+def mix_noise(prior: Floats, fraction: float, gamma: Floats) -> None:
+    """Mix the priors of legal actions with gamma [T, A], scaled to a sum of 1."""
+    for root in range(len(prior)):
+        total = np.float32(1e-30)
+        for action in range(prior.shape[1]):
+            if prior[root, action] >= 0:
+                total += gamma[root, action]
+        for action in range(prior.shape[1]):
+            if prior[root, action] >= 0:
+                noise = fraction * gamma[root, action] / total
+                prior[root, action] = (1 - fraction) * prior[root, action] + noise
 
 
 @unchecked
@@ -202,6 +249,15 @@ def clear_pending(tree: TreeArrays, start: Integers, edge: Integers) -> None:
 
 
 @compiled
+def clear_node(tree: TreeArrays, node: int) -> None:
+    """Forget what an earlier search knew of a node of this number."""
+    for action in range(tree.prior.shape[1]):
+        tree.visit_counts[node, action] = 0
+        tree.value_sums[node, action] = 0
+    tree.is_expanded[node] = False
+
+
+@compiled
 def find_or_add_children(
     tree: TreeArrays,
     edge: Integers,
@@ -219,6 +275,7 @@ def find_or_add_children(
             tree.children[slot] = num_nodes
             tree.parent_edge[num_nodes] = edge[row]
             tree.depth[num_nodes] = tree.depth[edge[row] // tree.prior.shape[1]] + 1
+            clear_node(tree, num_nodes)
             num_nodes += 1
         child[row] = tree.children[slot]
     return num_nodes

@@ -10,8 +10,6 @@ from rlgames.learners.learner import Learner, LearnerContext, NonFiniteError
 from rlgames.policies.linear import LinearValue
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
-FITS = ("gradient", "least_squares")
-
 
 class Adp(Learner):
     """Fits the weights λ of a linear value to the returns y of all states x of a batch:

@@ -101,7 +101,7 @@ class GradientLearner(Learner):
         self.lr, self.max_grad_norm = Schedule(lr, lr_end), max_grad_norm
         self.optimizer = make_optimizer(optimizer, self.policy, lr, rho)
 
-    def descend(self, loss: Tensor, lr: float, weight: float = 1.0) -> float:
+    def descend(self, loss: Tensor | Iterable[Tensor], lr: float, weight: float = 1.0) -> float:
         """One gradient step; returns the gradient's norm, as the function descend does."""
         return descend(self.optimizer, loss, lr, self.max_grad_norm, weight)
 
@@ -145,23 +145,28 @@ def average_gradients(parameters: list[nn.Parameter], weight: float) -> None:
 
 def descend(
     optimizer: torch.optim.Optimizer,
-    loss: Tensor,
+    loss: Tensor | Iterable[Tensor],
     lr: float,
     max_grad_norm: float | None,
     weight: float = 1.0,
 ) -> float:
     """Take one gradient step; returns the gradient's norm before it is clipped to max_grad_norm.
 
-    weight: the weight of this process's loss in the mean over all processes.
+    loss: several losses are added up; of an iterator, each is differentiated before the next one is
+    computed. weight: the weight of this process's loss in the mean over all processes.
     Raises NonFiniteError, before the step, if the loss or the gradient is not finite.
     """
     optimizer.zero_grad(set_to_none=True)
-    loss.backward()
+    losses = []
+    for part in [loss] if isinstance(loss, Tensor) else loss:
+        part.backward()
+        losses.append(part.detach())
+    loss = torch.stack(losses).sum()
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     if distributed.world_size() > 1:
         average_gradients(parameters, weight)
     grad_norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
-    if not (float(grad_norm) < torch.inf and float(loss.detach().abs()) < torch.inf):
+    if not (float(grad_norm) < torch.inf and float(loss.abs()) < torch.inf):
         name = non_finite_name(optimizer, loss)
         raise NonFiniteError(f"{name} is not a finite number; a smaller lr may help")
     max_norm = torch.inf if max_grad_norm is None else max_grad_norm

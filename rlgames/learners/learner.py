@@ -54,7 +54,8 @@ class Learner(ABC):
     """scaled_temperature: scores are values on which a softmax at temperature 1 makes no sense.
     score_deltas: the policy compares moves by the change in score and the value that follows, and
     any other reward that is paid per move would be missing then. log_prob: Trajectories.log_prob,
-    unless sampling.is_softmax. float64: on the policy's device, which some devices do not have."""
+    and state_value if sampling.is_softmax. float64: on the policy's device, which some devices do
+    not have."""
 
     supports_distributed = False
     """Whether several processes can train one policy: all of them take part in every step."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Unpack
 
 import torch
@@ -39,6 +40,10 @@ KL(π_old, π) without bias and with little variance (Schulman 2020)."""
 
 EVAL_CHUNK = 1 << 15
 """Positions per forward pass without gradient."""
+
+CPU_CHUNK = 1 << 11
+"""Positions per forward and backward pass on a CPU: few enough for its caches to hold what the
+layers computed, and enough for torch's time per call not to count."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +115,10 @@ class Ppo(GradientLearner):
         batch, explained_variance = self._make_batch(trajectories, final_states)
         steps = []
         for rows in self._minibatch_rows(len(batch)):
-            minibatch = batch[rows]
-            loss, metrics = self._loss(minibatch, entropy_coef)
-            grad_norm = self.descend(loss, lr, len(minibatch))
-            steps.append(torch.stack([*metrics, loss.new_tensor(grad_norm)]))
+            metrics = torch.zeros(len(METRICS), device=rows.device)
+            losses = self._losses(batch, rows, entropy_coef, metrics)
+            grad_norm = self.descend(losses, lr, len(rows))
+            steps.append(torch.cat([metrics, metrics.new_tensor([grad_norm])]))
         means = torch.stack(steps).mean(0).tolist()
         return dict(zip((*METRICS, "grad_norm"), means, strict=True)) | {
             "explained_variance": explained_variance,
@@ -130,7 +135,9 @@ class Ppo(GradientLearner):
         legal = self.game.legal_action_mask(trajectories.state)
         reward = self.reward.rewards(trajectories, final_states)
         check_all_finite("a reward", reward)
-        old_log_prob, value = self._evaluate_moves(inputs, legal, trajectories.action)
+        old_log_prob, value = trajectories.log_prob, trajectories.state_value
+        if old_log_prob is None or value is None or bool(value.isnan().any()):
+            old_log_prob, value = self._evaluate_moves(inputs, legal, trajectories.action)
         advantage = generalized_advantage(
             reward,
             value,
@@ -147,6 +154,16 @@ class Ppo(GradientLearner):
         batch = PpoBatch(inputs, legal, action, old_log_prob, advantage, value_target, weight)
         # Of equal targets there is no variance to explain.
         return batch, float((1 - unexplained).nan_to_num(nan=0.0, neginf=0.0))
+
+    def _losses(
+        self, batch: PpoBatch, rows: Tensor, entropy_coef: float, metrics: Tensor
+    ) -> Iterator[Tensor]:
+        """The loss of a minibatch in parts, whose metrics are added to `metrics`."""
+        for chunk in rows.split(CPU_CHUNK if rows.device.type == "cpu" else len(rows)):
+            fraction = len(chunk) / len(rows)
+            loss, terms = self._loss(batch[chunk], entropy_coef)
+            metrics += fraction * torch.stack(terms)
+            yield fraction * loss
 
     def _loss(self, batch: PpoBatch, entropy_coef: float) -> tuple[Tensor, list[Tensor]]:
         """The loss, and METRICS."""
@@ -209,10 +226,10 @@ class Ppo(GradientLearner):
             bootstrap_value[rows] = value
         return bootstrap_value
 
-    def _minibatch_rows(self, count: int) -> Iterable[Tensor | slice]:
+    def _minibatch_rows(self, count: int) -> Iterator[Tensor]:
         """The rows of each gradient step: the whole batch, or a new random split per epoch."""
         if self.num_minibatches == 1:
-            return [slice(None)] * self.epochs
+            return repeat(torch.arange(count, device=self.rng.device), self.epochs)
         return self.minibatches(count, self.epochs, parts=self.num_minibatches)
 
 

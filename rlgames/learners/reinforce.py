@@ -19,8 +19,6 @@ from rlgames.rewards import reversed_plies
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty
 
-BASELINES = ("none", "mean", "standardized", "value")
-
 
 @dataclass(frozen=True)
 class StepExamples(Rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -28,9 +29,9 @@ class BattleshipBot(Player):
             raise ValueError(f"{self.name} plays battleship and salvo, not {game.spec.name}")
         self.game: FleetGame[Any] = game
 
+    @abstractmethod
     def priority(self, state: Any, rng: torch.Generator) -> Tensor:
         """Float32 [B, N]: the priority of each cell; ignored where already shot at."""
-        raise NotImplementedError
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
         shot = self.game.seen(state).shot

@@ -81,21 +81,6 @@ class DensityRollout(Density):
             self._memo.popitem(last=False)
         return result
 
-    def mean_turns_left(self, state: Any) -> tuple[float, float] | None:
-        """Of density and of this player from a position [1] on, both without miss_weight, exact
-        means over the layouts that agree with it; None if these are more than `layouts`."""
-        from rlgames.kernels.fleet_rollouts import UNLIMITED, play_greedily, value_rollouts
-
-        seen = self.game.seen(state).cpu()
-        count = self._list_layouts(seen)
-        if count < 0:
-            return None
-        layouts, room, turn = self._arrays
-        density = play_greedily(layouts, room, np.int64(0), np.int64(1), self._shots, UNLIMITED)
-        self._list_layouts(seen)  # the first kernel has moved the layouts
-        own = value_rollouts(layouts, room, self._shots, turn)
-        return density / count, own / count
-
     def _best_turn(self, seen: Seen) -> Bools:
         """Bool [N]: the cells of the best turn of one game."""
         from rlgames.kernels.fleet_rollouts import choose_turn

@@ -15,7 +15,7 @@ from rlgames.drawing.terminal import BoardView, format_parts
 from rlgames.games.game import Game, State
 from rlgames.games.notation import parse_action
 from rlgames.games.placement import Placement
-from rlgames.players.player import Player
+from rlgames.players.player import HasProbabilities, Player
 
 HELP = """  a move     {example}
   p          the agent's probabilities here
@@ -232,11 +232,10 @@ class Human(Player):
         if self.advisor is None:
             self.interface.show_message("there is no agent to ask")
             return position
-        try:
-            probabilities = self.advisor.probabilities(position.state)[0]
-        except NotImplementedError as error:
-            self.interface.show_message(str(error))
+        if not isinstance(self.advisor, HasProbabilities):
+            self.interface.show_message(f"{type(self.advisor).__name__} has no probabilities")
             return position
+        probabilities = self.advisor.probabilities(position.state)[0]
         return replace(position, probabilities=probabilities.cpu())
 
     def place_fleet(self, placement: Placement) -> Tensor | None:

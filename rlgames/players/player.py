@@ -6,7 +6,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -25,13 +25,15 @@ class Decision:
     log_prob: float32 [B], the log-probability with which each action was chosen, NaN where it is
     unknown; None where it is for all. value: float32 [B], the expected outcome for the seat to
     move, -1 to 1, where a player that searches moved at random, so that what follows does not tell
-    it; NaN elsewhere; None where it is everywhere.
+    it; NaN elsewhere; None where it is everywhere. state_value: float32 [B], the policy's value of
+    the position, if log_prob is the policy's as well; NaN or None elsewhere.
     """
 
     action: Tensor
     target: Tensor | None = None
     log_prob: Tensor | None = None
     value: Tensor | None = None
+    state_value: Tensor | None = None
 
 
 class Player(ABC):
@@ -51,10 +53,6 @@ class Player(ABC):
     def act(self, state: State, rng: torch.Generator) -> Decision:
         """The actions of choose, with whatever else the player knows about them."""
         return Decision(self.choose(state, rng))
-
-    def probabilities(self, state: State) -> Tensor:
-        """Float64 [B, A]: the probability of each action. Raises NotImplementedError if unknown."""
-        raise NotImplementedError(f"{type(self).__name__} has no probabilities")
 
     def state_dict(self) -> dict[str, Any]:
         """What its next moves in training depend on besides the policy in training and the
@@ -78,6 +76,14 @@ class Player(ABC):
 
     def reset_statistics(self) -> None:  # noqa: B027 (most players have none)
         """Begin new statistics."""
+
+
+@runtime_checkable
+class HasProbabilities(Protocol):
+    """A player that knows its probabilities, from which exact results and hints follow."""
+
+    def probabilities(self, state: Any) -> Tensor:
+        """Float64 [B, A]: the probability of each action in public positions."""
 
 
 def choose_in_live_rows(state: State, choose: Callable[[State], Tensor]) -> Tensor:
@@ -113,7 +119,8 @@ class Agent(Player):
     """A policy that scores the actions and a sampling rule that picks one.
 
     progress: the completed fraction of its training, 0 to 1, on which exploration depends.
-    records_log_prob: whether act adds the log-probabilities of the actions.
+    records_log_prob: whether act adds the log-probabilities of the actions, and the policy's values
+        of the positions if the actions are sampled from the policy's softmax.
     """
 
     def __init__(
@@ -136,22 +143,25 @@ class Agent(Player):
 
     def choose(self, state: State, rng: torch.Generator | None = None) -> Tensor:
         """Int64 [B]; only greedy sampling works without rng."""
-        return self._sample(state, rng)[0]
+        return self._sample(state, rng)[1]
 
     def act(self, state: State, rng: torch.Generator) -> Decision:
-        action, scores, legal = self._sample(state, rng)
+        legal, action, scores, value = self._sample(state, rng)
         if not self.records_log_prob:
             return Decision(action)
         log_prob = self.sampling.log_prob(scores, legal, action, self.progress)
-        return Decision(action, log_prob=log_prob)
+        state_value = value if self.sampling.is_softmax else None
+        return Decision(action, log_prob=log_prob, state_value=state_value)
 
     @torch.no_grad()
-    def _sample(self, state: State, rng: torch.Generator | None) -> tuple[Tensor, Tensor, Tensor]:
-        """The actions, the scores and the legal actions."""
+    def _sample(
+        self, state: State, rng: torch.Generator | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """The legal actions, the chosen ones, the scores and perhaps the values."""
         legal = self.game.legal_action_mask(state)
         rng = torch.Generator(legal.device) if rng is None else rng
-        scores, _ = self.policy.scores(self.game, state)
-        return self.sampling.choose(scores, legal, rng, self.progress), scores, legal
+        scores, value = self.policy.scores(self.game, state)
+        return legal, self.sampling.choose(scores, legal, rng, self.progress), scores, value
 
     @torch.no_grad()
     def probabilities(self, state: State) -> Tensor:

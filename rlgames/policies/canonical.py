@@ -49,5 +49,6 @@ class Canonical(Network):
         """Float32 [C * H * W, G]: the projection of planes [C, H, W] after each symmetry."""
         weights = torch.rand(shape, generator=torch.Generator().manual_seed(0)).flatten(1)
         # Instead of transforming the board, apply the inverse symmetry to the weights.
-        inverse_cells = self.symmetries.cells.argsort(1)
-        return weights[:, inverse_cells].transpose(0, 1).flatten(1).T.contiguous()
+        inverse_cells = self.symmetries.cells.argsort(1)[:, None]
+        inverse_planes = self.symmetries.plane_order(len(weights)).argsort(1)[:, :, None]
+        return weights[inverse_planes, inverse_cells].flatten(1).T.contiguous()

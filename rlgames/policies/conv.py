@@ -12,6 +12,7 @@ from rlgames.policies.policy import (
     ACTIVATION_GAINS,
     ACTIVATIONS,
     Network,
+    in_float32,
     init_weights,
     make_linear,
 )
@@ -75,9 +76,11 @@ class Conv(Network):
             has_skip = self.skip and output.shape == features.shape
             features = output + features if has_skip else output
         mean = features.mean((2, 3))
-        value = self.value(mean)[:, 0] if self.has_value else None
+        value = in_float32(self.value, mean)[:, 0] if self.has_value else None
         if not self.cells:
-            return self.logits(features.flatten(1)), value
+            return in_float32(self.logits, features.flatten(1)), value
         features = self.activation(features + self.context(mean)[:, :, None, None])
-        scores = self.logits(features).flatten(1)
-        return scores if self.others is None else torch.cat([scores, self.others(mean)], 1), value
+        scores = in_float32(self.logits, features).flatten(1)
+        if self.others is not None:
+            scores = torch.cat([scores, in_float32(self.others, mean)], 1)
+        return scores, value

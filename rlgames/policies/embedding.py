@@ -13,7 +13,7 @@ from torch.nn.functional import embedding_bag
 from rlgames.games.capabilities import CellBoard, MoverCells, find, require
 from rlgames.games.game import Game, State
 from rlgames.games.symmetry import cell_symmetries
-from rlgames.policies.mlp import heads, hidden_layers, pack_layers
+from rlgames.policies.mlp import apply_heads, heads, hidden_layers, pack_layers
 from rlgames.policies.policy import (
     ACTIVATION_GAINS,
     ACTIVATIONS,
@@ -150,9 +150,7 @@ class Embedding(Network):
             vectors = embedding_bag(index, self.vectors.weight, mode="sum") + self.bias
         else:
             vectors = self.vectors(index).flatten(1)
-        features = self.torso(vectors)
-        value = self.value(features)[:, 0] if self.has_value else None
-        return self.logits(features), value
+        return apply_heads(self, self.torso(vectors))
 
     def packed(self) -> MlpWeights:
         """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from rlgames.policies.policy import (
     ACTIVATION_GAINS,
     ACTIVATIONS,
     Network,
+    in_float32,
     init_weights,
     make_linear,
 )
@@ -27,7 +30,7 @@ class Mlp(Network):
     """Linear layers on the flattened observation.
 
     layers: the width of each hidden layer; 0: the number of inputs. bias: whether layers other
-    than the value head have biases.
+    than the value head have biases. skip: residual connections between layers of equal width.
     """
 
     def __init__(
@@ -39,15 +42,20 @@ class Mlp(Network):
         bias: bool,
         value: bool,
         rng: torch.Generator,
+        skip: bool = False,
     ) -> None:
         super().__init__()
-        self.activation = activation
+        self.activation, self.skip = activation, skip
         inputs = width = math.prod(game.spec.observation)
         modules: list[nn.Module] = [nn.Flatten()]
-        for units in layers:
+        for number, units in enumerate(layers):
             layer = nn.Linear(width, units or inputs, bias=bias)
             init_weights(layer, init, ACTIVATION_GAINS[activation], rng)
-            modules += [layer, ACTIVATIONS[activation]()]
+            if skip and number and layer.in_features == layer.out_features:
+                modules[-1] = Residual(layer, modules[-1])
+            else:
+                modules.append(layer)
+            modules.append(ACTIVATIONS[activation]())
             width = units or inputs
         self.torso = nn.Sequential(*modules)
         self.logits = make_linear(width, game.spec.actions, init, 0.01, rng, bias)
@@ -56,14 +64,27 @@ class Mlp(Network):
             self.value = make_linear(width, 1, init, 0.01, rng)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        features = self.torso(inputs)
-        value = self.value(features)[:, 0] if self.has_value else None
-        return self.logits(features), value
+        return apply_heads(self, self.torso(inputs))
 
     def packed(self) -> MlpWeights:
         """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
         last output."""
-        return pack_layers(self.activation, *hidden_layers(self.torso), heads(self))
+        weights = pack_layers(self.activation, *hidden_layers(self.torso), heads(self))
+        return weights._replace(skip=self.skip)
+
+
+class Residual(nn.Module):
+    """x + scale · layer(activation(x)), where the scale is learned from 0 on (ReZero; Bachlechner
+    et al. 2020)."""
+
+    def __init__(self, layer: nn.Linear, activation: nn.Module) -> None:
+        super().__init__()
+        self.activation, self.layer = activation, layer
+        self.scale = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        change: Tensor = self.layer(self.activation(x))
+        return x + self.scale * change
 
 
 Layer = tuple[Tensor, Tensor]
@@ -71,13 +92,30 @@ Layer = tuple[Tensor, Tensor]
 
 
 def hidden_layers(torso: nn.Sequential) -> list[Layer]:
-    """The linear layers of a torso."""
-    return [_layer([module]) for module in torso if isinstance(module, nn.Linear)]
+    """The linear layers of a torso, with the scales of residual ones."""
+    layers = []
+    for module in torso:
+        if isinstance(module, nn.Linear):
+            layers.append(_layer([module]))
+        elif isinstance(module, Residual):
+            matrix, biases = _layer([module.layer])
+            layers.append((module.scale * matrix, module.scale * biases))
+    return layers
 
 
 def heads(network: Any) -> Layer:
     """The layers `logits` and, if there is one, `value` of a network as one."""
     return _layer([network.logits, network.value] if network.has_value else [network.logits])
+
+
+def apply_heads(network: Any, features: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Scores [B, A] and perhaps a value [B], float32, by the layers `logits` and `value`, as one
+    product of matrices, which takes half of the time of two."""
+    matrix, bias = heads(network)
+    outputs = in_float32(partial(torch.addmm, bias, mat2=matrix), features)
+    if not network.has_value:
+        return outputs, None
+    return outputs[:, :-1], outputs[:, -1]
 
 
 def _layer(modules: Sequence[nn.Linear]) -> Layer:
@@ -101,3 +139,13 @@ def pack_layers(activation: str, *layers: Layer) -> MlpWeights:
         weights=weights.numpy(),
         activation=ACTIVATIONS[activation],
     )
+
+
+def unpack_layers(weights: MlpWeights) -> list[Layer]:
+    """The layers that pack_layers packed, as views of the weights."""
+    layers, begin, flat = [], 0, torch.from_numpy(weights.weights)
+    for rows, columns in itertools.pairwise(weights.widths.tolist()):
+        end = begin + rows * columns
+        layers.append((flat[begin:end].view(rows, columns), flat[end : end + columns]))
+        begin = end + columns
+    return layers

@@ -72,6 +72,7 @@ def illegal_actions_change_no_shape_and_no_range(game: Game[Any]) -> None:
     for _ in range(3):
         walk.step()
     state = walk.state[~walk.state.done]
+    state = state if len(state) else game.initial(24, rng(9))  # all games were short
     for action in range(game.spec.actions):
         after = game.apply_action(state, torch.full((len(state),), action))
         for name, column in vars(state).items():

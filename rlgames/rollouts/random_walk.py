@@ -107,7 +107,7 @@ class RandomWalk:
         if spec.max_plies_per_turn == 1:
             assert (growth > 0).all(), "depth did not increase"
         assert (after.turn - state.turn <= 1).all(), "one ply ended more than one turn"
-        if spec.zero_sum:
+        if spec.goal == "outcome":
             assert (after.score.sum(1) == 0).all(), "scores of a zero-sum game do not sum to zero"
         if keys := find(game, ExactKey):
             is_public = torch.equal(keys.key(state), keys.key(game.public(state)))

@@ -26,8 +26,8 @@ class Trajectories(Rows):
     ends_turn: bool [M]. ply_sizes: how many of the M moves were made side by side at each ply.
     num_games: G. target: float32 [M, A], the search's policy, 0 for moves without a
     search; None if there are none. log_prob: float32 [M], log μ(a) of the behavior policy μ that
-    chose the action, NaN where it is unknown, as in recorded games; None if nothing recorded it,
-    as where μ is the softmax of the policy itself. value: as in Decision.
+    chose the action, NaN where it is unknown, as in recorded games; None if nothing recorded it.
+    value, state_value: as in Decision.
     """
 
     state: State
@@ -42,6 +42,7 @@ class Trajectories(Rows):
     target: Tensor | None = None
     log_prob: Tensor | None = None
     value: Tensor | None = None
+    state_value: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.action)
@@ -76,7 +77,7 @@ class Trajectories(Rows):
         """These games followed by the other's, as if all were played side by side."""
         own, added = self._columns(), other._columns()
         for one, length in ((own, len(self)), (added, len(other))):
-            for name in ("log_prob", "value"):
+            for name in ("log_prob", "value", "state_value"):
                 if name in own | added and name not in one:
                     one[name] = torch.full((length,), MISSING[name], device=self.game.device)
         columns = {name: torch.cat([column, added[name]]) for name, column in own.items()}
@@ -115,7 +116,7 @@ class Trajectories(Rows):
         return torch.repeat_interleave(torch.tensor(self.ply_sizes, device=self.game.device))
 
 
-MISSING = {"target": 0.0, "log_prob": math.nan, "value": math.nan}
+MISSING = {"target": 0.0, "log_prob": math.nan, "value": math.nan, "state_value": math.nan}
 """The columns that not all players give, and what stands where one did not."""
 
 MOVE_COLUMNS = ("action", "seat", "player", "score_delta", "ends_turn")

@@ -157,12 +157,7 @@ class Checkpoint:
             games = int(header["games"])
             if not 0 <= games <= MAX_GAMES:
                 raise ValueError(f"{games:,} is not a possible number of games")
-            with storage.open_to_read(path.parent, path.name) as file:
-                is_whole = digest == _digest(
-                    header,
-                    tensors,
-                    lambda name: _stored_parts(file, start, layout[name]["data_offsets"]),
-                )
+            is_whole = digest == _stored_digest(path, header, tensors, layout, start)
         except (
             safetensors.SafetensorError,
             KeyError,
@@ -177,10 +172,7 @@ class Checkpoint:
                 f"{path} is not a readable checkpoint ({sanitized(error)})"
             ) from None
         if not is_whole:
-            raise BadCheckpoint(
-                f"{path} is damaged: its content does not match its checksum",
-                "use another checkpoint of the run",
-            )
+            raise _damaged(path)
         tree: Tree = {"policy": {}, "state": state}
         for name, tensor in tensors.items():
             _insert(tree, name.split("/"), tensor, path)
@@ -210,15 +202,21 @@ def _version(path: Path) -> tuple[int, int] | None:
 def drop_state(path: Path) -> None:
     """Replace a checkpoint by one of its policy alone. Raises BadCheckpoint and OSError.
 
-    The state is not read, because it may be large; nor is the checksum of all tensors checked.
+    The state, which may be large, is read for its checksum alone, and never in memory as a whole.
     """
     try:
-        _check_header(path)
+        layout, start = _check_header(path)
         with safetensors.safe_open(path, "pt") as file:
             header = dict(file.metadata() or {})
             _check_format(path, header)
-            names = [name for name in file.keys() if name.startswith("policy/")]  # noqa: SIM118
-            policy = {name.removeprefix("policy/"): file.get_tensor(name) for name in names}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if header.pop("sha256") != _stored_digest(path, header, tensors, layout, start):
+            raise _damaged(path)
+        policy = {
+            name.removeprefix("policy/"): tensor
+            for name, tensor in tensors.items()
+            if name.startswith("policy/")
+        }
         checkpoint = Checkpoint(_object(header["config"]), int(header["games"]), policy, {})
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise BadCheckpoint(f"{path} is not a readable checkpoint ({sanitized(error)})") from None
@@ -231,7 +229,9 @@ def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
     try:
         load_weights(module, tensors)
     except ValueError as error:
-        raise BadCheckpoint(str(error)) from None
+        raise BadCheckpoint(
+            f"{error}", "train it again if another version of rlgames has saved it"
+        ) from None
 
 
 def _split_off_tensors(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> Tree:
@@ -279,6 +279,27 @@ def _digest(
         for part in _parts(tensor) if stored is None else stored(name):
             digest.update(part)
     return digest.hexdigest()
+
+
+def _stored_digest(
+    path: Path,
+    header: dict[str, str],
+    tensors: Mapping[str, Tensor],
+    layout: Mapping[str, Any],
+    start: int,
+) -> str:
+    """The checksum of the tensors as a file has them from its byte start on."""
+    with storage.open_to_read(path.parent, path.name) as file:
+        return _digest(
+            header, tensors, lambda name: _stored_parts(file, start, layout[name]["data_offsets"])
+        )
+
+
+def _damaged(path: Path) -> BadCheckpoint:
+    return BadCheckpoint(
+        f"{path} is damaged: its content does not match its checksum",
+        "use another checkpoint of the run",
+    )
 
 
 def _parts(tensor: Tensor) -> Iterator[memoryview]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
+from rlgames.runs import storage
 
 PREFIX = "hf:"
 """Before the name of a repository on the hub, where a run can be named."""
@@ -34,8 +35,7 @@ def published_model(run: Path) -> Path | None:
 
 def downloads() -> Path:
     """The folder of downloaded agents, in the hub's cache, which HF_HOME can move."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("HF_HOME") or Path(cache) / "huggingface") / "rlgames"
+    return Path(os.environ.get("HF_HOME") or storage.cache_folder() / "huggingface") / "rlgames"
 
 
 def download(word: str) -> Path:

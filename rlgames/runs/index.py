@@ -15,7 +15,7 @@ from rlgames.core.errors import ConfigError, nearest_path
 from rlgames.core.metrics import direction, goal_of
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.files import FINAL_PREFIX, as_text, flatten
-from rlgames.runs.run_info import DamagedRun, MetricsFollower, RunInfo, parse_info
+from rlgames.runs.run_info import DamagedRun, MetricsFollower, RunInfo, check_log, parse_info
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,9 @@ class RunReader:
             reason = "is empty" if info.status == "waiting" else "has no config"
             raise DamagedRun(f"run.json: it {reason}")
         so_far: dict[str, Any] = {}
-        if info.status != "done":
+        if info.status == "done":
+            check_log(self._path)  # curves read it
+        else:
             self._follow(info)
             best = {FINAL_PREFIX + name: value for name, value in self._latest.items()}
             so_far = {

@@ -70,14 +70,19 @@ def run_name(run: str | Path) -> str:
     return path.stem if is_shipped else str(run)
 
 
-def find_run(name: str, is_training: bool = False) -> Path:
-    """The run that a player's key names. Raises ConfigError if there is none.
+def find_run(name: str, is_training: bool = False, is_player: bool = True) -> Path:
+    """The run of a path or an agent's name. Raises ConfigError if there is none.
 
-    is_training: also suggest players that exist only in training.
+    is_player: a player may be named instead, so they are suggested too; is_training: also those
+    that exist only in training.
     """
     path = run_path(name)
     if is_path(str(path)):
         return path
+    if not is_player:
+        hint = nearest_path(name, is_directory=True) if "/" in name else ""
+        hint = hint or nearest(name, [*shipped_agents()])
+        raise ConfigError(f"there is no run {name!r}, and no agent of this name", hint)
     group = Group("player", None, "", is_training=is_training)
     names = [player for player in option_names(group, OptionFiles()) if player != "run"]
     synonym = option_synonym("player", name, names)

@@ -143,6 +143,12 @@ class MetricsFollower:
         return is_replaced, lines
 
 
+def check_log(directory: Path) -> None:
+    """Raises DamagedRun for a metrics.jsonl that cannot be read; it may be missing."""
+    with _damage_in("metrics.jsonl"), contextlib.suppress(FileNotFoundError):
+        storage.open_to_read(directory, "metrics.jsonl").close()
+
+
 @contextmanager
 def _damage_in(name: str) -> Iterator[None]:
     """Raise every error of a block that reads a file as DamagedRun."""

@@ -57,8 +57,7 @@ class _SummaryCache:
         here = os.getcwd()
         self.paths = {os.path.join(here, path): path for path in paths}
         top = "\n".join(os.path.abspath(each) for each in directories)
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlgames/runs"
-        self.folder = folder
+        self.folder = storage.cache_folder() / "rlgames/runs"
         self.name = f"{hashlib.sha256(top.encode(errors='surrogateescape')).hexdigest()[:32]}.json"
         self.version = [__version__, NAMES, list(groups_of(TrainConfig))]
 

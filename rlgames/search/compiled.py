@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from rlgames.games.capabilities import CellBoard
 from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent
 from rlgames.policies.embedding import Embedding
-from rlgames.policies.mlp import Mlp
-from rlgames.policies.policy import Network, Policy
+from rlgames.policies.mlp import Layer, Mlp, unpack_layers
+from rlgames.policies.policy import ACTIVATIONS, Network, Policy
 from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree, make_child_table
 
@@ -33,6 +34,11 @@ MAX_COMPILED_ROWS = 32
 """The kernel evaluates at most as many leaves at once by an mlp; torch is faster with more."""
 
 MAX_CACHE_BYTES = 1 << 25
+
+MAX_TORCH_ROWS = 256
+"""Torch evaluates as many leaves at once by an mlp: their hidden layers stay in the cache."""
+
+MAX_SEED = (1 << 63) - 1
 
 
 class LeafEvaluator:
@@ -65,6 +71,8 @@ class LeafEvaluator:
         self._modules = list(policy.modules())
         self._caches: list[EvaluationCache] = []
         self._weights: MlpWeights | None = None
+        self.layers: list[Layer] = []
+        self.activate: Callable[[Tensor], Tensor] = torch.relu_
         self._versions: list[tuple[int, int]] = []
 
     def prepare(self, nodes: int, parts: int) -> list[Evaluator]:
@@ -83,6 +91,10 @@ class LeafEvaluator:
             self._caches = [make_cache(slots, words, actions) for _ in range(parts)]
         if self._weights is None or versions != self._versions:
             self._weights = self._pack()
+            if type(self.network) is Mlp:
+                self.layers = unpack_layers(self._weights)
+                name = self.network.activation
+                self.activate = torch.relu_ if name == "relu" else ACTIVATIONS[name]()
         self._versions = versions
         max_rows = MAX_COMPILED_ROWS if len(self._weights.widths) else 0
         network, weights = self.network, self._weights
@@ -93,6 +105,8 @@ class LeafEvaluator:
                 max_rows=sys.maxsize if len(weights.lines) else max_rows,
                 temperature=self._settings.temperature,
                 value_scale=self._settings.value_scale,
+                discount=1.0 if self.game.spec.seats == 2 else self._settings.discount,
+                max_value=1.0 if self.game.spec.seats == 2 else math.inf,
                 open_value=network.open_value if isinstance(network, Embedding) else PLANES,
             )
             for cache in self._caches[:parts]
@@ -119,53 +133,92 @@ class LeafEvaluator:
 
 
 class CompiledSearch:
-    """Simulations from live positions [T], which end at the first new node, valued by the head.
+    """Searches one after the other, whose arrays are kept: begin, then simulate.
 
     Settings.threads threads search as many parts of the trees; their number changes the result by
-    rounding at most. tree: with roots that are expanded. root_value: float32 [T], estimates of them
-    for the seats to move. bounds: the lowest and the highest value for seat 0.
+    rounding at most. max_nodes: of one tree.
     """
 
-    def __init__(
-        self,
-        evaluator: LeafEvaluator,
-        settings: MctsSettings,
-        tree: SearchTree,
-        roots: State,
-        bounds: tuple[float, float],
-    ) -> None:
-        self.tree, trees, nodes = tree, len(roots), len(tree.sign)
-        tree.sign[:trees] = 1.0 - 2.0 * roots.current_seat
-        positions, num_parts = (
-            _positions_of(evaluator.compiled, roots, nodes),
-            min(settings.threads, trees),
-        )
-        capacity, max_trees = nodes // trees, -(-trees // num_parts)
-        self._parts = []
-        for part, compiled in enumerate(evaluator.prepare(capacity * max_trees, num_parts)):
-            first, stop = trees * part // num_parts, trees * (part + 1) // num_parts
-            arrays, num_nodes = tree.arrays, trees + first * (capacity - 1)
-            if num_parts > 1:
-                keys, children = make_child_table(capacity * max_trees)
-                arrays = arrays._replace(
-                    keys=keys.numpy(),
-                    children=children.numpy(),
-                    scratch=np.empty_like(arrays.scratch),
-                )
-            where = (arrays, positions, bounds, first, stop, num_nodes)
-            self._parts.append(_Part(evaluator, compiled, settings, *where))
+    def __init__(self, evaluator: LeafEvaluator, settings: MctsSettings, max_nodes: int) -> None:
+        self._evaluator, self._settings, self._max_nodes = evaluator, settings, max_nodes
+        self._tree: SearchTree | None = None
+        self._nodes: Nodes | None = None
+        self._parts: list[_Part] = []
+
+    def begin(self, roots: State, bounds: Tensor, rng: torch.Generator) -> SearchTree:
+        """Trees with expanded roots, at live positions [T], whose simulations end at the first new
+        node, valued by the head.
+
+        bounds: float32 [T, 2], the lowest and the highest value for seat 0; a game of points
+        widens them. rng: seeds the chance of each tree. The tree is overwritten by the next search.
+        """
+        trees, num_parts = len(roots), min(self._settings.threads, len(roots))
+        capacity = self._max_nodes * -(-trees // num_parts)
+        evaluators = self._evaluator.prepare(capacity, num_parts)
+        tree, nodes = self._reserve(trees, num_parts)
+        tree.arrays.sign[:trees] = 1 - 2 * roots.current_seat.numpy()
+        nodes.positions[:trees] = self._evaluator.compiled.pack(roots).numpy()
+        nodes.turn[:trees] = roots.turn.numpy()
+        if self._evaluator.game.spec.num_chance_inputs:
+            seeds = torch.randint(MAX_SEED, (trees, 1), generator=rng, device=rng.device)
+            nodes.rng[:trees] = seeds.cpu().numpy().view(np.uint64)
+        for part, evaluator in zip(self._parts, evaluators, strict=True):
+            part.begin(evaluator, bounds.numpy())
         self.simulate([])
+        return tree
+
+    def root_value(self) -> Tensor:
+        """Float32 [T]: estimates of the roots, for the seats to move, before anything else."""
+        assert self._tree is not None
         values = np.concatenate([part.batch.value[: part.trees] for part in self._parts])
-        self.root_value = torch.from_numpy(values) * tree.sign[:trees]
+        return torch.from_numpy(values) * self._tree.sign[: len(values)]
+
+    def fits(self, roots: State) -> bool:
+        """Whether these positions can be searched."""
+        return self._evaluator.compiled.fits(roots)
 
     def simulate(self, sizes: Iterable[int]) -> None:
         """Run batches of `sizes` simulations in each tree, like Mcts.simulate_batch."""
-        batches, plan = np.array(list(sizes), np.int64), self.tree.plan
+        assert self._tree is not None
+        batches, plan = np.array(list(sizes), np.int64), self._tree.plan
         if len(self._parts) == 1:
             self._parts[0].simulate(batches, plan)
             return
         with ThreadPoolExecutor(len(self._parts)) as pool:
             list(pool.map(lambda part: part.simulate(batches, plan), self._parts))
+
+    def _reserve(self, trees: int, num_parts: int) -> tuple[SearchTree, Nodes]:
+        """Make what a search of so many trees needs, unless the last one had as many."""
+        tree, nodes = self._tree, self._nodes
+        if (
+            tree is not None
+            and nodes is not None
+            and sum(part.trees for part in self._parts) == trees
+        ):
+            return tree, nodes
+        evaluator, settings, max_nodes = self._evaluator, self._settings, self._max_nodes
+        if (
+            tree is None
+            or nodes is None
+            or not len(tree.sign) // 4 <= trees * max_nodes <= len(tree.sign)
+        ):
+            tree = SearchTree(trees, max_nodes, evaluator.game.spec.actions)
+            nodes = _make_nodes(trees, max_nodes, len(evaluator.compiled.rules.start))
+            self._tree, self._nodes = tree, nodes
+        self._parts = []
+        for part in range(num_parts):
+            first, stop = trees * part // num_parts, trees * (part + 1) // num_parts
+            arrays = tree.arrays
+            if num_parts > 1:
+                keys, children = make_child_table(max_nodes * -(-trees // num_parts))
+                arrays = arrays._replace(
+                    keys=keys.numpy(),
+                    children=children.numpy(),
+                    scratch=np.empty_like(arrays.scratch),
+                )
+            num_nodes = trees + first * (max_nodes - 1)
+            self._parts.append(_Part(evaluator, settings, arrays, nodes, first, stop, num_nodes))
+        return tree, nodes
 
 
 class _Part:
@@ -178,36 +231,49 @@ class _Part:
     def __init__(
         self,
         evaluator: LeafEvaluator,
-        compiled: Evaluator,
         settings: MctsSettings,
         arrays: TreeArrays,
         nodes: Nodes,
-        bounds: tuple[float, float],
         first: int,
         stop: int,
         num_nodes: int,
     ) -> None:
-        from rlgames.kernels.simulations import NODES, add_roots
+        from rlgames.kernels.simulations import HAS_HIDDEN
 
-        self._evaluator, self._compiled, self._settings = evaluator, compiled, settings
-        self._arrays, self._nodes = arrays, nodes
+        self._evaluator, self._settings = evaluator, settings
+        self._compiled: Evaluator
+        self._arrays, self._nodes, self._num_nodes = arrays, nodes, num_nodes
         self._first, self.trees = first, stop - first
-        size = self.trees * settings.num_parallel
-        self._bounds = np.tile(np.array(bounds, np.float32), (size, 1))
+        self._bounds = np.empty((0, 2), np.float32)
         self._rules = evaluator.compiled.rules
         self._max_depth = float(math.inf if settings.depth is None else settings.depth)
-        self.batch = _new_batch(size, evaluator.game, evaluator)
-        self._at = np.zeros(NODES + 1, np.int64)
-        where = (arrays, nodes, self.batch, self._rules, compiled, self._max_depth)
-        add_roots(*where, first, self.trees, num_nodes, self._at)
+        self.batch = _new_batch(self.trees * settings.num_parallel, evaluator)
+        self._at = np.zeros(HAS_HIDDEN + 1, np.int64)
+
+    def begin(self, evaluator: Evaluator, bounds: NDArray[np.float32]) -> None:
+        """Like CompiledSearch.begin, without values of the roots."""
+        from rlgames.kernels.simulations import add_roots
+
+        self._compiled, self._bounds = evaluator, bounds
+        where = (self._arrays, self._nodes, self.batch, self._rules, evaluator, self._max_depth)
+        add_roots(*where, self._first, self.trees, self._num_nodes, self._at)
 
     def simulate(self, batches: NDArray[np.int64], plan: GumbelPlan) -> None:
         """Like CompiledSearch.simulate."""
         from rlgames.kernels.simulations import BATCHES, IS_EVALUATED, LEAVES, Selection, advance
         from rlgames.kernels.tree_search import RULES
 
-        rule = RULES[self._settings.rule]
-        selection = Selection(self._bounds, self._settings.c_puct, rule, plan, self._max_depth)
+        spec, settings = self._evaluator.game.spec, self._settings
+        selection = Selection(
+            bounds=self._bounds,
+            widens_bounds=spec.seats == 1 and not settings.q_scale,
+            c_puct=settings.c_puct,
+            rule=RULES[settings.rule],
+            plan=plan,
+            max_depth=self._max_depth,
+            has_chance=spec.num_chance_inputs > 0,
+            sign_factor=-1.0 if spec.seats == 2 else 1.0,
+        )
         self._at[BATCHES] = 0
         while leaves := advance(
             self._arrays,
@@ -229,15 +295,34 @@ class _Part:
     @torch.no_grad()
     def _evaluate(self, leaves: int) -> None:
         """Let torch write the outputs of leaves. Gradients are off by thread."""
-        if self._evaluator.network is not None:
-            inputs = torch.from_numpy(self.batch.inputs[:leaves])
-            scores, value = self._evaluator.network(inputs.view(-1, *self._evaluator.input_shape))
+        from rlgames.kernels.simulations import HAS_HIDDEN
+
+        evaluator, batch = self._evaluator, self.batch
+        if evaluator.layers:
+            first = int(self._at[HAS_HIDDEN])
+            inputs = torch.from_numpy(batch.hidden if first else batch.inputs)
+            outputs = torch.from_numpy(batch.outputs)
+            for begin in range(0, leaves, MAX_TORCH_ROWS):
+                rows = slice(begin, min(begin + MAX_TORCH_ROWS, leaves))
+                self._apply_layers(evaluator.layers[first:], inputs[rows], outputs[rows])
+            return
+        if evaluator.network is not None:
+            inputs = torch.from_numpy(batch.inputs[:leaves])
+            scores, value = evaluator.network(inputs.view(-1, *evaluator.input_shape))
         else:
             states = self._leaf_states(leaves)
-            scores, value = self._evaluator.agent.policy.scores(self._evaluator.game, states)
+            scores, value = evaluator.agent.policy.scores(evaluator.game, states)
         assert value is not None
-        self.batch.outputs[:leaves, :-1] = scores.numpy()
-        self.batch.outputs[:leaves, -1] = value.numpy()
+        batch.outputs[:leaves, :-1] = scores.numpy()
+        batch.outputs[:leaves, -1] = value.numpy()
+
+    def _apply_layers(self, layers: list[Layer], inputs: Tensor, outputs: Tensor) -> None:
+        """Write the outputs of a network's last layers."""
+        activate = self._evaluator.activate
+        for matrix, biases in layers[:-1]:
+            inputs = activate(torch.addmm(biases, inputs, matrix))
+        matrix, biases = layers[-1]
+        torch.addmm(biases, inputs, matrix, out=outputs)
 
     def _raise_non_finite(self, leaves: int) -> None:
         """Raise the error that says so."""
@@ -252,7 +337,7 @@ class _Part:
             "done": torch.zeros(count, dtype=torch.bool),
             "current_seat": torch.from_numpy(self._arrays.sign[node] < 0).long(),
             "turn": torch.from_numpy(self._nodes.turn[node]),
-            "score": torch.zeros(count, 2),
+            "score": torch.zeros(count, self._evaluator.game.spec.seats),
         }
         state: State = self._evaluator.compiled.unpack(words, fields)
         return state
@@ -265,27 +350,35 @@ def observes_alone(policy: Policy) -> TypeGuard[Network]:
     return type(policy).inputs is Network.inputs and type(policy).scores is Network.scores
 
 
-def _positions_of(compiled: CompiledRules[Any], roots: State, nodes: int) -> Nodes:
-    """Room for the positions of nodes, the first of which are the roots."""
+def _make_nodes(trees: int, max_nodes: int, words: int) -> Nodes:
+    """Room for the positions of nodes."""
     from rlgames.kernels.tree_nodes import Nodes
 
-    words = compiled.pack(roots).numpy()
-    positions, turn = np.zeros((nodes, words.shape[1]), np.int64), np.zeros(nodes, np.int64)
-    positions[: len(roots)], turn[: len(roots)] = words, roots.turn.numpy()
-    return Nodes(positions, turn, np.zeros(nodes, np.bool_), np.zeros(nodes, np.float32))
+    nodes = trees * max_nodes
+    return Nodes(
+        positions=np.zeros((nodes, words), np.int64),
+        turn=np.zeros(nodes, np.int64),
+        is_over=np.zeros(nodes, np.bool_),
+        gain=np.zeros(nodes, np.float32),
+        rng=np.zeros((trees, 1), np.uint64),
+    )
 
 
-def _new_batch(size: int, game: Game[Any], evaluator: LeafEvaluator) -> Batch:
+def _new_batch(size: int, evaluator: LeafEvaluator) -> Batch:
     """For simulations side by side, with room for what a network reads."""
     from rlgames.kernels.tree_nodes import Batch
 
-    types = {"value": np.float32, "is_new": np.bool_}
-    columns: dict[str, Any] = {
-        name: np.zeros(size, types.get(name, np.int64)) for name in Batch._fields
-    }
+    floats, bools = ("value", "points"), ("is_new", "is_over")
+    columns: dict[str, Any] = {name: np.zeros(size, np.int64) for name in Batch._fields}
+    columns |= {name: np.zeros(size, np.float32) for name in floats}
+    columns |= {name: np.zeros(size, np.bool_) for name in bools}
     rows = 0 if evaluator.network is None else size
     columns["inputs"] = np.zeros((rows, math.prod(evaluator.input_shape)), np.float32)
-    columns["outputs"] = np.zeros((size, game.spec.actions + 1), np.float32)
+    width = len(evaluator.layers[0][1]) if len(evaluator.layers) > 1 else 0
+    columns["hidden"] = np.empty((size, width), np.float32)
+    columns["outputs"] = np.zeros((size, evaluator.game.spec.actions + 1), np.float32)
+    columns["bounds"] = np.zeros((size, 2), np.float32)
+    columns["positions"] = np.zeros((size, len(evaluator.compiled.rules.start)), np.int64)
     return Batch(**columns)
 
 

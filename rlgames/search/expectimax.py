@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
-from rlgames.games.game_2048 import Game2048
+from rlgames.games.game_2048 import Game2048, Game2048State
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import ValueFunction
@@ -26,11 +26,15 @@ class ExpectimaxSettings:
     """The keys of search=expectimax, and discount.
 
     plies: the number of the player's own moves to look ahead. min_probability: less likely
-    chance outcomes are left out, except the likeliest. discount: γ of the values.
+    chance outcomes are left out, except the likeliest. tile_downgrading: boards of 2048 with
+    this tile, or with one that the n-tuples count as a smaller one, are searched as
+    downgrade_tiles returns them; None: as they are.
+    discount: γ of the values.
     """
 
     plies: int = 2
     min_probability: float = 0.0
+    tile_downgrading: int | None = 16384
     discount: float = 1.0
 
 
@@ -67,10 +71,18 @@ class Expectimax(Player):
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         def choose(live: State) -> Tensor:
-            scores = self.scores(live, self.settings.plies)
-            return greedy_action(scores, self.game.legal_action_mask(live))
+            legal = self.game.legal_action_mask(live)
+            return greedy_action(self.scores(self._downgraded(live), self.settings.plies), legal)
 
         return choose_in_live_rows(state, choose)
+
+    def _downgraded(self, state: State) -> State:
+        least = self.settings.tile_downgrading
+        if least is None or not isinstance(state, Game2048State):
+            return state
+        if isinstance(self.policy, Ntuple):
+            least = min(least, 1 << self.policy.num_cell_values)
+        return replace(state, tiles=downgrade_tiles(state.tiles, least))
 
     @torch.no_grad()
     def scores(self, state: State, plies: int) -> Tensor:
@@ -107,6 +119,28 @@ class Expectimax(Player):
             scores = self.scores(state[live], plies)
             best[live] = mask_illegal(scores, self.game.legal_action_mask(state[live])).amax(1)
         return best
+
+
+def downgrade_tiles(tiles: Tensor, least: int) -> Tensor:
+    """Boards that a network knows better, with the same moves (Guei, Chen and Wu 2021).
+
+    While the largest tile is at least `least` and a smaller tile is missing, all tiles above the
+    largest missing one are halved. Equal tiles stay equal and different ones different, so actions
+    slide and merge the same cells as before.
+
+    tiles: exponents, uint8 [B, N], as is the result; 0: empty. least: a tile, not an exponent.
+    """
+    lowest = max(2, (least - 1).bit_length())
+    while (largest := int(tiles.max())) >= lowest:
+        is_present = torch.zeros(len(tiles), largest + 1, dtype=torch.bool, device=tiles.device)
+        is_present.scatter_(1, tiles.long(), True)
+        exponents, tops = torch.arange(largest + 1, device=tiles.device), tiles.amax(1, True)
+        missing = (exponents * (~is_present & (exponents < tops))).amax(1, True)
+        is_halved = (tops >= lowest) & (missing > 0) & (tiles > missing)
+        if not is_halved.any():
+            break
+        tiles = tiles - is_halved.to(torch.uint8)
+    return tiles
 
 
 def make_expectimax(game: Game[Any], player: Player, **keys: Any) -> Expectimax:

@@ -6,17 +6,15 @@ import torch
 from torch import Tensor
 
 
-def add_dirichlet_noise(
-    prior: Tensor, fraction: float, total: float, rng: torch.Generator
-) -> Tensor:
-    """Prior, float32 [T, A], mixed with noise; illegal actions stay minus infinity.
+def add_dirichlet_noise(prior: Tensor, fraction: float, total: float, rng: torch.Generator) -> None:
+    """Mix prior, float32 [T, A] on the CPU, with noise; illegal actions stay minus infinity.
 
     fraction: the share of the noise. total: the sum of the parameters of its symmetric Dirichlet
     distribution (Silver et al. 2018).
     """
-    is_legal = prior >= 0
-    parameter = total / is_legal.sum(1, keepdim=True).expand_as(prior)
+    from rlgames.kernels.tree_search import mix_noise, noise_parameters
+
+    parameter = torch.empty_like(prior)
+    noise_parameters(prior.numpy(), total, parameter.numpy())
     gamma = torch._standard_gamma(parameter.to(rng.device), generator=rng)
-    noise = gamma.to(prior.device) * is_legal
-    noise = noise / noise.sum(1, keepdim=True).clamp(min=1e-30)
-    return torch.where(is_legal, (1 - fraction) * prior + fraction * noise, prior)
+    mix_noise(prior.numpy(), fraction, gamma.cpu().numpy())

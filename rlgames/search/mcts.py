@@ -11,6 +11,7 @@ Letters in shapes: T trees, W simulations side by side in each tree, S = T · W,
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,8 +19,9 @@ from torch import Tensor
 
 from rlgames.core.rng import cpu_generator
 from rlgames.games.capabilities import Chance, HiddenInformation, find, find_compiled_rules
+from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Game, State
-from rlgames.players.player import Agent, Player, Random
+from rlgames.players.player import Agent, HasProbabilities, Player, Random
 from rlgames.sampling import Stochastic
 from rlgames.search.compiled import CompiledSearch, LeafEvaluator
 from rlgames.search.exploration import add_dirichlet_noise
@@ -50,7 +52,7 @@ class Mcts(Search):
     """
 
     def __init__(self, game: Game[Any], player: Player, settings: MctsSettings) -> None:
-        if type(player).probabilities is Player.probabilities:
+        if not isinstance(player, HasProbabilities):
             raise ValueError(
                 f"search=mcts needs a player with probabilities; {type(player).__name__} has none"
             )
@@ -67,6 +69,7 @@ class Mcts(Search):
         if isinstance(player, Agent):
             player = Agent(game, player.policy, Stochastic(settings.temperature))
         self.game, self.player, self.settings = game, player, settings
+        self._probabilities = player.probabilities
         self.utility = Utility(game, settings.value, settings.discount)
         self.explores = settings.rule == "gumbel"
         self._rollout_player = player if settings.rollout_policy == "policy" else Random(game)
@@ -83,19 +86,25 @@ class Mcts(Search):
         # A game with one of them declares it in its spec.
         self._hidden = find(game, HiddenInformation)
         self._outcomes = self._hidden or find(game, Chance)
-        self._evaluator: LeafEvaluator | None = None
+        self._compiled: CompiledSearch | None = None
         compiled = find_compiled_rules(game)
         ends_at_leaf = settings.leaf == "value" and not settings.fixed_depth
-        # The kernel takes turns and knows only the outcome of a game.
-        has_outcome = game.spec.goal == "outcome" and game.spec.seats == 2 and not has_chance
-        if compiled is not None and has_outcome and ends_at_leaf:
+        if compiled is not None and ends_at_leaf and self._is_compiled(compiled):
             assert isinstance(player, Agent)
-            self._evaluator = LeafEvaluator(game, compiled, player, settings)
-        if settings.threads > 1 and (self._evaluator is None or not _is_on_cpu(player)):
+            evaluator = LeafEvaluator(game, compiled, player, settings)
+            self._compiled = CompiledSearch(evaluator, settings, self._max_nodes)
+        if settings.threads > 1 and (self._compiled is None or not _is_on_cpu(player)):
             raise ValueError(
-                f"search.threads={settings.threads} needs a two-player game with compiled rules on "
+                f"search.threads={settings.threads} needs a game with compiled rules on "
                 "the CPU, search.leaf=value and search.fixed_depth=false; use search.threads=1"
             )
+
+    def _is_compiled(self, compiled: CompiledRules[Any]) -> bool:
+        """Whether a kernel knows the goal and the chance of the game."""
+        spec, value = self.game.spec, self.utility.value
+        if spec.hidden or (spec.num_chance_inputs > 0 and not compiled.has_chance):
+            return False
+        return (spec.goal, spec.seats, value) in (("outcome", 2, "outcome"), ("score", 1, "score"))
 
     @torch.no_grad()
     def search(self, state: State, rng: torch.Generator) -> SearchResult:
@@ -110,18 +119,21 @@ class Mcts(Search):
     def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
         settings, trees, device = self.settings, len(roots), roots.done.device
         low_high = (0.0, settings.q_scale) if settings.q_scale else self.utility.bounds
-        bounds = torch.tensor(low_high).repeat(trees, 1)  # [T, 2]
-        compiled = self._compiled_search(roots, low_high)
+        bounds = torch.tensor([low_high] * trees)  # [T, 2]
+        compiled = self._compiled if device.type == "cpu" else None
+        if compiled is not None and not compiled.fits(roots):
+            compiled = None
         if compiled is None:
             tree, root_value = self.new_tree(roots)
         else:
-            tree, root_value = compiled.tree, compiled.root_value
+            tree = compiled.begin(roots, bounds, rng)
         if settings.dirichlet_fraction:
-            tree.prior[:trees] = add_dirichlet_noise(
-                tree.prior[:trees], settings.dirichlet_fraction, settings.dirichlet_total, rng
-            )
+            fraction, total = settings.dirichlet_fraction, settings.dirichlet_total
+            add_dirichlet_noise(tree.prior[:trees], fraction, total, rng)
         phase_ends = [settings.simulations]
         if settings.rule == "gumbel":
+            if compiled is not None:
+                root_value = compiled.root_value()
             phase_ends = self._plan_roots(tree, roots, root_value, rng)
         sizes = list(batch_sizes(phase_ends, settings.num_parallel))
         if compiled is not None:
@@ -134,21 +146,11 @@ class Mcts(Search):
             value = value.view(trees, num_parallel)
             low, high = bounds[:, 0].minimum(value.amin(1)), bounds[:, 1].maximum(value.amax(1))
             bounds = torch.stack([low, high], 1)
-        visits = tree.visit_counts[:trees].to(device)
-        q = tree.q_values(torch.arange(trees), bounds).clamp(0, 0.999).to(device)
-        q = torch.where(visits > 0, q, 0.0)
-        count, total = visits.sum(1), tree.value_sums[:trees].sum(1) * tree.sign[:trees]
-        policy, action = visits / count[:, None], (visits + q).argmax(1)
+        result = tree.root_results(bounds)
         if settings.rule == "gumbel":
-            policy, action = (each.to(device) for each in tree.improved_policy())
-        return SearchResult(visits, q, policy, action, total.to(device) / count)
-
-    def _compiled_search(self, roots: State, bounds: tuple[float, float]) -> CompiledSearch | None:
-        """The search that a kernel makes of these positions, with expanded roots, if it can."""
-        if self._evaluator is None or roots.done.device.type != "cpu":
-            return None
-        tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions)
-        return CompiledSearch(self._evaluator, self.settings, tree, roots, bounds)
+            policy, action = tree.improved_policy()
+            result = replace(result, policy=policy, action=action)
+        return result.to(device)
 
     def new_tree(self, roots: State) -> tuple[SearchTree, Tensor]:
         """Trees with expanded roots, at live positions [T]; float32 [T], the value head's estimates
@@ -256,7 +258,7 @@ class Mcts(Search):
             scores, value = self.player.policy.scores(self.game, public)
             prior = self.player.sampling.probabilities(scores, legal, 0.0)
         else:
-            prior = self.player.probabilities(public)
+            prior = self._probabilities(public)
         tree.prior[node] = prior.float().masked_fill(~legal, -torch.inf).cpu()
         tree.sign[node] = (1.0 - 2.0 * state.current_seat).cpu()
         tree.is_expanded[node] = tree.depth[node] < self._max_depth

@@ -15,7 +15,7 @@ from torch import Tensor
 from rlgames.core.rng import cpu_generator
 from rlgames.games.capabilities import ExactKey, HiddenInformation, ListedWorlds, find
 from rlgames.games.game import Game, State
-from rlgames.players.player import Agent, Player
+from rlgames.players.player import Agent, HasProbabilities, Player
 from rlgames.sampling import Argmax, mask_illegal
 from rlgames.search.playout import play_on
 from rlgames.search.search import Search, SearchResult
@@ -63,8 +63,8 @@ class Rollouts(Search):
         self.utility = Utility(game, settings.value)
         if isinstance(player, Agent):
             player = Agent(game, player.policy, Argmax())
-        self.has_probabilities = type(player).probabilities is not Player.probabilities
-        self._ranks, self.player = player, player
+        self._ranks = player if isinstance(player, HasProbabilities) else None
+        self.player = player
         self._keys, self._hidden = find(game, ExactKey), find(game, HiddenInformation)
         self._listed = find(game, ListedWorlds)
         if player.deterministic and self._keys is not None and game.spec.hidden:
@@ -128,7 +128,7 @@ class Rollouts(Search):
         """Int64 [T, K], the likeliest first, and whether they are legal."""
         legal = self.game.legal_action_mask(roots)
         count = legal.shape[1]
-        if not self.has_probabilities:
+        if self._ranks is None:
             action = torch.arange(count, device=legal.device).expand(legal.shape)
             return action, legal
         count = min(count, self.settings.max_num_considered_actions)

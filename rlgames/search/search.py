@@ -33,6 +33,9 @@ class SearchResult:
     action: Tensor
     value: Tensor
 
+    def to(self, device: torch.device) -> SearchResult:
+        return SearchResult(*(each.to(device) for each in vars(self).values()))
+
     @classmethod
     def cat(cls, parts: list[SearchResult]) -> SearchResult:
         columns = zip(*(vars(part).values() for part in parts), strict=True)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import State
+from rlgames.search.search import SearchResult
 
 
 class SearchTree:
@@ -167,14 +168,22 @@ class SearchTree:
             )
         tree_search.back_up(self.arrays, node.numpy(), value.numpy())
 
-    def q_values(self, node: Tensor, bounds: Tensor) -> Tensor:
-        """Float32 [S, A]: Q of the actions at nodes for the seat to move, in [0, 1]. bounds: as in
-        descend. Unvisited actions have the mean of their node."""
+    def root_results(self, bounds: Tensor) -> SearchResult:
+        """What was found at the first T nodes. bounds: float32 [T, 2], as in descend."""
         from rlgames.kernels import tree_search
 
-        q = torch.empty(len(node), self.num_actions)
-        tree_search.q_of_nodes(self.arrays, node.numpy(), bounds.numpy(), q.numpy())
-        return q
+        visits, q, policy = torch.empty(3, len(bounds), self.num_actions)
+        action, value = torch.empty(len(bounds), dtype=torch.int64), torch.empty(len(bounds))
+        tree_search.root_results(
+            self.arrays,
+            bounds.numpy(),
+            visits.numpy(),
+            q.numpy(),
+            policy.numpy(),
+            action.numpy(),
+            value.numpy(),
+        )
+        return SearchResult(visits, q, policy, action, value)
 
 
 def make_child_table(max_nodes: int) -> tuple[Tensor, Tensor]:

@@ -58,15 +58,16 @@ class SearchResult:
 
     @property
     def best_columns(self) -> list[int]:
-        """Columns that are not known to have a lower score than others: of a won game the soonest
-        wins, of a lost one the latest losses."""
+        """Of these columns, those that are not known to have a lower score than others: of a won
+        game the soonest wins, of a lost one the latest losses."""
         least = max((low for low, _ in self.bounds.values()), default=0)
-        return sorted(c for c, (_, high) in self.bounds.items() if high >= least)
+        return [c for c in self.columns if self.bounds[c][1] >= least]
 
     @property
     def has_scores(self) -> bool:
-        """Whether the scores of the best columns are known."""
-        return all(self.bounds[c][0] == self.bounds[c][1] for c in self.best_columns)
+        """Whether the best score is known, and for each column whether it reaches it."""
+        least = max((low for low, _ in self.bounds.values()), default=0)
+        return all(low == high for low, high in self.bounds.values() if high >= least)
 
     def outcome(self, column: int) -> int | None:
         """+1, 0 or -1 for a column, None if unknown."""

@@ -109,6 +109,19 @@ class PositionSolver(ABC, Generic[X, S]):
     def value(self, state: S, seconds: float) -> PositionValue:
         """The value of one position. Raises as solve, and OutOfBudget."""
 
+    def best_actions(self, state: S) -> tuple[float, list[int]] | None:
+        """The value of one position and its best actions, which depend on this position alone; None
+        beyond max_positions."""
+        try:
+            found = self.value(state, math.inf)
+        except OutOfBudget:
+            return None
+        if found.value is None:
+            return None
+        values = [-math.inf if value is None else value for value in found.actions]
+        best = [action for action, value in enumerate(values) if value > found.value - 1e-9]
+        return found.value, best
+
 
 class ByListing(PositionSolver[Solver[Any], State]):
     """Lists all positions that can follow."""
@@ -187,6 +200,19 @@ class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
         if result.value is None and game.spec.max_positions <= MAX_POSITIONS:
             return ByListing(ListingSolver(game), self.memory, limit).value(state, seconds)
         return PositionValue(None if result.value is None else float(result.value), actions, plies)
+
+    def best_actions(self, state: KInARowState) -> tuple[float, list[int]] | None:
+        """Those that win as soon, or lose as late, as can be told with the positions that the
+        question who wins has left."""
+        search, board = self._search, (int(state.own[0]), int(state.occupied[0]))
+        search.clear()
+        before = search.positions
+        result = search.search(*board, max_positions=self.max_positions)
+        if result.value is None:
+            return None
+        left = self.max_positions - (search.positions - before)
+        scored = search.analyze(*board, max_positions=left)
+        return float(result.value), (result if scored.value is None else scored).best_columns
 
 
 class ByBeliefs(PositionSolver[BeliefSolver, BattleshipState]):

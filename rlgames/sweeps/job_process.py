@@ -19,6 +19,9 @@ from typing import IO, BinaryIO, Protocol
 WORKER = [sys.executable, "-P", "-m", "rlgames.cli.job_worker"]
 """The command of a job, before its words; without words it forks jobs, see fork_jobs there."""
 
+CANNOT_FORK = 4
+"""The exit code of a process without words that has other threads than its own."""
+
 
 class JobProcess(Protocol):
     """A job's process, which saves and exits when its standard input is closed."""
@@ -40,13 +43,12 @@ def start_process(words: list[str], output: BinaryIO) -> JobProcess:
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
     if sys.platform == "linux":
         with _lock:
+            forking = _forking(environment)
             try:
-                return _forking(environment).start(words, output)
-            except (ConnectionError, EOFError):  # it was killed, or jobs cannot be forked here
-                _forks.clear()
-            except BaseException:  # an interruption, after which answers may be left
-                _forks.clear()
-                raise
+                return forking.start(words, output)
+            except (ConnectionError, EOFError):
+                if not forking.cannot_fork:  # it was killed; the next job gets a new one
+                    _forks.clear()
     return subprocess.Popen(
         [*WORKER, *words],
         stdin=subprocess.PIPE,
@@ -58,22 +60,27 @@ def start_process(words: list[str], output: BinaryIO) -> JobProcess:
 
 
 class ForkedJob:
-    """A job that another process has forked, and whose exit code that process sends."""
+    """A job that another process has forked, and whose PID and exit code that process sends."""
 
-    def __init__(self, channel: socket.socket, pid: int, stdin: IO[bytes]) -> None:
+    def __init__(self, answers: socket.socket, stdin: IO[bytes]) -> None:
+        """Raises ConnectionError and EOFError if no job was forked."""
         self.stdin: IO[bytes] | None = stdin
-        self._channel, self._pid = channel, pid
+        self._answers, answer = answers, answers.recv(16)
+        if not answer:
+            raise EOFError
+        self._pid = int(answer)
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        if self._code is None and select.select([self._channel], [], [], 0)[0]:
+        if self._code is None and select.select([self._answers], [], [], 0)[0]:
             # Nothing comes from a process that was killed; then its job ends, too.
-            self._code = int(self._channel.recv(16) or -signal.SIGKILL)
+            self._code = int(self._answers.recv(16) or -signal.SIGKILL)
+            self._answers.close()
         return self._code
 
     def wait(self, timeout: float) -> int:
         if self._code is None:
-            select.select([self._channel], [], [], timeout)
+            select.select([self._answers], [], [], timeout)
         code = self.poll()
         if code is None:
             raise subprocess.TimeoutExpired(WORKER, timeout)
@@ -96,22 +103,28 @@ class _Forking:
                 WORKER, stdin=other.fileno(), env=environment, start_new_session=True
             )
 
+    @property
+    def cannot_fork(self) -> bool:
+        """Of a process that ends: whether it has threads, as any other one would have."""
+        return self._process.wait() == CANNOT_FORK
+
     def start(self, words: list[str], output: BinaryIO) -> ForkedJob:
         """Raises ConnectionError and EOFError if it has ended."""
         reading, writing = os.pipe()
         stdin = os.fdopen(writing, "wb")
+        answers, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             request = json.dumps({"words": words, "folder": os.getcwd()}).encode()
-            socket.send_fds(self._channel, [request], [reading, output.fileno()])
-            answer = self._channel.recv(16)
-            if not answer:
-                raise EOFError
+            handles = [reading, output.fileno(), other.fileno()]
+            with other:
+                socket.send_fds(self._channel, [request], handles)
+            return ForkedJob(answers, stdin)
         except BaseException:
+            answers.close()
             stdin.close()
             raise
         finally:
             os.close(reading)
-        return ForkedJob(self._channel, int(answer), stdin)
 
 
 def _forking(environment: dict[str, str]) -> _Forking:

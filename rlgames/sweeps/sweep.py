@@ -123,6 +123,8 @@ class Sweep:
                 )
                 for job in manifest["jobs"]
             ]
+            if not all(job.config or job.evaluations for job in jobs):
+                raise ValueError("a job has neither a config nor evaluations")
             words, launcher = (
                 [str(word) for word in manifest[name]] for name in ("words", "launcher")
             )

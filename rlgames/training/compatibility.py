@@ -60,6 +60,7 @@ def conflicts(training: Training) -> Iterator[Conflict]:
     yield from _records(training)
     yield from _teachers(training)
     yield from _processes(training)
+    yield from _precision(training)
 
 
 def _search(training: Training) -> Iterator[Conflict]:
@@ -251,6 +252,18 @@ def _processes(training: Training) -> Iterator[Conflict]:
         count > 1 and cfg.batch < count,
         f"batch={cfg.batch} is too small for {count} processes",
         f"batch={count} gives each a game",
+    )
+
+
+def _precision(training: Training) -> Iterator[Conflict]:
+    cfg = training.cfg
+    is_network = issubclass(load_option("policy", cfg.policy.name), Network)
+    trains = load_option("learner", cfg.learner.name).trains
+    yield (
+        cfg.precision != "float32" and (not is_network or "afterstates" in trains),
+        f"precision={cfg.precision} fits networks that score actions, not "
+        f"policy={cfg.policy.name} of learner={cfg.learner.name}",
+        "remove precision=",
     )
 
 

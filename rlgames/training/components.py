@@ -15,6 +15,7 @@ from rlgames.config.schema import OptionConfig
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import arguments, to_plain
 from rlgames.core import distributed
+from rlgames.core.devices import compute_dtype
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
@@ -55,9 +56,10 @@ from rlgames.training.measurements import Measurement, build_measurements
 @dataclass(frozen=True)
 class Components:
     """What a run is made of. players: the agent, and its opponent if it has one. measurements: by
-    name."""
+    name. compute_dtype: of the policy while it plays and learns."""
 
     device: torch.device
+    compute_dtype: torch.dtype
     game: Game[Any]
     agent: Agent
     learner: Learner
@@ -93,8 +95,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
     announce_backend(cfg.learner, device)
-    records_log_prob = "log_prob" in learner.needs and not sampling.is_softmax
-    agent = Agent(game, policy, sampling, records_log_prob=records_log_prob)
+    agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     players = training_players(cfg, game, agent)
     engine = build_engine(cfg, game, agent, _taught(cfg, game, players, learner), split)
     collector = Collector(
@@ -116,7 +117,8 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     )
     if device.type == "cpu":
         check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
-    return Components(device, game, agent, learner, players, collector, evaluator, measured)
+    dtype = compute_dtype(cfg.precision, device)
+    return Components(device, dtype, game, agent, learner, players, collector, evaluator, measured)
 
 
 def build_actor(cfg: TrainConfig) -> LocalEngine:

@@ -12,6 +12,7 @@ from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.evaluation.evaluate import Evaluation
 from rlgames.learners.learner import NonFiniteError
+from rlgames.policies.policy import computing_in
 from rlgames.runs.files import LATEST
 from rlgames.training.callbacks import CallbackList
 from rlgames.training.checkpointer import Checkpointer
@@ -120,13 +121,17 @@ class TrainingLoop:
         components.agent.progress = self.cfg.schedule_progress(games)
         for player in components.players:
             player.start_batch(games, state.rng)
-        with self.phase("playing"):
+        policy, dtype = components.agent.policy, components.compute_dtype
+        with self.phase("playing"), computing_in(policy, dtype):
             batch = components.collector.next_batch(state.batch_size, games, state.rng)
         if isinstance(batch, PlayedGames):
             self.callbacks.on_batch_collected(batch.trajectories, batch.final_states)
         with self.phase("learning"), self.interrupts.shielded():
             try:
-                final_states, metrics = batch.train(components.learner, components.agent.progress)
+                with computing_in(policy, dtype):
+                    final_states, metrics = batch.train(
+                        components.learner, components.agent.progress
+                    )
             except NonFiniteError as error:
                 at = f"update {progress.num_updates + 1}, after {games:,} games"
                 raise NonFiniteError(f"{at}: {error}") from None
@@ -177,6 +182,8 @@ class TrainingLoop:
         if distributed.rank() == 0:
             with self.phase("evaluating"):
                 metrics, next_state = measurement.measure(games)
+        if not metrics and not measurement.measured_at and self.checkpointer.log is not None:
+            self.checkpointer.log.warn(measurement.why_empty)
         with self.interrupts.shielded():
             measurement.state, measurement.latest = next_state, metrics
             measurement.measured_at = games

@@ -46,10 +46,11 @@ class Measurement(ABC, Generic[T]):
     """Something that is measured every so many games.
 
     measured_at: games played at the last time. latest: what was found then. state: what later
-    measurements depend on.
+    measurements depend on. why_empty: why nothing may have been found.
     """
 
     state: T
+    why_empty = ""
 
     def __init__(self, evaluator: Evaluator, every: int) -> None:
         self.evaluator, self.every = evaluator, every
@@ -75,6 +76,9 @@ class Regret(Measurement[None]):
     """
 
     state = None
+    why_empty = (
+        f"eval/regret is missing: the solver knows no value after {REGRET_POSITIONS:,} positions"
+    )
 
     def __init__(self, evaluator: Evaluator, every: int) -> None:
         super().__init__(evaluator, every)

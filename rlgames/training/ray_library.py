@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -18,7 +17,7 @@ AUTH_MODE = "RAY_AUTH_MODE"
 def has_token() -> bool:
     """Whether there is a token where Ray looks for it."""
     named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
-    return bool(named) or (Path.home() / ".ray" / "auth_token").exists()
+    return bool(named) or os.path.exists(os.path.expanduser("~/.ray/auth_token"))
 
 
 # `ray start --head` and ray.init use a token without being told, but nobody else does. A program

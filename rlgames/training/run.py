@@ -21,7 +21,7 @@ from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.games.game import Game
 from rlgames.runs import cleanup
-from rlgames.runs.checkpoint import Checkpoint, drop_state, restore_weights
+from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint, drop_state, restore_weights
 from rlgames.runs.directory import DirectoryLock, check_new_run, claim_directory, lock_directory
 from rlgames.runs.files import LATEST, read_metrics
 from rlgames.runs.loggers.logger import ResumePoint, RunResults
@@ -248,7 +248,7 @@ class Run:
         if keeps is False or (keeps is None and size > MAX_RESUME_STATE_BYTES):
             try:
                 drop_state(log.directory / "checkpoints" / LATEST)
-            except OSError as error:
+            except (OSError, BadCheckpoint) as error:
                 log.warn(f"the resume state is still there: {error}")
 
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -115,7 +114,7 @@ class Guard:
 
         headers = dict(scope.get("headers", []))
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get(b"host"):
+        if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
             response = JSONResponse({"error": "this page answers its own requests only"}, 403)
             await response(scope, receive, send_with_headers)
             return

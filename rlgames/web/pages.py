@@ -48,7 +48,7 @@ def offered_tables(names: list[str], words: list[str]) -> Tables:
     base = _base(cfg)
     offers: dict[str, Offer] = {}
     for name in names:
-        _add_run(offers, find_run(name), base)
+        _add_run(offers, find_run(name, is_player=False), base)
     if cfg.game is not None:
         label = _free_label(offers, cfg.game)
         offers[label] = dataclasses.replace(base, rules=cfg.game, runs=_shipped(cfg.game))
@@ -69,9 +69,7 @@ def play_page(run: Path | None, words: list[str]) -> int:
     """Serve a game against a run or a player; the exit code."""
     _check_installed("interface=web")
     cfg = config_for_run(PlayConfig, run, words)
-    for name in ("record", "games"):
-        if getattr(cfg, name) not in (None, 1):
-            raise ConfigError(f"{name}= is for games on a terminal", f"remove {name}=")
+    _check_fits_page(cfg, "record", "games")
     opponent = cfg.opponent or (RandomConfig() if run is None else None)
     offer, name = _offer(cfg, run, opponent)
     query = {"fleet": cfg.fleet} if cfg.fleet else {}
@@ -85,9 +83,7 @@ def watch_page(run: Path | None, words: list[str]) -> int:
     cfg = config_for_run(WatchConfig, run, words)
     if run is None and cfg.player is None:
         raise ConfigError("watch needs a run, or a player", "as in: rlgames watch player=random")
-    for name in ("picture", "games"):
-        if getattr(cfg, name) not in (None, 1):
-            raise ConfigError(f"{name}= is not for a page", f"remove {name}=")
+    _check_fits_page(cfg, "picture", "games", "delay")
     offer, name = _offer(cfg, run, cfg.player)
     other = name
     if cfg.opponent is not None:
@@ -99,13 +95,19 @@ def show_page(run: Path | None, words: list[str]) -> int:
     """Serve a position, to play on from it in every seat; the exit code."""
     _check_installed("interface=web")
     cfg = config_for_run(ShowConfig, run, words)
-    if cfg.picture is not None or cfg.format != "table":
-        raise ConfigError("picture= and format= are not for a page", "remove interface=web")
+    _check_fits_page(cfg, "picture", "format", "solve_seconds")
     offer, _ = _offer(cfg, run, cfg.player)
     query = {}
     if cfg.state is not None:
         query["position"] = " / ".join(read_position(cfg.state).splitlines())
     return _serve_game(cfg, offer, [YOU, YOU], query, True, None)
+
+
+def _check_fits_page(cfg: Any, *names: str) -> None:
+    """Raises ConfigError for keys of the terminal that were changed."""
+    for name in names:
+        if getattr(cfg, name) != getattr(type(cfg)(), name):
+            raise ConfigError(f"{name}= is not for a page", f"remove {name}=")
 
 
 def _check_installed(word: str) -> None:

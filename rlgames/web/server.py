@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 import sys
 import threading
@@ -65,7 +66,8 @@ def _listen(host: str, port: int | None) -> socket.socket:
         try:
             listener = socket.create_server((host, number))
         except OSError as error:
-            reason = error.strerror or str(error)
+            number = error.errno or 0  # negative: no address was found
+            reason = os.strerror(number) if number > 0 else str(error.strerror or error)
         else:
             # Else the body of an answer waits 40 ms for the browser to confirm its headers.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

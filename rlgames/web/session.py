@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, cast
 
 import torch
@@ -26,7 +26,7 @@ from rlgames.games.notation import cells_to_choose, legal_names, parse_action, r
 from rlgames.games.placement import Placement
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.games.salvo_duel_notation import SalvoDuelState
-from rlgames.players.player import Player
+from rlgames.players.player import HasProbabilities, Player
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.trace import describe_ending
 from rlgames.rollouts.trajectories import PlyRecord
@@ -88,10 +88,11 @@ class Session:
             raise ConfigError(f"the position is impossible: {error}") from None
 
     def _start_placement(self, ships: str) -> None:
-        if isinstance(self.game, SalvoDuel):
-            self.placement = Placement(self.game.fleet)
-            for ship in ships.split():
-                self.move(ship)
+        if not isinstance(self.game, SalvoDuel):
+            raise ConfigError(f"no fleet is placed in {self.table.name}", "remove fleet=")
+        self.placement = Placement(self.game.fleet)
+        for ship in ships.split():
+            self.move(ship)
 
     def sit(self, seats: Sequence[str], search: str | None) -> None:
         """Seat a person or a player of the table in each seat, also during a game."""
@@ -100,6 +101,7 @@ class Session:
             raise ConfigError(f"{self.table.name} has {count} seat{'s' * (count > 1)}")
         if self.placement is not None and YOU not in seats:
             raise ConfigError("you are placing your fleet", "start a new game")
+        self.table.check_search(search)
         players = [self.table.player(name, search) for name in seats if name != YOU]
         self.seats, self.search = [*seats], search
         self._players: list[Player] = [self._person, *players]
@@ -107,7 +109,7 @@ class Session:
         self._order = [0 if name == YOU else next(numbers) for name in seats]
         if hasattr(self, "play"):
             self.play.players, self.play.order = self._players, self._order
-        self._judged: list[list[float | None]] = []
+        self._judged: list[tuple[PlyRecord, list[float | None]]] = []
         self._log: list[dict[str, Any]] = []
 
     # What the page does
@@ -333,17 +335,16 @@ class Session:
     def _judge(self, plies: Sequence[PlyRecord]) -> list[list[float | None]]:
         """For each ply, what the agent thought before it and of it; see hint."""
         name = self.table.advisor(self.seats)
-        del self._judged[len(plies) :]
-        fresh = plies[len(self._judged) :]
+        # Moves may have been taken back since, and two hints be asked for at once.
+        pairs = zip(self._judged, plies, strict=False)
+        known = [each for each, _ in takewhile(lambda pair: pair[0][0] is pair[1], pairs)]
+        fresh = plies[len(known) :]
         if name is None or not fresh:
-            return self._judged
+            return [judged for _, judged in known]
         player = make_advisor(self.table.player(name))
         before = type(fresh[0].before).cat([record.before for record in fresh])
         returns, _ = expected_returns(player, before)
-        try:
-            likely = player.probabilities(before)
-        except NotImplementedError:
-            likely = None
+        likely = player.probabilities(before) if isinstance(player, HasProbabilities) else None
         for row, record in enumerate(fresh):
             seat, action = int(record.before.current_seat[0]), int(record.decision.action[0])
             sign = 1 if seat == (self._viewer or 0) else -1
@@ -351,8 +352,9 @@ class Session:
                 None if returns is None else sign * float(returns[row]),
                 None if likely is None else float(likely[row, action]),
             ]
-            self._judged.append([None, None] if self._is_secret(seat) else judged)
-        return self._judged
+            known.append((record, [None, None] if self._is_secret(seat) else judged))
+        self._judged = known
+        return [judged for _, judged in known]
 
     def _is_secret(self, seat: int) -> bool:
         """Whether a seat to move knows what the person may not know."""

@@ -60,10 +60,14 @@ class Table:
                 self._built[name, search] = self._build(name, search)
             return self._built[name, search]
 
+    def check_search(self, name: str | None) -> None:
+        """Raises ConfigError unless there is a search of this name, or None."""
+        if name is not None and name not in self._all_searches:
+            raise ConfigError(f"no search is called {name!r}", nearest(name, self.searches))
+
     def _build(self, name: str, search: str | None) -> Player:
         offer = self.offer
-        if search is not None and search not in self._all_searches:
-            raise ConfigError(f"no search is called {search!r}", nearest(search, self.searches))
+        self.check_search(search)
         around = None if search is None else self._all_searches[search]
         if name in offer.runs:
             run = offer.runs[name]

@@ -3,7 +3,7 @@
     cd scripts/bench
     python bench.py                      # all that needs no other libraries: make bench
     python bench.py peers                # all that does: make bench-peers makes .venv-bench
-    python bench.py play td --rounds 1   # parts, by name
+    python bench.py play sb3 --rounds 1  # parts, by name
     python bench.py ziap --ziap FOLDER   # 2048 next to C++, given the source of ziap/2048-tdl
     python bench.py --device cuda        # on a GPU, what runs there: docs/benchmarks_gpu.md
 
@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import bench_kernels
-import bench_limits
 import bench_play
 import bench_search
 import bench_start
@@ -56,7 +55,6 @@ def actors(**settings: Any) -> str:
 PARTS = {
     "play": Part(bench_play.alone, on_gpu=True),
     "train": Part(bench_train.beside_hand),
-    "td": Part(bench_train.td_of_2048, on_gpu=True),
     "td_compiled": Part(bench_kernels.td_compiled),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "search": Part(bench_search.searching, rounds=3, on_gpu=True),
@@ -66,8 +64,8 @@ PARTS = {
     "density": Part(bench_kernels.density, rounds=1),
     "start": Part(bench_start.starting, rounds=3),
     "memory": Part(bench_start.memory, rounds=1),
-    "limits": Part(bench_limits.limits, rounds=1),
     "pgx": Part(bench_play.beside_pgx, peers=True),
+    "mctx": Part(bench_search.beside_mctx, peers=True),
     "torchrl": Part(bench_play.beside_torchrl, peers=True),
     "openspiel": Part(bench_play.beside_openspiel, peers=True),
     "sb3": Part(bench_train.beside_sb3, peers=True),
@@ -120,13 +118,22 @@ def run(name: str, rounds: int | None, device: str) -> int:
 def how(name: str, rounds: int, device: str) -> str:
     """Where, when and how a table was measured."""
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    where = f"{bench_limits.processor()}, {datetime.date.today()}{load}"
+    where = f"{processor()}, {datetime.date.today()}{load}"
     of = f"medians of {rounds} rounds and their range" if rounds > 1 else "one round"
     command = f".venv/bin/python scripts/bench/bench.py {name}"
     command += " --ziap FOLDER" if name == "ziap" else ""
     if device != "cpu":
         where, command = f"{torch.cuda.get_device_name()}, {where}", f"{command} --device {device}"
     return f"{where}; {of}. Regenerate: `{command}`."
+
+
+def processor() -> str:
+    """What this is measured on, as the system names it."""
+    names = set()
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            names = {line.partition(":")[2].strip() for line in lines if "model name" in line}
+    return f"{', '.join(sorted(names)) or 'unknown processor'}, {os.cpu_count()} cores"
 
 
 if __name__ == "__main__":

@@ -1,26 +1,17 @@
-"""Actors on Ray: how fast one, two and four are, where their time goes, and how much is sent."""
+"""Actors on Ray: how fast one, two and four are, and how long the learner waits for them."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
-from bench_tools import in_turn, progress, ratio, rows, short
-from torch.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
+from bench_tools import in_turn, progress, ratio, rows
 
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
-from rlgames.config.typed import to_plain
 from rlgames.core.signals import Interrupts
-from rlgames.training.actor import SelfPlayActor, Weights
 from rlgames.training.components import Components, build_components
 from rlgames.training.ray_engine import RayEngine
 from rlgames.training.ray_library import ray
@@ -38,12 +29,11 @@ SIDES = {"no actors": 0, ONE: 1, "two actors": 2, "four actors": 4}
 
 
 def actors(rounds: int) -> str:
-    """Tables of speeds, of times and of bytes."""
+    """A table of speeds and of waits."""
     ray.init("local", num_cpus=sum(SIDES.values()), include_dashboard=False, log_to_driver=False)
     with Interrupts() as interrupts:
         sides = {name: Side(count, interrupts) for name, count in SIDES.items()}
         speeds = in_turn({name: side.measure for name, side in sides.items()}, rounds)
-        parts = _parts_table(sides[ONE].components)
         for side in sides.values():
             side.engine.close()
     ray.shutdown()
@@ -52,8 +42,7 @@ def actors(rounds: int) -> str:
         [name, speeds[name].text(), ratio(speeds[name], speeds[ONE]), *sides[name].figures()]
         for name in SIDES
     ]
-    table = rows([*head, "learner waits", "age of the games, in updates"], body)
-    return f"{table}\n\n{parts}"
+    return rows([*head, "learner waits", "age of the games, in updates"], body)
 
 
 class Side:
@@ -111,85 +100,3 @@ class Side:
             ray.wait(tasks, num_returns=len(tasks))
             self.engine._receive(0.0)
             self.engine._backlog.clear()
-
-
-@contextmanager
-def _timed_networks() -> Iterator[list[float]]:
-    """The seconds spent inside modules, the outermost ones only, as the one number of a list."""
-    spent, depth, begun = [0.0], 0, 0.0
-
-    def enter(*_: Any) -> None:
-        nonlocal depth, begun
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        if depth == 0:
-            begun = time.perf_counter()
-        depth += 1
-
-    def leave(*_: Any) -> None:
-        nonlocal depth
-        depth -= 1
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        if depth == 0:
-            spent[0] += time.perf_counter() - begun
-
-    hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave)]
-    try:
-        yield spent
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
-    begin = time.perf_counter()
-    yield
-    seconds[name] = time.perf_counter() - begin
-
-
-def _parts_table(parts: Components) -> str:
-    """What one task of an actor and one update of the learner consist of, measured one after the
-    other in this process; and bytes."""
-    seconds: dict[str, float] = {}
-    arrays = {name: tensor.numpy() for name, tensor in parts.agent.policy.state_dict().items()}
-    actor = SelfPlayActor(to_plain(load_config(TrainConfig, [*WORDS])), os.getcwd(), [])
-    actor.play(Weights(1, 0.0, arrays), GAMES_PER_TASK, 0, "warm up")
-    weights = Weights(2, 0.0, arrays)
-    with _timed(seconds, "publishing weights"):
-        published = ray.put(weights)
-    with _timed(seconds, "fetching weights"):
-        ray.get(published)
-    with _timed_networks() as spent, _timed(seconds, "playing"):
-        games = actor.play(weights, GAMES_PER_TASK, 0, "measured")
-    with _timed(seconds, "sending games"):
-        sent = ray.put(games)
-    with _timed(seconds, "receiving games"):
-        received = ray.get(sent)
-    with _timed(seconds, "learning"):
-        parts.learner.update(received.trajectories, received.final_states, 0.0)
-    network = spent[0]
-    of_actor = {"network": network, "tree and rules": seconds["playing"] - network}
-    of_actor |= {name: seconds[name] for name in ("fetching weights", "sending games")}
-    of_learner = {"receiving games": seconds["receiving games"] * BATCH / GAMES_PER_TASK}
-    of_learner |= {name: seconds[name] for name in ("learning", "publishing weights")}
-    tables = [
-        rows([who, "ms", "fraction"], _fractions(figures))
-        for who, figures in {
-            f"actor, task of {GAMES_PER_TASK} games": of_actor,
-            f"learner, update of {BATCH} games": of_learner,
-        }.items()
-    ]
-    worker: Any = ray._private.worker.global_worker
-    serialize = worker.get_serialization_context().serialize
-    moves = len(games.trajectories) / GAMES_PER_TASK
-    game_bytes = short(serialize(games).total_bytes / GAMES_PER_TASK)
-    sizes = [[f"a game, {moves:.1f} moves", game_bytes]]
-    sizes.append(["the weights", short(serialize(weights).total_bytes)])
-    return "\n\n".join([*tables, rows(["sent", "bytes"], sizes)])
-
-
-def _fractions(seconds: dict[str, float]) -> list[list[str]]:
-    total = sum(seconds.values())
-    return [[name, f"{1000 * each:.1f}", f"{each / total:.1%}"] for name, each in seconds.items()]

@@ -1,24 +1,33 @@
-"""How fast tree search around a network is."""
+"""How fast tree search around a network is, alone and next to mctx."""
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 from unittest.mock import patch
 
 import torch
-from bench_tools import progress, rows, short
+from bench_tools import PEERS, Worker, progress, rows, short
 
 import rlgames
-from rlgames.games.game import State
+from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
+from rlgames.games.game import Game, State
 from rlgames.players.player import Decision
-from rlgames.search.mcts import Mcts
+from rlgames.search import mcts
 from rlgames.search.self_play import SearchSelfPlay
+from rlgames.training.components import build_components
 
 SIMULATIONS = 32
+SECONDS = 1.0
+"""About how long a measurement next to mctx takes, in processor time."""
+MAX_RANDOM_PLIES = 40
+"""Searched positions are reached by up to so many random moves."""
 MIN_GAMES = 24
 TREES = {"cpu": (1, 64, 1024), "cuda": (1, 256, 4096)}
 """How many trees side by side, by device."""
@@ -37,6 +46,14 @@ CASES = {
     "Breakthrough 6×6, the same mlp": ["experiment=breakthrough_alphazero", *MLP],
     "Gomoku 9×9, the same mlp": ["experiment=gomoku_alphazero", *MLP],
 }
+OF_2048 = ["game=2048", "learner=alphazero", "search=mcts", "search.leaf=value", *MLP]
+MCTX_CASES = {
+    "connect4": ["experiment=connect4_alphazero", *MLP],
+    "othello": ["experiment=othello_alphazero", "game.board=8", *MLP],
+    "hex": ["experiment=hex_alphazero", "game.board=11", *MLP],
+    "2048": [*OF_2048, "search.c_puct=1", "search.dirichlet_fraction=0.25"],
+}
+"""The games that pgx also has, on its boards."""
 
 
 @contextmanager
@@ -66,7 +83,7 @@ def search(case: list[str], trees: int, device: str, compiled: bool) -> float:
     little = ["learner.updates_per_batch=1", "learner.minibatch=16", f"batch={trees}"]
     count = [f"games={games}", f"eval_every={games}", "eval_games=2", "solve_seconds=0"]
     where = [f"search.simulations={SIMULATIONS}", "threads=1", f"device={device}"]
-    general = patch.object(Mcts, "_compiled_search", lambda *_: None)
+    general = patch.object(mcts, "find_compiled_rules", lambda _: None)
     with (
         tempfile.TemporaryDirectory() as folder,
         nullcontext() if compiled else general,
@@ -75,6 +92,64 @@ def search(case: list[str], trees: int, device: str, compiled: bool) -> float:
         rlgames.train([*case, f"out={folder}/r", *little, *count, *where])
     seconds, grown = total
     return SIMULATIONS * grown / seconds
+
+
+def varied_positions(game: Game[Any], count: int, rng: torch.Generator) -> State:
+    """Positions after 0, 1, 2, ... random plies; some may be over."""
+    state: State = game.initial(count, rng)
+    for ply in range(MAX_RANDOM_PLIES):
+        moves = (torch.arange(count) % MAX_RANDOM_PLIES > ply) & ~state.done
+        live = moves.nonzero()[:, 0]
+        action = game.sample_legal_action(state[live], torch.rand(len(live), generator=rng))
+        after = game.step(state[live], action, rng)
+        row = torch.arange(count)
+        row[live] = count + torch.arange(len(live))
+        state = type(state).cat([state, after])[row]
+    return state
+
+
+def self_play(case: list[str], trees: int) -> tuple[float, float]:
+    """Simulations per second and per second of processor time, of searches side by side in games
+    that began with random moves; new ones begin where games end."""
+    where = [f"search.simulations={SIMULATIONS}", "threads=1", "device=cpu", "solve_seconds=0"]
+    components = build_components(load_config(TrainConfig, [*case, *where, f"batch={trees}"]))
+    game, player, rng = components.game, components.players[0], torch.Generator().manual_seed(1)
+    state, count, wall, cpu = varied_positions(game, trees, rng), 0, 0.0, 0.0
+    player.act(state, rng)  # compiles
+    while cpu < SECONDS:
+        fresh = varied_positions(game, trees, rng)
+        state = type(state).cat([state, fresh])[torch.arange(trees) + trees * state.done]
+        begun, begun_cpu = time.perf_counter(), time.process_time()
+        decision = player.act(state, rng)
+        wall, cpu = wall + time.perf_counter() - begun, cpu + time.process_time() - begun_cpu
+        count += int((~state.done).sum())
+        state = game.step(state, decision.action, rng)
+    return SIMULATIONS * count / wall, SIMULATIONS * count / cpu
+
+
+def beside_mctx(rounds: int) -> str:
+    """Both by the clock, and both by processor time."""
+    body = []
+    with Worker("bench_peer_mctx.py", PEERS, threads=os.cpu_count() or 1) as mctx:
+        for game, case in MCTX_CASES.items():
+            for trees in TREES["cpu"]:
+                words = {"game": game, "trees": trees, "simulations": SIMULATIONS}
+                ours: list[tuple[float, float]] = []
+                theirs: list[tuple[float, float]] = []
+                for _ in range(rounds):
+                    ours.append(self_play(case, trees))
+                    found = mctx.ask(**words, policy="muzero_policy", seconds=2 * SECONDS)
+                    theirs.append((found["speed"], found["per_cpu_second"]))
+                cells: list[str] = []
+                for mine, other in zip(
+                    zip(*ours, strict=True), zip(*theirs, strict=True), strict=True
+                ):
+                    medians = statistics.median(mine), statistics.median(other)
+                    cells += [*map(short, medians), f"{medians[0] / medians[1]:.1f}"]
+                body.append([game, str(trees), *cells])
+                progress(" ".join(body[-1]))
+    columns = ("rlgames", "mctx", "ratio", "per processor second: rlgames", "mctx", "ratio")
+    return rows(["game", "trees", *columns], body)
 
 
 def searching(rounds: int, device: str = "cpu") -> str:

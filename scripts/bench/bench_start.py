@@ -20,7 +20,7 @@ Line = dict[str, float]
 Seen = tuple[float, list[Line]]
 
 FIRST = {
-    "first update, tictactoe": ["game=tictactoe"],
+    "first update, tictactoe": ["game=tictactoe", "policy=mlp"],
     "first update, salvo": ["game=salvo"],
     "first update, connect4": ["game=connect4"],
     "first update, 2048": ["game=2048"],
@@ -45,10 +45,6 @@ JOBS = {
         ]
         for side in (4, 7, 10)
     },
-    "the same, 10×10, threads=2": [
-        *RANDOM,
-        *("game=salvo", "board=10", "ships=[3,2]", "shots=1", "games=4096", "threads=2"),
-    ],
     **{
         f"training on connect4, batch {batch}": [
             *TRAIN,

@@ -75,7 +75,7 @@ SAME_SIGHT = {"policy gradient": ["experiment=ramesh_case2_tuned", "eval_every=4
 """What comes near it in case 2 while it sees what the loops beside ours see, and takes longer."""
 
 LEARNERS = {
-    "ppo, tictactoe": ["experiment=tictactoe", "games=60000"],
+    "ppo, tictactoe": ["experiment=tictactoe_mlp", "games=60000"],
     "ppo, connect4": ["experiment=connect4_mlp", "games=12000"],
     "ppo, salvo case 2": ["experiment=ramesh_case2_tuned", "games=15000"],
     "ppo, 2048": ["experiment=2048_ppo", "games=600"],
@@ -91,21 +91,6 @@ LEARNERS = {
     "alphazero, salvo": ["experiment=salvo_alphazero", "games=500"],
 }
 """Each learner on its usual game, for as many games as take some seconds."""
-
-FOUR_TUPLES = [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 4, 5], [1, 2, 5, 6], [5, 6, 9, 10]]
-"""An outer and an inner line, and the squares in the corner, at the edge and in the middle: turned
-and mirrored they lie in 17 ways, on all rows, columns and squares, and each is looked up once."""
-
-TUPLES = {
-    "4 six-tuples": ["policy.num_cell_values=14"],
-    "17 four-tuples (5, rotated and reflected)": [
-        f"policy.tuples={FOUR_TUPLES}".replace(" ", ""),
-        "policy.num_cell_values=14",
-    ],
-}
-
-SIDE_BY_SIDE = (512, 4096)
-"""Games played at once: as experiment=2048_ntuple has it, and more, which is faster a move."""
 
 
 def trained(words: list[str], seed: int) -> tuple[list[dict[str, float]], Path]:
@@ -187,20 +172,6 @@ def _nearing(worker: Worker, case: int, ways: dict[str, list[str]], rounds: int)
         ]
         for how, results in ours.items()
     ]
-
-
-def td_of_2048(rounds: int, device: str = "cpu") -> str:
-    """n-tuple networks by temporal differences."""
-    sides = {}
-    for name, tuples in TUPLES.items():
-        for batch in SIDE_BY_SIDE if device == "cpu" else (4096, 32768):
-            words = ["experiment=2048_ntuple", f"batch={batch}", *tuples, f"device={device}"]
-            words.append("learner.backend=torch")
-            words += [f"games={2 * batch}", f"log_every={batch // 2}", "eval_games=1"]
-            words += [f"eval_every={2 * batch}"]
-            sides[f"{name}, {batch} games at once"] = partial(speed, words)
-    body = [[name, results.text()] for name, results in in_turn(sides, rounds).items()]
-    return rows(["network", "moves learned per second"], body)
 
 
 def learners(rounds: int, device: str = "cpu") -> str:

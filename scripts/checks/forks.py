@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+import psutil
 import torch
 
 from rlgames.cli import job_worker, main
@@ -169,7 +170,6 @@ class Forked:
 def has_ended(pid: int) -> bool:
     """Whether a process is gone, or a zombie that nobody has waited for."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return True

@@ -179,22 +179,6 @@ def _weighted_mean(population: Population, weights: Floats, count: int) -> Exper
     return experiment
 
 
-def paired_differences(games: int) -> list[Case]:
-    """Two players whose results have half of their variance in common: that of the board."""
-
-    def paired(count: int) -> Experiment:
-        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-            board = rng.choice(results("random", FLEET, games // 2)[0], count)
-            own = results("hunt_target", FLEET, games // 4)[0]
-            first, second = (board + rng.choice(own, count) for _ in range(2))
-            yield -5.0, mean_interval(first - second - 5.0)
-
-        return experiment
-
-    sizes = {count: paired(count) for count in (20, 100, 1000)}
-    return [Case("paired difference", "battleship 10×10, turns", sizes)]
-
-
 def rates() -> list[Case]:
     def single(center: float, count: int) -> Experiment:
         low, high = (0.4, 0.6) if center == 0.5 else (center / 2, center * 2)
@@ -374,10 +358,10 @@ def pairs_of_agents() -> list[Case]:
 
 
 def all_cases(games: int = GAMES) -> list[Case]:
-    """Every kind of interval that a command prints; games: how many are played to draw from."""
+    """Every kind of interval that a command prints; games: how many are played to draw from. That
+    of a paired difference is the mean's."""
     return [
         *means_of_games(games),
-        *paired_differences(games),
         *rates(),
         *rates_of_moves(),
         *elo(),

@@ -31,6 +31,7 @@ from pathlib import Path
 
 BEGUN = time.perf_counter()
 
+import psutil  # noqa: E402
 from forks import Forked, Process, has_ended  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
@@ -84,21 +85,12 @@ class Outcome:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-def parents() -> dict[int, int]:
-    """The parent of each process."""
-    table = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError):
-            table[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    return table
-
-
 def descendants(ancestor: int) -> list[int]:
     """The processes that descend from one and have not ended."""
-    table, family = parents(), [ancestor]
-    for parent in family:
-        family += [pid for pid, of in table.items() if of == parent]
-    return [pid for pid in family[1:] if not has_ended(pid)]
+    with contextlib.suppress(psutil.NoSuchProcess):
+        family = psutil.Process(ancestor).children(recursive=True)
+        return [each.pid for each in family if not has_ended(each.pid)]
+    return []
 
 
 @contextlib.contextmanager
@@ -180,10 +172,10 @@ class Command:
 
     def _reap_orphans(self) -> None:
         own = {*self._others, self.process.pid}
-        for pid, parent in parents().items():
-            if parent == os.getpid() and pid not in own and has_ended(pid):
+        for child in psutil.Process().children():
+            if child.pid not in own and has_ended(child.pid):
                 with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
+                    os.waitpid(child.pid, os.WNOHANG)
 
 
 def _become(kind: Kind, words: list[str], is_forked: bool) -> None:
@@ -207,8 +199,8 @@ def _become(kind: Kind, words: list[str], is_forked: bool) -> None:
 
 def _command_line(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()[:200]
-    except OSError:
+        return " ".join(psutil.Process(pid).cmdline())[:200]
+    except psutil.Error:
         return "ended meanwhile"
 
 

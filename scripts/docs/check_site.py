@@ -10,20 +10,15 @@ for. Usage, after `make site`:
 from __future__ import annotations
 
 import argparse
-import base64
 import http.server
-import json
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+from chromium import browser
+
 PAGES = [
     *("", "concepts/", "recipes/", "train/", "learners/ppo/", "learners/alphazero/", "results/"),
     *("reproductions/", "teaching/", "reliability/", "agents/", "reference/games/"),
@@ -57,92 +52,17 @@ FAULTS = r"""(() => {
 """What is wrong with a page, as a list of texts."""
 
 
-class Browser:
-    """Chromium, which is driven through two pipes by its DevTools protocol."""
-
-    def __init__(self, profile: str) -> None:
-        program = next(filter(None, map(shutil.which, CHROMIUM)), None)
-        if program is None:
-            sys.exit("check_site.py needs Chromium; as in: apt-get install chromium")
-        into, self._to = os.pipe()
-        self._from, out = os.pipe()
-
-        def connect() -> None:
-            # Chromium reads commands from descriptor 3 and writes answers to 4.
-            high = [os.dup(each) for each in (into, out)]
-            for number, each in zip((3, 4), high, strict=True):
-                os.dup2(each, number)
-
-        self._process = subprocess.Popen(
-            [
-                program,
-                *("--headless", "--disable-gpu", "--no-first-run", "--hide-scrollbars"),
-                *("--disable-background-networking", "--remote-debugging-pipe"),
-                *(["--no-sandbox"] if os.geteuid() == 0 else []),  # root has none
-                f"--user-data-dir={profile}",
-            ],
-            preexec_fn=connect,
-            close_fds=False,
-            stderr=subprocess.DEVNULL,
-        )
-        self._rest, self._count, self._session = b"", 0, ""
-        self.errors: list[str] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, **words: Any) -> dict[str, Any]:
-        """Send a command and wait for its result."""
-        self._count += 1
-        message = {"id": self._count, "method": method, "params": words}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._to, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._read()
-            if answer.get("id") == self._count:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']['message']}")
-                result: dict[str, Any] = answer["result"]
-                return result
-
-    def open(self, url: str, width: int, height: int) -> list[str]:
-        """Load a page. Returns what is wrong with it."""
-        self.errors = []
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-        self.call("Emulation.setDeviceMetricsOverride", **size)
-        self.call("Page.navigate", url=url)
-        while self._read().get("method") != "Page.loadEventFired":
-            pass
-        found = self.call("Runtime.evaluate", expression=FAULTS, returnByValue=True)["result"]
-        return [*found["value"], *self.errors]
-
-    def picture(self, path: Path) -> None:
-        """Save what the page shows."""
-        data = self.call("Page.captureScreenshot")["data"]
-        path.write_bytes(base64.b64decode(data))
-
-    def close(self) -> None:
-        self.call("Browser.close")
-        self._process.wait(30)
-
-    def _read(self) -> dict[str, Any]:
-        """The next message; errors of the page are kept."""
-        while b"\0" not in self._rest:
-            part = os.read(self._from, 1 << 16)
-            if not part:
-                raise RuntimeError("Chromium ended")
-            self._rest += part
-        text, _, self._rest = self._rest.partition(b"\0")
-        message: dict[str, Any] = json.loads(text)
-        about, words = message.get("method"), message.get("params", {})
-        if about == "Runtime.exceptionThrown":
-            self.errors.append(f"error: {words['exceptionDetails']['text']}")
-        if about == "Log.entryAdded" and words["entry"]["level"] == "error":
-            self.errors.append(f"error: {words['entry']['text']} {words['entry'].get('url', '')}")
-        return message
+def faults_of_page(page: Any, url: str) -> list[str]:
+    """What is wrong with the page at url, which a page of the browser opens."""
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(f"error: Uncaught {error}"))
+    page.on(
+        "console",
+        lambda line: errors.append(f"error: {line.text}") if line.type == "error" else None,
+    )
+    page.goto(url)
+    found: list[str] = page.evaluate(FAULTS)
+    return [*found, *errors]
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -155,16 +75,18 @@ def faults_of(site: Path, pictures: Path | None) -> dict[str, list[str]]:
     faults = {"search": missing_words(site)}
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=site))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as profile:
-        browser = Browser(profile)
-        for page in PAGES:
+    with browser() as chromium:
+        for path in PAGES:
             for size, (width, height) in SIZES.items():
-                url = f"http://127.0.0.1:{server.server_port}/{page}"
-                faults[f"/{page} ({size})"] = browser.open(url, width, height)
+                page = chromium.new_page(
+                    viewport={"width": width, "height": height}, is_mobile=width < 500
+                )
+                url = f"http://127.0.0.1:{server.server_port}/{path}"
+                faults[f"/{path} ({size})"] = faults_of_page(page, url)
                 if pictures:
-                    name = page.strip("/").replace("/", "_") or "home"
-                    browser.picture(pictures / f"{name}_{size}.png")
-        browser.close()
+                    name = path.strip("/").replace("/", "_") or "home"
+                    page.screenshot(path=pictures / f"{name}_{size}.png")
+                page.close()
     server.shutdown()
     return faults
 

@@ -1,8 +1,7 @@
 """Makes the screenshots of the README and of docs/web.md in docs/pictures.
 
-It needs Chromium (Debian: apt-get install chromium), which it starts without a window, and for the
-page in the browser the extra browser. The run of the terminal and of TensorBoard is trained once,
-into --out, in less than a minute. Usage:
+It needs Chromium (Debian: apt-get install chromium) and the extra browser. The run of the terminal
+and of TensorBoard is trained once, into --out, in less than a minute. Usage:
 
     python scripts/docs/screenshots.py [--out outputs/screenshots] [--only tensorboard ...]
 """
@@ -12,18 +11,16 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from chromium import browser
 from PIL import Image
 from rich.console import Console
 from tensorboard import program
@@ -35,11 +32,6 @@ from rlgames.runs.run_info import read_info
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 RUN = ["game=salvo", "board=4", "shots=2"]
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-OPTIONS = [
-    *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-]
 Scheme = Literal["light", "dark"]
 
 PAGE = "images&tagFilter=position_"
@@ -101,22 +93,16 @@ def _played(
     query: str, moves: list[str], hints: str, path: Path, size: tuple[int, int], scheme: Scheme
 ) -> None:
     """Save the page after these moves: single keys, or cells to click."""
-    from playwright.sync_api import sync_playwright
-
     words = ["serve", "open=false", "seed=4"]
     command = [sys.executable, "-u", "-m", "rlgames", *words]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
-        sync_playwright() as playwright,
+        browser() as chromium,
     ):
         assert server.stdout is not None
         address = server.stdout.readline().split()[1]
-        options = [*OPTIONS, "--no-sandbox"] if os.geteuid() == 0 else OPTIONS
-        browser = playwright.chromium.launch(executable_path=_chromium(), args=options)
-        width, height = size
-        page = browser.new_page(
-            viewport={"width": width, "height": height}, color_scheme=scheme, device_scale_factor=1
-        )
+        viewport = dict(zip(("width", "height"), size, strict=True))
+        page = chromium.new_page(viewport=viewport, color_scheme=scheme)
         page.goto(f"{address}?{query}")
         for move in moves:
             page.wait_for_selector("body[data-turn=you]:not([data-asks])")
@@ -128,11 +114,8 @@ def _played(
         page.check(f"input[value={hints}]", force=True)
         page.wait_for_selector("#advice li")
         page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
-        with Image.open(io.BytesIO(page.screenshot())) as drawn:
-            drawn.convert("RGB").quantize(COLORS).save(path, optimize=True)
-        browser.close()
+        _save(page, path)
         server.send_signal(signal.SIGINT)
-    print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 
 DRAWN: dict[str, Callable[[Path, Path], None]] = {
@@ -157,35 +140,18 @@ def _wait_for(url: str, count: int) -> None:
 
 def photographed(url: str, path: Path, width: int, height: int) -> None:
     """Save a page as it looks when it has loaded."""
-    browser = _chromium()
+    with browser() as chromium:
+        page = chromium.new_page(viewport={"width": width, "height": height})
+        page.goto(url, wait_until="networkidle", timeout=1000 * PATIENCE)
+        page.wait_for_timeout(5000)  # TensorBoard draws pictures as they come into sight
+        _save(page, path)
+
+
+def _save(page: Any, path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        drawn = Path(folder) / "page.png"
-        subprocess.run(
-            [
-                browser,
-                *OPTIONS,
-                *(["--no-sandbox"] if os.geteuid() == 0 else []),  # root has none
-                f"--user-data-dir={folder}/profile",
-                f"--window-size={width},{height}",
-                "--virtual-time-budget=30000",
-                f"--screenshot={drawn}",
-                url,
-            ],
-            check=True,
-            stderr=subprocess.DEVNULL,
-            timeout=PATIENCE,
-        )
-        with Image.open(drawn) as page:
-            page.convert("RGB").quantize(COLORS).save(path, optimize=True)
+    with Image.open(io.BytesIO(page.screenshot())) as drawn:
+        drawn.convert("RGB").quantize(COLORS).save(path, optimize=True)
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
-
-
-def _chromium() -> str:
-    browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if browser is None:
-        sys.exit("screenshots.py needs Chromium; as in: apt-get install chromium")
-    return browser
 
 
 def main() -> None:

@@ -55,6 +55,19 @@ def test_a_config_is_shown_without_torch():
     assert printed(code) == ["0.002", "0 False"]
 
 
+def test_objects_made_at_the_start_are_never_looked_at_for_garbage():
+    code = (
+        "import gc; from rlgames.core.processes import no_garbage_collection\n"
+        "with no_garbage_collection():\n"
+        "    print(gc.isenabled()); made = []\n"
+        "print(gc.isenabled(), any(each is made for each in gc.get_objects()))\n"
+        "try:\n"
+        "    with no_garbage_collection(): raise ValueError\n"
+        "except ValueError: print(gc.isenabled())"
+    )
+    assert printed(code) == ["False", "True False", "True"]
+
+
 DESCENT = """
 import sys
 import torch

@@ -201,7 +201,6 @@ FITTING = {
     "search=mcts": ["game=tictactoe", "learner=alphazero", "search.simulations=8"],
     "search=rollout": ["learner=alphazero", "board=3", "ships=[2]", "shots=1"],
     "policy=staged": ["game=2048", "board=2"],
-    "policy=axial": ["shots=1"],
     "policy=belief_propagation": ["shots=1"],
     "learner=occupancy": ["shots=1"],
     "reward=grid_sum": ["game=2048", "board=2"],
@@ -474,7 +473,7 @@ def test_more_bad_words_are_refused_in_one_line(words, hint, typed):
 
 
 def test_runs_meet_only_in_the_game_they_were_trained_on(rlgames):
-    small = ["games=20", "batch=10", "solve_seconds=0", "policy.layers=[8]"]
+    small = ["games=20", "batch=10", "solve_seconds=0"]
     assert rlgames("train", "game=tictactoe", *small, "out=ours").returncode == 0
     done = rlgames("eval", "player=ours", "game=connect4")
     assert done.returncode == 2

@@ -41,10 +41,6 @@ def small(tmp_path_factory):
             ["game=connect4", "reward=outcome", "policy=conv", "policy.channels=[8,8]"],
             marks=pytest.mark.slow,
         ),
-        pytest.param(
-            ["game=tictactoe", "reward=outcome", "policy=axial", "policy.channels=[8]"],
-            marks=pytest.mark.slow,
-        ),
         pytest.param(["game=battleship", "policy=conv"], marks=pytest.mark.slow),
         pytest.param(
             ["game=battleship", "board=5", "policy=belief_propagation", "policy.layers=[8]"],

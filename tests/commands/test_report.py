@@ -481,7 +481,14 @@ def test_real_runs(tmp_path):
 
 
 def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
-    words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", "eval_games=10"]
+    words = [
+        "game=tictactoe",
+        "policy=mlp",
+        "games=40",
+        "batch=20",
+        "policy.layers=[8]",
+        "eval_games=10",
+    ]
     run = package.train([*words, f"out={tmp_path}/run"])
     facts = json.loads((run / "run.json").read_text())
     assert (facts["figure"], facts["best_by"]) == ("points", "exploitability")

@@ -166,6 +166,18 @@ def test_a_pruned_run_is_evaluated_as_before_but_not_extended(tmp_path, typed):
     assert json.loads(typed("runs", "run", "prune=true", "format=json").stdout) == {"removed": []}
 
 
+def test_a_damaged_checkpoint_is_not_made_sound_by_pruning(tmp_path, typed):
+    package.train(["game=salvo", *SMALL, f"out={tmp_path}/run"])
+    latest = tmp_path / "run/checkpoints/latest.safetensors"
+    content = bytearray(latest.read_bytes())
+    content[-1] ^= 1
+    latest.write_bytes(content)
+    said = typed("runs", "run", "prune=true", "yes=true")
+    assert said.returncode == 3
+    assert "latest.safetensors is damaged" in said.stderr
+    assert latest.read_bytes() == content
+
+
 def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(tmp_path, monkeypatch):
     def has_state(*words):
         run = package.train(["game=salvo", *SMALL, *words, f"out={tmp_path}/{len(words)}{words}"])

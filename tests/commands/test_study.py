@@ -15,7 +15,7 @@ from rlgames.evaluation.cells import Cell, evaluate_expression
 from rlgames.sweeps import jobs
 from rlgames.sweeps.sweep import Job, Sweep
 
-TINY = "game=tictactoe games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
+TINY = "game=tictactoe policy=mlp games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
 STUDY = f"""
 seeds: 2
 runs:

@@ -50,7 +50,14 @@ def test_who_does_not_tell_is_watched_all_the_same(typed):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    words = ["game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"]
+    words = [
+        "game=tictactoe",
+        "policy=mlp",
+        "games=20",
+        "batch=10",
+        "eval_games=4",
+        "policy.layers=[8]",
+    ]
     return package.train([*words, f"out={tmp_path_factory.mktemp('show')}/run"])
 
 

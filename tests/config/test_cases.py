@@ -146,7 +146,7 @@ def test_the_number_of_a_job_is_a_value_of_any_key(typed, monkeypatch):
 
 
 def test_names_of_option_files_have_dots_and_digits(typed, monkeypatch):
-    write("own/experiment/v1.2.yaml", f"{PACKAGE}defaults: [tictactoe]\nbatch: 7\n")
+    write("own/experiment/v1.2.yaml", f"{PACKAGE}defaults: [tictactoe_mlp]\nbatch: 7\n")
     for name in ("m2.5", "7", "1e3"):
         write(f"own/policy/{name}.yaml", "name: mlp\nlayers: [3]\n")
     write("own/game/3.1.yaml", "name: tictactoe\nboard: 2\nline: 2\n")
@@ -461,7 +461,7 @@ def test_the_home_directory_is_expanded(trained, typed, monkeypatch):
 )
 def test_common_names_lead_to_the_ones_here(word, reason, typed):
     for more in ([], ["-m"]):
-        check_refused(typed("train", *more, "game=tictactoe", word, "out=x"), reason)
+        check_refused(typed("train", *more, "policy=mlp", word, "out=x"), reason)
 
 
 def test_a_folder_of_one_call_is_not_searched_by_the_next(here):

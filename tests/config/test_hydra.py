@@ -26,7 +26,7 @@ from rlgames.config.words import HYDRA_KEYS, SWEEP_KEYS
 from rlgames.core.errors import ConfigError
 from rlgames.sweeps.sweep import Sweep
 
-TASK = ["experiment=tictactoe", "games=20"]
+TASK = ["experiment=tictactoe_mlp", "games=20"]
 
 
 def app(*words):

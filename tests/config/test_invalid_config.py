@@ -125,7 +125,7 @@ def test_the_weights_of_a_network_are_counted_without_making_it():
         ["game=2048", "policy=staged"],
         ["game=2048", "policy=embedding"],
         ["game=salvo", "shots=1", "policy=belief_propagation"],
-        ["game=tictactoe", "policy=axial", "policy.init=truncated_normal"],
+        ["game=tictactoe", "policy=conv", "policy.init=truncated_normal"],
     ):
         cfg = load_config(TrainConfig, words)
         game = components.build_game(cfg.game)
@@ -191,7 +191,7 @@ def test_minibatches_need_not_divide_a_batch(words, tmp_path):
 
 @pytest.mark.parametrize(("moves", "parts"), [(10, 4), (3, 7), (1, 1), (12, 4), (5, 100_000)])
 def test_each_move_is_in_one_minibatch_of_an_epoch(moves, parts):
-    words = ["game=tictactoe", f"learner.minibatches={parts}", "learner.epochs=4"]
+    words = ["game=tictactoe", "policy=mlp", f"learner.minibatches={parts}", "learner.epochs=4"]
     _, learner = make_learner(KInARow(3, 3, 3, False, "tictactoe"), *words)
     epochs = 4
     every = torch.arange(moves)

@@ -18,10 +18,12 @@ from rlgames.cli.table import COMMANDS
 from rlgames.commands.configs import EvalConfig
 from rlgames.config import registry
 from rlgames.config.compose import load_config
-from rlgames.config.schema import groups_of
+from rlgames.config.schema import groups_of, key, kind_of
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import to_plain
+from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
+from rlgames.sampling import Stochastic
 
 MINE = '''
 from dataclasses import dataclass
@@ -223,7 +225,13 @@ def trained(*words):
             ["policy=counts", "learner=td", "reward=outcome", "experiment=null", *TWO],
             ["policy=counts", "learner=tallier", "reward=outcome", "experiment=null", *TWO],
             ["learner=idle", "policy=flat", "sampling=warm", "sampling.degrees=3", *SMALL],
-            ["opponent=first", "eval_opponent=first", "eval_opponent.last=true", *TWO],
+            [
+                "opponent=first",
+                "eval_opponent=first",
+                "eval_opponent.last=true",
+                "policy=mlp",
+                *TWO,
+            ],
             ["learner=behavior_cloning", "teacher=first", *TWO],
         ],
     ),
@@ -369,6 +377,20 @@ def test_parts_that_cannot_be_are_refused_in_one_line(group, name, keys, made, t
     register_as(group, name, keys, made)
     assert told in check_refused(typed("train", "plugins=[other]"))
     assert name not in registry.REGISTRY.get(group, {}) or name in ("turns", "self")
+
+
+def test_keys_need_no_dataclass(monkeypatch):
+    monkeypatch.setitem(registry.REGISTRY, "sampling", dict(registry.REGISTRY["sampling"]))
+    degrees = key(1.5, 0, 9, help="how warm")
+    package.register("sampling", "hot", Stochastic, degrees=degrees, marks=[1], loud=False)
+    option = registry.REGISTRY["sampling"]["hot"]
+    kinds = {name: kind_of(option.schema, name) for name in ("degrees", "marks", "loud")}
+    assert kinds == {"degrees": float, "marks": list[int], "loud": bool}
+    assert option.help == (Stochastic.__doc__ or "").partition("\n")[0]
+    config = load_config(EvalConfig, ["sampling=hot", "sampling.degrees=3", "game=tictactoe"])
+    assert config.sampling == option.schema(name="hot", degrees=3.0, marks=[1], loud=False)
+    with pytest.raises(ConfigError, match="out of range; valid: 0 to 9"):
+        load_config(EvalConfig, ["sampling=hot", "sampling.degrees=10", "game=tictactoe"])
 
 
 def test_a_name_can_be_registered_again_only_by_the_same_part(typed):

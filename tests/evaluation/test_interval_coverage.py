@@ -1,17 +1,13 @@
 """Every interval that a command prints contains the truth about 95% of the time."""
 
 import re
-import sys
 from pathlib import Path
 
+import interval_coverage
 import pytest
 from markers import quick
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "scripts" / "checks"))
-
-import interval_coverage  # noqa: E402
-
 PAGE = ROOT / "docs" / "statistics.md"
 
 SIMULATIONS = 400

@@ -33,7 +33,7 @@ def first_numbers(monkeypatch):
 
 def test_selection_final_evaluation_report_and_arena_play_different_games(first_numbers, tmp_path):
     run = tmp_path / "run"
-    words = ["game=tictactoe", "eval_games=20", *SMALL, f"out={run}"]
+    words = ["game=tictactoe", "policy=mlp", "eval_games=20", *SMALL, f"out={run}"]
     train(load_config(TrainConfig, words))
     first, *selection = first_numbers  # random play comes first
     selecting = float(torch.rand((), generator=make_generator(0, SELECTION_STREAM)))

@@ -46,10 +46,18 @@ def compare(game, state, books, cells):
         if book.done:
             assert all(legal[row])
         else:
-            assert [
-                action for action, allowed in enumerate(legal[row]) if allowed
-            ] == book.legal_action_mask()
+            allowed = [action for action, is_legal in enumerate(legal[row]) if is_legal]
+            expected = [from_mover(game, book, action) for action in book.legal_action_mask()]
+            assert allowed == sorted(expected)
             assert current_seat[row] == book.current_seat
+
+
+def from_mover(game, book, action):
+    """An action of a book as the game numbers it, and the other way around: in Hex the second seat
+    sees rows and columns exchanged."""
+    if not isinstance(game, Hex) or book.current_seat == 0 or action == game.num_cells:
+        return action
+    return action % game.size * game.size + action // game.size
 
 
 def choose(books, numbers, actions):
@@ -84,7 +92,8 @@ def play_stones(game, books, plies):
     compare(game, state, books, stones(books))
     for numbers in plies:
         chosen = choose(books, numbers, game.spec.actions)
-        state = game.apply_action(state, torch.tensor(chosen))
+        numbered = [from_mover(game, *each) for each in zip(books, chosen, strict=True)]
+        state = game.apply_action(state, torch.tensor(numbered))
         for book, action in zip(books, chosen, strict=True):
             if not book.done:
                 book.play(action)

@@ -69,9 +69,7 @@ def test_mirrored_positions_have_mirrored_moves(rules):
     assert symmetries.count == 2
     mirror = torch.ones(len(state), dtype=torch.int64)
     permutation = symmetries.cells[1]
-    twin = game.make_state(
-        state.own[:, permutation], state.other[:, permutation], state.current_seat
-    )
+    twin = game.state_from_cells(game.cells(state).flatten(1)[:, permutation], state.current_seat)
     legal = game.legal_action_mask(state)
     mirrored = symmetries.transform_action_values(legal, mirror)
     assert torch.equal(mirrored, game.legal_action_mask(twin))

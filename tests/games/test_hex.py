@@ -79,6 +79,40 @@ def test_turned_positions_have_turned_moves(swap):
         assert torch.equal(after.score, other.score)
 
 
+@pytest.mark.parametrize("swap", [False, True])
+def test_both_seats_see_the_same_game(swap):
+    """A position whose stones change places and colors is the same for the other seat."""
+    game = Hex(4, swap)
+    state = some_positions(game)
+    state = state[state.turn > 1]  # before, only the second seat may swap
+    assert len(state) > 20
+    cells = game.cells(state).transpose(1, 2).flatten(1)
+    twin = game.state_from_cells(torch.tensor([0, 2, 1])[cells], 1 - state.current_seat)
+    assert torch.equal(game.observe(twin), game.observe(state))
+    legal = game.legal_action_mask(state)
+    assert torch.equal(game.legal_action_mask(twin), legal)
+    for action in (legal.long().argmax(1), 15 - legal[:, :16].flip(1).long().argmax(1)):
+        after, other = game.apply_action(state, action), game.apply_action(twin, action)
+        assert torch.equal(after.score, other.score.flip(1))
+        assert torch.equal(game.observe(after), game.observe(other))
+
+
+def test_planes_show_what_is_linked_to_each_edge():
+    game = Hex(3, True)
+    state = parse(game, "O to move\n. X .\nO X .\nO . X")
+    assert game.observe(state)[0].long().tolist() == [
+        [[0, 1, 1], [0, 0, 0], [0, 0, 0]],  # O's stones, who sees the columns as rows
+        [[0, 0, 0], [1, 1, 0], [0, 0, 1]],
+        [[0, 1, 1], [0, 0, 0], [0, 0, 0]],  # linked to the top: the left edge
+        [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
+        [[0, 0, 0], [1, 1, 0], [0, 0, 0]],  # X's, linked to the left: the top edge
+        [[0, 0, 0], [0, 0, 0], [0, 0, 1]],
+        [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
+    ]
+    assert game.action_to_string(state, 0, 3) == "B1"
+    assert game.action_cells(state, 0)[3].nonzero().tolist() == [[1]]
+
+
 @pytest.mark.parametrize("size", [3, 6])
 def test_keys_and_cells_restore_positions(size):
     game = Hex(size, True)

@@ -70,6 +70,16 @@ def test_lines_agree_with_open_spiel(name, rules, games):
     assert play_with_open_spiel(pyspiel, name, game, games, rows, columns) <= rows * columns
 
 
+def numbering(game, state):
+    """Int64 [B, A]: the numbers of the actions in the other engines, which in Hex number the cells
+    in the same way for both seats."""
+    actions = torch.arange(game.spec.actions).repeat(len(state), 1)
+    if isinstance(game, Hex):
+        second = state.current_seat == 1
+        actions[second, : game.num_cells] = game.mirrored
+    return actions
+
+
 def play_with_open_spiel(pyspiel, name, game, games, rows, columns):
     """Random games move for move in both; the number of plies of the longest."""
     draw = random.Random(name)
@@ -85,16 +95,17 @@ def play_with_open_spiel(pyspiel, name, game, games, rows, columns):
         if state.done.all():
             return plies
         chosen = []
-        for row, current_seat, legal in zip(
-            theirs, state.current_seat.tolist(), allowed(game, state), strict=True
+        order = numbering(game, state).tolist()
+        for row, current_seat, legal, number in zip(
+            theirs, state.current_seat.tolist(), allowed(game, state), order, strict=True
         ):
             if row.is_terminal():
                 chosen.append(draw.randrange(game.spec.actions))
                 continue
-            assert legal == row.legal_actions()
+            assert sorted(number[action] for action in legal) == row.legal_actions()
             assert current_seat == row.current_player()
             chosen.append(draw.choice(legal))
-            row.apply_action(chosen[-1])
+            row.apply_action(number[chosen[-1]])
         state = game.apply_action(state, torch.tensor(chosen))
         plies += 1
         assert state.turn.tolist() == [row.move_number() for row in theirs]
@@ -273,14 +284,17 @@ def play_with_pgx(jax, engine, game, games):
     state, draw = game.initial(games, rng()), rng(1)
     while not state.done.all():
         live = ~state.done
-        legal = game.legal_action_mask(state)
-        assert torch.equal(legal[live], tensor(theirs.legal_action_mask)[live])
+        legal, order = game.legal_action_mask(state), numbering(game, state)
+        expected = tensor(theirs.legal_action_mask).gather(1, order)
+        assert torch.equal(legal[live], expected[live])
         assert torch.equal((first ^ state.current_seat)[live], tensor(theirs.current_player)[live])
-        planes = tensor(theirs.observation).permute(0, 3, 1, 2)[:, :2].float()
-        assert torch.equal(game.observe(state)[live, :2], planes[live])
+        planes = tensor(theirs.observation).permute(0, 3, 1, 2)[:, :2].float().flatten(2)
+        cells = order[:, None, : planes.shape[2]].expand_as(planes)
+        seen = game.observe(state)[:, :2].flatten(2)
+        assert torch.equal(seen[live], planes.gather(2, cells)[live])
         action = torch.multinomial(legal.double(), 1, generator=draw)[:, 0]
         state = game.apply_action(state, action)
-        stepped = step(theirs, action.numpy(), None)
+        stepped = step(theirs, order.gather(1, action[:, None])[:, 0].numpy(), None)
         rewards = tensor(stepped.rewards).gather(1, torch.stack([first, 1 - first], 1))
         over = live & tensor(stepped.terminated)
         assert state.done[over].all()

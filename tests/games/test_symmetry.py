@@ -10,6 +10,7 @@ from helpers import rng
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
+from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.games.symmetry import Symmetries
@@ -81,10 +82,10 @@ def test_a_game_on_transformed_boards_plays_like_the_game(name):
             twin = transformed(state)
 
 
-@pytest.mark.parametrize("name", [name for name, (_, count) in GAMES.items() if count > 1])
+@pytest.mark.parametrize("name", ["Hex", *GAMES])
 @pytest.mark.parametrize("policy", ["mlp", "conv"])
 def test_a_canonical_network_scores_transformed_boards_alike(name, policy):
-    game, count = GAMES[name]
+    game, count = {"Hex": (Hex(4, True), 2), **GAMES}[name]
     made: dict[str, Any] = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
     network = (
         Mlp(game, [16], bias=True, **made)

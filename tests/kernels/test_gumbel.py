@@ -1,8 +1,6 @@
 """Kernels of rule=gumbel against plain formulas of the paper, equation by equation."""
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,5 +129,4 @@ def test_nodes_keep_the_value_of_the_simulation_that_found_them():
 
 
 def test_a_search_is_the_same_without_compilation():
-    sys.path.append(str(Path(__file__).parents[1] / "search"))
     check_uncompiled("from test_gumbel_search import small_search\nprint(small_search())")

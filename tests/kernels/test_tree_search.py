@@ -98,11 +98,22 @@ def grown(seed, actions=4, rounds=60, parallel=3, rule="puct"):
 def test_trees_grow_like_plain_objects(rule):
     tree, nodes = grown(1, rule=rule)
     assert len(nodes) == tree.num_nodes > 100
+    found = tree.root_results(torch.tensor([[-1.0, 1.0]] * len(nodes)))
+    assert torch.equal(found.visits, tree.visit_counts[: len(nodes)])
     for number, node in nodes.items():
         assert tree.visit_counts[number].tolist() == node.visits
         assert tree.value_sums[number].tolist() == pytest.approx(node.sums, abs=1e-4)
-        q = tree.q_values(torch.tensor([number]), torch.tensor([[-1.0, 1.0]]))
-        assert q[0].tolist() == pytest.approx(node.q_values(-1, 1), abs=1e-4)
+        counts, means = node.visits, node.q_values(-1, 1)
+        expected = [min(mean, 0.999) * (n > 0) for n, mean in zip(counts, means, strict=True)]
+        assert found.q[number].tolist() == pytest.approx(expected, abs=1e-4)
+        if total := sum(counts):
+            mean = node.sign * sum(node.sums) / total
+            assert found.value[number].item() == pytest.approx(mean, abs=1e-4)
+            assert found.policy[number].tolist() == pytest.approx([n / total for n in counts])
+            assert found.action[number] == max(
+                range(tree.num_actions),
+                key=[n + mean for n, mean in zip(counts, expected, strict=True)].__getitem__,
+            )
 
 
 def test_trees_grow_alike_without_compilation():

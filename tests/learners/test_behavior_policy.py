@@ -1,6 +1,7 @@
 """The behavior policy: its log-probabilities are recorded, and importance ratios use them."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ def test_scores_that_are_not_finite_wait_for_the_learner_to_refuse_them():
 
 @pytest.mark.parametrize("name", RULES)
 def test_played_moves_carry_the_log_probability_of_the_rule(name):
-    game, agent, _ = make_agent("game=tictactoe", "policy.layers=[8]")
+    game, agent, _ = make_agent("game=tictactoe", "policy=mlp", "policy.layers=[8]")
     torch.nn.init.normal_(agent.policy.logits.weight, generator=rng(1))
     agent = Agent(game, agent.policy, RULES[name], records_log_prob=True)
     agent.progress = 0.5
@@ -79,18 +80,46 @@ def test_windows_keep_the_log_probabilities_in_step_with_the_moves():
 
 
 def test_log_probabilities_are_recorded_only_where_an_update_needs_them():
-    """Not where the rule samples from the policy's softmax, which the update computes anyway."""
-    for learner, rule, records in (
-        ("ppo", "epsilon_greedy", True),
-        ("ppo", "argmax", True),
-        ("ppo", "stochastic", False),
-        ("reinforce", "epsilon_greedy", False),
-        ("dqn", "epsilon_greedy", False),
+    """Values of positions only where the rule samples from the policy's softmax."""
+    for learner, rule, records, has_values in (
+        ("ppo", "epsilon_greedy", True, False),
+        ("ppo", "argmax", True, False),
+        ("ppo", "stochastic", True, True),
+        ("reinforce", "epsilon_greedy", False, False),
+        ("dqn", "epsilon_greedy", False, False),
     ):
         words = ["game=tictactoe", f"learner={learner}", "policy.layers=[8]", "batch=4"]
         parts = build_components(load_config(TrainConfig, [*words, f"sampling={rule}"]))
         moves, _ = parts.collector.collect(4, 0, rng())
         assert (moves.log_prob is not None) == records
+        assert (moves.state_value is not None) == has_values
+
+
+@pytest.mark.parametrize("rule", ["sampling.temperature=1", "sampling.temperature=0.5"])
+def test_an_update_from_recorded_values_is_the_one_that_evaluates_the_moves_again(rule):
+    weights = []
+    for is_recorded in (True, False):
+        game, agent, learner = make_agent("experiment=connect4_mlp", "learner.optimizer=sgd", rule)
+        torch.nn.init.normal_(agent.policy.logits.weight, generator=rng(1))
+        moves, results = collect_games(game, [agent], 6, rng(2))
+        assert bool(moves.state_value.isfinite().all())
+        if not is_recorded:
+            moves = replace(moves, log_prob=None, state_value=None)
+        learner.update(moves, results, 0.0)
+        weights.append(
+            torch.cat([weight.detach().flatten() for weight in agent.policy.parameters()])
+        )
+    assert torch.allclose(weights[0], weights[1], atol=1e-5)
+
+
+def test_moves_without_a_recorded_value_are_evaluated():
+    game, agent, learner = make_agent("game=tictactoe", "policy.layers=[8]")
+    played, results = collect_games(game, [agent], 3, rng(1))
+    recorded, recorded_results = collect_games(game, [Random(game)], 2, rng(2))
+    joined = played.join(recorded)
+    assert int(joined.state_value.isnan().sum()) == len(recorded)
+    metrics = learner.update(joined, results.join(recorded_results), 0.0)
+    assert all(math.isfinite(value) for value in metrics.values())
 
 
 def test_moves_of_an_opponent_have_no_log_probability():
@@ -106,7 +135,7 @@ def test_moves_of_an_opponent_have_no_log_probability():
 
 
 def test_recorded_games_count_as_played_by_the_policy_that_first_uses_them():
-    words = ["game=tictactoe", "policy.layers=[8]", "sampling=epsilon_greedy"]
+    words = ["game=tictactoe", "policy=mlp", "policy.layers=[8]", "sampling=epsilon_greedy"]
     game, agent, _ = make_agent(*words)
     played, _ = collect_games(game, [agent], 3, rng(1))
     recorded, _ = collect_games(game, [Random(game)], 2, rng(2))

@@ -96,7 +96,7 @@ def test_permuted_rows_have_permuted_greedy_moves_and_values():
 
 
 LEARNERS = {
-    "ppo": ["game=tictactoe"],
+    "ppo": ["game=tictactoe", "policy=mlp"],
     "reinforce": ["game=tictactoe", "learner=reinforce"],
     "dqn": ["learner=dqn", "sampling=epsilon_greedy", "reward=outcome", "game=tictactoe"],
     "td": ["game=tictactoe", "policy=table", "learner=td"],
@@ -169,7 +169,14 @@ def test_the_tensor_with_the_bad_gradient_is_named(optimizer):
 
 
 def test_divergence_is_reported_in_one_line(typed, tmp_path):
-    words = ["game=tictactoe", "games=400", "batch=20", "learner.optimizer=sgd", "lr=100"]
+    words = [
+        "game=tictactoe",
+        "policy=mlp",
+        "games=400",
+        "batch=20",
+        "learner.optimizer=sgd",
+        "lr=100",
+    ]
     done = typed("train", *words, "reward.scale=1000000", "learner.max_grad_norm=null", "out=run")
     assert done.returncode == 3, done.stdout + done.stderr
     assert "is not a finite number" in done.stderr

@@ -104,11 +104,6 @@ def test_targets_are_exact_posteriors_where_layouts_can_be_counted():
     [
         (["game=battleship", "policy.layers=[64]"], 10_000),
         pytest.param(
-            ["game=salvo", "shots=1", "board=3", "ships=[3]", "policy=axial"],
-            5000,
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
             ["game=battleship", "policy=belief_propagation", "policy.layers=[8,8]"],
             2500,
             marks=pytest.mark.slow,
@@ -133,11 +128,9 @@ def test_scores_become_the_exact_posterior(words, games):
     assert float(error.mean()) < 0.03
 
 
-@pytest.mark.parametrize("policy", ["axial", "belief_propagation"])
-def test_scores_turn_and_mirror_with_the_board(policy):
-    game, agent, _ = make_agent(
-        "experiment=null", "game=salvo", "shots=1", f"policy={policy}", "learner=occupancy"
-    )
+def test_scores_turn_and_mirror_with_the_board():
+    words = ["game=salvo", "shots=1", "policy=belief_propagation", "learner=occupancy"]
+    game, agent, _ = make_agent("experiment=null", *words)
     moves, _ = collect_games(game, [Random(game)], 2, rng(1))
     inputs = agent.policy.inputs(game, moves.state)
     scores, _ = agent.policy(inputs)
@@ -152,8 +145,6 @@ def test_scores_turn_and_mirror_with_the_board(policy):
         (["game=2048"], "needs HiddenHits, which game=2048 does not have"),
         (["game=connect4"], "needs HiddenHits, which game=connect4 does not have"),
         (["game=salvo", "aim=joint"], "an action is several cells"),
-        (["game=battleship", "policy=axial"], "square board"),
-        (["game=salvo", "aim=joint", "policy=axial"], "square board"),
         (["game=tictactoe", "policy=table"], "does not train policy=table"),
     ],
 )

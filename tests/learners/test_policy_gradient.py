@@ -114,6 +114,20 @@ def test_fused_adam_takes_the_steps_of_adam():
         assert torch.allclose(nets[0].weight, nets[1].weight, atol=1e-6)
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_minibatch_learned_in_chunks_takes_the_step_of_the_whole(monkeypatch, count):
+    results = []
+    for chunk in (10**6, 7):
+        monkeypatch.setattr("rlgames.learners.ppo.CPU_CHUNK", chunk)
+        words = ["game=tictactoe", "learner.optimizer=sgd", f"learner.minibatches={count}"]
+        game, agent, learner = make_agent(*words)
+        moves, final_states = collect_games(game, [agent], 12, rng(1))
+        metrics = learner.update(moves, final_states, 0.0)
+        weights = [weight.detach().flatten() for weight in agent.policy.parameters()]
+        results.append(torch.cat([*weights, torch.tensor(list(metrics.values()))]))
+    assert torch.allclose(results[0], results[1], atol=1e-5)
+
+
 def test_the_papers_network_has_three_matrices_and_no_more():
     _, agent, _ = make_agent("experiment=dedieu_amar_stochastic")
     assert [tuple(weight.shape) for weight in agent.policy.parameters()] == [
@@ -237,6 +251,7 @@ def test_symmetries_generalize_to_boards_not_played():
     """One corner opens games that are won, no edge does: the other corners are learnt as well."""
     game, agent, learner = make_agent(
         "game=tictactoe",
+        "policy=mlp",
         "policy.canonical=false",
         "learner.symmetries=true",
         "learner.entropy_coef=0",

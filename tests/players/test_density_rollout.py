@@ -94,17 +94,6 @@ def test_it_needs_at_most_as_many_turns_as_density(name):
     assert never == pytest.approx(density)
 
 
-@pytest.mark.parametrize("name", ["board", "sunk_board", "salvo", "sunk_salvo"])
-def test_mean_turns_left_are_those_of_both_players_over_all_layouts(name):
-    """From the start; where equally likely cells leave a choice, the players may differ by it."""
-    game = GAMES[name]
-    player = DensityRollout(game, 1, STEPS, miss_weight=0)
-    density, own = player.mean_turns_left(game.public(game.openings(10_000)[0][:1]))
-    assert density == pytest.approx(mean_turns(game, Density(game, 1)))
-    assert own == pytest.approx(mean_turns(game, player))
-    assert DensityRollout(game, 1, STEPS, layouts=3).mean_turns_left(game.initial(1, rng())) is None
-
-
 def test_it_looks_ahead_from_a_number_of_layouts_on():
     game = Battleship(6, 6, [3, 2, 2], 1)
     player = DensityRollout(game, 60, STEPS, layouts=500)

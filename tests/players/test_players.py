@@ -24,7 +24,7 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
 from rlgames.players.battleship_bots import Density, HuntTarget
-from rlgames.players.player import Player, Random
+from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.rollouts.play import collect_games
 
@@ -48,10 +48,9 @@ class Checked(Player):
         action = self.player.choose(state, generator)
         assert action.dtype == torch.int64
         assert self.game.legal_action_mask(state).gather(1, action[:, None]).all()
-        try:
-            likely = self.player.probabilities(state)
-        except NotImplementedError:
+        if not isinstance(self.player, HasProbabilities):
             return action
+        likely = self.player.probabilities(state)
         assert torch.allclose(likely.sum(1), torch.ones(len(likely), dtype=torch.float64))
         live = ~state.done
         assert (likely.gather(1, action[:, None])[:, 0] > 0)[live].all()

@@ -198,6 +198,10 @@ def test_games_that_break_the_contract_fail(kind, message):
     assert any(one.__name__ in error.value.__notes__[0] for one in CHECKS)
 
 
+def test_a_game_of_one_move_follows_the_contract():
+    check(KInARow(1, 1, 1, False))
+
+
 @on_accelerator
 @pytest.mark.parametrize("name", NAMES)
 def test_random_games_run_on_the_accelerator(name):

@@ -146,7 +146,7 @@ def runs(tmp_path_factory):
     """A folder with four sound runs, two values of lr with two seeds each, and one to damage."""
     folder = tmp_path_factory.mktemp("runs")
     made = trained("plain", folder / "made")
-    run = parsed(made / "run.json")
+    run = parsed(made / "run.json") | {"command": ["pytest"]}
     for number in range(5):
         path = folder / "all" / ("victim" if number == 4 else str(number))
         shutil.copytree(made, path)
@@ -240,7 +240,7 @@ def check_other_readers(path):
     assert newest_run(path.parent) is not None
     status = read_info(path).status
     assert status in (*STATUSES, "waiting", "damaged")
-    _has_evaluations(path)
+    refused(_has_evaluations, path)
     refused(check_new_run, path)
     sweep = Sweep(path.parent, [], [], [])
     sweep.jobs = [Job([], {"games": 8}, path.name)]
@@ -268,6 +268,18 @@ def test_a_damaged_run_changes_nothing_about_the_others(part, runs, victim):
             assert not reason or reason.startswith(FILES), name
             check_other_readers(path)
             restore()
+
+
+@pytest.mark.parametrize("kind", FILE_SYSTEM)
+@pytest.mark.parametrize("status", [*STATUSES, "old"])
+def test_curves_leave_out_a_log_that_cannot_be_read(status, kind, runs, victim):
+    path, _ = victim
+    before, _ = sound_and_damaged(report_on(runs))
+    del before[str(path)]
+    if status != "done":
+        change("run.json", parsed(path / "run.json"), ("status",), status, path)
+    FILE_SYSTEM[kind](path / "metrics.jsonl")
+    check_reports(runs, before, with_figures=True)
 
 
 @cache

@@ -30,8 +30,8 @@ from rlgames.commands import launch, resume
 from rlgames.commands import sweep as sweep_command
 from rlgames.core.signals import Interrupted
 from rlgames.drawing import plots
-from rlgames.runs import checkpoint, directory, provenance, storage
-from rlgames.runs.files import read_run
+from rlgames.runs import directory, provenance, storage
+from rlgames.runs.files import LATEST, read_run
 from rlgames.sweeps import jobs
 from rlgames.sweeps.sweep import Sweep
 from rlgames.training import game_images
@@ -302,7 +302,7 @@ class Bench:
             is_refused = lines[-1].endswith("name another out=")
             is_refused |= "is not a readable checkpoint" in lines[-1]
             assert ended.returncode == (2 if is_refused else 3)
-            has_latest = (self.run / "checkpoints" / checkpoint.LATEST).exists()
+            has_latest = (self.run / "checkpoints" / LATEST).exists()
             again = self.typed(*(["resume", "run"] if has_latest else self.command))
             assert (again.returncode, again.stderr) == (0, "")
         self.is_whole()

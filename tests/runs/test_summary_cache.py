@@ -127,3 +127,12 @@ def test_few_runs_need_no_cache(runs, monkeypatch):
     monkeypatch.setattr(summary_cache, "MIN_RUNS", 5)
     read_summaries(["runs"], {})
     assert not (runs.parent / "cache").exists()
+
+
+def test_without_a_home_directory_every_run_is_read_each_time(runs, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    read = files_read(monkeypatch)
+    assert read_summaries(["runs"], {}) == read_summaries(["runs"], {})
+    assert len(read) == 8
+    assert not (runs.parent / "~").exists()

@@ -321,7 +321,6 @@ HUGE = {
         "learner": {"name": "occupancy"},
         "reward": {"name": "turns"},
     },
-    "axial": {"policy": {"name": "axial", "channels": [4096, 4096], **OUTCOME}},
     "staged": {
         **SLIDE,
         "policy": {"name": "staged", "at": list(range(1, 3000)), "by": "turn", "layers": [999]},

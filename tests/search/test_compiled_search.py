@@ -10,10 +10,13 @@ from markers import quick
 
 from rlgames.config.options.learners import OPTIMIZERS
 from rlgames.games.breakthrough import Breakthrough
+from rlgames.games.compiled import copied_fields
+from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
 from rlgames.kernels.mlp import forward
+from rlgames.kernels.rules import add_chance
 from rlgames.learners.gradient import descend, make_optimizer
 from rlgames.players.player import Agent, Random
 from rlgames.policies.canonical import Canonical
@@ -52,16 +55,16 @@ def live_states(game, plies=7, count=5):
     state, found = game.initial(count, rng(5)), []
     for ply in range(plies):
         found.append(state[~state.done])
-        state = game.apply_action(state, Random(game).choose(state, rng(ply)))
+        state = game.step(state, Random(game).choose(state, rng(ply)), rng(ply))
     return type(state).cat(found)
 
 
 def check_both(game, policy, settings):
     search = Mcts(game, Agent(game, policy, Argmax()), settings)
     state = live_states(game)
-    assert search._evaluator is not None
+    assert search._compiled is not None
     compiled = search.search(state, rng())
-    search._evaluator = None
+    search._compiled = None
     plain = search.search(state, rng())
     assert torch.equal(compiled.visits, plain.visits)
     assert torch.equal(compiled.action, plain.action)
@@ -144,7 +147,7 @@ def test_evaluations_are_cached_until_the_weights_change(count):
     search = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), SETTINGS)
     state = live_states(CONNECT4, count=count)
     first = search.search(state, rng())
-    assert (~np.isnan(search._evaluator._caches[0].value)).sum() > 200
+    assert (~np.isnan(search._compiled._evaluator._caches[0].value)).sum() > 200
     again = search.search(state, rng())
     assert torch.equal(first.visits, again.visits)
     assert torch.allclose(first.q, again.q, atol=1e-5)
@@ -184,8 +187,10 @@ def test_batches_that_torch_evaluates(monkeypatch):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("value", [True, False])
-def test_outputs_of_fully_connected_networks(activation, bias, value):
-    policy = Mlp(CONNECT4, [37, 0, 5], activation, "orthogonal", bias, value, rng(1))
+@pytest.mark.parametrize("layers", [[37, 0, 5], [84, 84, 5, 5, 5]])
+def test_outputs_of_fully_connected_networks(activation, bias, value, layers):
+    skip = layers[0] == layers[1]
+    policy = Mlp(CONNECT4, layers, activation, "orthogonal", bias, value, rng(1), skip)
     for parameter in policy.parameters():
         torch.nn.init.normal_(parameter, generator=rng(2))
     inputs = CONNECT4.observe(live_states(CONNECT4, plies=30))
@@ -233,8 +238,74 @@ def test_errors_in_threads_are_raised():
 def test_threads_are_refused_where_no_kernel_searches():
     agent = Agent(CONNECT4, network(CONNECT4), Argmax())
     for keys in ({"leaf": "rollout"}, {"fixed_depth": True, "depth": 2}):
-        with pytest.raises(ValueError, match=r"needs a two-player game with compiled rules"):
+        with pytest.raises(ValueError, match=r"needs a game with compiled rules"):
             Mcts(CONNECT4, agent, replace(SETTINGS, threads=2, **keys))
+
+
+class TilesOfTheKernel(Game2048):
+    """New tiles as in the only tree of a compiled search, from the seed of its generator."""
+
+    random = np.zeros(1, np.uint64)
+
+    def compiled_rules(self):
+        return super().compiled_rules()
+
+    def apply_chance(self, state, u):
+        compiled = self.compiled_rules()
+        boards = compiled.pack(state)
+        for row in (~state.done).nonzero()[:, 0].tolist():
+            (board,), _ = add_chance(compiled.rules, (int(boards[row]),), self.random)
+            boards[row] = board
+        return self._mark_done(compiled.unpack(boards, copied_fields(state)))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"rule": "gumbel", "gumbel_scale": 0.0},
+        {"discount": 0.9, "depth": 4, "q_scale": 50.0},
+        {"num_parallel": 1},
+        {"simulations": 400, "num_parallel": 50},  # torch evaluates some leaves
+    ],
+    ids=str,
+)
+def test_points_and_chance(keys):
+    game = TilesOfTheKernel(3, 3)
+    settings = replace(SETTINGS, value_scale=20.0, **keys)
+    search = Mcts(game, Agent(game, network(game), Argmax()), settings)
+    states = live_states(game, plies=30, count=1)
+    for row in range(0, len(states), 7):
+        root = states[row : row + 1]
+        compiled = search.search(root, rng(4))
+        general = Mcts(game, search.player, settings)
+        general._compiled = None
+        seeds = torch.randint(compiled_search.MAX_SEED, (1, 1), generator=rng(4))
+        game.random = seeds[0].numpy().view(np.uint64)
+        plain = general.search(root, rng(4))
+        assert torch.equal(compiled.visits, plain.visits)
+        assert torch.equal(compiled.action, plain.action)
+        assert torch.allclose(compiled.q, plain.q, atol=1e-4)
+        assert torch.allclose(compiled.value, plain.value, rtol=1e-4)
+
+
+def test_threads_draw_the_same_tiles():
+    game = Game2048(4, 4)
+    agent, state = Agent(game, network(game), Argmax()), live_states(game)
+    one, two = (
+        Mcts(game, agent, replace(SETTINGS, threads=threads)).search(state, rng())
+        for threads in (1, 2)
+    )
+    assert torch.equal(one.visits, two.visits)
+
+
+def test_tiles_that_kernels_do_not_know_are_searched_in_torch():
+    game = Game2048(2, 2)
+    state = game.from_exponents(torch.tensor([[[16, 15], [1, 2]], [[1, 1], [2, 3]]]))
+    search = Mcts(game, Agent(game, network(game), Argmax()), SETTINGS)
+    assert search._compiled.fits(state[1:])
+    result = search.search(state, rng())
+    assert ((result.visits > 0) <= game.legal_action_mask(state)).all()
 
 
 @pytest.mark.parametrize("declared", [{"goal": "score"}, {"num_chance_inputs": 1}], ids=str)
@@ -242,4 +313,4 @@ def test_games_of_points_or_chance_are_searched_in_torch(declared):
     game = KInARow(4, 4, 3, gravity=True)
     game.spec = replace(game.spec, **declared)
     settings = replace(SETTINGS, value="outcome")
-    assert Mcts(game, Agent(game, network(game), Argmax()), settings)._evaluator is None
+    assert Mcts(game, Agent(game, network(game), Argmax()), settings)._compiled is None

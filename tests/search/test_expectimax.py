@@ -18,7 +18,7 @@ from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.table import Table
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
-from rlgames.search.expectimax import Expectimax, ExpectimaxSettings
+from rlgames.search.expectimax import Expectimax, ExpectimaxSettings, downgrade_tiles
 from rlgames.solvers.graph import Graph
 
 
@@ -140,3 +140,80 @@ def test_tiles_beyond_four_bits_are_searched_in_batches():
     exponents = torch.zeros(1, 4, 4, dtype=torch.int64)
     exponents[0, 0, :2] = 16
     assert float(search.scores(game.from_exponents(exponents), 1)[0, 1]) == 2.0**17
+
+
+def slow_downgrade(tiles, least):
+    """The board of a list of tiles (not exponents) by the words of downgrade_tiles."""
+    while max(tiles) >= least:
+        smaller = [2**e for e in range(1, 17) if 2**e < max(tiles)]
+        missing = [tile for tile in smaller if tile not in tiles]
+        if not missing:
+            break
+        tiles = [tile // 2 if tile > missing[-1] else tile for tile in tiles]
+    return tiles
+
+
+def random_tiles(batch, largest):
+    """Boards of any tiles, also with two or more of the largest."""
+    share = torch.rand(batch, 1, generator=rng(1))
+    tiles = torch.randint(1, largest + 1, (batch, 16), generator=rng(2))
+    return (tiles * (torch.rand(batch, 16, generator=rng(3)) < share)).to(torch.uint8)
+
+
+@pytest.mark.parametrize("least", [4, 3000, 4096, 2**14, 2**17])
+def test_tiles_are_downgraded_down_to_the_threshold(least):
+    tiles = random_tiles(500, 17)
+    wanted = [slow_downgrade([2**e if e else 0 for e in row], least) for row in tiles.tolist()]
+    found = downgrade_tiles(tiles, least)
+    assert [[2**e if e else 0 for e in row] for row in found.tolist()] == wanted
+    assert (found.equal(tiles)) == (least == 2**17 and not (tiles == 17).any())
+
+
+def test_downgraded_boards_have_the_same_moves():
+    """Every cell that is equal to another stays so, and no other becomes so."""
+    game, tiles = Game2048(4, 4), random_tiles(2000, 16)
+    downgraded = downgrade_tiles(tiles, 2**13)
+    assert not downgraded.equal(tiles)
+    same = tiles[:, :, None] == tiles[:, None]
+    assert same.equal(downgraded[:, :, None] == downgraded[:, None])
+    assert (tiles == 0).equal(downgraded == 0)
+    before, after = (game.from_exponents(each.view(-1, 4, 4)) for each in (tiles, downgraded))
+    assert game.legal_action_mask(before).equal(game.legal_action_mask(after))
+    for action in range(4):
+        moved = torch.full((len(tiles),), action)
+        full = [game.apply_action(each, moved).tiles == 0 for each in (before, after)]
+        assert full[0].equal(full[1])
+
+
+def searching_from(tile, agent):
+    return Expectimax(agent.game, agent, ExpectimaxSettings(plies=1, tile_downgrading=tile))
+
+
+def test_boards_with_large_tiles_are_searched_downgraded():
+    """A board of 65536, which no kernel reads, is searched as one that the kernel reads."""
+    game = Game2048(4, 4)
+    policy = Ntuple(game, 1.0, [[0, 1, 2], [0, 1, 4, 5]], 17, 0.0)
+    policy.values.copy_(100_000 * torch.rand(len(policy.values), generator=rng(3)))
+    agent = Agent(game, policy, Argmax())
+    tiles = random_tiles(100, 12)
+    tiles[:, :2] = torch.tensor([16, 14], dtype=torch.uint8)
+    state = game.from_exponents(tiles.view(-1, 4, 4))
+    known = game.from_exponents(downgrade_tiles(tiles, 2**15).view(-1, 4, 4))
+    plain, downgrading = (searching_from(tile, agent) for tile in (None, 2**15))
+    plain.compiled = downgrading.compiled = None
+    chosen = downgrading.choose(state, rng())
+    assert chosen.equal(plain.choose(known, rng()))
+    assert not chosen.equal(plain.choose(state, rng()))
+    assert known.tiles.amax() == 14
+
+
+def test_tiles_that_a_network_does_not_tell_apart_are_downgraded():
+    """One with five values of a cell sees 16 and 32 alike, so 32 and 8 are searched as 16 and 8."""
+    game = Game2048(4, 4)
+    policy = Ntuple(game, 1.0, [[0, 1, 2], [0, 1, 4, 5]], 5, 0.0)
+    policy.values.copy_(100 * torch.rand(len(policy.values), generator=rng(3)))
+    agent = Agent(game, policy, Argmax())
+    state = game.from_exponents(random_tiles(200, 7).view(-1, 4, 4))
+    chosen = [searching_from(tile, agent).choose(state, rng()) for tile in (16384, 32, None)]
+    assert chosen[0].equal(chosen[1])
+    assert not chosen[0].equal(chosen[2])

@@ -308,7 +308,7 @@ def test_rows_and_kept_positions_change_nothing(settings):
     result = search.search(state, rng())
     row = torch.randperm(len(state), generator=rng())
     assert torch.equal(search.search(state[row], rng(9)).visits, result.visits[row])
-    search._keeps_positions, search._evaluator = False, None
+    search._keeps_positions, search._compiled = False, None
     again = search.search(state, rng())
     assert torch.equal(again.visits, result.visits)
     assert torch.allclose(again.policy, result.policy, atol=1e-4)

@@ -260,7 +260,7 @@ def test_positions_that_trees_keep_change_nothing(settings):
     result = search.search(live, rng())
     visits, quality = result.visits, result.q
     assert search._keeps_positions
-    search._keeps_positions, search._evaluator = False, None
+    search._keeps_positions, search._compiled = False, None
     result = search.search(live, rng())
     again, value = result.visits, result.q
     assert torch.equal(again, visits)
@@ -468,7 +468,7 @@ FEW = ["games=4", "solve_seconds=0"]
 
 
 def test_search_on_the_command_line(rlgames, tmp_path):
-    run = package.train(["game=tictactoe", *SMALL_RUN, f"out={tmp_path}/first"])
+    run = package.train(["game=tictactoe", "policy=mlp", *SMALL_RUN, f"out={tmp_path}/first"])
     words = ["eval", "first", "search=mcts", "search.simulations=8", *FEW]
     report = json.loads(rlgames(*words, "format=json").stdout)
     assert report["search"]["name"] == "mcts"
@@ -484,7 +484,7 @@ def test_search_on_the_command_line(rlgames, tmp_path):
 
 @pytest.mark.slow
 def test_searching_players_meet_in_an_arena(tmp_path):
-    run = package.train(["game=tictactoe", *SMALL_RUN, f"out={tmp_path}/first"])
+    run = package.train(["game=tictactoe", "policy=mlp", *SMALL_RUN, f"out={tmp_path}/first"])
     who = ["random", "random+mcts", f"{run}+mcts"]
     report = arena_command(who, ["games=10", "search.simulations=30"])
     elo = {player["name"]: player["elo"] for player in report["players"]}

@@ -27,7 +27,6 @@ RULES = [(3, 3, 3), (4, 4, 3), (4, 4, 4), (3, 5, 3), (4, 4, 2), (5, 3, 4), (2, 6
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "checks"
 POSITIONS = SCRIPTS / "connect4_test_positions.txt"
-sys.path.append(str(SCRIPTS))
 
 
 def some_positions(game, games=60, seed=1):
@@ -52,6 +51,21 @@ def test_best_columns_are_those_of_full_minimax(rules):
             assert result.columns == best
         else:  # it stops at a win, and it puts off a loss
             assert set(result.columns) <= set(best)
+
+
+@pytest.mark.parametrize("max_positions", [30, 100, 300])
+def test_best_columns_reach_the_value_whatever_the_budget(max_positions):
+    game = KInARow(4, 4, 3, gravity=True)
+    graph = Graph(game, 60, 2 << 30)
+    state = some_positions(game)
+    expected = graph.best_actions(graph.solve([None, None]), state)
+    search = AlphaBeta(4, 4, 3)
+    for row in range(len(state)):
+        search.clear()
+        board = int(state.own[row]), int(state.occupied[row])
+        result = search.analyze(*board, max_positions=max_positions)
+        if result.value is not None:
+            assert expected[row, result.best_columns].all()
 
 
 def test_the_value_of_the_empty_board_agrees_with_the_graph():

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from helpers import SMALL_SALVO
@@ -77,6 +78,34 @@ def test_without_the_process_that_forks_a_job_is_started_by_itself(start, tmp_pa
     assert plain.wait(30) == 1
     plain.stdin.close()
     assert not isinstance(start(tmp_path / "nothing", 0), subprocess.Popen)
+
+
+@pytest.mark.slow
+def test_each_job_has_its_own_answers(start, tmp_path):
+    long = words_of_a_long_job(tmp_path)
+    killed = start(*long)
+    killed.kill()  # its exit code is never read
+    with ThreadPoolExecutor(3) as pool:
+        codes = pool.map(lambda number: start(tmp_path / "nothing", number).wait(60), range(3))
+        assert [*codes] == [1, 1, 1]
+    job = start(*long)
+    assert job._pid > 1
+    job.kill()
+    assert job.wait(30) == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_a_process_with_threads_is_asked_once(start, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    first = start(tmp_path / "nothing", 0)
+    assert isinstance(first, subprocess.Popen)  # NumPy has started threads
+    [forking] = job_process._forks
+    second = start(tmp_path / "nothing", 0)
+    assert isinstance(second, subprocess.Popen)
+    assert job_process._forks == [forking]
+    assert [first.wait(60), second.wait(60)] == [1, 1]
+    first.stdin.close()
+    second.stdin.close()
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ PAST = ["game=tictactoe", "experiment=null", "reward=outcome", "opponent=past"]
 @pytest.mark.parametrize(
     ("words", "hints"),
     [
-        (["game=tictactoe"], ["learner=ppo", "earlier ones", *NAMES]),
+        (["game=tictactoe", "policy=mlp"], ["learner=ppo", "earlier ones", *NAMES]),
         (["game=2048", "policy=ntuple"], ["learner=td", *NAMES]),
         (["learner=dqn", "sampling=epsilon_greedy", *PAST], ["opponent=past", "opponent=self"]),
         ([*TICTACTOE, "window=4"], ["window=4"]),

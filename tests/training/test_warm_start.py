@@ -129,7 +129,7 @@ def test_the_encoding_of_a_board_is_not_a_rule(tmp_path):
         2,
         [
             ["game=2048", "board=3", "reward.scored=grid_sum", "learner=reinforce"],
-            ["game=tictactoe", "learner.symmetries=false"],
+            ["game=tictactoe", "policy=mlp", "learner.symmetries=false"],
             ["game=salvo", "aim=sequential", "shots=3", "learner=reinforce"],
             ["experiment=hickman", "game=tictactoe"],
         ],
@@ -322,7 +322,15 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
 
 
 def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
-    words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", *TINY, "eval_games=4"]
+    words = [
+        "game=tictactoe",
+        "policy=mlp",
+        "games=40",
+        "batch=20",
+        "policy.layers=[8]",
+        *TINY,
+        "eval_games=4",
+    ]
     run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
     tensors = Checkpoint.read(checkpoint_path(run)).policy
     policy: Any = build_components(load(*words, f"init_from={run}")).agent.policy
@@ -510,14 +518,14 @@ def things(tmp_path_factory):
     """A folder with a run, a run on fewer layouts, and a record."""
     folder = tmp_path_factory.mktemp("things")
     small = ["games=20", "batch=10", "policy.layers=[8]", *TINY]
-    package.train(["game=tictactoe", *small, f"out={folder}/run"])
+    package.train(["game=tictactoe", "policy=mlp", *small, f"out={folder}/run"])
     package.train([*SEA, "games=20", "batch=10", "holdout=0.2", f"out={folder}/held"])
     recorded(folder / "record", *make_game_and_rules("game=tictactoe"), games=4)
     (folder / "text").write_text("hello")
     return folder
 
 
-TTT = ["game=tictactoe", "policy.layers=[8]"]
+TTT = ["game=tictactoe", "policy=mlp", "policy.layers=[8]"]
 CLONE = [*TTT, "learner=behavior_cloning"]
 MISFITS = [
     (["init_from=nowhere"], "no run at nowhere"),
@@ -525,7 +533,7 @@ MISFITS = [
     ([*TTT, "init_from=@/text"], "not a readable checkpoint"),
     (["game=connect4", "init_from=@/run"], "name=tictactoe"),
     ([*TTT, "board=4", "init_from=@/run"], "board=3"),
-    (["game=tictactoe", "policy.layers=[9]", "init_from=@/run"], r"layers=\[8\]"),
+    ([*TTT, "policy.layers=[9]", "init_from=@/run"], r"layers=\[8\]"),
     ([*TTT, "policy.activation=tanh", "init_from=@/run"], "activation=relu"),
     (["experiment=hickman", "init_from=@/run"], "name=mlp"),
     ([*SEA, "holdout=0.3", "init_from=@/held"], "holds out"),
@@ -538,7 +546,7 @@ MISFITS = [
     ([*TTT, "demonstrations=@/text", "demos_per_batch=2"], "not a record"),
     ([*TTT, "demonstrations=@/record"], "demos_per_batch=N"),
     ([*TTT, "demonstrations=@/record", "demos_per_batch=1", "demonstrator=on"], "mean one"),
-    (["game=tictactoe", "board=4", "demonstrations=@/record", "demos_per_batch=2"], "other rules"),
+    ([*TTT, "board=4", "demonstrations=@/record", "demos_per_batch=2"], "other rules"),
     (["experiment=hickman", "demonstrations=@/record", "clone_epochs=2"], "policy=mlp"),
     (CLONE, "teacher=NAME"),
     ([*CLONE, "demonstrations=@/record", "demos_per_batch=1"], "teacher=NAME"),

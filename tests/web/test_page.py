@@ -100,6 +100,25 @@ def test_a_game_reaches_its_end_and_can_be_stepped_through(name):
     assert game.act("view")["boards"] == end["boards"]
 
 
+def test_a_move_is_judged_by_itself_after_another_one_was_taken_back(client):
+    def judged(*moves):
+        game = Game(client, game="tictactoe", seats=["you", "you"])
+        for move in moves:
+            game.act("undo") if move is None else game.act("move", move=move)
+            found = game.act("hint", kind="policy")["judged"]
+        return found
+
+    assert judged("B2", None, "B1") == judged("B1") != judged("B2")
+
+
+def test_nothing_of_a_new_game_is_ignored(client):
+    for part, value in {"fleet": "zzz", "search": "mct"}.items():
+        body = {"game": "tictactoe", "seats": ["you", "you"], part: value}
+        answer = client.post("/api/sessions", json=body)
+        assert answer.status_code == 400
+        assert part in answer.json()["error"]
+
+
 def test_players_take_all_seats_and_change_during_a_game(client):
     game = Game(client, game="tictactoe", seats=["random", "tictactoe"])
     game.act("reply")
@@ -284,7 +303,13 @@ def test_ten_megabytes_are_refused(client):
 
 
 def test_other_pages_and_names_are_refused(client):
-    for origin in ("http://evil.example", "null", "http://127.0.0.1:80", "https://localhost"):
+    for origin in (
+        "http://evil.example",
+        "null",
+        "http://[",
+        "http://127.0.0.1:80",
+        "https://localhost",
+    ):
         answer = client.post("/api/sessions", json={}, headers={"origin": origin})
         assert answer.status_code == 403, origin
     own = {"origin": "http://127.0.0.1:8765"}

@@ -131,10 +131,10 @@ GAMES = {
     "tictactoe": Option(TictactoeConfig, "rlgames.games.k_in_a_row:tictactoe", gym_id="TicTacToe"),
     "connect4": Option(Connect4Config, "rlgames.games.k_in_a_row:connect4", gym_id="Connect4"),
     "gomoku": Option(GomokuConfig, "rlgames.games.k_in_a_row:gomoku", gym_id="Gomoku"),
-    "othello": Option(OthelloConfig, "rlgames.games.othello:othello", gym_id="Othello"),
-    "hex": Option(HexConfig, "rlgames.games.hex:hex_game", gym_id="Hex"),
+    "othello": Option(OthelloConfig, "rlgames.games.othello:Othello", gym_id="Othello"),
+    "hex": Option(HexConfig, "rlgames.games.hex:Hex", gym_id="Hex"),
     "breakthrough": Option(
-        BreakthroughConfig, "rlgames.games.breakthrough:breakthrough", gym_id="Breakthrough"
+        BreakthroughConfig, "rlgames.games.breakthrough:Breakthrough", gym_id="Breakthrough"
     ),
     "2048": Option(Game2048Config, "rlgames.games.game_2048:game_2048", gym_id="2048"),
 }

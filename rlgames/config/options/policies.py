@@ -35,6 +35,7 @@ class MlpConfig(LayersConfig):
         [256, 256], 0, 65536, help="width of each hidden layer; 0: the input's width"
     )
     bias: bool = key(True, help="use biases in the layers")
+    skip: bool = key(False, help="residual connections between layers of equal width")
 
 
 @schema
@@ -53,14 +54,6 @@ class ConvConfig(LayersConfig):
     name: str = "conv"
     channels: list[int] = key([32, 32, 32], 1, 4096, help="width of each layer")
     skip: bool = key(True, help="residual connections between layers of equal width")
-
-
-@schema
-class AxialConfig(LayersConfig):
-    """layers that read whole rows and columns; for square boards"""
-
-    name: str = "axial"
-    channels: list[int] = key([12, 12, 12], 1, 4096, help="width of each layer")
 
 
 @schema
@@ -138,7 +131,6 @@ class LinearConfig(OptionConfig):
 POLICIES = {
     "mlp": Option(MlpConfig, "rlgames.policies.mlp:Mlp"),
     "conv": Option(ConvConfig, "rlgames.policies.conv:Conv"),
-    "axial": Option(AxialConfig, "rlgames.policies.axial:Axial"),
     "belief_propagation": Option(
         BeliefPropagationConfig, "rlgames.policies.belief_propagation:BeliefPropagation"
     ),

@@ -9,7 +9,16 @@ SEARCH_VALUES = ("outcome", "turns", "score", "grid_sum", "max_tile", "win")
 
 
 @schema
-class MctsConfig(OptionConfig):
+class EndgameConfig(OptionConfig):
+    """Keys of searches that can play the end of a game exactly."""
+
+    solve_positions: int = key(
+        0, 0, 10**12, help="positions to solve each move exactly, if they suffice; 0: none"
+    )
+
+
+@schema
+class MctsConfig(EndgameConfig):
     """Monte Carlo tree search guided by the policy"""
 
     name: str = "mcts"
@@ -82,10 +91,13 @@ class ExpectimaxConfig(OptionConfig):
     name: str = "expectimax"
     plies: int = key(2, 1, 10, help="own moves to search; 1: as the run plays")
     min_probability: float = key(0.0, 0, 1, help="skip chance outcomes less likely than this")
+    tile_downgrading: int | None = key(
+        16384, 4, 2**17, help="2048: from this tile on, search a board of halved tiles; null: off"
+    )
 
 
 @schema
-class AlphaBetaConfig(OptionConfig):
+class AlphaBetaConfig(EndgameConfig):
     """alpha-beta over both seats' moves, on the values of n-tuples"""
 
     name: str = "alphabeta"

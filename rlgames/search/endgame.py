@@ -1,0 +1,104 @@
+"""Exact play where a position can be solved, around a search that plays all others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game, State
+from rlgames.players.player import Player, choose_in_live_rows
+from rlgames.search.search import Search, SearchResult
+from rlgames.solvers.position import PositionSolver, position_solver
+
+MAX_KNOWN = 100_000
+"""Positions whose solutions are kept. Games begin alike, and these positions take longest."""
+
+
+class EndgameSolver:
+    """Solves positions one by one, each within the same number of positions, so that the result
+    depends on the position alone.
+
+    Raises ValueError for a game without a solver that can be limited.
+    """
+
+    def __init__(self, game: Game[Any], max_positions: int) -> None:
+        solver = None if game.spec.hidden else position_solver(game, max_positions=max_positions)
+        if solver is None:
+            raise ValueError(f"no solver plays the end of {game.spec.name}")
+        self._solver: PositionSolver[Any, Any] = solver
+        self._num_actions = game.spec.actions
+        self._known: dict[tuple[bytes, ...], tuple[float, list[int]] | None] = {}
+
+    def solve(self, state: State) -> tuple[Tensor, Tensor]:
+        """The best actions of live positions, bool [T, A], none if a position is not solved; and
+        their values for the seats to move, float32 [T], 0 if not solved."""
+        best = torch.zeros(len(state), self._num_actions, dtype=torch.bool)
+        value = torch.zeros(len(state))
+        state = state.to("cpu")
+        for row in range(len(state)):
+            found = self._solve(state[torch.tensor([row])])
+            if found is not None:
+                value[row], best[row, found[1]] = found[0], True
+        return best, value
+
+    def _solve(self, position: State) -> tuple[float, list[int]] | None:
+        key = tuple(field.numpy().tobytes() for field in vars(position).values())
+        if key not in self._known:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[key] = self._solver.best_actions(position)
+        return self._known[key]
+
+
+class ExactEndgame(Player):
+    """Plays like another player, except for moves that the solver knows to be worse than others."""
+
+    def __init__(self, player: Player, solver: EndgameSolver) -> None:
+        self.player, self.solver = player, solver
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        def choose(live: State) -> Tensor:
+            action = self.player.choose(live, rng).cpu()
+            best, _ = self.solver.solve(live)
+            best[~best.any(1)] = True
+            is_best = best.gather(1, action[:, None])[:, 0]
+            return torch.where(is_best, action, best.int().argmax(1))
+
+        return choose_in_live_rows(state, choose)
+
+
+class ExactEndgameSearch(Search):
+    """The same around a search. In solved positions, its policy is left with the best actions."""
+
+    def __init__(self, inner: Search, solver: EndgameSolver) -> None:
+        self.inner, self.solver = inner, solver
+        self.game, self.utility, self.explores = inner.game, inner.utility, inner.explores
+
+    def search(self, state: State, rng: torch.Generator) -> SearchResult:
+        result = self.inner.search(state, rng)
+        best, value = (each.to(result.policy.device) for each in self.solver.solve(state))
+        is_solved = best.any(1)
+        best[~is_solved] = True
+        # Of actions that the search has never tried, each is as good as the others.
+        policy = result.policy.where(best, 0.0) + 1e-12 * best
+        policy /= policy.sum(1, keepdim=True)
+        is_best = best.gather(1, result.action[:, None])[:, 0]
+        knows_value = is_solved & (self.utility.value == "outcome")
+        return replace(
+            result,
+            policy=policy.where(is_solved[:, None], result.policy),
+            action=torch.where(is_best, result.action, policy.argmax(1)),
+            value=torch.where(knows_value, value, result.value),
+        )
+
+
+def with_exact_endgame(player: Player, game: Game[Any], max_positions: int) -> Player:
+    """A search that plays exactly what it can solve within this number of positions for each move.
+    Raises ValueError as EndgameSolver."""
+    solver = EndgameSolver(game, max_positions)
+    if isinstance(player, Search):
+        return ExactEndgameSearch(player, solver)
+    return ExactEndgame(player, solver)
