@@ -64,7 +64,14 @@ def test_sizes_that_are_typed_or_come_from_a_file_stay():
 
 def test_runs_and_jobs_record_the_sizes(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sizes, "BATCH_BYTES", 50_000)
-    small = ["game=tictactoe", "policy.layers=[4]", "games=8", "solve_seconds=0", "eval_games=4"]
+    small = [
+        "game=tictactoe",
+        "policy=mlp",
+        "policy.layers=[4]",
+        "games=8",
+        "solve_seconds=0",
+        "eval_games=4",
+    ]
     assert load_training(small).fitted().config.batch < load_training(small).config.batch
     run = package.train([*small, f"out={tmp_path}/run"])
     batch = yaml.safe_load((run / "config.yaml").read_text())["batch"]
