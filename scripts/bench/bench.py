@@ -69,6 +69,7 @@ PARTS = {
     "torchrl": Part(bench_play.beside_torchrl, peers=True),
     "openspiel": Part(bench_play.beside_openspiel, peers=True),
     "sb3": Part(bench_train.beside_sb3, peers=True),
+    "maskable_ppo": Part(bench_train.beside_maskable_ppo, peers=True),
     "ziap": Part(bench_ziap.beside_ziap, rounds=5),
 }
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import statistics
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bench_case import OPTIMA
 from bench_start import train_until
@@ -92,6 +94,16 @@ LEARNERS = {
 }
 """Each learner on its usual game, for as many games as take some seconds."""
 
+SELF_PLAY = {
+    "tictactoe": ["experiment=tictactoe_mlp", "games=30000"],
+    "connect4": ["experiment=connect4_mlp", "games=12000"],
+}
+LIKE_OURS = {
+    "tictactoe": {"units": [128, 128], "n_epochs": 4, "n_steps": 512, "batch_size": 8192},
+    "connect4": {"units": [256, 256], "n_epochs": 1, "n_steps": 1024, "batch_size": 8192},
+}
+"""MaskablePPO with the networks, passes and about the minibatches of these presets."""
+
 
 def trained(words: list[str], seed: int) -> tuple[list[dict[str, float]], Path]:
     """The lines of metrics.jsonl of one training, whose directory is gone afterwards."""
@@ -105,6 +117,13 @@ def speed(words: list[str], seed: int = 0) -> float:
     """Moves that a training learns from in a second, the median over the lines of its log."""
     results, _ = trained(words, seed)
     return statistics.median(line["time/moves_per_s"] for line in results if "train/turns" in line)
+
+
+def processor_speed(words: list[str]) -> float:
+    """Moves that a training learns from in a second of processor time, start and end included."""
+    start = time.process_time()
+    results, _ = trained(_brief(words, "cpu"), 0)
+    return results[-1]["time/moves"] / (time.process_time() - start)
 
 
 def seconds_to(words: list[str], turns: float, seed: int) -> float:
@@ -125,6 +144,27 @@ def beside_hand(rounds: int) -> str:
 def beside_sb3(rounds: int) -> str:
     with Worker("bench_peer_sb3.py", PEERS) as worker:
         return _beside(worker, "SB3's A2C", rounds, NEARING | {2: NEARING[2] | SAME_SIGHT})
+
+
+def beside_maskable_ppo(rounds: int) -> str:
+    """Moves per second of processor time, as both sides have one thread."""
+    body = []
+    with Worker("bench_peer_maskable_ppo.py", PEERS) as worker:
+        for game, words in SELF_PLAY.items():
+
+            def peer(words: dict[str, Any]) -> float:
+                return float(worker.ask(**words, seconds=SECONDS, seed=0)["speed"])
+
+            sides: dict[str, Callable[[], float]] = {
+                "rlgames": partial(processor_speed, words),
+                "its defaults": partial(peer, {"game": game}),
+                "like ours": partial(peer, {"game": game} | LIKE_OURS[game]),
+            }
+            results = in_turn(sides, rounds)
+            mine = results.pop("rlgames")
+            for name, other in results.items():
+                body.append([f"{game}, {name}", mine.text(), other.text(), ratio(mine, other)])
+    return rows(["moves learned per second", "rlgames", "MaskablePPO", "ratio"], body)
 
 
 Nearing = dict[int, dict[str, list[str]]]
