@@ -121,6 +121,31 @@ def run_round(
 
 
 @compiled
+def run_rounds(
+    tree: TreeArrays,
+    nodes: Nodes,
+    batch: Batch,
+    rules: Any,
+    evaluator: Evaluator,
+    selection: Selection,
+    first: int,
+    size: int,
+    live: int,
+    num_nodes: int,
+) -> tuple[int, int, int]:
+    """Continue until all rows have ended or some wait for priors: so leaves are evaluated together.
+
+    Returns the numbers of rows that have not ended, of leaves, and of nodes.
+    """
+    leaves, waits = 0, False
+    while live > 0 and not waits:
+        live, leaves, num_nodes, waits = run_round(
+            tree, nodes, batch, rules, evaluator, selection, first, size, live, leaves, num_nodes
+        )
+    return live, leaves, num_nodes
+
+
+@compiled
 def finish_batch(
     tree: TreeArrays, batch: Batch, selection: Selection, first: int, trees: int, size: int
 ) -> None:
@@ -191,7 +216,7 @@ def advance(
         if not expand_leaves(tree, nodes, batch, rules, evaluator, selection.max_depth, leaves):
             at[LEAVES] = leaves
             return -1
-        leaves, is_evaluated, waits = 0, False, False
+        leaves, is_evaluated = 0, False
         if live == 0:
             if num_batches > 0:
                 finish_batch(tree, batch, selection, first, trees, sizes[num_batches - 1])
@@ -202,20 +227,10 @@ def advance(
                 batch.simulation[row] = row
                 batch.node[row] = first + row // sizes[num_batches]
             num_batches += 1
-        while live > 0 and not waits:
-            live, leaves, num_nodes, waits = run_round(
-                tree,
-                nodes,
-                batch,
-                rules,
-                evaluator,
-                selection,
-                first,
-                sizes[num_batches - 1],
-                live,
-                leaves,
-                num_nodes,
-            )
+        size = sizes[num_batches - 1]
+        live, leaves, num_nodes = run_rounds(
+            tree, nodes, batch, rules, evaluator, selection, first, size, live, num_nodes
+        )
     at[BATCHES], at[LIVE], at[LEAVES] = num_batches, live, leaves
     at[IS_EVALUATED], at[NODES] = 0, num_nodes
     return leaves
