@@ -1,7 +1,7 @@
 # One environment for everything, with the versions in constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
-PEERS := jax pgx mctx open_spiel torchrl tensordict stable-baselines3 sb3-contrib gymnasium
+PEERS := jax pgx mctx open_spiel stable-baselines3 sb3-contrib gymnasium
 export OMP_NUM_THREADS = 1
 # The tests start many interpreters: those that find bytecode start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -60,7 +60,6 @@ coverage: .venv/installed
 check: format-check lint types coverage
 
 bench: .venv/installed
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ray]'
 	$(BIN)/python scripts/bench/bench.py
 
 bench-peers: .venv/installed .venv-bench/installed

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import importlib
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import bench_kernels
 import bench_play
@@ -47,26 +45,18 @@ class Part:
     on_gpu: bool = False
 
 
-def actors(**settings: Any) -> str:
-    """The part of actors on Ray, which is an extra: the other parts run without it."""
-    return str(importlib.import_module("bench_actors").actors(**settings))
-
-
 PARTS = {
     "play": Part(bench_play.alone, on_gpu=True),
     "train": Part(bench_train.beside_hand),
     "td_compiled": Part(bench_kernels.td_compiled),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "search": Part(bench_search.searching, rounds=3, on_gpu=True),
-    "actors": Part(actors),
     "connect4": Part(bench_kernels.connect4, rounds=1),
     "belief": Part(bench_kernels.belief, rounds=1),
-    "density": Part(bench_kernels.density, rounds=1),
     "start": Part(bench_start.starting, rounds=3),
     "memory": Part(bench_start.memory, rounds=1),
     "pgx": Part(bench_play.beside_pgx, peers=True),
     "mctx": Part(bench_search.beside_mctx, peers=True),
-    "torchrl": Part(bench_play.beside_torchrl, peers=True),
     "openspiel": Part(bench_play.beside_openspiel, peers=True),
     "sb3": Part(bench_train.beside_sb3, peers=True),
     "maskable_ppo": Part(bench_train.beside_maskable_ppo, peers=True),

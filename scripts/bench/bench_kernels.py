@@ -7,10 +7,8 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
-import torch
 from bench_tools import ROOT, in_turn, progress, ratio, rows, short
 from bench_train import speed
 
@@ -18,9 +16,8 @@ sys.path.append(str(ROOT / "scripts" / "checks"))
 
 from connect4_boards import COLUMNS, FILE, LINE, ROWS, boards_of
 
-from rlgames.commands.configs import EvalConfig, SolveConfig
+from rlgames.commands.configs import SolveConfig
 from rlgames.config.compose import load_config
-from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_game
 from rlgames.kernels.jit import jit
 from rlgames.solvers.alphabeta import AlphaBeta
@@ -127,41 +124,3 @@ def belief(rounds: int) -> str:
         body.append([name, f"{optimum.value:.4f}", f"{optimum.states:,}", f"{min(seconds):.2f}"])
         progress(" ".join(body[-1]))
     return rows(["game", "optimum, turns", "positions", "seconds, the fastest"], body)
-
-
-DENSITY_GAMES = 10
-
-
-def density(rounds: int) -> str:
-    """Exact counts of layouts, by shot of a game on 10×10 with ships of 5, 4, 3, 3 and 2."""
-    words = ["game=salvo", "board=10", "ships=[5,4,3,3,2]", "shots=1", "player=density"]
-    cfg = load_config(EvalConfig, words)
-    first: list[float] = []
-    until_hit: list[float] = []
-    after: list[float] = []
-    for seed in (0, *range(DENSITY_GAMES)):
-        if seed == 0:  # the first game compiles
-            first, until_hit, after = [], [], []
-        game: Any = build_game(cfg.game)
-        assert cfg.player is not None
-        player = build_player(cfg.player, game, cfg.game)
-        rng = torch.Generator().manual_seed(seed)
-        state, had_hit = game.initial(1, rng), False
-        while not bool(state.done):
-            begun = time.perf_counter()
-            action = player.choose(game.public(state), rng)
-            seconds = time.perf_counter() - begun
-            times = after if had_hit else until_hit if int(state.turn) else first
-            times.append(seconds)
-            state = game.step(state, action, rng)
-            had_hit = had_hit or bool(game.seen(state).hit.any())
-    body = [
-        [name, f"{1000 * statistics.mean(times):.0f}", f"{1000 * max(times):.0f}", str(len(times))]
-        for name, times in {
-            "first": first,
-            "later, before a hit": until_hit,
-            "after the first hit": after,
-        }.items()
-        if times
-    ]
-    return rows(["shot", "mean ms", "longest ms", "shots"], body)

@@ -144,23 +144,6 @@ def beside_pgx(rounds: int) -> str:
     return rows(["game", "batch", "rlgames", "pgx", "ratio"], body)
 
 
-def beside_torchrl(rounds: int) -> str:
-    body = []
-    with Worker("bench_peer_torchrl.py", PEERS) as torchrl:
-        for batch in BATCHES:
-            moves = min(200 * batch, 1_000_000)
-            sides: dict[str, Callable[[], float]] = {"rlgames": at_best("tictactoe", batch)}
-            for threads in (1, 2):
-                sides[f"torchrl, {threads}"] = partial(
-                    _asked, torchrl, game="tictactoe", batch=batch, moves=moves, threads=threads
-                )
-            results = in_turn(sides, rounds)
-            ours = results.pop("rlgames")
-            peer_results = best(results.values())
-            body.append([str(batch), ours.text(), peer_results.text(), ratio(ours, peer_results)])
-    return rows(["tictactoe, batch", "rlgames", "torchrl", "ratio"], body)
-
-
 def beside_openspiel(rounds: int) -> str:
     """Each with one core, and with two: OpenSpiel plays in two processes then."""
     body = []
