@@ -178,8 +178,11 @@ def add_roots(
     tree.keys[:], tree.children[:], at[:] = 0, -1, 0
     at[NODES], leaves = num_nodes, 0
     for number in range(trees):
-        clear_node(tree, first + number)
-        nodes.gain[first + number] = 0
+        root = first + number
+        clear_node(tree, root)
+        # In a search of fewer trees it may have been another node.
+        tree.parent_edge[root], tree.depth[root] = -1, 0
+        nodes.gain[root], nodes.is_over[root] = 0, False
         batch.end[number] = first + number
         leaves = add_leaf(tree, nodes, batch, rules, evaluator, max_depth, number, leaves)
     at[LEAVES] = leaves

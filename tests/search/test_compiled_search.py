@@ -226,6 +226,18 @@ def test_the_number_of_threads_changes_nothing(make, keys, monkeypatch):
             )
 
 
+@pytest.mark.parametrize("rule", ["puct", "gumbel"])
+def test_searches_of_fewer_trees_leave_nothing_behind(rule):
+    settings = replace(SETTINGS, rule=rule, gumbel_scale=0.0)
+    policy, state = network(CONNECT4), live_states(CONNECT4)
+    search = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), settings)
+    for count in (9, 4, 9, 1, 6, 9):
+        new = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), settings)
+        found, expected = (each.search(state[:count], rng()) for each in (search, new))
+        assert torch.equal(found.visits, expected.visits)
+        assert torch.allclose(found.value, expected.value, atol=1e-5)
+
+
 def test_errors_in_threads_are_raised():
     policy = network(CONNECT4)
     with torch.no_grad():
