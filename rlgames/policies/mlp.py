@@ -79,6 +79,8 @@ class Residual(nn.Module):
 
     def __init__(self, layer: nn.Linear, activation: nn.Module) -> None:
         super().__init__()
+        if isinstance(activation, nn.ReLU):
+            activation.inplace = False  # x is added later
         self.activation, self.layer = activation, layer
         self.scale = nn.Parameter(torch.zeros(1))
 

@@ -91,7 +91,7 @@ class LeafEvaluator:
             self._caches = [make_cache(slots, words, actions) for _ in range(parts)]
         if self._weights is None or versions != self._versions:
             self._weights = self._pack()
-            if type(self.network) is Mlp:
+            if type(self.network) is Mlp and not self.network.skip:
                 self.layers = unpack_layers(self._weights)
                 name = self.network.activation
                 self.activate = torch.relu_ if name == "relu" else ACTIVATIONS[name]()

@@ -113,7 +113,7 @@ def test_an_update_from_recorded_values_is_the_one_that_evaluates_the_moves_agai
 
 
 def test_moves_without_a_recorded_value_are_evaluated():
-    game, agent, learner = make_agent("game=tictactoe", "policy.layers=[8]")
+    game, agent, learner = make_agent("game=tictactoe", "policy=mlp", "policy.layers=[8]")
     played, results = collect_games(game, [agent], 3, rng(1))
     recorded, recorded_results = collect_games(game, [Random(game)], 2, rng(2))
     joined = played.join(recorded)

@@ -119,7 +119,12 @@ def test_a_minibatch_learned_in_chunks_takes_the_step_of_the_whole(monkeypatch, 
     results = []
     for chunk in (10**6, 7):
         monkeypatch.setattr("rlgames.learners.ppo.CPU_CHUNK", chunk)
-        words = ["game=tictactoe", "learner.optimizer=sgd", f"learner.minibatches={count}"]
+        words = [
+            "game=tictactoe",
+            "learner=ppo",
+            "learner.optimizer=sgd",
+            f"learner.minibatches={count}",
+        ]
         game, agent, learner = make_agent(*words)
         moves, final_states = collect_games(game, [agent], 12, rng(1))
         metrics = learner.update(moves, final_states, 0.0)

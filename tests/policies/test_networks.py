@@ -49,7 +49,7 @@ def test_a_network_in_bfloat16_returns_nearly_the_same_float32_numbers(name):
 def test_gradients_in_bfloat16_are_float32_and_nearly_the_same():
     gradients = []
     for dtype in (torch.float32, torch.bfloat16):
-        game, agent, _ = make_agent("game=tictactoe")
+        game, agent, _ = make_agent("game=tictactoe", "policy=mlp")
         state = game.initial(300, torch.Generator())
         with computing_in(agent.policy, dtype):
             scores, value = agent.policy.scores(game, state)

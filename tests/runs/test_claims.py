@@ -99,7 +99,9 @@ def run_that_may_fail(folder: Path, racer: int) -> Iterator[Path]:
 @contextmanager
 def started_sweep(out: Path, racer: int, exist_ok: bool) -> Iterator[Path]:
     """A sweep of jobs that only this process has."""
-    sweep = Sweep(out, [f"seed={racer}"], [], [Job([f"seed={racer}"], {}) for _ in range(racer)])
+    sweep = Sweep(
+        out, [f"seed={racer}"], [], [Job([f"seed={racer}"], {"seed": racer}) for _ in range(racer)]
+    )
     lock = sweep_command._create(sweep, str(out), exist_ok)
     with sweep.owned(lock):
         yield sweep.directory
