@@ -88,11 +88,12 @@ class Session:
             raise ConfigError(f"the position is impossible: {error}") from None
 
     def _start_placement(self, ships: str) -> None:
-        if not isinstance(self.game, SalvoDuel):
+        if isinstance(self.game, SalvoDuel):
+            self.placement = Placement(self.game.fleet)
+            for ship in ships.split():
+                self.move(ship)
+        elif ships:
             raise ConfigError(f"no fleet is placed in {self.table.name}", "remove fleet=")
-        self.placement = Placement(self.game.fleet)
-        for ship in ships.split():
-            self.move(ship)
 
     def sit(self, seats: Sequence[str], search: str | None) -> None:
         """Seat a person or a player of the table in each seat, also during a game."""

@@ -117,6 +117,7 @@ def test_nothing_of_a_new_game_is_ignored(client):
         answer = client.post("/api/sessions", json=body)
         assert answer.status_code == 400
         assert part in answer.json()["error"]
+    Game(client, game="tictactoe").post("/api/sessions", game="tictactoe", fleet="hand")
 
 
 def test_players_take_all_seats_and_change_during_a_game(client):
