@@ -187,7 +187,7 @@ def test_bad_checkpoints_are_refused_in_one_line(rlgames, tmp_path):
 FITTING = {
     "game=2048": ["policy.num_cell_values=6"],  # small tables
     "reward=outcome": ["game=tictactoe"],
-    "reward=hickman": ["game=tictactoe"],
+    "reward=hickman": ["game=tictactoe", "policy=mlp"],
     "policy=table": ["game=tictactoe", "learner=td"],
     "policy=ntuple": ["game=2048", "board=2", "learner=td"],
     "learner=td_lambda": ["game=2048", "board=3", "sampling=argmax"],
@@ -414,7 +414,7 @@ def test_an_arena(rlgames):
             (["game=tictactoe", "learner=td"], "policy=table"),
             (["game=tictactoe", "learner=alphazero", "search=expectimax"], "search="),
             (["game=salvo", "policy=embedding"], "embedding"),
-            (["game=salvo", "policy=table", "learner=td"], "hidden"),
+            (["game=salvo", "policy=table", "learner=td"], "CellBoard"),
             (["game=connect4", "policy=table", "learner=td"], "entries"),
             (["game=tictactoe", "reward=hickman", "reward.draws=[1]"], "draws"),
             (["game=salvo_duel", "ships=[6]"], "5"),

@@ -115,7 +115,9 @@ def test_a_study_counts_mistakes(study, tmp_path):
     found = [json.loads(path.read_text()) for path in tmp_path.glob("out/one/0/evaluations/*")]
     report = next(each["report"] for each in found if "per_game" in each["report"])
     assert report["losses"]["all"]["positions"] > 20
-    assert f"{100 * report['losses']['all']['rate']:.1f}" in printed
+    cells = json.loads(printed.splitlines()[-1])["mine"]["runs"]["one"]["cells"]
+    rate = cells["mistakes.losses.all.rate"]["mean"]
+    assert rate == pytest.approx(report["losses"]["all"]["rate"], abs=1e-6)
 
 
 @pytest.mark.slow

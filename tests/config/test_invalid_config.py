@@ -101,7 +101,10 @@ def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch)
                 ["learner.buffer_size=100000000", "GiB", "fits"],
             ),
             (["batch=16000000", "games=16000000"], ["batch=16000000", "GiB", "fits"]),
-            (["board=32", "ships=[5]", "shots=1"], ["eval_games=500", "GiB", "fits"]),
+            (
+                ["board=32", "ships=[5]", "shots=1", "batch=16", "eval_games=500"],
+                ["eval_games=500", "GiB", "fits"],
+            ),
         ],
     ),
 )
