@@ -54,8 +54,8 @@ class Condition:
     def _compares(self, value: Any) -> bool:
         compare = OPERATORS[self.sign]
         if self.name == "started":
-            limit = self._date()
-            return value is not None and compare(_date(value), limit)
+            date = self._date()  # also checked where no run has one
+            return value is not None and compare(_date(value), date)
         number = _number(value)
         if number is not None and (limit := _number(self.typed)) is not None:
             return compare(number, limit)
