@@ -161,7 +161,7 @@ class Td(Learner):
         if threads > 1 and not is_compiled:
             raise ValueError(
                 f"learner.threads={threads} needs learner.backend=numba"
-                + (f", which does not fit: {reason}" if reason else "")
+                + (f", which does not fit: {reason}; use learner.threads=1" if reason else "")
             )
         self.learns_while_playing = is_compiled
         self.values = SharedValues(self.policy, step_size, interleaved=is_compiled)

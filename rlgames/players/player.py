@@ -83,7 +83,7 @@ class HasProbabilities(Protocol):
     """A player that knows its probabilities, from which exact results and hints follow."""
 
     def probabilities(self, state: Any) -> Tensor:
-        """Float64 [B, A]: the probability of each action in public positions."""
+        """Float64 [B, A]: the probability of each action in public positions, on any device."""
 
 
 def choose_in_live_rows(state: State, choose: Callable[[State], Tensor]) -> Tensor:
@@ -111,7 +111,7 @@ class Random(Player):
         return self.game.sample_legal_action(state, u)
 
     def probabilities(self, state: State) -> Tensor:
-        legal = to_float64(self.game.legal_action_mask(state))
+        legal = to_float64(self.game.legal_action_mask(state.to(self.game.device)))
         return legal / legal.sum(1, keepdim=True)
 
 

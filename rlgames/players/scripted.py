@@ -19,6 +19,8 @@ from rlgames.sampling import sample_uniform
 class UniformOver(Player):
     """Chooses one of its options with equal probability."""
 
+    game: Game[Any]
+
     @abstractmethod
     def options(self, state: Any) -> Tensor:
         """Bool [B, A]: at least one legal action in each live row."""
@@ -27,12 +29,14 @@ class UniformOver(Player):
         return sample_uniform(self.options(state), rng)
 
     def probabilities(self, state: State) -> Tensor:
-        options = to_float64(self.options(state))
+        options = to_float64(self.options(state.to(self.game.device)))
         return options / options.sum(1, keepdim=True)
 
 
 class WinOrBlock(UniformOver):
     """Wins if it can, else blocks a win, else moves at random; for games of k in a row."""
+
+    game: KInARow
 
     def __init__(self, game: Game[Any]) -> None:
         if not isinstance(game, KInARow):
@@ -65,5 +69,5 @@ class Corner(Player):
         return (self.game.legal_action_mask(state) * priority).argmax(1)
 
     def probabilities(self, state: Any) -> Tensor:
-        action = self.choose(state, torch.Generator())
+        action = self.choose(state.to(self.game.device), torch.Generator())
         return to_float64(torch.nn.functional.one_hot(action, len(ACTIONS)))

@@ -43,7 +43,9 @@ class Canonical(Network):
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         symmetry = inputs[:, -1, 0, 0].long()
         scores, value = self.network(inputs[:, :-1])
-        return scores.gather(1, self.symmetries.inverse_actions[symmetry]), value
+        # A copy of the network, such as DQN's target, gets inputs that the original has made.
+        inverse_actions = self.symmetries.inverse_actions.to(scores.device)
+        return scores.gather(1, inverse_actions[symmetry]), value
 
     def _projection(self, shape: torch.Size) -> Tensor:
         """Float32 [C * H * W, G]: the projection of planes [C, H, W] after each symmetry."""

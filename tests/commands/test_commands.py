@@ -259,6 +259,7 @@ def test_every_experiment_runs_two_updates(name, device, tmp_path):
     words += ["teacher=corner"] if cfg.learner.name == "behavior_cloning" else []
     if cfg.policy.name == "ntuple":
         words += ["policy.num_cell_values=6"]  # small tables
+        words += ["learner.threads=1"] * (device != "cpu")  # kernels run on the CPU
     elif cfg.game.name == "2048":
         words += ["board=3"]  # short games
     words += ["learner.updates_per_batch=2"] if hasattr(cfg.learner, "updates_per_batch") else []
