@@ -143,7 +143,9 @@ class Grammar:
             raise ConfigError(f"{word}: keys cannot be added", f"use {name}=value for a known key")
         if not equals:
             known = {*self.groups, *key_fields(self.schema)}
-            hint = f"use {name}=VALUE" if name in known else nearest(name, [*known])
+            group = next((group for group in self.groups if name in self.files.names(group)), None)
+            hint = f"use {group}={name}" if group else nearest(name, [*known])
+            hint = f"use {name}=VALUE" if name in known else hint
             is_near = not hint.startswith("available")
             raise ConfigError(f"{word!r} is not key=value", hint if is_near else "omit it")
         word = word.removeprefix("++")

@@ -138,6 +138,8 @@ def test_the_help_of_training_fits_on_two_screens():
         (["train", "board4=3"], "did you mean board?"),
         (["train", "--game", "salvo"], "use game=VALUE"),
         (["train", "game"], "use game=VALUE"),
+        (["train", "salvo"], "'salvo' is not key=value; use game=salvo"),
+        (["train", "connect4_alphazero"], "use experiment=connect4_alphazero"),
         (["train", "dryrun=true"], "did you mean dry_run?"),
         (["train", "game=tictactoe", "shots=2"], "shots is a key of game=battleship or game=salvo"),
         (["train", "help"], "'help' is not key=value; omit it"),
