@@ -135,6 +135,10 @@ def unknown_key(
     for key in [name, *(key for key, _ in _synonyms(name))]:
         if options := options_with(key):
             return ConfigError(error, f"{key} is a key of {' or '.join(options)}")
+    group, _, last = name.rpartition(".")
+    if of_group := [key.removeprefix(f"{group}.") for key in names if key.startswith(f"{group}.")]:
+        suggestion = nearest(last, of_group).replace("mean ", f"mean {group}.")
+        return ConfigError(error, suggestion.replace("available", f"{group} has"))
     suggestion = nearest(name, list(names))
     if hint and not suggestion.startswith("did you mean"):
         suggestion = hint

@@ -65,9 +65,11 @@ def _notes(error: BaseException) -> list[str]:
 
 
 def nearest(word: str, names: list[str]) -> str:
-    """A hint with the closest of the names, or with all of them if none is close."""
-    matches = difflib.get_close_matches(word, names, 1, 0.5)
-    return f"did you mean {matches[0]}?" if matches else "available: " + ", ".join(sorted(names))
+    """A hint with the closest of the names, or with all of them if none is close. The keys of a
+    listed group, as in group.key, are not listed as well."""
+    if matches := difflib.get_close_matches(word, names, 1, 0.5):
+        return f"did you mean {matches[0]}?"
+    return "available: " + ", ".join(sorted(n for n in names if n.rpartition(".")[0] not in names))
 
 
 def report_error(error: ConfigError, as_json: bool, code: int = 2) -> int:

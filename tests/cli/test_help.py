@@ -138,6 +138,8 @@ def test_the_help_of_training_fits_on_two_screens():
         (["train", "board4=3"], "did you mean board?"),
         (["train", "--game", "salvo"], "use game=VALUE"),
         (["train", "game"], "use game=VALUE"),
+        (["train", "learner.qqqq=3"], "here; learner has: clip_range, entropy_coef"),
+        (["eval", "agent=hex"], "search, seed, solve_seconds"),
         (["train", "salvo"], "'salvo' is not key=value; use game=salvo"),
         (["train", "connect4_alphazero"], "use experiment=connect4_alphazero"),
         (["train", "dryrun=true"], "did you mean dry_run?"),
