@@ -18,7 +18,18 @@ def release_pages(tensor: Tensor) -> None:
     Its content stays: whoever reads it has it read from the file again. Does nothing where the
     system cannot do that, and for a tensor with gaps.
     """
+    _advise(tensor, _MADV_PAGEOUT)
+
+
+def discard_pages(tensor: Tensor) -> None:
+    """The same for a tensor that is not mapped and never read again: its content is lost."""
+    if _LIBC is not None:
+        _advise(tensor, mmap.MADV_DONTNEED)
+
+
+def _advise(tensor: Tensor, advice: int) -> None:
+    """Tell the system about the whole pages of a tensor."""
     start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
     size = (tensor.data_ptr() + tensor.nbytes - start) // mmap.PAGESIZE * mmap.PAGESIZE
     if _LIBC is not None and tensor.device.type == "cpu" and tensor.is_contiguous() and size > 0:
-        _LIBC.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _MADV_PAGEOUT)
+        _LIBC.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), advice)

@@ -28,7 +28,7 @@ from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import InitialStates, sampled_by_game
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.solvers.graph import Graph
+from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import find_graph, on_cpu
 
 MAX_ENUMERATED_LAYOUTS = 5000
@@ -163,7 +163,9 @@ def random_play_mean(game: Game[Any]) -> float | None:
     if game.spec.goal == "outcome" or game.spec.max_positions > MAX_RANDOM_PLAY_POSITIONS:
         return None
     cpu_game = on_cpu(game)
-    graph = find_graph(game, GRAPH_SECONDS, max_positions=MAX_GRAPH_POSITIONS)
+    # A game with far more positions than can be listed would only fill memory until time is up.
+    seconds = GRAPH_SECONDS if game.spec.max_positions <= MAX_POSITIONS else 0.0
+    graph = find_graph(game, seconds, max_positions=MAX_GRAPH_POSITIONS)
     exact = exact_mean(cpu_game, Random(cpu_game), graph)
     if exact is not None or game.spec.goal == "turns":
         return exact

@@ -70,8 +70,7 @@ def check_replay_memory(
 
 
 COPIES_PER_WEIGHT = 4
-"""A weight, its gradient and the optimizer's two running means; of a table a value, and while the
-table is made once more the value with the two sums of temporal coherence."""
+"""Of a network: a weight, its gradient and the optimizer's two running means."""
 
 CONTROL_GROUPS = (
     ("/sys/fs/cgroup", "memory.max", "memory.current"),
@@ -96,35 +95,39 @@ def check_number_of_weights(name: str, weights: int) -> None:
         )
 
 
-def check_weight_memory(name: str, weights: int, held: int = 0) -> None:
+def check_weight_memory(
+    name: str, weights: int, held: int = 0, copies: int = COPIES_PER_WEIGHT
+) -> None:
     """Raises ConfigError if training this many weights does not fit in free memory.
 
-    held: bytes of the weights, if they are there already.
+    held: bytes of the weights, if they are there already. copies: floats per weight. What is said
+    also counts the memory that the process has taken before, for Python and torch.
     """
     check_fits_in_memory(
         f"policy={name} with {weights:,} weights",
         "to train",
         weights,
-        4 * COPIES_PER_WEIGHT,
+        4 * copies,
         "{:,} would fit",
         held,
+        resident_memory() - held,
     )
 
 
 def check_fits_in_memory(
-    what: str, why: str, count: int, size: int, hint: str, held: int = 0
+    what: str, why: str, count: int, size: int, hint: str, held: int = 0, besides: int = 0
 ) -> None:
     """Raises ConfigError if count items of size bytes each do not fit in free memory.
 
     hint: what fits, with {} for the largest count. held: bytes of these items that are no longer
-    free because they are there already.
+    free because they are there already. besides: other bytes that are taken, to be counted as well.
     """
     free = free_memory()
     free = None if free is None else free + held
     if free is not None and count * size > free:
         raise ConfigError(
-            f"{what} may need {count * size / 2**30:.1f} GiB {why}, and "
-            f"{free / 2**30:.1f} GiB are free",
+            f"{what} may need {(besides + count * size) / 2**30:.1f} GiB {why}, and "
+            f"{(besides + free) / 2**30:.1f} GiB are free",
             hint.format(max(1, free // size)),
         )
 
@@ -148,6 +151,12 @@ def free_memory() -> int | None:
         if pages and size != resource.RLIM_INFINITY:
             free.append(size - pages[field] * resource.getpagesize())
     return max(0, min(free)) if free else None
+
+
+def resident_memory() -> int:
+    """Bytes of memory that this process takes, with mapped files; 0 if unknown."""
+    pages = [int(count) for count in _text("/proc/self/statm").split()]
+    return pages[1] * resource.getpagesize() if pages else 0
 
 
 def _statistics(text: str) -> int:

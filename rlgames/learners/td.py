@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rlgames.core.pages import discard_pages
 from rlgames.core.schedule import Schedule
-from rlgames.core.tensor_checks import load_weights
+from rlgames.core.tensor_checks import load_weights, parts
 from rlgames.games.game import State
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
 from rlgames.learners.td_compiled import CompiledTd, reason_not_compiled
@@ -39,6 +40,11 @@ class SharedValues(nn.Module):
     }
     """The names of the buffers with a number for every value, by step_size."""
 
+    @classmethod
+    def floats_per_value(cls, step_size: str, interleaved: bool) -> int:
+        """The memory for each value: it and its statistics, and unless interleaved, for update."""
+        return 1 + len(cls.STATISTICS[step_size]) + (not interleaved)
+
     def __init__(self, policy: AfterstateValues, step_size: str, interleaved: bool = False) -> None:
         super().__init__()
         self.step_size = step_size
@@ -51,7 +57,9 @@ class SharedValues(nn.Module):
             # Numpy asks for huge pages, without which half the time is spent on finding pages.
             zeros = np.zeros((len(policy.values), 1 + len(names)), dtype=np.float32)
             self.table = torch.from_numpy(zeros)
-            self.table[:, 0] = policy.values
+            for part, target in zip(parts(policy.values), parts(self.table[:, 0]), strict=True):
+                target.copy_(part)
+                discard_pages(part)  # the values are never there twice
             policy.values = self.table[:, 0]
         self.values = policy.values
         for column, name in enumerate(names, 1):
@@ -65,10 +73,10 @@ class SharedValues(nn.Module):
         index = indices.reshape(-1).long()
         value_error = (error[:, None] * self._error_weights(indices)).view(-1)
         # Sum errors of equal indices at the position of any one of them. Sorting takes longer.
-        position = torch.arange(len(index), device=index.device)
+        position = torch.arange(len(index), dtype=torch.int32, device=index.device)
         if self._representative is None:
-            self._representative = torch.zeros_like(self.values, dtype=torch.int64)
-        group = self._representative.scatter_(0, index, position).index_select(0, index)
+            self._representative = torch.zeros_like(self.values, dtype=torch.int32)
+        group = self._representative.scatter_(0, index, position).index_select(0, index).long()
         ones = torch.ones_like(value_error)
         count = torch.zeros_like(value_error).scatter_add_(0, group, ones)
         total = torch.zeros_like(value_error).scatter_add_(0, group, value_error)

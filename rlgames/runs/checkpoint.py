@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.core.errors import ConfigError
+from rlgames.core.pages import release_pages
 from rlgames.core.tensor_checks import load_weights
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.runs import storage
@@ -84,10 +86,11 @@ class Checkpoint:
         storages = (tensor.untyped_storage() for tensor in tensors)
         return sum({each.data_ptr(): each.nbytes() for each in storages}.values())
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, is_mapped: bool = False) -> None:
         """Write a temporary file, force it to the disk and rename it: path always holds a whole
         checkpoint, the old or the new one.
 
+        is_mapped: the tensors are mapped from a file, and their memory is given back.
         Raises OSError, and BadCheckpoint for a config that is too long; path is then unchanged.
         """
         tensors: dict[str, Tensor] = {}
@@ -100,7 +103,8 @@ class Checkpoint:
         }
         if len(header["config"]) > MAX_CONFIG_LENGTH:
             raise BadCheckpoint(f"the config is longer than {MAX_CONFIG_LENGTH:,} characters")
-        header["sha256"] = _digest(header, tensors)
+        read = partial(_parts, is_mapped=is_mapped)
+        header["sha256"] = _digest(header, tensors, lambda name: read(tensors[name]))
         layout, offset = {}, 0
         # The format wants every tensor at a multiple of its size: the largest numbers go first.
         ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
@@ -116,7 +120,7 @@ class Checkpoint:
         with storage.replace_file(path.parent, path.name) as file, storage.errors_name(path):
             file.write(len(text).to_bytes(8, "little") + text)
             for _, tensor in ordered:
-                for part in _parts(tensor):
+                for part in read(tensor):
                     file.write(part)
 
     @classmethod
@@ -220,7 +224,7 @@ def drop_state(path: Path) -> None:
         checkpoint = Checkpoint(_object(header["config"]), int(header["games"]), policy, {})
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
         raise BadCheckpoint(f"{path} is not a readable checkpoint ({sanitized(error)})") from None
-    checkpoint.write(path)
+    checkpoint.write(path, is_mapped=True)
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
@@ -269,14 +273,13 @@ def _insert(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:
 def _digest(
     header: dict[str, str],
     tensors: Mapping[str, Tensor],
-    stored: Callable[[str], Iterable[bytes]] | None = None,
+    content: Callable[[str], Iterable[bytes | memoryview]],
 ) -> str:
-    """The checksum of a checkpoint. stored: the content of the tensor of a name, as a file has it,
-    in parts; None: as it is in memory."""
+    """The checksum of a checkpoint. content: of the tensor of a name, in parts."""
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
-        for part in _parts(tensor) if stored is None else stored(name):
+        for part in content(name):
             digest.update(part)
     return digest.hexdigest()
 
@@ -302,13 +305,18 @@ def _damaged(path: Path) -> BadCheckpoint:
     )
 
 
-def _parts(tensor: Tensor) -> Iterator[memoryview]:
-    """The content of a tensor, which may have gaps, in parts of at most PART_BYTES or one row."""
+def _parts(tensor: Tensor, is_mapped: bool = False) -> Iterator[memoryview]:
+    """The content of a tensor, which may have gaps, in parts of at most PART_BYTES or one row.
+
+    is_mapped: give back the memory of each part afterwards.
+    """
     if not tensor.numel():
         return
     rows = tensor if tensor.dim() else tensor[None]
     for part in rows.split(max(1, PART_BYTES * len(rows) // rows.nbytes)):
         yield part.contiguous().view(-1).view(torch.uint8).numpy().data
+        if is_mapped:
+            release_pages(part)
 
 
 def _stored_parts(file: BinaryIO, start: int, ends: Sequence[int]) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from rlgames.config.options.players import PastConfig
 from rlgames.config.registry import check_installed, load_option
@@ -38,6 +39,7 @@ from rlgames.factory.memory import (
 )
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
+from rlgames.learners.td import SharedValues
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
 from rlgames.policies.packed_ntuple import ON_CPU
@@ -89,9 +91,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     evaluator.set_policy(policy)
     sampling = build_sampling(cfg.sampling)
     rng = make_generator(cfg.seed, distributed.rank_stream_name("learn"), device)
-    buffers = list(policy.buffers())
-    num_weights = sum(buffer.numel() for buffer in buffers)
-    check_weight_memory(cfg.policy.name, num_weights, sum(buffer.nbytes for buffer in buffers))
+    _check_table_memory(cfg, list(policy.buffers()), device)
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
     announce_backend(cfg.learner, device)
@@ -153,6 +153,16 @@ def build_engine(
     )
     engine: Engine = load_option("engine", cfg.engine.name)(context, **arguments(cfg.engine))
     return engine
+
+
+def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor], device: torch.device) -> None:
+    """Raises ConfigError unless a learner's statistics of these tables fit in memory."""
+    is_compiled = device.type == "cpu" and getattr(cfg.learner, "backend", "torch") != "torch"
+    step_size = getattr(cfg.learner, "step_size", "constant")
+    copies = SharedValues.floats_per_value(step_size, is_compiled)
+    num_weights = sum(buffer.numel() for buffer in buffers)
+    held = sum(buffer.nbytes for buffer in buffers)
+    check_weight_memory(cfg.policy.name, num_weights, held, copies)
 
 
 def announce_backend(learner: OptionConfig, device: torch.device) -> None:

@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -149,7 +151,7 @@ class RayEngine(Engine):
         while address and ":" in address and not _is_listening(address):
             wait.sleep(f"Ray at {sanitized(address)}", announce=True)
         while not ray.is_initialized():
-            with self._interrupts.shielded(), _own_sigterm():
+            with self._interrupts.shielded(), _own_sigterm(), _own_groups():
                 self._is_ray_ours = True
                 try:
                     _init_ray(address, self.num_actors * self.threads)
@@ -240,6 +242,19 @@ def _own_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, handler)
+
+
+@contextmanager
+def _own_groups() -> Iterator[None]:
+    """A block in which Ray's processes start in process groups of their own. A SIGTERM to the group
+    of the learner would end them, and they the learner, before it has saved."""
+    services: Any = import_module("ray._private.services")
+    start = services.ConsolePopen
+    services.ConsolePopen = partial(start, process_group=0)
+    try:
+        yield
+    finally:
+        services.ConsolePopen = start
 
 
 def _check_address(address: str | None) -> None:

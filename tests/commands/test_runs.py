@@ -221,10 +221,12 @@ def test_deleting_under_a_storm_of_kills_takes_only_what_is_named(tmp_path):
         for name, command in zip(("new0", "new1"), commands, strict=True):
             if not (tmp_path / "runs" / name / "checkpoints/latest.safetensors").exists():
                 command[:] = [*train, f"out=runs/{name}", "exist_ok=true"]
-        if not any((tmp_path / "runs").glob("old*/run.json")):
+        if not (old := num_old_runs(tmp_path)):
             break
         started = [Process(tmp_path, *each) for each in (*commands, delete)]
-        time.sleep(random_moments.uniform(0.02, 0.5))
+        fewer = random_moments.randrange(30)
+        while started[-1].poll() is None and num_old_runs(tmp_path) > old - fewer:
+            time.sleep(random_moments.uniform(0.001, 0.01))
         for process in started:
             if process.poll() is None:
                 kills += 1
@@ -242,9 +244,13 @@ def test_deleting_under_a_storm_of_kills_takes_only_what_is_named(tmp_path):
     assert len(list((tmp_path / "runs").glob("new*"))) >= 2
 
 
+def num_old_runs(folder):
+    return len(list((folder / "runs").glob("old*/run.json")))
+
+
 def listed_runs(folder, delete):
     """The old runs that a last deletion leaves, if it has any to delete."""
-    if any((folder / "runs").glob("old*/run.json")):
+    if num_old_runs(folder):
         code, told = run(folder, *delete)
         assert code == 0, told
     return sorted((folder / "runs").glob("old*/run.json"))

@@ -36,6 +36,7 @@ from rlgames.runs.loggers.logger import (
     valid_tracked_runs,
 )
 from rlgames.runs.loggers.mlflow_logger import kept_store
+from rlgames.training import images
 from rlgames.training.run import resume
 
 WORDS = [*SMALL_TRAINING, "log_every=10", "eval_every=10", "solve_seconds=0"]
@@ -294,6 +295,7 @@ def test_trackio_has_a_run_and_its_resumptions(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 @needs("wandb")
 def test_wandb_has_a_run_and_its_resumptions_offline(tmp_path, monkeypatch):
+    monkeypatch.setattr(images, "NUM_SHOWN", 4)
     run, words = tmp_path / "run", ["logger=wandb", "logger.wandb.mode=offline"]
     run_id = interrupted(run, tmp_path / "elsewhere", monkeypatch, *words)
     files = sorted(run.glob(f"wandb/offline-run-*/run-{run_id}.wandb"))

@@ -145,7 +145,8 @@ def test_games_are_split_and_joined_as_they_were_played():
 def test_an_actor_that_is_killed_is_replaced(tmp_path):
     """Its tasks are repeated; nobody is told, and Ctrl-C saves and ends everybody."""
     training = Training(tmp_path, "train", *SMALL, *ACTORS, "games=1000000", "log_every=20")
-    training.wait_for_lines(1)
+    # The games of one actor with its two tasks are at most one update old, so both have sent some.
+    wait_until(lambda: any(line["train/game_age"] > 1 for line in training.lines()), PATIENCE)
     actors = training.actors()
     assert len(actors) == 2
     os.kill(actors[0], signal.SIGKILL)
@@ -189,6 +190,8 @@ def test_signals_save_and_end_everybody(number, is_group, tmp_path):
     """Sent to the learner, or to all processes of its group, as by a terminal."""
     training = Training(tmp_path, "train", *SMALL, *ACTORS, "games=100000", "log_every=20")
     training.wait_for_lines(2)
+    # What Ray started must not end before the learner has saved.
+    assert all(os.getpgid(pid) != training.process.pid for pid in training.family())
     (os.killpg if is_group else os.kill)(training.process.pid, number)
     code, output = training.ended(QUICKLY)
     assert code == 128 + number, output
