@@ -1,7 +1,6 @@
 """The outputs of fully connected networks whose inputs are boards.
 
-With few inputs a call of torch would take longer. Most numbers are 0, and their rows of weights are
-skipped.
+Many numbers are 0, and their rows of weights are skipped.
 """
 
 from __future__ import annotations
@@ -13,18 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlgames.kernels.jit import jit
+from rlgames.kernels.sparse_rows import BLOCK, LANES, TILE, mask_of, multiply
 
 RELU, TANH, SILU, GELU = range(4)
 ACTIVATIONS = {"relu": RELU, "tanh": TANH, "silu": SILU, "gelu": GELU}
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
 
 
 class MlpWeights(NamedTuple):
     """widths: int64 [layers + 1], of the inputs and of each layer. weights: float32, for one layer
-    after the other its matrix [inputs, outputs] and its biases [outputs]. activation: between
-    layers. No layers: no network.
+    after the other its matrix, in tiles as in multiply, and its biases; both with zeros up to a
+    multiple of LANES outputs. activation: between layers. No layers: no network.
 
     lines: int64 [L, K], cells; not empty if the first layer reads which contents K cells have. Its
     inputs are then one for each content of each line, of which one in each line is 1, and what is
@@ -42,8 +43,8 @@ class MlpWeights(NamedTuple):
     skip: bool
 
 
-MIN_SPARSITY = 8
-"""How many inputs there are for one that is not 0 if torch is slower than sums of rows."""
+MAX_ROWS = 64
+"""How many rows one tile of a matrix is multiplied by while it is in the cache."""
 
 NO_LINES = np.zeros((0, 0), np.int64)
 NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU, NO_LINES, 0, False)
@@ -64,18 +65,21 @@ def activate(x: Floats, activation: int) -> None:
 
 
 @jit()
-def list_nonzero(x: Floats, index: Integers, factor: Floats) -> int:
-    """Write where x is not 0 and its numbers there; returns how many."""
-    count = 0
-    for i in range(len(x)):
-        index[count], factor[count] = i, x[i]
-        count += x[i] != 0  # cheaper than a jump that cannot be predicted
-    return count
+def copy_row(source: Floats, target: Floats) -> None:
+    """Numba's assignment of a slice takes ten times as long."""
+    for i in range(len(source)):
+        target[i] = source[i]
 
 
 @jit()
-def list_contents(network: MlpWeights, cells: Floats, index: Integers, factor: Floats) -> int:
-    """Write the inputs that are 1, by the values of cells; returns how many."""
+def add_row(source: Floats, target: Floats) -> None:
+    for i in range(len(source)):
+        target[i] += source[i]
+
+
+@jit()
+def list_contents(network: MlpWeights, cells: Floats, index: Integers) -> None:
+    """Write the inputs that are 1, by the values of cells."""
     lines, length = network.lines.shape
     contents = network.num_cell_values**length
     for line in range(lines):
@@ -83,79 +87,87 @@ def list_contents(network: MlpWeights, cells: Floats, index: Integers, factor: F
         for place in range(length - 1, -1, -1):
             value = int(cells[network.lines[line, place]])
             content = content * network.num_cell_values + value
-        index[line], factor[line] = line * contents + content, 1
-    return int(lines)
+        index[line] = line * contents + content
 
 
-@jit(fastmath={"contract"})
-def add_rows(matrix: Floats, index: Integers, factor: Floats, count: int, total: Floats) -> None:
-    """total += Σ_j factor[j] · matrix[index[j]], over the first `count` of them."""
-    columns, j = len(total), 0
-    while j + 4 <= count:  # four at once: total is read and written less often
-        a, b = matrix[index[j]], matrix[index[j + 1]]
-        c, d = matrix[index[j + 2]], matrix[index[j + 3]]
-        p, q, r, s = factor[j], factor[j + 1], factor[j + 2], factor[j + 3]
-        for column in range(columns):
-            total[column] = (
-                total[column] + p * a[column] + q * b[column] + r * c[column] + s * d[column]
-            )
-        j += 4
-    while j < count:
-        a, p = matrix[index[j]], factor[j]
-        for column in range(columns):
-            total[column] += p * a[column]
-        j += 1
+@jit()
+def add_rows(matrix: Floats, index: Integers, columns: int, total: Floats) -> None:
+    """total += Σ_j matrix[index[j]]. matrix: in tiles, as in multiply."""
+    column, inputs = 0, len(matrix) // columns
+    while column < columns:
+        width = min(TILE, columns - column)
+        tile = matrix[inputs * column :][: inputs * width].reshape(inputs, width)
+        sums, j = total[column : column + width], 0
+        while j + 4 <= len(index):  # four at once: sums are read and written less often
+            a, b = tile[index[j]], tile[index[j + 1]]
+            c, d = tile[index[j + 2]], tile[index[j + 3]]
+            for i in range(width):
+                sums[i] = sums[i] + a[i] + b[i] + c[i] + d[i]
+            j += 4
+        while j < len(index):
+            add_row(tile[index[j]], sums)
+            j += 1
+        column += width
 
 
 @jit(_nrt=True)  # otherwise it would have the option of the kernel that calls it
 def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
     """Write the outputs, float32 [M, last width], of inputs, float32 [M, first width or cells]."""
-    widths, layers = network.widths, len(network.widths) - 1
-    widest = max(inputs.shape[1], len(network.lines), widths[1:].max())
-    index, factor = np.empty(widest, np.int64), np.empty(widest, np.float32)
-    hidden, before = np.empty(widest, np.float32), np.empty(widest, np.float32)
-    for row in range(len(inputs)):
-        if len(network.lines) > 0:
-            count = list_contents(network, inputs[row], index, factor)
-        else:
-            count = list_nonzero(inputs[row], index, factor)
-        begin = 0
-        for layer in range(layers):
-            rows, columns = widths[layer], widths[layer + 1]
-            end = begin + rows * columns
-            matrix = network.weights[begin:end].reshape(rows, columns)
-            total = outputs[row] if layer == layers - 1 else hidden[:columns]
-            total[:] = network.weights[end : end + columns]
-            add_rows(matrix, index, factor, count, total)
-            begin = end + columns
-            if layer < layers - 1:
-                if network.skip:
-                    if layer > 0 and rows == columns:
-                        total += before[:columns]
-                    before[:columns] = total
-                activate(total, network.activation)
-                count = list_nonzero(total, index, factor)
+    has_lines = len(network.lines) > 0
+    widest = network.widths[1:].max() if has_lines else network.widths.max()
+    stride, rows = -(-widest // BLOCK) * BLOCK, min(MAX_ROWS, len(inputs))
+    x, total = np.empty(rows * stride, np.float32), np.empty(rows * stride, np.float32)
+    before = np.empty(rows * stride, np.float32)
+    masks = np.empty(rows * stride // BLOCK, np.uint64)
+    index = np.empty(len(network.lines), np.int64)
+    for begin in range(0, len(inputs), rows):
+        given = inputs[begin : begin + rows]
+        if not has_lines:
+            copy_rows(given, x, stride)
+        first = 0
+        for layer in range(len(network.widths) - 1):
+            num_inputs, columns = network.widths[layer], network.widths[layer + 1]
+            padded = -(-columns // LANES) * LANES
+            end = first + num_inputs * padded
+            matrix, biases = network.weights[first:end], network.weights[end : end + padded]
+            first = end + padded
+            for row in range(len(given)):
+                copy_row(biases, total[row * stride :])
+            if has_lines and layer == 0:
+                for row in range(len(given)):
+                    list_contents(network, given[row], index)
+                    add_rows(matrix, index, padded, total[row * stride :])
+            else:
+                write_masks(x, masks, stride, len(given), num_inputs)
+                multiply(x, masks, stride, len(given), matrix, num_inputs, padded, total)
+            if layer < len(network.widths) - 2:
+                is_residual = network.skip and layer > 0 and num_inputs == columns
+                for row in range(len(given)):
+                    part = total[row * stride : row * stride + padded]
+                    if is_residual:
+                        add_row(before[row * stride : row * stride + padded], part)
+                    if network.skip:
+                        copy_row(part, before[row * stride :])
+                    activate(part, network.activation)
+                    total[row * stride + padded : (row + 1) * stride] = 0
+            x, total = total, x
+        for row in range(len(given)):
+            copy_row(x[row * stride : row * stride + outputs.shape[1]], outputs[begin + row])
 
 
-@jit(_nrt=True)
-def sparse_layer(network: MlpWeights, inputs: Floats, hidden: Floats) -> bool:
-    """Write the first hidden layer, float32 [M, its width or 0], if most inputs are 0, and whether
-    it did."""
-    rows, columns = inputs.shape[1], hidden.shape[1]
-    if columns == 0:
-        return False
-    index, factor = np.empty(rows, np.int64), np.empty(rows, np.float32)
-    limit, count = len(inputs) * rows // MIN_SPARSITY, 0
-    for row in range(len(inputs)):
-        for i in range(rows):
-            count += inputs[row, i] != 0
-    if count > limit:
-        return False
-    matrix = network.weights[: rows * columns].reshape(rows, columns)
-    biases = network.weights[rows * columns : rows * columns + columns]
-    for row in range(len(inputs)):
-        count = list_nonzero(inputs[row], index, factor)
-        hidden[row] = biases
-        add_rows(matrix, index, factor, count, hidden[row])
-        activate(hidden[row], network.activation)
-    return True
+@jit()
+def copy_rows(rows: Floats, x: Floats, stride: int) -> None:
+    """Write rows to x, float32, flat, which begin at multiples of stride there; zeros follow."""
+    length = rows.shape[1]
+    for row in range(len(rows)):
+        copy_row(rows[row], x[row * stride :])
+        x[row * stride + length : (row + 1) * stride] = 0
+
+
+@jit()
+def write_masks(x: Floats, masks: Words, stride: int, rows: int, inputs: int) -> None:
+    """Write the masks of multiply."""
+    for row in range(rows):
+        for block in range(-(-inputs // BLOCK)):
+            start = row * stride + block * BLOCK
+            masks[start // BLOCK] = mask_of(x, start)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlgames.kernels.gumbel import GumbelPlan, keep_first_values
-from rlgames.kernels.mlp import forward, sparse_layer
+from rlgames.kernels.mlp import forward
 from rlgames.kernels.tree_nodes import (
     Batch,
     Evaluator,
@@ -49,10 +49,9 @@ class Selection(NamedTuple):
     sign_factor: float
 
 
-BATCHES, LIVE, LEAVES, IS_EVALUATED, NODES, HAS_HIDDEN = range(6)
-"""How far a search is, int64 [6]: the number of batches begun, of their simulations that have not
-ended, of leaves that wait, whether torch has written their outputs, the number of nodes, and
-whether the first layer of the leaves is done."""
+BATCHES, LIVE, LEAVES, IS_EVALUATED, NODES = range(5)
+"""How far a search is, int64 [5]: the number of batches begun, of their simulations that have not
+ended, of leaves that wait, whether torch has written their outputs, and the number of nodes."""
 
 
 @compiled
@@ -212,8 +211,6 @@ def advance(
     while True:
         if leaves > 0 and not is_evaluated:
             if leaves > evaluator.max_rows:
-                inputs, hidden = batch.inputs[:leaves], batch.hidden[:leaves]
-                at[HAS_HIDDEN] = sparse_layer(evaluator.network, inputs, hidden)
                 break
             forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
         if not expand_leaves(tree, nodes, batch, rules, evaluator, selection.max_depth, leaves):

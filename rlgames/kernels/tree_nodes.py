@@ -55,10 +55,9 @@ class Batch(NamedTuple):
     """Simulations side by side, [S]. The first rows of simulation and node are those that have not
     ended: their numbers and where they are. end, value: by number, the last node and its value for
     seat 0. The first rows of leaf are the simulations whose last nodes wait for an evaluation.
-    inputs: float32 [S, I], what a network reads of them, or without rows. hidden: float32 [S, H],
-    its first layer, or without columns. outputs: float32 [S, A + 1], their scores and, for the
-    seats to move, their values. The others are overwritten: of
-    moves, the positions after them, int64 [S, W], whether they end the game, their points, and
+    inputs: float32 [S, I], what a network reads of them, or without rows. outputs: float32
+    [S, A + 1], their scores and, for the seats to move, their values. The others are overwritten:
+    of moves, the positions after them, int64 [S, W], whether they end the game, their points, and
     their outcomes, 0 without chance; bounds, float32 [S, 2]; edge, child, is_new."""
 
     simulation: Integers
@@ -67,7 +66,6 @@ class Batch(NamedTuple):
     value: Floats
     leaf: Integers
     inputs: Floats
-    hidden: Floats
     outputs: Floats
     bounds: Floats
     edge: Integers

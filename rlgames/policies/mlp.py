@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from rlgames.games.game import Game
 from rlgames.policies.policy import (
@@ -133,21 +133,17 @@ def _layer(modules: Sequence[nn.Linear]) -> Layer:
 def pack_layers(activation: str, *layers: Layer) -> MlpWeights:
     """Copies of layers on the CPU as a kernel takes them."""
     from rlgames.kernels.mlp import ACTIVATIONS, NO_NETWORK
+    from rlgames.kernels.sparse_rows import LANES, TILE
 
+    parts = []
+    for matrix, biases in layers:
+        matrix, biases = (
+            pad(each.float().cpu(), (0, -len(biases) % LANES)) for each in (matrix, biases)
+        )
+        parts += [tile.reshape(-1) for tile in matrix.split(TILE, 1)] + [biases]
     widths = [len(matrix) for matrix, _ in layers] + [len(layers[-1][1])]
-    weights = torch.cat([part.flatten() for layer in layers for part in layer]).float().cpu()
     return NO_NETWORK._replace(
         widths=np.array(widths, np.int64),
-        weights=weights.numpy(),
+        weights=torch.cat(parts).numpy(),
         activation=ACTIVATIONS[activation],
     )
-
-
-def unpack_layers(weights: MlpWeights) -> list[Layer]:
-    """The layers that pack_layers packed, as views of the weights."""
-    layers, begin, flat = [], 0, torch.from_numpy(weights.weights)
-    for rows, columns in itertools.pairwise(weights.widths.tolist()):
-        end = begin + rows * columns
-        layers.append((flat[begin:end].view(rows, columns), flat[end : end + columns]))
-        begin = end + columns
-    return layers

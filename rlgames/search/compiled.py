@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
@@ -18,8 +18,8 @@ from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent
 from rlgames.policies.embedding import Embedding
-from rlgames.policies.mlp import Layer, Mlp, unpack_layers
-from rlgames.policies.policy import ACTIVATIONS, Network, Policy
+from rlgames.policies.mlp import Mlp
+from rlgames.policies.policy import Network, Policy
 from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree, make_child_table
 
@@ -31,12 +31,10 @@ if TYPE_CHECKING:
     from rlgames.kernels.tree_search import TreeArrays
 
 MAX_COMPILED_ROWS = 32
-"""The kernel evaluates at most as many leaves at once by an mlp; torch is faster with more."""
+"""The kernel evaluates at most as many leaves at once by an mlp without ReLU, of which no numbers
+are 0; torch is faster with more."""
 
 MAX_CACHE_BYTES = 1 << 25
-
-MAX_TORCH_ROWS = 256
-"""Torch evaluates as many leaves at once by an mlp: their hidden layers stay in the cache."""
 
 MAX_SEED = (1 << 63) - 1
 
@@ -68,17 +66,19 @@ class LeafEvaluator:
             self.network = policy if policy.num_cell_values == values else None
         elif observes_alone(policy):
             self.network = policy
-        self._modules = list(policy.modules())
+        tables = (
+            table for module in policy.modules() for table in (module._parameters, module._buffers)
+        )
+        self._tensors = [table for table in tables if table]
         self._caches: list[EvaluationCache] = []
         self._weights: MlpWeights | None = None
-        self.layers: list[Layer] = []
-        self.activate: Callable[[Tensor], Tensor] = torch.relu_
         self._versions: list[tuple[int, int]] = []
 
     def prepare(self, nodes: int, parts: int) -> list[Evaluator]:
         """The evaluators of the parts of a search, with at most as many nodes each, as kernels take
         them. Each has its own cache, because several threads must not write the same one."""
         from rlgames.kernels.evaluation_cache import make_cache
+        from rlgames.kernels.mlp import RELU
         from rlgames.kernels.tree_nodes import PLANES, Evaluator
 
         words, actions = len(self.compiled.rules.start), self.game.spec.actions
@@ -91,18 +91,16 @@ class LeafEvaluator:
             self._caches = [make_cache(slots, words, actions) for _ in range(parts)]
         if self._weights is None or versions != self._versions:
             self._weights = self._pack()
-            if type(self.network) is Mlp and not self.network.skip:
-                self.layers = unpack_layers(self._weights)
-                name = self.network.activation
-                self.activate = torch.relu_ if name == "relu" else ACTIVATIONS[name]()
         self._versions = versions
-        max_rows = MAX_COMPILED_ROWS if len(self._weights.widths) else 0
         network, weights = self.network, self._weights
+        max_rows = MAX_COMPILED_ROWS if len(weights.widths) else 0
+        if len(weights.lines) or (max_rows and weights.activation == RELU):
+            max_rows = sys.maxsize
         return [
             Evaluator(
                 cache=cache,
                 network=weights,
-                max_rows=sys.maxsize if len(weights.lines) else max_rows,
+                max_rows=max_rows,
                 temperature=self._settings.temperature,
                 value_scale=self._settings.value_scale,
                 discount=1.0 if self.game.spec.seats == 2 else self._settings.discount,
@@ -126,8 +124,8 @@ class LeafEvaluator:
         """What changes with any weight."""
         return [
             (tensor.data_ptr(), tensor._version)
-            for module in self._modules
-            for tensor in (*module._parameters.values(), *module._buffers.values())
+            for table in self._tensors
+            for tensor in table.values()
             if tensor is not None
         ]
 
@@ -238,7 +236,7 @@ class _Part:
         stop: int,
         num_nodes: int,
     ) -> None:
-        from rlgames.kernels.simulations import HAS_HIDDEN
+        from rlgames.kernels.simulations import NODES
 
         self._evaluator, self._settings = evaluator, settings
         self._compiled: Evaluator
@@ -248,7 +246,7 @@ class _Part:
         self._rules = evaluator.compiled.rules
         self._max_depth = float(math.inf if settings.depth is None else settings.depth)
         self.batch = _new_batch(self.trees * settings.num_parallel, evaluator)
-        self._at = np.zeros(HAS_HIDDEN + 1, np.int64)
+        self._at = np.zeros(NODES + 1, np.int64)
 
     def begin(self, evaluator: Evaluator, bounds: NDArray[np.float32]) -> None:
         """Like CompiledSearch.begin, without values of the roots."""
@@ -295,17 +293,7 @@ class _Part:
     @torch.no_grad()
     def _evaluate(self, leaves: int) -> None:
         """Let torch write the outputs of leaves. Gradients are off by thread."""
-        from rlgames.kernels.simulations import HAS_HIDDEN
-
         evaluator, batch = self._evaluator, self.batch
-        if evaluator.layers:
-            first = int(self._at[HAS_HIDDEN])
-            inputs = torch.from_numpy(batch.hidden if first else batch.inputs)
-            outputs = torch.from_numpy(batch.outputs)
-            for begin in range(0, leaves, MAX_TORCH_ROWS):
-                rows = slice(begin, min(begin + MAX_TORCH_ROWS, leaves))
-                self._apply_layers(evaluator.layers[first:], inputs[rows], outputs[rows])
-            return
         if evaluator.network is not None:
             inputs = torch.from_numpy(batch.inputs[:leaves])
             scores, value = evaluator.network(inputs.view(-1, *evaluator.input_shape))
@@ -315,14 +303,6 @@ class _Part:
         assert value is not None
         batch.outputs[:leaves, :-1] = scores.numpy()
         batch.outputs[:leaves, -1] = value.numpy()
-
-    def _apply_layers(self, layers: list[Layer], inputs: Tensor, outputs: Tensor) -> None:
-        """Write the outputs of a network's last layers."""
-        activate = self._evaluator.activate
-        for matrix, biases in layers[:-1]:
-            inputs = activate(torch.addmm(biases, inputs, matrix))
-        matrix, biases = layers[-1]
-        torch.addmm(biases, inputs, matrix, out=outputs)
 
     def _raise_non_finite(self, leaves: int) -> None:
         """Raise the error that says so."""
@@ -374,8 +354,6 @@ def _new_batch(size: int, evaluator: LeafEvaluator) -> Batch:
     columns |= {name: np.zeros(size, np.bool_) for name in bools}
     rows = 0 if evaluator.network is None else size
     columns["inputs"] = np.zeros((rows, math.prod(evaluator.input_shape)), np.float32)
-    width = len(evaluator.layers[0][1]) if len(evaluator.layers) > 1 else 0
-    columns["hidden"] = np.empty((size, width), np.float32)
     columns["outputs"] = np.zeros((size, evaluator.game.spec.actions + 1), np.float32)
     columns["bounds"] = np.zeros((size, 2), np.float32)
     columns["positions"] = np.zeros((size, len(evaluator.compiled.rules.start)), np.int64)

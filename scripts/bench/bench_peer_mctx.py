@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import os
 import time
 from collections.abc import Callable
 from functools import cache
@@ -94,4 +95,8 @@ def answer(
 
 
 if __name__ == "__main__":
+    if (
+        os.environ["OMP_NUM_THREADS"] == "1"
+    ):  # of these threads XLA takes as many as there are cores
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     serve(answer)

@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from bench_tools import PEERS, Worker, progress, rows, short
+from bench_tools import PEERS, Worker, in_turn, progress, ratio, rows, short
 
 import rlgames
 from rlgames.config.compose import load_config
@@ -54,6 +54,7 @@ MCTX_CASES = {
     "2048": [*OF_2048, "search.c_puct=1", "search.dirichlet_fraction=0.25"],
 }
 """The games that pgx also has, on its boards."""
+LABELS = {"connect4": "Connect 4", "othello": "Othello 8×8", "hex": "Hex 11×11", "2048": "2048"}
 
 
 @contextmanager
@@ -108,8 +109,8 @@ def varied_positions(game: Game[Any], count: int, rng: torch.Generator) -> State
     return state
 
 
-def self_play(case: list[str], trees: int) -> tuple[float, float]:
-    """Simulations per second and per second of processor time, of searches side by side in games
+def self_play(case: list[str], trees: int) -> dict[str, float]:
+    """Simulations per second, as `speed`, and `per_cpu_second`, of searches side by side in games
     that began with random moves; new ones begin where games end."""
     where = [f"search.simulations={SIMULATIONS}", "threads=1", "device=cpu", "solve_seconds=0"]
     components = build_components(load_config(TrainConfig, [*case, *where, f"batch={trees}"]))
@@ -117,39 +118,49 @@ def self_play(case: list[str], trees: int) -> tuple[float, float]:
     state, count, wall, cpu = varied_positions(game, trees, rng), 0, 0.0, 0.0
     player.act(state, rng)  # compiles
     while cpu < SECONDS:
-        fresh = varied_positions(game, trees, rng)
-        state = type(state).cat([state, fresh])[torch.arange(trees) + trees * state.done]
+        if state.done.any():
+            fresh = varied_positions(game, trees, rng)
+            state = type(state).cat([state, fresh])[torch.arange(trees) + trees * state.done]
         begun, begun_cpu = time.perf_counter(), time.process_time()
         decision = player.act(state, rng)
         wall, cpu = wall + time.perf_counter() - begun, cpu + time.process_time() - begun_cpu
         count += int((~state.done).sum())
         state = game.step(state, decision.action, rng)
-    return SIMULATIONS * count / wall, SIMULATIONS * count / cpu
+    work = SIMULATIONS * count
+    return {"speed": work / wall, "per_cpu_second": work / cpu}
 
 
 def beside_mctx(rounds: int) -> str:
-    """Both by the clock, and both by processor time."""
-    body = []
-    with Worker("bench_peer_mctx.py", PEERS, threads=os.cpu_count() or 1) as mctx:
-        for game, case in MCTX_CASES.items():
+    """By processor time, with mctx on one core; on an idle machine also by the clock, with mctx on
+    all cores. rlgames has one thread."""
+    cores, body = os.cpu_count() or 1, []
+    is_idle = os.getloadavg()[0] < 1
+    with (
+        Worker("bench_peer_mctx.py", PEERS) as on_one,
+        Worker("bench_peer_mctx.py", PEERS, threads=cores) as on_all,
+    ):
+        for game, label in LABELS.items():
             for trees in TREES["cpu"]:
-                words = {"game": game, "trees": trees, "simulations": SIMULATIONS}
-                ours: list[tuple[float, float]] = []
-                theirs: list[tuple[float, float]] = []
-                for _ in range(rounds):
-                    ours.append(self_play(case, trees))
-                    found = mctx.ask(**words, policy="muzero_policy", seconds=2 * SECONDS)
-                    theirs.append((found["speed"], found["per_cpu_second"]))
-                cells: list[str] = []
-                for mine, other in zip(
-                    zip(*ours, strict=True), zip(*theirs, strict=True), strict=True
-                ):
-                    medians = statistics.median(mine), statistics.median(other)
-                    cells += [*map(short, medians), f"{medians[0] / medians[1]:.1f}"]
-                body.append([game, str(trees), *cells])
+                cells = next_to_mctx(on_one, "per_cpu_second", game, trees, rounds)
+                if is_idle:
+                    cells += next_to_mctx(on_all, "speed", game, trees, rounds)
+                body.append([label, f"{trees:,}", *cells])
                 progress(" ".join(body[-1]))
-    columns = ("rlgames", "mctx", "ratio", "per processor second: rlgames", "mctx", "ratio")
+    columns = ["per processor second: rlgames", "mctx on one core", "ratio"]
+    if is_idle:
+        columns += ["by the clock: rlgames", f"mctx on {cores} cores", "ratio"]
     return rows(["game", "trees", *columns], body)
+
+
+def next_to_mctx(mctx: Worker, speed: str, game: str, trees: int, rounds: int) -> list[str]:
+    """The medians of both, in turn, and their ratio with the range over the rounds."""
+    words = {"game": game, "trees": trees, "simulations": SIMULATIONS, "seconds": SECONDS}
+    sides = {
+        "rlgames": lambda: self_play(MCTX_CASES[game], trees)[speed],
+        "mctx": lambda: float(mctx.ask(**words, policy="muzero_policy")[speed]),
+    }
+    ours, theirs = in_turn(sides, rounds).values()
+    return [short(ours.median), short(theirs.median), ratio(ours, theirs)]
 
 
 def searching(rounds: int, device: str = "cpu") -> str:
