@@ -161,6 +161,13 @@ def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
         (TINY, "hikman", "runs.one: no experiment is called 'hikman'; did you mean hickman"),
         ("played.win.rate |", "played.wins.rate |", "has no metric played.wins.rate; did you mean"),
         ("game=tictactoe", "game=salvo", "salvo is a one-player game; remove opponent="),
+        ("games=20 ", "search=expectimax ", "expectimax plays one-player games with chance"),
+        ("opponent=random", "opponent=density", "density plays battleship and salvo"),
+        (
+            "games=20 opponent=random solve_seconds=0",
+            "arena random density",
+            "density plays battle",
+        ),
     ],
 )
 def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, typed, tmp_path):
