@@ -34,9 +34,9 @@ from rlgames.config.studies import (
     Study,
     StudyEvaluation,
     StudyRun,
-    read_study,
     values_of,
 )
+from rlgames.config.study_file import read_study
 from rlgames.config.training import MOVABLE_PLAYERS, TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.config.words import is_hydra_word, key_of
