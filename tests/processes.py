@@ -11,13 +11,12 @@ import struct
 import sys
 import termios
 import time
-import traceback
 from contextlib import contextmanager
 
 from forks import Forked as Forked
 from forks import Process as Process
+from forks import ending_process, type_in
 from forks import has_ended as has_ended
-from forks import type_in
 from run_files import final_state as final_state
 from run_files import flat as flat
 from run_files import metrics_without_times as metrics_without_times
@@ -36,17 +35,9 @@ class Terminal:
         self.shown, self.read_up_to = "", 0
         self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end within a character
         if not self.pid:
-            try:
-                os.environ.update({"TERM": "xterm", "COLUMNS": "80"} | environment)
-                sys.stdin, sys.stdout, sys.stderr = (
-                    open(number, mode, closefd=False)  # noqa: SIM115
-                    for number, mode in enumerate(["r", "w", "w"])
-                )
+            os.environ.update({"TERM": "xterm", "COLUMNS": "80"} | environment)
+            with ending_process():
                 type_in(folder, words)
-            except BaseException:
-                traceback.print_exc(file=sys.stderr)
-            finally:
-                os._exit(99)
 
     def send(self, number):
         os.kill(self.pid, number)
@@ -88,21 +79,13 @@ def session(folder, *words, rows=40, columns=80, prepare=None, **environment):
     """A command in a fork of this process, at a pseudo-terminal whose screen can be read."""
     pid, file = pty.fork()
     if not pid:
-        try:
-            size = struct.pack("HHHH", rows, columns, 0, 0)
-            fcntl.ioctl(0, termios.TIOCSWINSZ, size)
-            for name in ("COLUMNS", "LINES", "NO_COLOR"):
-                os.environ.pop(name, None)
-            os.environ.update({"TERM": "xterm-256color", "LANG": "C.UTF-8"} | environment)
-            sys.stdin, sys.stdout, sys.stderr = (
-                open(number, mode, closefd=False)  # noqa: SIM115
-                for number, mode in enumerate(["r", "w", "w"])
-            )
+        size = struct.pack("HHHH", rows, columns, 0, 0)
+        fcntl.ioctl(0, termios.TIOCSWINSZ, size)
+        for name in ("COLUMNS", "LINES", "NO_COLOR"):
+            os.environ.pop(name, None)
+        os.environ.update({"TERM": "xterm-256color", "LANG": "C.UTF-8"} | environment)
+        with ending_process():
             type_in(folder, words, prepare)
-        except BaseException:
-            traceback.print_exc(file=sys.stderr)
-        finally:
-            os._exit(99)
     return Session(pid, file, rows, columns)
 
 

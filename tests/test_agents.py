@@ -13,7 +13,7 @@ from processes import fresh_session, session
 from rlgames.commands.configs import PlayConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
-from rlgames.config.studies import read_study
+from rlgames.config.study_file import read_study
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.factory.agents import load_agent, load_shipped_agent

@@ -10,7 +10,8 @@ from rlgames.commands.study import plan_study
 from rlgames.commands.study_record import make_record, read_record
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
-from rlgames.config.studies import read_study, values_of
+from rlgames.config.studies import values_of
+from rlgames.config.study_file import read_study
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "records"

@@ -23,7 +23,7 @@ from rlgames.cli.training import resume_command, train_config
 from rlgames.cli.words import arguments
 from rlgames.config import plugins
 from rlgames.config.compose import hydra_files
-from rlgames.config.studies import check_evaluation
+from rlgames.config.study_file import check_evaluation
 from rlgames.config.training import MOVABLE_PLAYERS
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError, own_place, report_error

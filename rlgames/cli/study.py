@@ -22,7 +22,7 @@ from rlgames.commands.study_record import (
     write_record,
 )
 from rlgames.config.studies import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_value
-from rlgames.core.text import json_text, printable
+from rlgames.core.text import json_text, printable, with_section
 from rlgames.evaluation.cells import MISSING, NOTE, Cell
 from rlgames.runs import storage
 
@@ -148,14 +148,9 @@ def section(study: Study, records: dict[str, Record]) -> str:
         parts.append(filled(study, record, table.after))
     parts += notes(study)
     for part in study.parts:
-        begin, end = _comments(part)
-        parts.append(f"{begin}{section(part, records)}{end}".strip())
+        parts.append(with_section("", f"study {part.name}", section(part, records)).strip())
     parts += [filled(study, record, study.after), *_commands(study, record)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _comments(study: Study) -> tuple[str, str]:
-    return f"<!-- study {study.name} -->\n", f"<!-- end of study {study.name} -->\n"
 
 
 def filled(study: Study, record: Record, text: str) -> str:
@@ -199,10 +194,7 @@ def _commands(study: Study, record: Record) -> list[str]:
 def update_page(page: Path, study: Study, records: dict[str, Record]) -> None:
     """Write the section of a study between its comments, or at the end of the page."""
     text = page.read_text(encoding="utf-8") if page.exists() else ""
-    begin, end = _comments(study)
-    before, _, rest = text.partition(begin)
-    after = rest.partition(end)[2]
-    text = f"{before}{begin}{section(study, records)}{end}{after}"
+    text = with_section(text, f"study {study.name}", section(study, records))
     storage.write_file(page.parent, page.name, text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -164,7 +165,8 @@ def escape_markdown(text: str) -> str:
 
 def escape_latex(text: str) -> str:
     """Text that LaTeX shows as it is, inside a table too."""
-    return "".join(LATEX.get(each, each) for each in printable(text))
+    text = re.sub(r"(?<!\w)-(?=\d)", "−", printable(text))  # of a number
+    return "".join(LATEX.get(each, each) for each in text)
 
 
 def markdown_table(columns: Sequence[Column]) -> str:

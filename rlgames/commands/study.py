@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rlgames.commands.arena import competitors
 from rlgames.commands.configs import (
     AnalyzeConfig,
     ArenaConfig,
@@ -22,6 +23,7 @@ from rlgames.commands.configs import (
     StudyConfig,
 )
 from rlgames.commands.run_config import drop_training_words
+from rlgames.commands.study_checks import check_match, check_metrics
 from rlgames.commands.sweep import LAUNCHER_KEYS
 from rlgames.config.compose import load, load_config
 from rlgames.config.files import OptionFiles
@@ -30,12 +32,11 @@ from rlgames.config.schema import OptionConfig, as_typed, defaults
 from rlgames.config.studies import (
     REFERENCE,
     Study,
-    StudyColumn,
     StudyEvaluation,
     StudyRun,
-    read_study,
     values_of,
 )
+from rlgames.config.study_file import read_study
 from rlgames.config.training import MOVABLE_PLAYERS, TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.config.words import is_hydra_word, key_of
@@ -43,6 +44,7 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import printable
 from rlgames.factory.components import build_game
 from rlgames.games.game import Game
+from rlgames.players.player import Agent
 from rlgames.runs import storage
 from rlgames.runs.directory import NEW_FILES, DirectoryLock, claim_directory, lock_directory
 from rlgames.runs.hyperparameters import MANIFEST
@@ -60,36 +62,6 @@ REPLACED = ".replaced"
 
 UNCOUNTED = ("format", "plugins", "device", "threads")
 """Keys of an evaluation on which its numbers do not depend."""
-
-ESTIMATE = "(mean|median|min|max)"
-RATES = "(win|draw|loss)"
-METRICS = {
-    "training": r"seconds|total_seconds|ms_per_game|[\w/]+\.(last\d+|first\d+|at\d+)"
-    r"|[\w/]+\.below[\d.]+over\d+",
-    "arena": rf"players\.\d+\.(elo|{ESTIMATE})|pairs\.\d+\.(difference\.{ESTIMATE}|correlation)",
-    "analyze": r"losses\.[\w-]+\.(rate|count|positions|loss\.mean)|per_game|games"
-    r"|search_losses\.(mistakes|repaired|spoiled)",
-    "solve": "optimal|states|seconds",
-    "eval": rf"moves\.{ESTIMATE}|games|distinct_games|seconds|moves_per_s|proven_moves"
-    r"|opponent_proven_moves|value_losses\.[\w-]+\.(rate|count)",
-    "outcome": rf"{RATES}\.(rate|count)|seats\.[01]\.{RATES}\.(rate|count)|exploitability"
-    rf"|exploitability_seats\.[01]|exact_seats\.[01]\.{RATES}",
-    "turns": r"exact_mean|reference\.(random|random_std|optimal|gap_to_optimal)"
-    rf"|(trained_on|held_out)\.{ESTIMATE}",
-    "score": rf"exact_mean|reference\.(random|optimal|gap_to_optimal)|score\.{ESTIMATE}"
-    rf"|reach\.\d+\.(rate|count)|{RATES}\.(rate|count)|(grid_sum|\w+)\.{ESTIMATE}",
-}
-"""The metrics of each source, and of an evaluation by the goal of the game."""
-
-EXAMPLES = {
-    "training": ["seconds", "total_seconds", "turns.last2000"],
-    "arena": ["players.0.elo", "pairs.0.difference.mean"],
-    "analyze": ["losses.all.rate", "losses.all.loss.mean", "per_game"],
-    "solve": ["optimal"],
-    "outcome": ["win.rate", "loss.rate", "seats.0.win.rate", "exploitability", "moves.mean"],
-    "turns": ["moves.mean", "exact_mean", "reference.optimal", "reference.gap_to_optimal"],
-    "score": ["score.mean", "score.max", "reach.2048.rate", "moves.mean"],
-}
 
 Watch = Callable[[Sweep], AbstractContextManager[object]]
 
@@ -131,7 +103,7 @@ def plan_study(names: Sequence[str], words: list[str]) -> PlannedStudy:
     for leaf in study.leaves:
         _add_jobs(planned, leaf, shared)
         for run, column in values_of(leaf):
-            _check_metrics(planned, leaf, run, column)
+            check_metrics(planned.games, leaf, run, column)
     _check_after(planned.sweep.jobs)
     return planned
 
@@ -142,13 +114,13 @@ def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
     known = {job.directory: job for job in jobs}
     for run in study.runs.values():
         try:
-            config, rules = _run_config(run, shared)
+            config, rules, agent = _run_config(run, shared)
             planned.games[run.name] = build_game(rules)
             usual = defaults(type(rules))
             words = [f"{k}={as_typed(v)}" for k, v in vars(rules).items() if v != usual[k]]
             planned.rules[run.name] = [f"game={rules.name}", *words]
             made = [
-                (each, *_evaluation_config(planned, each, run, config, shared))
+                (each, *_evaluation_config(planned, each, run, config, agent, shared))
                 for each in study.evaluations
                 if run.name in each.runs
             ]
@@ -171,8 +143,11 @@ def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
             raise ConfigError(f"{where}{error.error}", error.hint) from None
 
 
-def _run_config(run: StudyRun, shared: list[str]) -> tuple[TrainConfig | None, OptionConfig]:
-    """The checked configs of a training, None for a player, and of its game."""
+def _run_config(
+    run: StudyRun, shared: list[str]
+) -> tuple[TrainConfig | None, OptionConfig, Agent | None]:
+    """The checked configs of a training, None for a player, and of its game, and its agent, None
+    if other runs have to be there first."""
     wrong = next((w for w in run.words if key_of(w) in ("seed", "out", "plugins")), None)
     if wrong and run.is_training:
         raise ConfigError(f"{wrong} does not belong to a run", "the study has seeds: and out=")
@@ -181,13 +156,14 @@ def _run_config(run: StudyRun, shared: list[str]) -> tuple[TrainConfig | None, O
         cfg = load_config(EvalConfig, [*shared, *words])
         if cfg.game is None:
             raise ConfigError("a player needs a game", "as in player=random game=salvo")
-        return None, cfg.game
+        return None, cfg.game, None
     every = [*shared, *words]
     config = fit_sizes(load(TrainConfig, every).config, every)
+    agent = None
     if words == [*run.words]:  # otherwise the runs that it names do not exist yet
         config = located(config)
-        build_components(config)  # which checks that they fit together
-    return config, config.game
+        agent = build_components(config).agent  # which checks that they fit together
+    return config, config.game, agent
 
 
 def _job(run: StudyRun, seed: int, config: TrainConfig | None) -> Job:
@@ -225,6 +201,7 @@ def _evaluation_config(
     evaluation: StudyEvaluation,
     run: StudyRun,
     config: TrainConfig | None,
+    agent: Agent | None,
     shared: list[str],
 ) -> tuple[list[str], dict[str, Any]]:
     """The words that an evaluation of a run begins with, and its plain config; checked."""
@@ -240,14 +217,21 @@ def _evaluation_config(
                 raise ConfigError("an arena needs at least two players", "add random")
             overrides = [w for w in words if "=" in w and not w.startswith("search.")]
             checked = to_plain(load_config(ArenaConfig, [*shared, *overrides]))
+            known = [w for w in evaluation.words if not re.search("[={]|^exact", w)]
+            if known:  # the others do not exist yet, or would solve the game
+                searches = [w for w in words if w.startswith("search.") and "+" in "".join(known)]
+                competitors(known, [*shared, *planned.rules[run.name], *overrides, *searches])
         else:
             schema = AnalyzeConfig if evaluation.command == "analyze" else EvalConfig
             typed = words if config is None else drop_training_words(schema, words, config)
             own = [] if config is not None else first
             cfg: Any = load_config(schema, [*shared, *own, *typed])
-            game = planned.games[run.name].spec
-            if game.seats == 1 and (cfg.opponent or cfg.opponent_search):
-                raise ConfigError(f"{game.name} is a one-player game", "remove opponent=")
+            game, rules = planned.games[run.name], cfg.game if config is None else config.game
+            if game.spec.seats == 1 and (cfg.opponent or cfg.opponent_search):
+                raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
+            if words == [*evaluation.words] and (agent is not None or config is None):
+                trained = None if agent is None or config is None else (agent, config.reward)
+                check_match(cfg, game, rules, trained)
             checked = to_plain(cfg)
     except ConfigError as error:
         text = f"evaluations.{evaluation.name} of {run.name}: {error.error}"
@@ -264,24 +248,6 @@ def _check_after(jobs: Sequence[Job]) -> None:
             if name not in names:
                 hint = nearest(name, names)
                 raise ConfigError(f"{job.directory} needs {name}, which the study lacks", hint)
-
-
-def _check_metrics(planned: PlannedStudy, study: Study, run: str, column: StudyColumn) -> None:
-    """Raises ConfigError for a metric that no evaluation of this run's game has."""
-    for term in column.terms:
-        other, _, path = term.rpartition(":")
-        source, _, name = path.partition(".")
-        row = other or run
-        evaluation = study.evaluation(source, row)
-        if source != "training" and evaluation is None:
-            continue
-        goal = planned.games[row].spec.goal
-        kinds = [source] if evaluation is None else [evaluation.command]
-        kinds += [goal] if kinds == ["eval"] else []
-        if not any(re.fullmatch(METRICS[kind], name) for kind in kinds):
-            examples = [f"{source}.{each}" for each in EXAMPLES[kinds[-1]]]
-            of = planned.games[row].spec.name
-            raise ConfigError(f"{of} has no metric {term}", nearest(path, examples))
 
 
 def run_study(planned: PlannedStudy, watch: Watch) -> int:

@@ -16,6 +16,13 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
+def with_section(page: str, name: str, text: str) -> str:
+    """A page with a text between `<!-- NAME -->` and `<!-- end of NAME -->`; at its end without."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}{text}{end}{rest.partition(end)[2]}"
+
+
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows as aligned lines, each column as wide as its widest cell."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]

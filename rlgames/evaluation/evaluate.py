@@ -121,8 +121,7 @@ def evaluate(
     if game.spec.seats == 2 and opponent is None:
         raise ValueError(f"{game.spec.name} needs an opponent")
     players = [player] if opponent is None or opponent is player else [player, opponent]
-    limit = {"auto": MAX_ENUMERATED_LAYOUTS, "all": MAX_LAYOUTS}.get(str(settings.games), 1)
-    openings = list_openings(game, limit, settings.layouts)
+    openings = openings_to_play(game, settings.games, settings.layouts)
     certain = without_chance(players)
     if openings is not None and certain is not None:
         start = _once_each(openings, game.spec.seats, rng.device)
@@ -130,6 +129,18 @@ def evaluate(
             return _evaluate(game, certain, start, settings.batch, rng.clone_state(), on_games)
     start = _sampled(game, openings, settings, rng.device)
     return _evaluate(game, players, start, settings.batch, rng, on_games)
+
+
+def openings_to_play(
+    game: Game[Any], games: int | str, layouts: State | None = None
+) -> tuple[State, Tensor] | None:
+    """The positions where all games start and their probabilities, as list_openings; None if they
+    are sampled. Raises ConfigError for games="all" if the layouts cannot be listed."""
+    limit = {"auto": MAX_ENUMERATED_LAYOUTS, "all": MAX_LAYOUTS}.get(str(games), 1)
+    openings = list_openings(game, limit, layouts)
+    if openings is None and games == "all":
+        raise ConfigError("games=all: the layouts of this game cannot be listed", "use games=N")
+    return openings
 
 
 def _evaluate(

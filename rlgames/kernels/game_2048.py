@@ -31,6 +31,14 @@ def columns_start(rows: Array) -> Bits:
 
 
 @jit()
+def flip(board: Bits) -> Bits:
+    """The board of four rows with top and bottom exchanged."""
+    board = (board << U(32)) | (board >> U(32))
+    low, high = U(0x0000FFFF0000FFFF), U(0xFFFF0000FFFF0000)
+    return ((board & low) << U(16)) | ((board & high) >> U(16))
+
+
+@jit()
 def transpose(board: Bits) -> Bits:
     """The board with rows and columns exchanged."""
     swap = (board ^ (board >> U(12))) & U(0x0000F0F00000F0F0)

@@ -37,6 +37,7 @@ from rlgames.kernels.game_2048 import (
     columns_start,
     count_cells,
     empty_cells,
+    flip,
     mirror,
     slide_both,
     transpose,
@@ -49,7 +50,6 @@ from rlgames.kernels.rules import Played, Position, implement
 from rlgames.kernels.words import Array, compiled
 
 U = np.uint64
-NUM_VIEWS = 8
 
 
 class Tuple(NamedTuple):
@@ -113,14 +113,6 @@ def _contents(views: Any, each: Tuple, radix: int) -> Any:
         contents -= ((contents >> (4 * digits)) & mask) * (16**digits - weight)
         digits, weight = 2 * digits, weight * weight
     return contents
-
-
-@jit()
-def flip(board: Bits) -> Bits:
-    """The board of four rows with top and bottom exchanged."""
-    board = (board << U(32)) | (board >> U(32))
-    low, high = U(0x0000FFFF0000FFFF), U(0xFFFF0000FFFF0000)
-    return ((board & low) << U(16)) | ((board & high) >> U(16))
 
 
 @jit()
@@ -310,18 +302,7 @@ def score_moves(
     memory: Memory,
 ) -> int:
     """The values of all moves are fetched before the first is added up."""
-    return score_boards(network, rules, U(position[0]), table, scale, memory)
-
-
-@compiled
-def score_boards(
-    network: CompiledNetwork,
-    rules: Rules2048,
-    board: Bits,
-    table: Array,
-    scale: np.float32,
-    memory: Memory,
-) -> int:
+    board: Any = U(position[0])
     num, afters, points = num_entries(network), memory.afters, memory.points
     up, down, points[0] = slide_both(transpose(board), rules.rows, columns_start(rules.rows))
     afters[3], afters[1], points[1] = slide_both(board, rules.rows, U(0))
@@ -385,7 +366,8 @@ def expected_best(
         for tile in range(U(2)):
             probability = fours if tile else 1.0 - fours
             if probability > 0.0:
-                best = score_boards(network, rules, board | (cell << tile), table, scale, memory)
+                before = (np.int64(board | (cell << tile)),)
+                best = score_moves(network, rules, before, 0, table, scale, memory)
                 if best >= 0:
                     total += probability * np.float64(memory.scores[best])
     return np.float32(total / count)

@@ -4,7 +4,7 @@
     python bench.py                      # all that needs no other libraries: make bench
     python bench.py peers                # all that does: make bench-peers makes .venv-bench
     python bench.py play sb3 --rounds 1  # parts, by name
-    python bench.py ziap --ziap FOLDER   # 2048 next to C++, given the source of ziap/2048-tdl
+    python bench.py ziap                 # 2048 next to C++: ziap/2048-tdl in .venv-bench/2048-tdl
     python bench.py --device cuda        # on a GPU, what runs there: docs/benchmarks_gpu.md
 
 Every part prints a table and puts it into its section of the page.
@@ -18,7 +18,6 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import bench_kernels
@@ -28,7 +27,9 @@ import bench_start
 import bench_train
 import bench_ziap
 import torch
-from bench_tools import PEERS, ROOT, progress, write_section
+from bench_tools import PEERS, ROOT, progress
+
+from rlgames.core.text import with_section
 
 PAGES = {"cpu": ROOT / "docs" / "benchmarks.md", "cuda": ROOT / "docs" / "benchmarks_gpu.md"}
 """By device."""
@@ -37,11 +38,11 @@ PAGES = {"cpu": ROOT / "docs" / "benchmarks.md", "cuda": ROOT / "docs" / "benchm
 @dataclass(frozen=True)
 class Part:
     """A section of the page. table: makes it, given rounds=, and device= where on_gpu. rounds: the
-    default. peers: whether it needs the peers' environment."""
+    default. needs: a path without which it cannot be measured."""
 
     table: Callable[..., str]
     rounds: int = 3
-    peers: bool = False
+    needs: Path = ROOT
     on_gpu: bool = False
 
 
@@ -55,12 +56,12 @@ PARTS = {
     "belief": Part(bench_kernels.belief, rounds=1),
     "start": Part(bench_start.starting, rounds=3),
     "memory": Part(bench_start.memory, rounds=1),
-    "pgx": Part(bench_play.beside_pgx, peers=True),
-    "mctx": Part(bench_search.beside_mctx, peers=True),
-    "openspiel": Part(bench_play.beside_openspiel, peers=True),
-    "sb3": Part(bench_train.beside_sb3, peers=True),
-    "maskable_ppo": Part(bench_train.beside_maskable_ppo, peers=True),
-    "ziap": Part(bench_ziap.beside_ziap, rounds=5),
+    "pgx": Part(bench_play.beside_pgx, needs=PEERS),
+    "mctx": Part(bench_search.beside_mctx, needs=PEERS),
+    "openspiel": Part(bench_play.beside_openspiel, needs=PEERS),
+    "sb3": Part(bench_train.beside_sb3, needs=PEERS),
+    "maskable_ppo": Part(bench_train.beside_maskable_ppo, needs=PEERS),
+    "ziap": Part(bench_ziap.beside_ziap, rounds=5, needs=bench_ziap.SOURCE),
 }
 
 
@@ -69,21 +70,17 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join([*PARTS, "peers"]))
     parser.add_argument("--rounds", type=int, help="of every part, in place of its own")
     parser.add_argument("--device", choices=PAGES, default="cpu", help="which has its own page")
-    parser.add_argument("--ziap", type=Path, help="the source of ziap/2048-tdl, for the part ziap")
     chosen = parser.parse_args()
-    if chosen.ziap:
-        PARTS["ziap"] = Part(partial(bench_ziap.beside_ziap, chosen.ziap), rounds=5)
-    elif "ziap" in chosen.parts:
-        parser.error("ziap needs --ziap FOLDER, the source of ziap/2048-tdl")
-    names = [name for name, part in PARTS.items() if not part.peers]
-    names = [name for name in names if name != "ziap" or chosen.ziap]
-    if chosen.parts == ["peers"]:
-        names = [name for name, part in PARTS.items() if part.peers]
-    elif chosen.parts:
-        names = chosen.parts
+    names = chosen.parts
+    if names in ([], ["peers"]):
+        needs = PEERS if names else ROOT
+        names = [name for name, part in PARTS.items() if part.needs == needs]
     unknown = set(names) - set(PARTS)
     if unknown:
         parser.error(f"no part is called {', '.join(sorted(unknown))}; parts: {', '.join(PARTS)}")
+    for path in {PARTS[name].needs for name in names}:
+        if not path.exists():
+            parser.error(f"{path} is missing; make bench-peers installs the peers")
     if chosen.device != "cpu":
         names = [name for name in names if PARTS[name].on_gpu]
     return max([run(name, chosen.rounds, chosen.device) for name in names], default=0)
@@ -96,13 +93,13 @@ def run(name: str, rounds: int | None, device: str) -> int:
     torch.set_num_threads(1)
     words = {"device": device} if part.on_gpu else {}
     try:
-        if part.peers and not PEERS.exists():
-            raise RuntimeError("the peers are not there: make bench-peers installs them")
         table = part.table(rounds=rounds or part.rounds, **words)
     except Exception as error:  # reported on the page; the other parts are measured
         table, code = f"Not measured: {type(error).__name__}: {error}", 3
     print(f"\n{name}\n\n{table}\n", flush=True)
-    write_section(PAGES[device], name, f"{table}\n\n{how(name, rounds or part.rounds, device)}\n")
+    text = f"{table}\n\n{how(name, rounds or part.rounds, device)}\n"
+    page = PAGES[device].read_text(encoding="utf-8")
+    PAGES[device].write_text(with_section(page, name, text), encoding="utf-8")
     return code
 
 
@@ -112,7 +109,6 @@ def how(name: str, rounds: int, device: str) -> str:
     where = f"{processor()}, {datetime.date.today()}{load}"
     of = f"medians of {rounds} rounds and their range" if rounds > 1 else "one round"
     command = f".venv/bin/python scripts/bench/bench.py {name}"
-    command += " --ziap FOLDER" if name == "ziap" else ""
     if device != "cpu":
         where, command = f"{torch.cuda.get_device_name()}, {where}", f"{command} --device {device}"
     return f"{where}; {of}. Regenerate: `{command}`."

@@ -119,7 +119,7 @@ def beside_pgx(rounds: int) -> str:
 
             def played(batch: int, words: Words, name: str = name) -> Callable[[], float]:
                 words = {"game": name, "batch": batch, "moves": _moves(name, batch), **words}
-                return partial(_asked, pgx, **words)
+                return partial(pgx.speed, **words)
 
             tried = {max(played(4096, words)() for _ in range(3)): words for words in VARIANTS}
             fastest = tried[max(tried)]
@@ -178,10 +178,6 @@ def _moves(name: str, batch: int) -> int:
     """About as many as pgx makes in SECONDS."""
     speed = {"tictactoe": 4e6, "connect4": 2e6, "2048": 1e6, "othello": 4e5, "hex": 3e5}[name]
     return int(speed * SECONDS * min(1, batch / 1024))
-
-
-def _asked(worker: Worker, **words: str | int | float) -> float:
-    return float(worker.ask(**words)["speed"])
 
 
 def _both(*workers: Worker, **words: str | int | float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench_tools import ROOT, in_turn, progress, rows
+from bench_tools import environment, in_turn, progress, rows
 
 from rlgames.runs.files import read_metrics
 
@@ -68,11 +67,6 @@ begins it, which therefore is a small one."""
 
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "rlgames", *words]
-
-
-def environment() -> dict[str, str]:
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return os.environ | {"PYTHONPATH": path}
 
 
 def seconds_to_help() -> float:

@@ -79,18 +79,23 @@ def progress(line: str) -> None:
     print(f"{time.perf_counter() - BEGUN:6.0f} s  {line}", file=sys.stderr, flush=True)
 
 
+def environment() -> dict[str, str]:
+    """That of a process that imports rlgames."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return os.environ | {"PYTHONPATH": path}
+
+
 class Worker:
     """A script of this folder in a process of its own, asked by lines of JSON and answering so."""
 
     def __init__(self, script: str, python: str | Path = sys.executable, threads: int = 1) -> None:
         self.script = script
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(
             [str(python), str(ROOT / "scripts" / "bench" / script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": path},
+            env=environment() | {"OMP_NUM_THREADS": str(threads)},
         )
 
     def __enter__(self) -> Worker:
@@ -119,6 +124,9 @@ class Worker:
         self.send(**words)
         return self.receive()
 
+    def speed(self, **words: Any) -> float:
+        return float(self.ask(**words)["speed"])
+
 
 def serve(answer: Callable[..., dict[str, Any]]) -> None:
     """Be a worker: answer each line until there are no more; nothing else is printed there."""
@@ -130,11 +138,3 @@ def serve(answer: Callable[..., dict[str, Any]]) -> None:
         except Exception as error:  # reported to the caller
             results = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(results), file=out, flush=True)
-
-
-def write_section(page: Path, mark: str, text: str) -> None:
-    """Put the text between the page's comments that begin and end this section, or at its end."""
-    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->\n"
-    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
-    after = rest.partition(end)[2]
-    page.write_text(before + begin + text + end + after, encoding="utf-8")

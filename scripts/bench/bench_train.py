@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bench_case import OPTIMA
 from bench_start import train_until
@@ -149,16 +148,13 @@ def beside_sb3(rounds: int) -> str:
 def beside_maskable_ppo(rounds: int) -> str:
     """Moves per second of processor time, as both sides have one thread."""
     body = []
-    with Worker("bench_peer_maskable_ppo.py", PEERS) as worker:
+    with Worker("bench_peer_sb3.py", PEERS) as worker:
         for game, words in SELF_PLAY.items():
-
-            def peer(words: dict[str, Any]) -> float:
-                return float(worker.ask(**words, seconds=SECONDS, seed=0)["speed"])
-
+            peer = partial(worker.speed, game=game, seconds=SECONDS, seed=0)
             sides: dict[str, Callable[[], float]] = {
                 "rlgames": partial(processor_speed, words),
-                "its defaults": partial(peer, {"game": game}),
-                "like ours": partial(peer, {"game": game} | LIKE_OURS[game]),
+                "its defaults": peer,
+                "like ours": partial(peer, **LIKE_OURS[game]),
             }
             results = in_turn(sides, rounds)
             mine = results.pop("rlgames")
@@ -175,7 +171,7 @@ def _beside(worker: Worker, name: str, rounds: int, nearing: Nearing) -> str:
     words = {"case": 1, "seconds": SECONDS, "until": 0.0, "units": UNITS[1]}
     sides: dict[str, Callable[[], float]] = {
         "rlgames": partial(speed, CASE1),
-        name: lambda: float(worker.ask(**words, seed=0)["speed"]),
+        name: partial(worker.speed, **words, seed=0),
     }
     results = in_turn(sides, rounds)
     mine, other = results["rlgames"], results[name]

@@ -9,8 +9,11 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from bench_tools import in_turn, ratio, rows
+from bench_tools import ROOT, in_turn, ratio, rows
 from bench_train import trained
+
+SOURCE = ROOT / ".venv-bench" / "2048-tdl"
+"""A copy of its repository."""
 
 FLAGS = ["-std=c++17", "-O3", "-march=native", "-mtune=native", "-pthread"]
 """As in its makefile, which also downloads what its window needs."""
@@ -30,12 +33,12 @@ GAMES = 3000
 """Both learn so many whole games; the speed is that of the last thousand."""
 
 
-def beside_ziap(source: Path, rounds: int) -> str:
-    """Moves learned per second. source: the folder of its source."""
+def beside_ziap(rounds: int) -> str:
+    """Moves learned per second."""
     body = []
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "2048"
-        command = ["g++", *FLAGS, *DEFINES, "-o", str(program), str(source / "src" / "2048.cpp")]
+        command = ["g++", *FLAGS, *DEFINES, "-o", str(program), str(SOURCE / "src" / "2048.cpp")]
         subprocess.run(command, check=True)
         for name, (its_words, words) in LEARNERS.items():
             for threads in (1, 2):

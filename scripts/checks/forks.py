@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -46,7 +47,46 @@ torch.set_num_threads(1)
 Prepare = Callable[[], object]
 
 
-class Process:
+@contextmanager
+def ending_process() -> Iterator[None]:
+    """A block that this process, a fork, ends with: by SystemExit or, otherwise, with 99."""
+    try:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+        yield
+    except SystemExit as end:
+        sys.stdout.flush()
+        os._exit(int(end.code or 0))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(99)
+
+
+class Fork:
+    """A fork of this process that calls `run`. files: its standard input, output and error."""
+
+    def __init__(self, files: Sequence[int], run: Callable[[], object]) -> None:
+        self.code: int | None = None
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid:
+            return
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        with ending_process():
+            run()
+
+    def poll(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code
+
+
+class Process(Fork):
     """A fork of this process that runs a command, with its output in a temporary file.
 
     prepare: called in the fork first. apart: standard output and error have a file each.
@@ -57,23 +97,9 @@ class Process:
     ) -> None:
         files = [tempfile.TemporaryFile("w+") for _ in range(1 + apart)]  # noqa: SIM115
         self.streams = [files[0], files[-1]]
-        self.pid = os.fork()
-        if not self.pid:
-            try:
-                self._type(folder, words, prepare)
-            except BaseException:
-                traceback.print_exc(file=sys.stderr)
-            finally:
-                os._exit(99)
-
-    def _type(self, folder: Path, words: Sequence[str], prepare: Prepare | None) -> None:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.stdin = open(0, closefd=False)  # noqa: SIM115
-        for number, stream in enumerate(self.streams, 1):
-            os.dup2(stream.fileno(), number)
-        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-        type_in(folder, words, prepare)
+        with open(os.devnull) as empty:
+            numbers = [each.fileno() for each in (empty, *self.streams)]
+            super().__init__(numbers, lambda: type_in(folder, words, prepare))
 
     def send(self, number: int) -> None:
         os.kill(self.pid, number)
@@ -95,11 +121,6 @@ class Process:
         os.waitpid(self.pid, 0)
         raise AssertionError(f"it did not end: {self.output()}")
 
-    def poll(self) -> int | None:
-        """The exit code, None while it runs. Called no more once it has returned one."""
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
-        return os.waitstatus_to_exitcode(status) if pid else None
-
     def output(self) -> list[str]:
         """What it has printed to standard output and error."""
         for stream in self.streams:
@@ -113,50 +134,28 @@ def type_in(folder: Path, words: Sequence[str], prepare: Prepare | None = None) 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)
     sys.argv = ["rlgames", *words]
-    try:
-        if prepare is not None:
-            prepare()
-        main.main()
-    except SystemExit as end:
-        sys.stdout.flush()
-        os._exit(int(end.code or 0))
+    if prepare is not None:
+        prepare()
+    main.main()
 
 
-class Forked:
+class Forked(Fork):
     """A job's process as a fork of this one, which starts faster than a new one."""
 
     def __init__(self, words: Sequence[str], output: BinaryIO) -> None:
         reading, writing = os.pipe()
-        sys.stdout.flush()
-        self.code: int | None = None
-        self.pid = os.fork()
-        if not self.pid:
-            try:
-                os.close(writing)
-                os.dup2(reading, 0)
-                for number in (1, 2):
-                    os.dup2(output.fileno(), number)
-                sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-                sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-                os.setsid()
-                for number in STOP_SIGNALS:
-                    signal.signal(number, signal.SIG_DFL)
-                sys.argv = ["rlgames.cli.job_worker", *words]
-                job_worker.main()
-            except SystemExit as end:
-                sys.stdout.flush()
-                os._exit(int(end.code or 0))
-            finally:
-                traceback.print_exc()
-                os._exit(99)
+
+        def run() -> None:
+            os.close(writing)
+            os.setsid()
+            for number in STOP_SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
+            sys.argv = ["rlgames.cli.job_worker", *words]
+            job_worker.main()
+
+        super().__init__([reading, output.fileno(), output.fileno()], run)
         os.close(reading)
         self.stdin = open(writing, "wb")  # noqa: SIM115
-
-    def poll(self) -> int | None:
-        if self.code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.code = os.waitstatus_to_exitcode(status) if pid else None
-        return self.code
 
     def wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds

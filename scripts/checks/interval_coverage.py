@@ -29,6 +29,7 @@ from rlgames.core.intervals import (
     wilson_interval,
 )
 from rlgames.core.rng import make_generator
+from rlgames.core.text import with_section
 from rlgames.evaluation.aggregate import (
     STATISTICS,
     bootstrapped,
@@ -396,9 +397,8 @@ def main() -> None:
     chosen = parser.parse_args()
     text = table(all_cases(), chosen.simulations)
     if not chosen.print:
-        before, mark, rest = PAGE.read_text(encoding="utf-8").partition("<!-- coverage -->\n")
-        after = rest[rest.index("<!-- end of coverage -->") :]
-        PAGE.write_text(f"{before}{mark}\n{text}\n{after}", encoding="utf-8")
+        page = with_section(PAGE.read_text(encoding="utf-8"), "coverage", f"\n{text}\n")
+        PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

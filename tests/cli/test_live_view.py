@@ -253,10 +253,11 @@ def test_a_first_update_that_takes_long_is_announced_once(is_slow, capsys, monke
 
 
 def test_an_update_prints_a_line_if_no_evaluation_has_for_seconds(capsys, monkeypatch, tmp_path):
-    lines = progress.PlainProgress(1000)
+    lines, seconds = progress.PlainProgress(1000), time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: seconds)
     lines.on_run_start(20, tmp_path)
     lines.on_update(120, {"loss": 0.5})
-    lines._begun -= 10
+    seconds += 10
     metrics = {"loss": 0.25, "value_loss": 1.5, "entropy": 12.0, "lr": 0.002}
     lines.on_update(220, metrics)
     lines.on_update(320, metrics)

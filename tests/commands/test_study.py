@@ -9,7 +9,9 @@ import pytest
 from processes import Forked, Process, fork_jobs, run
 
 from rlgames.cli.study import section, update_page
-from rlgames.config.studies import parse_column, read_study
+from rlgames.cli.text_tables import escape_latex
+from rlgames.config.studies import parse_column
+from rlgames.config.study_file import read_study
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.cells import Cell, evaluate_expression
 from rlgames.sweeps import jobs
@@ -161,6 +163,13 @@ def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
         (TINY, "hikman", "runs.one: no experiment is called 'hikman'; did you mean hickman"),
         ("played.win.rate |", "played.wins.rate |", "has no metric played.wins.rate; did you mean"),
         ("game=tictactoe", "game=salvo", "salvo is a one-player game; remove opponent="),
+        ("games=20 ", "search=expectimax ", "expectimax plays one-player games with chance"),
+        ("opponent=random", "opponent=density", "density plays battleship and salvo"),
+        (
+            "games=20 opponent=random solve_seconds=0",
+            "arena random density",
+            "density plays battle",
+        ),
     ],
 )
 def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, typed, tmp_path):
@@ -258,3 +267,9 @@ def test_a_column_has_a_metric_a_format_and_an_option():
     column = parse_column("won", "played.win.rate - one:played.win.rate | 100*.1f | by seed")
     assert column.terms == ["played.win.rate", "one:played.win.rate"]
     assert (column.factor, column.format, column.option) == (100.0, ".1f", "by seed")
+
+
+def test_a_negative_number_has_a_minus_sign_in_latex():
+    assert escape_latex("-1.5 ± 2, +3.7, 2026-11-24, (-2, -.5)") == (
+        "$-$1.5 $\\pm$ 2, +3.7, 2026-11-24, ($-$2, -.5)"
+    )

@@ -1,0 +1,251 @@
+"""The files of studies, read as data and checked.
+
+A study is an option of the config group `study`: a file in conf/study/, in the folder study/ of
+--config-dir, or anywhere, named by its path.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rlgames.config.files import OptionFiles, read_mapping
+from rlgames.config.schema import Config, key, schema
+from rlgames.config.studies import (
+    ReportedValues,
+    Study,
+    StudyEvaluation,
+    StudyRun,
+    StudyTable,
+    parse_column,
+)
+from rlgames.config.training import MAX_SEED
+from rlgames.config.typed import typed
+from rlgames.core.errors import ConfigError, nearest
+
+WRITTEN = {"record": "games.jsonl", "picture": "turns.png", "boards": "worst"}
+"""The keys of evaluations that name what is written, with an example."""
+
+COMMANDS = ("eval", "analyze", "arena", "solve")
+"""The commands that an evaluation may call."""
+
+NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
+
+C = TypeVar("C", bound=Config)
+
+
+@schema
+class StudyEntry(Config):
+    """A run or an evaluation."""
+
+    overrides: str = key("", is_text=True)
+    seeds: Any = key(None)
+    runs: list[str] = key([], takes_word=True, help="runs to evaluate, as in [ppo*]; []: all")
+
+
+@schema
+class StudyFile(Config):
+    """The keys of a study."""
+
+    seeds: Any = key(1)
+    runs: Any = key(None)
+    evaluations: Any = key(None)
+    table: Any = key(None)
+    tables: Any = key(None)
+    reported: Any = key(None)
+    curves: Any = key(None)
+    before: str = key("", is_text=True)
+    after: str = key("", is_text=True)
+    parts: list[str] = key([], takes_word=True)
+
+
+def read_study(word: str, folders: Sequence[Path], seeds: Any = None) -> Study:
+    """The study with a name or at a path; seeds: instead of the seeds in the file. Raises
+    ConfigError."""
+    files = OptionFiles(tuple(folders))
+    path = Path(word) if word.endswith((".yaml", ".yml")) else files.path("study", word)
+    if path is None:
+        raise ConfigError(f"no study is called {word!r}", nearest(word, files.names("study")))
+    name = path.stem
+    _check_name("study", name)
+    try:
+        file = _entry(StudyFile, read_mapping(path), "")
+        return _study(name, file, folders, seeds)
+    except ConfigError as error:
+        if not error.error.startswith(f"{path}: "):
+            raise ConfigError(f"{path}: {error.error}", error.hint) from None
+        raise
+
+
+def _study(name: str, file: StudyFile, folders: Sequence[Path], seeds: Any) -> Study:
+    usual = parse_seeds(file.seeds if seeds is None else seeds)
+    runs = {}
+    for run, entry in _entries(StudyEntry, file.runs, "runs", "overrides").items():
+        _check_name("run", run)
+        is_player = "player=" in entry.overrides
+        own = (0,) if is_player else usual
+        if entry.seeds is not None:
+            own = parse_seeds(entry.seeds, f"runs.{run}.seeds")
+        runs[run] = StudyRun(run, _words(entry.overrides, f"runs.{run}", "experiment="), own)
+    evaluations: list[StudyEvaluation] = []
+    for each, node in _mapping(file.evaluations, "evaluations").items():
+        _check_name("evaluation", str(each))
+        for part in node if isinstance(node, list) else [node]:
+            made = _evaluation(str(each), _short(StudyEntry, part, f"evaluations.{each}"), runs)
+            twice = {run for other in evaluations if other.name == each for run in other.runs}
+            if again := sorted(twice & {*made.runs}):
+                raise ConfigError(f"evaluations.{each} evaluates {again[0]} twice", "use runs:")
+            evaluations.append(made)
+    nodes = file.tables or ([] if file.table is None else [file.table])
+    if not isinstance(nodes, list):
+        raise ConfigError("tables is not a list", "use table: for a single one")
+    tables = tuple(_table(_entry(StudyTable, node, "table"), runs) for node in nodes)
+    reported = _entries(ReportedValues, file.reported, "reported", "values")
+    study = Study(
+        name,
+        runs,
+        tuple(evaluations),
+        tables,
+        reported,
+        {str(key): str(value) for key, value in _mapping(file.curves, "curves").items()},
+        file.before,
+        file.after,
+        tuple(read_study(part, folders, seeds) for part in file.parts),
+    )
+    _check_terms(study)
+    return study
+
+
+def parse_seeds(value: Any, key: str = "seeds") -> tuple[int, ...]:
+    """Seeds as they are typed: how many, or a list of them. Raises ConfigError."""
+    listed = value if isinstance(value, list) else list(range(value)) if _is_count(value) else []
+    is_valid = all(isinstance(each, int) and 0 <= each <= MAX_SEED for each in listed)
+    if not listed or not is_valid or len({*listed}) < len(listed):
+        hint = f"as in {key}=5 or {key}=[0,1,2]"
+        raise ConfigError(f"{key}={value} is neither a number of seeds nor a list of them", hint)
+    return tuple(listed)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10_000
+
+
+def _evaluation(name: str, entry: StudyEntry, runs: Mapping[str, StudyRun]) -> StudyEvaluation:
+    where = f"evaluations.{name}"
+    words = _words(entry.overrides, where)
+    command, words = (
+        (words[0], words[1:]) if words[:1] and words[0] in COMMANDS else ("eval", words)
+    )
+    chosen = tuple(run for run in runs if any(fnmatch(run, each) for each in entry.runs or ["*"]))
+    for each in entry.runs:
+        if not any(fnmatch(run, each) for run in runs):
+            raise ConfigError(f"{where}.runs: no run is called {each!r}", nearest(each, [*runs]))
+    try:
+        check_evaluation(command, words)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error.error}", error.hint) from None
+    seeds = None if entry.seeds is None else parse_seeds(entry.seeds, f"{where}.seeds")
+    return StudyEvaluation(name, command, words, chosen, tuple(entry.runs), seeds)
+
+
+def check_evaluation(command: str, words: Sequence[str]) -> None:
+    """Raises ConfigError for an evaluation that imports a module or writes outside of its run: its
+    words may come from a stranger."""
+    if command not in COMMANDS:
+        raise ConfigError(f"{command} is not an evaluation", f"valid: {', '.join(COMMANDS)}")
+    for word in words:
+        if word.startswith("plugins="):
+            raise ConfigError(f"{word} is typed", f"as in rlgames study NAME {word}")
+        key = word.partition("=")[0]
+        if key in WRITTEN and not re.fullmatch(r"\w+=\{\}/[\w-]+(\.\w+)?", word):
+            raise ConfigError(f"{word} is outside the run", f"as in {key}={{}}/{WRITTEN[key]}")
+
+
+def _words(text: str, where: str, first: str = "") -> tuple[str, ...]:
+    """The words of a text; first: what a first word without `=` is the value of."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"{where} cannot be read: {error}", "close its quotes") from None
+    if first and words and "=" not in words[0]:
+        words[0] = first + words[0]
+    return tuple(words)
+
+
+def _table(table: StudyTable, runs: Mapping[str, StudyRun]) -> StudyTable:
+    """A table with its rows and columns parsed. Raises ConfigError."""
+    rows = list(runs) if table.rows is None else table.rows
+    labels = {each: f"`{each}`" for each in rows} if isinstance(rows, list) else rows
+    for name in _mapping(labels, "rows"):
+        _check_known(name, runs, "rows: no run", "runs")
+    columns = table.columns
+    if isinstance(columns, list):
+        columns = {str(each).partition("|")[0].strip(): each for each in columns}
+    parsed = [parse_column(str(h), str(text)) for h, text in _mapping(columns, "columns").items()]
+    names = {str(name): str(label) for name, label in labels.items()}
+    return StudyTable(**vars(table) | {"rows": names, "columns": parsed})
+
+
+def _check_terms(study: Study) -> None:
+    """Raises ConfigError for a metric whose run or evaluation does not exist."""
+    names = [each.name for each in study.evaluations]
+    sources = [*dict.fromkeys(names), "training", "reported"]
+    used = [column for table in study.tables for column in table.columns]
+    for run, column in study.values:
+        _check_known(run, study.runs, f"{{{{{run}:{column.metric}}}}}: no run", "runs")
+        used.append(column)
+    for column in used:
+        for term in column.terms:
+            run, colon, path = term.rpartition(":")
+            source = path.partition(".")[0]
+            if colon:
+                _check_known(run, study.runs, f"{term}: no run", "runs")
+            _check_known(source, sources, f"{term}: no evaluation", "evaluations")
+            if source == "reported":
+                name = path.partition(".")[2]
+                _check_known(name, study.reported, f"{term}: no values", "reported")
+            elif source in names and colon and study.evaluation(source, run) is None:
+                raise ConfigError(f"{term}: {source} does not evaluate {run}")
+    for name, reported in study.reported.items():
+        for run in _mapping(reported.values, f"reported.{name}.values"):
+            _check_known(run, study.runs, f"reported.{name}: no run", "runs")
+
+
+def _check_known(name: Any, known: Any, message: str, kind: str) -> None:
+    if name not in known:
+        raise ConfigError(f"{message} is called {str(name)!r}", nearest(str(name), list(known)))
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} cannot be the name of a {kind}", "use letters, digits and _")
+
+
+def _mapping(node: Any, where: str) -> Mapping[Any, Any]:
+    if node is not None and not isinstance(node, Mapping):
+        raise ConfigError(f"{where} holds no names with their values", f"as in {where}: {{a: …}}")
+    return node or {}
+
+
+def _entries(kind: type[C], node: Any, where: str, short: str) -> dict[str, C]:
+    """Entries by name; a text or a number is the value of the key `short`."""
+    return {
+        str(name): _short(kind, each, f"{where}.{name}", short)
+        for name, each in _mapping(node, where).items()
+    }
+
+
+def _short(kind: type[C], node: Any, where: str, short: str = "overrides") -> C:
+    is_full = isinstance(node, Mapping) and (short != "values" or "values" in node)
+    return _entry(kind, node if is_full else {short: node}, where)
+
+
+def _entry(kind: type[C], node: Any, where: str) -> C:
+    try:
+        return typed(kind, _mapping(node, where or "the file"))
+    except ConfigError as error:
+        raise ConfigError(f"{where}{where and ': '}{error.error}", error.hint) from None
