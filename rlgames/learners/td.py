@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights
+from rlgames.games.capabilities import InvertibleKey, require
 from rlgames.games.game import State
 from rlgames.games.game_2048 import Game2048
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
@@ -157,8 +158,10 @@ class Td(Learner):
         self.backup = backup = check_backup(context, backup)
         if backup in ("expected", "reachable"):
             self._check_expected(td_lambda)
-        if backup == "reachable" and not isinstance(self.game, Game2048):
-            raise NotImplementedError("backup=reachable needs a game of 2048")
+        if backup == "reachable":
+            require(self.game, InvertibleKey, "backup=reachable")
+            if not isinstance(self.game, Game2048) or self.policy.values.device.type != "cpu":
+                raise NotImplementedError("backup=reachable needs game=2048 and device=cpu")
         self.frozen_tuples, self.td_lambda = frozen_tuples, td_lambda
         self.sampling, self.min_probability = context.sampling, min_probability
         self.lr = Schedule(lr, lr_end)

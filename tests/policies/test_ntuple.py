@@ -419,11 +419,19 @@ def test_expected_backup_reaches_the_exact_optimum():
     assert 66.963 < float((probability * policy.best(game, states)).sum()) < 67.1
 
 
-def test_expected_backup_rejects_final_rewards():
-    words = ["game=2048", "experiment=null", "reward=grid_sum", "policy=ntuple", "learner=td"]
-    cfg = load_config(TrainConfig, [*words, "learner.backup=expected"])
-    with pytest.raises(ConfigError, match="backup=expected"):
-        build_components(cfg)
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["reward=grid_sum", "learner.backup=expected"], "backup=expected"),
+        (["reward=grid_sum", "learner.backup=reachable"], "backup=reachable"),
+        (["reward=score", "learner.backup=reachable", "board=5"], "more than 16 cells"),
+    ],
+)
+def test_exact_backups_reject_what_they_cannot_learn(words, error):
+    words = ["game=2048", "experiment=null", "policy=ntuple", "learner=td", *words]
+    words += ["policy.num_cell_values=4"]
+    with pytest.raises(ConfigError, match=error):
+        build_components(load_config(TrainConfig, words))
 
 
 def test_kernels_do_not_play_games_derived_from_2048():
