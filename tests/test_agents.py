@@ -1,5 +1,6 @@
 """The agents that come with rlgames: small, reproducible by their commands, ready to play."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from markers import quick
 from processes import fresh_session, session
 
@@ -19,10 +21,11 @@ from rlgames.config.typed import from_plain, to_plain
 from rlgames.factory.agents import load_agent, load_shipped_agent
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.names import AGENTS as FOLDER
-from rlgames.runs.names import run_name, run_path, shipped_agent, shipped_agents
+from rlgames.runs.names import agent_strengths, run_name, run_path, shipped_agent, shipped_agents
 
 ROOT = Path(__file__).parent.parent
 AGENTS = {name: [*run.words] for name, run in read_study("agents", []).runs.items()}
+MEASURED = yaml.safe_load((FOLDER / "strength.yaml").read_text(encoding="utf-8"))
 RECIPE = ["game", "reward", "policy", "sampling", "learner", "opponent", "search"]
 RECIPE += ["games", "batch", "lr", "seed"]
 
@@ -40,6 +43,37 @@ def test_its_command_makes_it(game):
     typed = to_plain(load_config(TrainConfig, AGENTS[game]))
     assert [trained.get(name) for name in RECIPE] == [typed.get(name) for name in RECIPE]
     assert not checkpoint.state
+
+
+def test_its_strength_is_a_short_phrase_with_the_measured_number():
+    assert {*MEASURED} == {*agent_strengths()} == {*shipped_agents()}
+    for name, measured in MEASURED.items():
+        assert measured["command"].split()[:2] == ["eval", name]
+        text, value = agent_strengths()[name], measured["value"]
+        assert len(f"{name} {text}.") <= 100
+        shown = [f"{100 * value:.0f} of 100", f"{value:,.0f} points", f"{value:.2f}"]
+        assert any(each in text for each in shown) or (value == 0 and "perfectly" in text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MEASURED)
+def test_its_strength_is_what_its_command_measures(name, typed):
+    measured = MEASURED[name]
+    report = json.loads(typed(*measured["command"].split(), "format=json").stdout)
+    metric, interval = report, None
+    for key in measured["metric"].split("."):
+        interval = metric.get("ci95")
+        metric = metric[key]
+    width = interval[1] - interval[0] if interval else 1e-5
+    assert metric == pytest.approx(measured["value"], abs=width)
+
+
+def test_they_are_listed_with_their_strength(typed):
+    lines = typed("agents").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [*shipped_agents()]
+    assert "\n".join(lines) in (ROOT / "docs/agents.md").read_text(encoding="utf-8")
+    listed = json.loads(typed("agents", "format=json").stdout)["agents"]
+    assert {each["name"]: each["strength"] for each in listed} == agent_strengths()
 
 
 def test_it_gives_hints_where_the_rules_are_its_own():

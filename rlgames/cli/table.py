@@ -270,6 +270,14 @@ _COMMANDS = (
         config=GamesConfig,
     ),
     Command(
+        "agents",
+        "agents that come with rlgames",
+        "rlgames agents",
+        function="rlgames.commands.listing:agents_command",
+        printer="rlgames.commands.listing:print_listing",
+        config=FormatConfig,
+    ),
+    Command(
         "experiments",
         "list of presets",
         "rlgames experiments format=json",

@@ -1,4 +1,4 @@
-"""`rlgames games` and `rlgames experiments`: lists of games and presets, and what a game has."""
+"""`rlgames games`, `agents` and `experiments`: lists, and what a game has."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rlgames.config.training import FormatConfig, TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import columns, printable
+from rlgames.runs.names import agent_strengths, shipped_agents
 
 GOALS = {"turns": "few turns", "score": "a high score", "outcome": "win, draw or loss"}
 """What a player wants, by Spec.goal."""
@@ -133,6 +134,14 @@ def print_games(result: dict[str, Any]) -> None:
     solver = result["solver"] or "none"
     reach = "" if result["is_in_reach"] or not result["solver"] else "; this board is too large"
     print(f"\nexact solver: {solver}{reach}")
+
+
+def agents_command(words: list[str]) -> dict[str, Any]:
+    """Each agent that comes with rlgames, and how strong it is."""
+    load_config(FormatConfig, words)
+    strengths = agent_strengths()
+    entries = [{"name": name, "strength": strengths[name]} for name in shipped_agents()]
+    return {"agents": entries}
 
 
 def experiments_command(words: list[str]) -> dict[str, Any]:

@@ -13,8 +13,11 @@ from torch import Tensor, nn
 from rlgames.core.pages import discard_pages
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights, parts
+from rlgames.games.capabilities import InvertibleKey, require
 from rlgames.games.game import State
+from rlgames.games.game_2048 import Game2048
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
+from rlgames.learners.reachable import reachable_afterstates
 from rlgames.learners.td_compiled import CompiledTd, reason_not_compiled
 from rlgames.learners.td_minimax import MinimaxTd, check_backup, discount_per_ply
 from rlgames.policies.ntuple import Ntuple
@@ -123,9 +126,12 @@ class Td(Learner):
         in proportion to 1 ÷ (1 + updates of the value) instead of equally, so that common features
         converge and rare ones learn the rest (the gain of a Kalman filter for independent values).
     backup: "sampled" as above; "expected": the exact mean over chance of the best action's reward
-        and value, without noise from chance or from exploration; "every": the same for all legal
-        actions of the states. Both need one seat and reward.scored=score_delta. "minimax": for
-        two seats, see MinimaxTd. None: minimax for n-tuples of two seats, else sampled.
+        and value, without noise from chance or from exploration; "reachable": the same, not for
+        the moves of the games but for all legal moves from all boards of 2048 that play
+        reaches, the largest sum of tiles first (LAO*; Hansen and Zilberstein 2001). Both need
+        one seat and reward.scored=score_delta. "minimax": for two seats, see MinimaxTd. None:
+        minimax for n-tuples of two seats, else sampled.
+    min_probability: boards that play reaches less often do not count as reachable.
     td_lambda: λ. The target has (1 - λ) · V(s_{t+1}) + λ · γ · (target of s_{t+1}) for V(s_{t+1}),
         where backup is "sampled" or "minimax": λ = 1 learns from returns.
     frozen_tuples: tuples whose values do not change; the others correct the whole error.
@@ -150,6 +156,7 @@ class Td(Learner):
         lr_end: float | None,
         step_size: str,
         backup: str | None = None,
+        min_probability: float = 1e-7,
         frozen_tuples: Sequence[int] = (),
         td_lambda: float = 0.0,
         backend: str = "torch",
@@ -157,9 +164,14 @@ class Td(Learner):
     ) -> None:
         super().__init__(context)
         self.backup = backup = check_backup(context, backup)
-        if backup in ("expected", "every"):
+        if backup in ("expected", "reachable"):
             self._check_expected(td_lambda)
+        if backup == "reachable":
+            require(self.game, InvertibleKey, "backup=reachable")
+            if not isinstance(self.game, Game2048) or self.policy.values.device.type != "cpu":
+                raise NotImplementedError("backup=reachable needs game=2048 and device=cpu")
         self.frozen_tuples, self.td_lambda = frozen_tuples, td_lambda
+        self.sampling, self.min_probability = context.sampling, min_probability
         self.lr = Schedule(lr, lr_end)
         self._trained_columns = _trained_columns(self.policy.tuple_of, frozen_tuples)
         reason = reason_not_compiled(context, step_size, backup, frozen_tuples)
@@ -214,9 +226,8 @@ class Td(Learner):
             minimax = MinimaxTd(self.game, self.policy, self._update, discount, self.td_lambda)
             total_error = minimax.learn(trajectories, lr)
             return {"td_error": float(total_error) / len(trajectories), "lr": lr}
-        if self.backup == "every":
-            legal = self.game.legal_action_mask(trajectories.state)
-            trajectories = trajectories.for_all_actions(legal)
+        if self.backup == "reachable":
+            return self._back_up_reachable(lr, progress)
         afterstate = self.game.apply_action(trajectories.state, trajectories.action)
         indices, new_indices = self.policy.allocate(self.game, afterstate, self.frozen_tuples)
         self.values.reset(new_indices)
@@ -248,6 +259,21 @@ class Td(Learner):
                 later = self.reward.discount * target - next_value[seat]
                 next_value[seat] += self.td_lambda * later
         return {"td_error": float(total_error) / len(trajectories), "lr": lr}
+
+    def _back_up_reachable(self, lr: float, progress: float) -> dict[str, float]:
+        """Update the values of all reachable afterstates, those with the largest tiles first."""
+        assert isinstance(self.game, Game2048)
+        total_error, count = 0.0, 0
+        play = (self.game, self.policy, self.sampling, progress)
+        layers = reachable_afterstates(*play, self.min_probability)
+        for afterstate in reversed(layers):
+            indices, new_indices = self.policy.allocate(self.game, afterstate, self.frozen_tuples)
+            self.values.reset(new_indices)
+            target = self.reward.discount * self._expected_target(afterstate)
+            error = target - self.policy.lookup(indices)
+            self._update(indices, error, lr)
+            total_error, count = total_error + float(error.abs().sum()), count + len(error)
+        return {"td_error": total_error / max(1, count), "lr": lr, "boards": count}
 
     def _update(self, indices: Tensor, error: Tensor, lr: float) -> None:
         """Correct the errors, float32 [B], of values with these feature indices, [B, K]."""

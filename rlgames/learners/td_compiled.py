@@ -30,7 +30,7 @@ def reason_not_compiled(
     reason = reason_not_packed(context.game, context.policy)
     if reason:
         return reason
-    if step_size == "counts" or backup == "every":
+    if step_size == "counts" or backup == "reachable":
         return f"it has no learner.step_size={step_size} with learner.backup={backup}"
     if frozen_tuples:
         return "it has no learner.frozen_tuples"

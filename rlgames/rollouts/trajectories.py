@@ -65,14 +65,6 @@ class Trajectories(Rows):
         rows = self._rows_by_game[begin[chosen][game] + within]
         return self._rows(rows, game, len(chosen)).ordered(self._ply()[rows])
 
-    def for_all_actions(self, legal: Tensor) -> Trajectories:
-        """One row per legal action, bool [M, A], instead of the action taken; the other columns
-        are copied."""
-        row, action = legal.nonzero().unbind(1)
-        sizes = torch.bincount(self._ply()[row], minlength=len(self.ply_sizes)).tolist()
-        rows = self._rows(row, self.game[row], self.num_games)
-        return replace(rows, action=action, ply_sizes=sizes)
-
     def join(self, other: Trajectories) -> Trajectories:
         """These games followed by the other's, as if all were played side by side."""
         own, added = self._columns(), other._columns()

@@ -9,6 +9,8 @@ import dataclasses
 import os
 from pathlib import Path
 
+import yaml
+
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import is_path
 from rlgames.config.keys import option_names
@@ -17,6 +19,7 @@ from rlgames.config.schema import Group, groups_of
 from rlgames.config.suggestions import option_synonym
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError, nearest, nearest_path
+from rlgames.core.untrusted import YAML_LOADER
 from rlgames.runs.hub import PREFIX, download, downloads
 
 LATEST_RUN = "latest"
@@ -34,6 +37,12 @@ def shipped_agent(game: str) -> Path | None:
 def shipped_agents() -> dict[str, Path]:
     """All agents that come with rlgames, by the names of their games."""
     return {path.stem: path for path in sorted(AGENTS.glob("*.safetensors"))}
+
+
+def agent_strengths() -> dict[str, str]:
+    """How strong each agent that comes with rlgames is, as a phrase, by the name of its game."""
+    measured = yaml.load((AGENTS / "strength.yaml").read_text(encoding="utf-8"), YAML_LOADER)
+    return {name: each["text"] for name, each in measured.items()}
 
 
 def run_path(name: str) -> Path:

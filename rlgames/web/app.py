@@ -157,6 +157,7 @@ class Page:
         about = {
             "game": name,
             "players": [YOU, *table.players],
+            "strengths": table.strengths,
             "searches": await run_in_threadpool(lambda: table.searches),
             "columns": session.game.board_format.columns,
             "by_column": takes_columns(session.game, session.play.line.state),

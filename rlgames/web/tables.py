@@ -18,6 +18,7 @@ from rlgames.factory.agents import build_player, load_agent, with_search
 from rlgames.factory.components import build_game
 from rlgames.games.fleets import FleetGame
 from rlgames.players.player import Player
+from rlgames.runs.names import agent_strengths, shipped_agent
 from rlgames.solvers.optimum import solver_of
 
 YOU = "you"
@@ -93,6 +94,13 @@ class Table:
         if solver is not None and solver.is_in_reach:
             names.append("exact")
         return [name for name in dict.fromkeys(names) if self._fits(name, None)]
+
+    @cached_property
+    def strengths(self) -> dict[str, str]:
+        """How strong the agents that come with rlgames are, by the names of the players."""
+        known = agent_strengths()
+        runs = self.offer.runs.items()
+        return {name: known[run.stem] for name, run in runs if run == shipped_agent(run.stem)}
 
     @cached_property
     def searches(self) -> list[str]:

@@ -59,6 +59,7 @@ def folder(tmp_path, monkeypatch):
                 "learner.backup=",
                 "learner.frozen_tuples=",
                 "learner.lr_end=",
+                "learner.min_probability=",
                 "learner.step_size=",
                 "learner.td_lambda=",
                 "learner.threads=",

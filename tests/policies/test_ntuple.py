@@ -301,29 +301,40 @@ def mean_of_best(game, policy, after):
     return wanted
 
 
-@pytest.mark.parametrize("backup", ["expected", "every"])
-def test_an_expected_target_is_the_mean_of_the_best_moves_over_all_new_tiles(backup):
-    """Of the move made, or of every legal one, in games that are open after one random ply."""
+def test_an_expected_target_is_the_mean_of_the_best_moves_over_all_new_tiles():
+    """In games that are open after one random ply."""
     game = Game2048(2, 3)
     words = ["board=2", "columns=3", "reward.discount=0.9"]
-    policy, learner = expecting(game, *words, backup=backup)
+    policy, learner = expecting(game, *words)
     policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
     old = policy.values.clone()
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1)
     for _ in range(40):
         policy.values.copy_(old)
         moves, results = opened.collect(1)
-        learnt = (
-            game.legal_action_mask(moves.state)[0].nonzero()[:, 0]
-            if backup == "every"
-            else moves.action
-        )
-        afterstates = [game.apply_action(moves.state, action[None]) for action in learnt]
-        wanted = [0.9 * mean_of_best(game, policy, after) for after in afterstates]
+        after = game.apply_action(moves.state, moves.action)
+        wanted = 0.9 * mean_of_best(game, policy, after)
         learner.update(moves, results, 0.0)
-        actual = [float(policy.value(game, after)) for after in afterstates]
-        assert actual == pytest.approx(wanted, rel=1e-5)
-        assert int((policy.values != old).sum()) <= len(learnt)
+        assert float(policy.value(game, after)) == pytest.approx(wanted, rel=1e-5)
+        assert int((policy.values != old).sum()) <= 1
+
+
+def test_one_sweep_over_all_boards_gives_their_exact_values():
+    """The exact mean score on 2x2 is 66.964. Boards that play seldom reaches are left out."""
+    game = Game2048(2, 2)
+    words = ["board=2", "reward.discount=1", "sampling=epsilon_greedy"]
+    games = collect_games(game, [Random(game)], 1, rng())
+    boards, means = [], []
+    for limit in ("1e-30", "0.02"):
+        policy, learner = expecting(
+            game, *words, f"learner.min_probability={limit}", backup="reachable"
+        )
+        boards.append(learner.update(*games, 0.0)["boards"])
+        openings, probability = game.openings(100)
+        means.append(float((probability * policy.best(game, openings)).sum()))
+    assert means[0] == pytest.approx(66.964, abs=0.001)
+    assert 0 < boards[1] < boards[0]
+    assert 0 < means[1] < means[0]
 
 
 def test_other_tuples_correct_all_of_an_error():
@@ -408,11 +419,19 @@ def test_expected_backup_reaches_the_exact_optimum():
     assert 66.963 < float((probability * policy.best(game, states)).sum()) < 67.1
 
 
-def test_expected_backup_rejects_final_rewards():
-    words = ["game=2048", "experiment=null", "reward=grid_sum", "policy=ntuple", "learner=td"]
-    cfg = load_config(TrainConfig, [*words, "learner.backup=expected"])
-    with pytest.raises(ConfigError, match="backup=expected"):
-        build_components(cfg)
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["reward=grid_sum", "learner.backup=expected"], "backup=expected"),
+        (["reward=grid_sum", "learner.backup=reachable"], "backup=reachable"),
+        (["reward=score", "learner.backup=reachable", "board=5"], "more than 16 cells"),
+    ],
+)
+def test_exact_backups_reject_what_they_cannot_learn(words, error):
+    words = ["game=2048", "experiment=null", "policy=ntuple", "learner=td", *words]
+    words += ["policy.num_cell_values=4"]
+    with pytest.raises(ConfigError, match=error):
+        build_components(load_config(TrainConfig, words))
 
 
 def test_kernels_do_not_play_games_derived_from_2048():

@@ -228,6 +228,17 @@ def test_an_agent_is_watched(open_page):
     page.wait_for_selector("text=/seat 1 wins|seat 2 wins|draw/i")
 
 
+def test_the_list_of_players_says_how_strong_an_agent_is(open_page):
+    page = open_page("game=tictactoe&seat=you&seat=random")
+    listed = page.locator("#seats select >> nth=1").locator("option").all_inner_texts()
+    assert "tictactoe: plays perfectly and never loses" in listed
+    assert page.inner_text("#strength") == ""
+    page.select_option("#seats select >> nth=1", "tictactoe")
+    settle(page)
+    assert page.inner_text("#strength") == "tictactoe plays perfectly and never loses."
+    assert page.locator("#seats select >> nth=1").locator(":checked").inner_text() == "tictactoe"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize(

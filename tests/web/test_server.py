@@ -37,6 +37,7 @@ def test_runs_are_served_until_control_c(run, tmp_path):
         assert get(port, "/api/games")["games"] == ["tictactoe", "connect4"]
         game = get(port, "/api/sessions", game="tictactoe", search="mcts")
         assert game["about"]["players"][:3] == ["you", "mine", "tictactoe"]
+        assert {*game["about"]["strengths"]} == {"tictactoe"}
         assert game["about"]["searches"][0] == "mcts"
         assert game["seats"] == ["you", "mine"]
 

@@ -87,8 +87,11 @@ class TdConfig(LearnerConfig):
     )
     backup: str | None = key(
         None,
-        of=("sampled", "expected", "every", "minimax"),
+        of=("sampled", "expected", "reachable", "minimax"),
         help="target of an update; null: minimax for n-tuples of two seats, else sampled",
+    )
+    min_probability: float = key(
+        1e-7, POSITIVE, 1, help="backup=reachable: probability of a board in play, at least"
     )
     td_lambda: float = key(0.0, 0, 1, help="weight of longer returns; 0: one step")
     frozen_tuples: list[int] = key([], 0, 10_000, help="indices of tuples to keep unchanged")

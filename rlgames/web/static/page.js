@@ -193,8 +193,12 @@ function drawSetup() {
       return label;
     }));
   }
+  // The closed control shows a name; the list shows how strong the others are.
   [...$("seats").querySelectorAll("select")].forEach((select, number) =>
-    fill(select, [...new Set([...game.players, view.seats[number]])], view.seats[number]));
+    fill(select, [...new Set([...game.players, view.seats[number]])], view.seats[number], (name) =>
+      name === view.seats[number] || !game.strengths[name] ? name : `${name}: ${game.strengths[name]}`));
+  $("strength").textContent = [...new Set(view.seats)].filter((name) => game.strengths[name])
+    .map((name) => `${name} ${game.strengths[name]}.`).join(" ");
   fill($("search"), ["", ...game.searches], view.search ?? "", (name) => name || "none");
   $("search-label").hidden = !game.searches.length;
   $("hints").hidden = !Object.keys(view.hints).length;
