@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from unittest.mock import patch
@@ -103,7 +104,7 @@ def beside_mctx(rounds: int) -> str:
 def next_to_mctx(mctx: Worker, speed: str, game: str, trees: int, rounds: int) -> list[str]:
     """The medians of both, in turn, and their ratio with the range over the rounds."""
     words = {"game": game, "trees": trees, "simulations": SIMULATIONS, "seconds": SECONDS}
-    sides = {
+    sides: dict[str, Callable[[], float]] = {
         "rlgames": partial(self_play, speed, MCTX_CASES[game], trees),
         "mctx": lambda: float(mctx.ask(**words, policy="muzero_policy")[speed]),
     }
