@@ -9,11 +9,11 @@ its interval. Games of evaluations are drawn from the results of games that are 
 from __future__ import annotations
 
 import argparse
-import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -48,17 +48,17 @@ GAMES = 40_000
 """Games from whose results evaluations are drawn."""
 
 Floats = NDArray[np.float64]
-Experiment = Callable[[np.random.Generator], Iterator[tuple[float, Interval | None]]]
-"""An experiment that yields true values with the intervals that should contain them."""
-
-
+Outcomes = list[tuple[float, Interval | None]]
+"""True values, each with the interval that should contain it."""
+Experiment = Callable[[int, np.random.Generator], Outcomes]
+"""An experiment with a sample of this size."""
 Population = Callable[[], Floats]
 """Results from which evaluations are drawn; the games are played at the first call."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A kind of interval in a situation. sizes: sample sizes, each with its experiment.
+    """A kind of interval in a situation. sizes: of the samples.
 
     is_right: whether 94 to 96% are claimed; otherwise the table says what is reached. cost: how
     many times fewer simulations it gets, because they take longer.
@@ -66,7 +66,8 @@ class Case:
 
     kind: str
     situation: str
-    sizes: dict[int, Experiment]
+    experiment: Experiment
+    sizes: Sequence[int] = (20, 100, 2000)
     is_right: bool = True
     cost: int = 1
 
@@ -86,12 +87,12 @@ class Coverage:
         return math.sqrt(0.95 * 0.05 / max(self.intervals, 1))
 
 
-def measure(experiment: Experiment, simulations: int, seed: int = 0) -> Coverage:
+def measure(experiment: Experiment, size: int, simulations: int, seed: int = 0) -> Coverage:
     """Run an experiment this many times; experiments without an interval are only counted."""
     rng = np.random.default_rng(seed)
     hits, intervals, missing = 0, 0, 0
     for _ in range(simulations):
-        for truth, interval in experiment(rng):
+        for truth, interval in experiment(size, rng):
             if interval is None:
                 missing += 1
                 continue
@@ -100,7 +101,7 @@ def measure(experiment: Experiment, simulations: int, seed: int = 0) -> Coverage
     return Coverage(hits / max(intervals, 1), intervals, missing)
 
 
-@functools.cache
+@cache
 def results(player: str, rules: str, games: int) -> tuple[Floats, Floats]:
     """Turns and scores [G] of a player's games."""
     _, game, players = competitors([player], rules.split())
@@ -126,14 +127,13 @@ def means_of_games(games: int) -> list[Case]:
         "Salvo 4×4, turns of random play": lambda: results("random", small, games // 2)[0],
     }
     cases = [
-        Case("mean of games", name, {n: _mean(values, n) for n in (20, 100, 2000)})
-        for name, values in populations.items()
+        Case("mean of games", name, partial(_mean, values)) for name, values in populations.items()
     ]
     cases.append(
         Case(
             "mean of games",
             "Connect 4, turns in both seats",
-            {n: _mean_over_seats(games // 4, n) for n in (20, 100, 2000)},
+            partial(_mean_over_seats, games // 4),
         )
     )
     values = populations["battleship 10×10, turns of random play"]
@@ -141,72 +141,53 @@ def means_of_games(games: int) -> list[Case]:
     many = np.linspace(1, 3, 1000) / 2000
     for name, weights in (("6 layouts", few), ("1,000 layouts, each twice", many)):
         words = f"all of {name}, weighted by their probabilities"
-        cases.append(Case("mean of games", words, {2000: _weighted_mean(values, weights, 2000)}))
+        cases.append(Case("mean of games", words, partial(_weighted_mean, values, weights), [2000]))
     return cases
 
 
-def _mean(population: Population, count: int) -> Experiment:
-    def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-        values = population()
-        yield float(values.mean()), mean_interval(rng.choice(values, count))
-
-    return experiment
+def _mean(population: Population, count: int, rng: np.random.Generator) -> Outcomes:
+    values = population()
+    return [(float(values.mean()), mean_interval(rng.choice(values, count)))]
 
 
-def _mean_over_seats(games: int, count: int) -> Experiment:
-    seat = np.arange(count) % 2
-
-    def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-        turns = results("win_or_block", "game=connect4", games)[0]
-        first, second = turns[::2], turns[1::2]
-        truth = float(first.mean() + second.mean()) / 2
-        value = np.where(seat == 0, rng.choice(first, count), rng.choice(second, count))
-        yield truth, mean_interval(value, stratum=seat)
-
-    return experiment
+def _mean_over_seats(games: int, count: int, rng: np.random.Generator) -> Outcomes:
+    turns, seat = results("win_or_block", "game=connect4", games)[0], np.arange(count) % 2
+    first, second = turns[::2], turns[1::2]
+    truth = float(first.mean() + second.mean()) / 2
+    value = np.where(seat == 0, rng.choice(first, count), rng.choice(second, count))
+    return [(truth, mean_interval(value, stratum=seat))]
 
 
-def _weighted_mean(population: Population, weights: Floats, count: int) -> Experiment:
+def _weighted_mean(
+    population: Population, weights: Floats, count: int, rng: np.random.Generator
+) -> Outcomes:
     """The games of a layout take longer the later the layout comes."""
-    levels = np.linspace(0, 50, len(weights))
+    levels, values = np.linspace(0, 50, len(weights)), population()
     layout = np.arange(count) % len(weights)
     weight = weights[layout] / np.bincount(layout)[layout]
-
-    def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-        values = population()
-        truth = float(values.mean() + (weights * levels).sum())
-        yield truth, mean_interval(rng.choice(values, count) + levels[layout], weight, layout)
-
-    return experiment
+    truth = float(values.mean() + (weights * levels).sum())
+    return [(truth, mean_interval(rng.choice(values, count) + levels[layout], weight, layout))]
 
 
 def rates() -> list[Case]:
-    def single(center: float, count: int) -> Experiment:
+    def single(center: float, count: int, rng: np.random.Generator) -> Outcomes:
         low, high = (0.4, 0.6) if center == 0.5 else (center / 2, center * 2)
+        rate = rng.uniform(low, high)
+        return [(rate, wilson_interval(int(rng.binomial(count, rate)), count))]
 
-        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-            rate = rng.uniform(low, high)
-            yield rate, wilson_interval(int(rng.binomial(count, rate)), count)
-
-        return experiment
-
-    def seats(first: float, second: float, count: int) -> Experiment:
-        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-            both = [1 - (1 - rate) * rng.uniform(0.5, 1.5) for rate in (first, second)]
-            parts = [(int(rng.binomial(count // 2, rate)), count // 2) for rate in both]
-            yield sum(both) / 2, pooled_rate_interval(parts)
-
-        return experiment
+    def seats(first: float, second: float, count: int, rng: np.random.Generator) -> Outcomes:
+        both = [1 - (1 - rate) * rng.uniform(0.5, 1.5) for rate in (first, second)]
+        parts = [(int(rng.binomial(count // 2, rate)), count // 2) for rate in both]
+        return [(sum(both) / 2, pooled_rate_interval(parts))]
 
     cases = [
-        Case("rate", f"about {center:g}", {n: single(center, n) for n in (20, 100, 2000)})
-        for center in (0.5, 0.1, 0.01)
+        Case("rate", f"about {center:g}", partial(single, center)) for center in (0.5, 0.1, 0.01)
     ]
     return cases + [
         Case(
             "rate over both seats",
             f"about {first:g} and {second:g}",
-            {n: seats(first, second, n) for n in (20, 100, 2000)},
+            partial(seats, first, second),
         )
         for first, second in ((0.5, 0.5), (0.9, 0.6), (0.99, 0.8))
     ]
@@ -215,23 +196,26 @@ def rates() -> list[Case]:
 def rates_of_moves() -> list[Case]:
     """Of games with 5 to 20 moves, whose rates of mistakes have a beta distribution."""
 
-    def moves(alike: float, count: int) -> Experiment:
-        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-            total = rng.integers(5, 21, count)
-            rate = rng.beta(0.1 / alike, 0.9 / alike, count)
-            lost = rng.binomial(total, rate)
-            yield 0.1, clustered_rate_interval(lost.astype(float), total.astype(float))
+    def moves(alike: float, count: int, rng: np.random.Generator) -> Outcomes:
+        total = rng.integers(5, 21, count)
+        rate = rng.beta(0.1 / alike, 0.9 / alike, count)
+        lost = rng.binomial(total, rate)
+        return [(0.1, clustered_rate_interval(lost.astype(float), total.astype(float)))]
 
-        return experiment
-
+    situations = {"hardly alike in a game": 0.01, "alike in a game": 0.25}
     return [
-        Case("rate of moves", f"about 0.1, {name}", {n: moves(alike, n) for n in (100, 200, 2000)})
-        for name, alike in (("hardly alike in a game", 0.01), ("alike in a game", 0.25))
+        Case(
+            "rate of moves",
+            f"about 0.1, {name}",
+            partial(moves, alike),
+            (100, 200, 2000),
+        )
+        for name, alike in situations.items()
     ]
 
 
 def elo() -> list[Case]:
-    def tournament(strengths: tuple[float, ...], draws: float, games: int) -> Experiment:
+    def tournament(strengths: tuple[float, ...], draws: float) -> Experiment:
         count = len(strengths)
         pairs = list(itertools.combinations(range(count), 2))
         # The first seat is 100 points better. The truth is the rating from all possible games.
@@ -242,7 +226,7 @@ def elo() -> list[Case]:
             table[column, row] = table[row, column, ::-1]
         truth = elo_ratings(table)
 
-        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+        def experiment(games: int, rng: np.random.Generator) -> Outcomes:
             tables = [
                 (i, j, rng.multinomial(games // 2, rates[i, j]).astype(float), False)
                 for i, j in pairs
@@ -250,8 +234,8 @@ def elo() -> list[Case]:
             intervals = elo_intervals(tables, count)
             assert intervals is not None
             # The ratings of two players mirror each other.
-            for player in range(1 if count == 2 else count):
-                yield truth[player], (intervals[0][player], intervals[1][player])
+            players = range(1 if count == 2 else count)
+            return [(truth[each], (intervals[0][each], intervals[1][each])) for each in players]
 
         return experiment
 
@@ -263,7 +247,7 @@ def elo() -> list[Case]:
         "four players from 0 to 600 points": ((600.0, 300.0, 100.0, 0.0), 0.3),
     }
     return [
-        Case("Elo", name, {n: tournament(*how, n) for n in (100, 1000)}, cost=10)
+        Case("Elo", name, tournament(*how), (100, 1000), cost=10)
         for name, how in situations.items()
     ]
 
@@ -297,7 +281,7 @@ def seeds() -> list[Case]:
         is_normal = name == "normal"
         many = draw(np.random.default_rng(1), 400_000)
         cases.append(
-            Case("mean over seeds", name, {n: _seed_mean(draw, many, n) for n in SEEDS}, is_normal)
+            Case("mean over seeds", name, partial(_seed_mean, draw, many.mean()), SEEDS, is_normal)
         )
         for statistic in ("median", "iqm"):
             for games in (1, 5):
@@ -306,55 +290,48 @@ def seeds() -> list[Case]:
                 shifts = np.array([0.2 * game for game in range(games)])  # the games' levels
                 pooled = np.concatenate([many[: len(many) // games] + shift for shift in shifts])
                 truth = float(STATISTICS[statistic](pooled))
-                sizes = {n: _aggregate(statistic, draw, truth, n, shifts) for n in SEEDS}
-                cases.append(Case(words, name, sizes, is_normal, cost=10))
+                experiment = partial(_aggregate, statistic, draw, truth, shifts)
+                cases.append(Case(words, name, experiment, SEEDS, is_normal, cost=10))
     return cases
 
 
-def _seed_mean(draw: Callable[..., Floats], many: Floats, count: int) -> Experiment:
-    truth = float(many.mean())
-
-    def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-        yield truth, mean_of_runs([draw(rng, count)]).interval
-
-    return experiment
+def _seed_mean(
+    draw: Callable[..., Floats], truth: float, count: int, rng: np.random.Generator
+) -> Outcomes:
+    return [(truth, mean_of_runs([draw(rng, count)]).interval)]
 
 
 def _aggregate(
-    statistic: str, draw: Callable[..., Floats], truth: float, count: int, shifts: Floats
-) -> Experiment:
-    def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-        scores = [draw(rng, count) + shift for shift in shifts]
-        yield truth, bootstrapped(statistic, scores).interval
-
-    return experiment
+    statistic: str,
+    draw: Callable[..., Floats],
+    truth: float,
+    shifts: Floats,
+    count: int,
+    rng: np.random.Generator,
+) -> Outcomes:
+    scores = [draw(rng, count) + shift for shift in shifts]
+    return [(truth, bootstrapped(statistic, scores).interval)]
 
 
 def pairs_of_agents() -> list[Case]:
-    def difference(ratio: float, count: int) -> Experiment:
-        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-            first = 1 + rng.standard_normal(count)
-            second = ratio * rng.standard_normal(count)
-            yield 1.0, difference_of_means([first], [second]).interval
+    def difference(spread: float, count: int, rng: np.random.Generator) -> Outcomes:
+        first = 1 + rng.standard_normal(count)
+        second = spread * rng.standard_normal(count)
+        return [(1.0, difference_of_means([first], [second]).interval)]
 
-        return experiment
-
-    def better(games: int, count: int) -> Experiment:
-        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-            effect = rng.uniform(0, 2)
-            first = [effect + rng.standard_normal(count) for _ in range(games)]
-            second = [rng.standard_normal(count) for _ in range(games)]
-            truth = 0.5 * (1 + math.erf(effect / 2))
-            yield truth, probability_of_improvement(first, second).interval
-
-        return experiment
+    def better(games: int, count: int, rng: np.random.Generator) -> Outcomes:
+        effect = rng.uniform(0, 2)
+        first = [effect + rng.standard_normal(count) for _ in range(games)]
+        second = [rng.standard_normal(count) for _ in range(games)]
+        truth = 0.5 * (1 + math.erf(effect / 2))
+        return [(truth, probability_of_improvement(first, second).interval)]
 
     return [
-        Case("difference of agents", "equal spread", {n: difference(1, n) for n in SEEDS}),
-        Case("difference of agents", "spread 1 : 2", {n: difference(2, n) for n in SEEDS}),
-        Case("difference of agents", "spread 1 : 4", {n: difference(4, n) for n in SEEDS}),
-        Case("probability of improvement", "1 game", {n: better(1, n) for n in SEEDS}),
-        Case("probability of improvement", "5 games", {n: better(5, n) for n in SEEDS}),
+        Case("difference of agents", "equal spread", partial(difference, 1), SEEDS),
+        Case("difference of agents", "spread 1 : 2", partial(difference, 2), SEEDS),
+        Case("difference of agents", "spread 1 : 4", partial(difference, 4), SEEDS),
+        Case("probability of improvement", "1 game", partial(better, 1), SEEDS),
+        Case("probability of improvement", "5 games", partial(better, 5), SEEDS),
     ]
 
 
@@ -375,8 +352,8 @@ def table(cases: list[Case], simulations: int) -> str:
     lines = ["| interval | of | covered, % (sample size) | |", "|---|---|---|---|"]
     for case in cases:
         cells, outside = [], []
-        for size, experiment in case.sizes.items():
-            coverage = measure(experiment, simulations // case.cost)
+        for size in case.sizes:
+            coverage = measure(case.experiment, size, simulations // case.cost)
             missing = coverage.missing / max(coverage.missing + coverage.intervals, 1)
             text = f"{100 * coverage.fraction:.1f} ({size:,})"
             cells.append(text + (f", none in {missing:.0%}" if missing else ""))
