@@ -72,6 +72,9 @@ def check_replay_memory(
 COPIES_PER_WEIGHT = 4
 """Of a network: a weight, its gradient and the optimizer's two running means."""
 
+MORE_BYTES = 1 << 28
+"""What a training takes besides its weights: kernels, evaluations and pages of files."""
+
 CONTROL_GROUPS = (
     ("/sys/fs/cgroup", "memory.max", "memory.current"),
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -101,7 +104,8 @@ def check_weight_memory(
     """Raises ConfigError if training this many weights does not fit in free memory.
 
     held: bytes of the weights, if they are there already. copies: floats per weight. What is said
-    also counts the memory that the process has taken before, for Python and torch.
+    also counts what the process has taken before, for Python and torch, and if the weights are
+    large, MORE_BYTES.
     """
     check_fits_in_memory(
         f"policy={name} with {weights:,} weights",
@@ -111,24 +115,33 @@ def check_weight_memory(
         "{:,} would fit",
         held,
         resident_memory() - held,
+        MORE_BYTES if 4 * copies * weights > MORE_BYTES else 0,
     )
 
 
 def check_fits_in_memory(
-    what: str, why: str, count: int, size: int, hint: str, held: int = 0, besides: int = 0
+    what: str,
+    why: str,
+    count: int,
+    size: int,
+    hint: str,
+    held: int = 0,
+    taken: int = 0,
+    more: int = 0,
 ) -> None:
     """Raises ConfigError if count items of size bytes each do not fit in free memory.
 
     hint: what fits, with {} for the largest count. held: bytes of these items that are no longer
-    free because they are there already. besides: other bytes that are taken, to be counted as well.
+    free because they are there already. taken, more: bytes of the process besides that are taken
+    already and that will be, both counted in what is said.
     """
     free = free_memory()
     free = None if free is None else free + held
-    if free is not None and count * size > free:
+    if free is not None and more + count * size > free:
         raise ConfigError(
-            f"{what} may need {(besides + count * size) / 2**30:.1f} GiB {why}, and "
-            f"{(besides + free) / 2**30:.1f} GiB are free",
-            hint.format(max(1, free // size)),
+            f"{what} may need {(taken + more + count * size) / 2**30:.1f} GiB {why}, and "
+            f"{(taken + free) / 2**30:.1f} GiB are free",
+            hint.format(max(1, (free - more) // size)),
         )
 
 

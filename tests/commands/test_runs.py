@@ -223,11 +223,11 @@ def test_deleting_under_a_storm_of_kills_takes_only_what_is_named(tmp_path):
                 command[:] = [*train, f"out=runs/{name}", "exist_ok=true"]
         if not (old := num_old_runs(tmp_path)):
             break
-        started = [Process(tmp_path, *each) for each in (*commands, delete)]
+        *trainings, deletion = (Process(tmp_path, *each) for each in (*commands, delete))
         fewer = random_moments.randrange(30)
-        while started[-1].poll() is None and num_old_runs(tmp_path) > old - fewer:
+        while (code := deletion.poll()) is None and num_old_runs(tmp_path) > old - fewer:
             time.sleep(random_moments.uniform(0.001, 0.01))
-        for process in started:
+        for process in trainings if code is not None else (*trainings, deletion):
             if process.poll() is None:
                 kills += 1
                 process.send(signal.SIGKILL)
