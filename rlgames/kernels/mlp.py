@@ -120,8 +120,8 @@ def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
     before = np.empty(rows * stride, np.float32)
     masks = np.empty(rows * stride // BLOCK, np.uint64)
     index = np.empty(len(network.lines), np.int64)
-    for begin in range(0, len(inputs), rows):
-        given = inputs[begin : begin + rows]
+    for begin in range(0, len(inputs), MAX_ROWS):
+        given = inputs[begin : begin + MAX_ROWS]
         if not has_lines:
             copy_rows(given, x, stride)
         first = 0

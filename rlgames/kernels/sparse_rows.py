@@ -132,51 +132,65 @@ def _add_block(
     vectors: Any,
 ) -> Any:
     """As add_block, with vectors of LANES columns."""
-    count, int64 = vectors.literal_value, types.int64
-
-    def vectors_at(builder: ir.IRBuilder, pointer: Any) -> list[Any]:
-        first = builder.bitcast(pointer, VECTOR.as_pointer())
-        return [builder.gep(first, [ir.Constant(INT64, number)]) for number in range(count)]
-
-    def add_row(builder: ir.IRBuilder, factor: Any, row: Any, sums: list[Any]) -> list[Any]:
-        undefined = ir.Constant(VECTOR, ir.Undefined)
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        one = builder.insert_element(undefined, factor, ir.Constant(ir.IntType(32), 0))
-        factors = builder.shuffle_vector(one, undefined, zeros)
-        results = []
-        for pointer, before in zip(vectors_at(builder, row), sums, strict=True):
-            product = builder.fmul(factors, builder.load(pointer, align=4), flags=CONTRACT)
-            results.append(builder.fadd(product, before, flags=CONTRACT))
-        return results
+    int64 = types.int64
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         numbers = _pointer(context, builder, x, *arguments[:2])
         rows = _pointer(context, builder, matrix, *arguments[3:5])
-        places = vectors_at(builder, _pointer(context, builder, total, *arguments[5:7]))
-        mask, begin, zero = arguments[2], builder.block, ir.Constant(INT64, 0)
-        before = [builder.load(place, align=4) for place in places]
-        loop, end = builder.append_basic_block(), builder.append_basic_block()
-        builder.cbranch(builder.icmp_unsigned("!=", mask, zero), loop, end)
-
-        builder.position_at_end(loop)
-        bits, sums = builder.phi(INT64), [builder.phi(VECTOR) for _ in places]
-        index = builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
-        row = builder.gep(rows, [builder.mul(index, ir.Constant(INT64, LANES * count))])
-        after = add_row(builder, builder.load(builder.gep(numbers, [index])), row, sums)
-        others = builder.and_(bits, builder.sub(bits, ir.Constant(INT64, 1)))
-        for phi, first, then in zip([bits, *sums], [mask, *before], [others, *after], strict=True):
-            phi.add_incoming(first, begin)
-            phi.add_incoming(then, loop)
-        builder.cbranch(builder.icmp_unsigned("!=", others, zero), loop, end)
-
-        builder.position_at_end(end)
-        results = [builder.phi(VECTOR) for _ in places]
-        for phi, first, then in zip(results, before, after, strict=True):
-            phi.add_incoming(first, begin)
-            phi.add_incoming(then, loop)
-        for result, place in zip(results, places, strict=True):
-            builder.store(result, place, align=4)
+        sums = _pointer(context, builder, total, *arguments[5:7])
+        _add_rows(builder, numbers, arguments[2], rows, sums, vectors.literal_value)
         return context.get_dummy_value()
 
     signature = types.none(x, int64, types.uint64, matrix, int64, total, int64, vectors)
     return signature, generate
+
+
+def _add_rows(
+    builder: ir.IRBuilder, numbers: Any, mask: Any, rows: Any, total: Any, vectors: int
+) -> None:
+    """A loop over the bits of a mask, with the sums in registers."""
+    places, zero, one = _vectors_at(builder, total, vectors), INT64(0), INT64(1)
+    before, begin = [builder.load(place, align=4) for place in places], builder.block
+    loop, end = builder.append_basic_block(), builder.append_basic_block()
+    builder.cbranch(builder.icmp_unsigned("!=", mask, zero), loop, end)
+
+    builder.position_at_end(loop)
+    bits, sums = builder.phi(INT64), [builder.phi(VECTOR) for _ in places]
+    index = builder.cttz(bits, ir.IntType(1)(1))
+    row = builder.gep(rows, [builder.mul(index, INT64(LANES * vectors))])
+    factor = builder.load(builder.gep(numbers, [index]))
+    after = _add_product(builder, factor, _vectors_at(builder, row, vectors), sums)
+    others = builder.and_(bits, builder.sub(bits, one))
+    for phi, first, then in zip([bits, *sums], [mask, *before], [others, *after], strict=True):
+        phi.add_incoming(first, begin)
+        phi.add_incoming(then, loop)
+    builder.cbranch(builder.icmp_unsigned("!=", others, zero), loop, end)
+
+    builder.position_at_end(end)
+    results = [builder.phi(VECTOR) for _ in places]
+    for phi, first, then in zip(results, before, after, strict=True):
+        phi.add_incoming(first, begin)
+        phi.add_incoming(then, loop)
+    for result, place in zip(results, places, strict=True):
+        builder.store(result, place, align=4)
+
+
+def _vectors_at(builder: ir.IRBuilder, pointer: Any, vectors: int) -> list[Any]:
+    """Pointers to vectors that follow each other."""
+    first = builder.bitcast(pointer, VECTOR.as_pointer())
+    return [builder.gep(first, [INT64(number)]) for number in range(vectors)]
+
+
+def _add_product(
+    builder: ir.IRBuilder, factor: Any, pointers: list[Any], sums: list[Any]
+) -> list[Any]:
+    """The sums after the addition of a number times some vectors."""
+    undefined, index = ir.Constant(VECTOR, ir.Undefined), ir.IntType(32)
+    first = builder.insert_element(undefined, factor, index(0))
+    zeros = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
+    factors = builder.shuffle_vector(first, undefined, zeros)
+    results = []
+    for pointer, before in zip(pointers, sums, strict=True):
+        product = builder.fmul(factors, builder.load(pointer, align=4), flags=CONTRACT)
+        results.append(builder.fadd(product, before, flags=CONTRACT))
+    return results

@@ -180,10 +180,12 @@ def test_a_cache_that_is_too_small_changes_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.parametrize("count", [3, 10**6])
-def test_batches_that_torch_and_kernels_evaluate(count, skip, monkeypatch):
+@pytest.mark.parametrize(
+    ("activation", "count"), [("relu", 3), ("tanh", 3), ("tanh", 10**6)], ids=str
+)
+def test_batches_that_torch_and_kernels_evaluate(activation, count, skip, monkeypatch):
     monkeypatch.setattr(compiled_search, "MAX_COMPILED_ROWS", count)
-    policy = Mlp(CONNECT4, [16, 16, 16], "relu", "orthogonal", True, True, rng(1), skip)
+    policy = Mlp(CONNECT4, [16, 16, 16], activation, "orthogonal", True, True, rng(1), skip)
     for parameter in policy.parameters():
         torch.nn.init.normal_(parameter, std=0.5, generator=rng(2))
     check_both(CONNECT4, policy, SETTINGS)
