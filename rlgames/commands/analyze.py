@@ -136,7 +136,7 @@ def _report(subject: _Subject) -> dict[str, Any]:
         "seed": cfg.seed,
         "unit": UNITS[game.spec.goal],
         "losses": losses_by_group(moves, is_exact),
-        "turns": losses_by_turn(moves, is_exact, cfg.turns_per_row),
+        "turns": losses_by_turn(moves, is_exact),
         "per_game": float(loss.sum()) / games if games and not bool(loss.isnan().any()) else None,
         "search_losses": _search_losses(subject, moves, is_exact),
         "worst": _worst(subject, moves),
@@ -197,7 +197,7 @@ def _search_losses(subject: _Subject, moves: Moves, is_exact: bool) -> dict[str,
     before, after = before[known], after[known]
     return {
         "without": losses_by_group(plain, is_exact),
-        "turns": losses_by_turn(plain, is_exact, subject.cfg.turns_per_row),
+        "turns": losses_by_turn(plain, is_exact),
         "mistakes": int((before > 0).sum()),
         "repaired": int(((before > 0) & (after == 0)).sum()),
         "spoiled": int(((before == 0) & (after > 0)).sum()),

@@ -78,9 +78,6 @@ class AnalyzeConfig(MatchConfig):
         200_000, 1, 10**12, help="positions searched for each exact value, at most"
     )
     solve_seconds: float = key(60.0, POSITIVE, 1e6, help="time limit of all exact values")
-    turns_per_row: int | None = key(
-        None, 1, 10**6, help="turns counted together; null: at most 16 rows"
-    )
     worst: int = key(10, 0, 1000, help="worst positions to list")
     boards: str | None = key(None, is_path=True, help="folder for pictures of the worst positions")
     picture: str | None = key(

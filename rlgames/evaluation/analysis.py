@@ -149,15 +149,11 @@ def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, dict[str,
     return result | {"all": losses(loss, allows, moves.game, is_exact)}
 
 
-def losses_by_turn(
-    moves: Moves, is_exact: bool = False, size: int | None = None
-) -> list[dict[str, Any]]:
-    """For each turn in which the player moved, or for this many together: first, last and losses.
-
-    size: None: as many as make at most MAX_TURN_ROWS parts.
-    """
+def losses_by_turn(moves: Moves, is_exact: bool = False) -> list[dict[str, Any]]:
+    """For each turn in which the player moved, or for as many together as make at most
+    MAX_TURN_ROWS parts: first, last and losses."""
     loss, allows = moves.loss, moves.allows_loss
-    size = size or -(-int(moves.turn.max()) // MAX_TURN_ROWS)
+    size = -(-int(moves.turn.max()) // MAX_TURN_ROWS)
     part = (moves.turn - 1) // size
     return [
         {"first": size * number + 1, "last": size * (number + 1)}

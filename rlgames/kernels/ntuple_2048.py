@@ -302,7 +302,18 @@ def score_moves(
     memory: Memory,
 ) -> int:
     """The values of all moves are fetched before the first is added up."""
-    board: Any = U(position[0])
+    return score_boards(network, rules, U(position[0]), table, scale, memory)
+
+
+@compiled
+def score_boards(
+    network: CompiledNetwork,
+    rules: Rules2048,
+    board: Bits,
+    table: Array,
+    scale: np.float32,
+    memory: Memory,
+) -> int:
     num, afters, points = num_entries(network), memory.afters, memory.points
     up, down, points[0] = slide_both(transpose(board), rules.rows, columns_start(rules.rows))
     afters[3], afters[1], points[1] = slide_both(board, rules.rows, U(0))
@@ -366,8 +377,7 @@ def expected_best(
         for tile in range(U(2)):
             probability = fours if tile else 1.0 - fours
             if probability > 0.0:
-                before = (np.int64(board | (cell << tile)),)
-                best = score_moves(network, rules, before, 0, table, scale, memory)
+                best = score_boards(network, rules, board | (cell << tile), table, scale, memory)
                 if best >= 0:
                     total += probability * np.float64(memory.scores[best])
     return np.float32(total / count)

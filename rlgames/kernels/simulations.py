@@ -82,6 +82,44 @@ def find_children(
 
 
 @compiled
+def run_round(
+    tree: TreeArrays,
+    nodes: Nodes,
+    batch: Batch,
+    rules: Any,
+    evaluator: Evaluator,
+    selection: Selection,
+    first: int,
+    size: int,
+    live: int,
+    leaves: int,
+    num_nodes: int,
+) -> tuple[int, int, int, bool]:
+    """Continue the first `live` rows of a batch until each has ended, waits for priors, or, with
+    chance, has moved once.
+
+    Returns the numbers of rows that have not ended, of leaves, and of nodes, and whether some row
+    waits for priors.
+    """
+    num_nodes = find_children(tree, nodes, batch, rules, selection, first, size, live, num_nodes)
+    still_live, waits, max_depth = 0, False, selection.max_depth
+    for row in range(live):
+        node, simulation = int(batch.child[row]), int(batch.simulation[row])
+        if batch.is_new[row]:
+            add_child(tree, nodes, batch, evaluator.discount, row, selection.sign_factor)
+        batch.end[simulation] = node
+        if nodes.is_over[node]:
+            batch.value[simulation] = nodes.gain[node]
+        elif batch.is_new[row] or tree.depth[node] >= max_depth:
+            leaves = add_leaf(tree, nodes, batch, rules, evaluator, max_depth, simulation, leaves)
+        else:
+            batch.simulation[still_live], batch.node[still_live] = simulation, node
+            waits |= not (selection.has_chance and tree.is_expanded[node])
+            still_live += 1
+    return still_live, leaves, num_nodes, waits
+
+
+@compiled
 def run_rounds(
     tree: TreeArrays,
     nodes: Nodes,
@@ -94,33 +132,15 @@ def run_rounds(
     live: int,
     num_nodes: int,
 ) -> tuple[int, int, int]:
-    """Continue the first `live` rows of a batch until all have ended or some wait for priors: so
-    leaves are evaluated together. With chance, each goes on by one move at a time.
+    """Continue until all rows have ended or some wait for priors: so leaves are evaluated together.
 
     Returns the numbers of rows that have not ended, of leaves, and of nodes.
     """
-    leaves, waits, max_depth = 0, False, selection.max_depth
+    leaves, waits = 0, False
     while live > 0 and not waits:
-        num_nodes = find_children(
-            tree, nodes, batch, rules, selection, first, size, live, num_nodes
+        live, leaves, num_nodes, waits = run_round(
+            tree, nodes, batch, rules, evaluator, selection, first, size, live, leaves, num_nodes
         )
-        still_live = 0
-        for row in range(live):
-            node, simulation = int(batch.child[row]), int(batch.simulation[row])
-            if batch.is_new[row]:
-                add_child(tree, nodes, batch, evaluator.discount, row, selection.sign_factor)
-            batch.end[simulation] = node
-            if nodes.is_over[node]:
-                batch.value[simulation] = nodes.gain[node]
-            elif batch.is_new[row] or tree.depth[node] >= max_depth:
-                leaves = add_leaf(
-                    tree, nodes, batch, rules, evaluator, max_depth, simulation, leaves
-                )
-            else:
-                batch.simulation[still_live], batch.node[still_live] = simulation, node
-                waits |= not (selection.has_chance and tree.is_expanded[node])
-                still_live += 1
-        live = still_live
     return live, leaves, num_nodes
 
 

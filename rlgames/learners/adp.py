@@ -23,7 +23,6 @@ class Adp(Learner):
 
     fit: "gradient" as above; "least_squares": λ ← λ + α · (λ* - λ), with λ* of least squared
         error, and of least norm among these.
-    standardize: standardize the returns over the batch, as their policy network does.
     """
 
     policy_class = LinearValue
@@ -36,11 +35,10 @@ class Adp(Learner):
         lr: float,
         lr_end: float | None,
         fit: str,
-        standardize: bool,
     ) -> None:
         super().__init__(context)
         self.lr = Schedule(lr, lr_end)
-        self.fit, self.standardize = fit, standardize
+        self.fit = fit
 
     @torch.no_grad()
     def update(
@@ -48,9 +46,6 @@ class Adp(Learner):
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
         target = self.reward.discount * self.reward.returns(trajectories, final_states).double()
-        if self.standardize:
-            target = target - target.mean()
-            target = target / target.square().mean().sqrt().clamp(min=1e-6)
         features = self.policy.features(self.game, trajectories.state).double()
         weights = self.policy.weights.double()
         error = features @ weights - target

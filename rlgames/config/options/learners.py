@@ -124,7 +124,6 @@ class AdpConfig(LearnerConfig):
         of=("gradient", "least_squares"),
         help="gradient: one step; least_squares: towards the solution",
     )
-    standardize: bool = key(False, help="standardize the returns of each batch")
 
 
 @schema
