@@ -79,7 +79,7 @@ def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch)
     one_in(
         3,
         [
-            (["policy.layers=[65536,65536]"], ["4,306,174,073 weights", "64.", "GiB", "would fit"]),
+            (["policy.layers=[65536,65536]"], ["4,306,174,073 weights", "64.4 GiB", "would fit"]),
             (
                 ["game=2048", "policy=embedding", "policy.layers=[65536,65536]"],
                 ["GiB", "would fit"],
@@ -110,6 +110,7 @@ def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch)
 )
 def test_what_cannot_be_held_in_memory_is_refused(words, hints, typed, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 23)
+    monkeypatch.setattr(memory, "resident_memory", lambda: 0)
     check_refused(typed("train", *words), *hints)
     assert list(tmp_path.iterdir()) == []
 
