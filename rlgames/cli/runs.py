@@ -45,7 +45,10 @@ def runs_command(directories: list[str], overrides: list[str]) -> int:
         _print_plan(listing, plan)
         if not plan or not _is_confirmed(cfg, plan):
             return 0
-    return _remove(plan)
+    removed = _remove(plan)
+    if cfg.format != "json":
+        print(f"removed {bytes_in_words(sum(each.num_bytes for each in removed))}")
+    return 0 if len(removed) == len(plan) else 3
 
 
 def _as_dict(removal: Removal) -> dict[str, Any]:
@@ -79,16 +82,16 @@ def _print_plan(listing: RunList, plan: Sequence[Removal]) -> None:
             print(printable(f"left alone, because {why}: {run.summary.path}"))
 
 
-def _remove(plan: Sequence[Removal]) -> int:
-    """Remove what a plan says; the exit code: 3 if something could not be removed."""
-    failed = 0
+def _remove(plan: Sequence[Removal]) -> list[Removal]:
+    """Remove what a plan says and return what could be removed; errors are printed."""
+    removed = []
     for removal in plan:
         try:
             removal.apply()
+            removed.append(removal)
         except (ConfigError, OSError) as error:
-            failed += 1
             print(printable(f"rlgames: {removal.run.summary.path}: {error}"), file=sys.stderr)
-    return 3 if failed else 0
+    return removed
 
 
 def print_runs(listing: RunList) -> None:

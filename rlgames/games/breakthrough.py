@@ -107,7 +107,7 @@ class Breakthrough(StoneGame[BreakthroughState]):
         legal[:, 1:, 1:, LEFT] = own[:, 1:, 1:] & diagonal[:, :, :-1]
         legal[:, 1:, :, STRAIGHT] = own[:, 1:] & straight
         legal[:, 1:, :-1, RIGHT] = own[:, 1:, :-1] & diagonal[:, :, 1:]
-        return legal.view(len(own), -1) | state.done[:, None]
+        return legal.flatten(1) | state.done[:, None]
 
     def apply_action(self, state: BreakthroughState, action: Tensor) -> BreakthroughState:
         live, seat = ~state.done, state.current_seat

@@ -38,6 +38,13 @@ NAMES = OptionFiles().names("game")
 make_game, make_small_game = cache(helpers.make_game), cache(helpers.make_small_game)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_batch_has_no_legal_actions(name):
+    game = make_small_game(name)
+    legal = game.legal_action_mask(game.example_state()[:0])
+    assert legal.shape == (0, game.spec.actions)
+
+
 def rules_of_experiments():
     """The words of every game as experiments have it, the same rules once, and none as its own
     file has them."""
