@@ -14,6 +14,9 @@ from rlgames.sampling import Sampling
 
 MAX_OPENINGS = 10_000
 
+MAX_POSITIONS = 1e11
+"""That the rules allow: 2e9 on 3x3, 6e13 on 4x3."""
+
 
 def reachable_afterstates(
     game: Game2048,

@@ -17,7 +17,7 @@ from rlgames.games.capabilities import InvertibleKey, require
 from rlgames.games.game import State
 from rlgames.games.game_2048 import Game2048
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
-from rlgames.learners.reachable import reachable_afterstates
+from rlgames.learners.reachable import MAX_POSITIONS, reachable_afterstates
 from rlgames.learners.td_compiled import CompiledTd, reason_not_compiled
 from rlgames.learners.td_minimax import MinimaxTd, check_backup, discount_per_ply
 from rlgames.policies.ntuple import Ntuple
@@ -170,6 +170,8 @@ class Td(Learner):
             require(self.game, InvertibleKey, "backup=reachable")
             if not isinstance(self.game, Game2048) or self.policy.values.device.type != "cpu":
                 raise NotImplementedError("backup=reachable needs game=2048 and device=cpu")
+            if self.game.spec.max_positions > MAX_POSITIONS:
+                raise NotImplementedError("backup=reachable needs a small board, such as board=3")
         self.frozen_tuples, self.td_lambda = frozen_tuples, td_lambda
         self.sampling, self.min_probability = context.sampling, min_probability
         self.lr = Schedule(lr, lr_end)

@@ -425,6 +425,7 @@ def test_expected_backup_reaches_the_exact_optimum():
         (["reward=grid_sum", "learner.backup=expected"], "backup=expected"),
         (["reward=grid_sum", "learner.backup=reachable"], "backup=reachable"),
         (["reward=score", "learner.backup=reachable", "board=5"], "more than 16 cells"),
+        (["reward=score", "learner.backup=reachable"], "needs a small board, such as board=3"),
     ],
 )
 def test_exact_backups_reject_what_they_cannot_learn(words, error):
