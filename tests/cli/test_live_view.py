@@ -140,6 +140,7 @@ def test_a_plain_line_tells_what_is_new(capsys):
     lines.on_metrics(15, {"eval/turns": 7.5})
     lines.on_metrics(20, {"eval/turns": 7.0})
     lines.on_run_start(0, Path("outputs/run"))
+    lines.close()
     first, second, third = capsys.readouterr().out.splitlines()
     assert first == "        10 of 100 games, 0:00: 500 games/s, turns 9.00, greedy turns 8.000"
     assert second == "        20 of 100 games, 0:00: greedy turns 7.000"
