@@ -31,6 +31,9 @@ from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import find_graph, on_cpu
 
+NOT_LISTED = ("games=all: the layouts of this game cannot be listed", "use games=N")
+"""An error and its hint."""
+
 MAX_ENUMERATED_LAYOUTS = 5000
 """games="auto" plays a deterministic player on every layout if there are at most this many."""
 
@@ -139,7 +142,7 @@ def openings_to_play(
     limit = {"auto": MAX_ENUMERATED_LAYOUTS, "all": MAX_LAYOUTS}.get(str(games), 1)
     openings = list_openings(game, limit, layouts)
     if openings is None and games == "all":
-        raise ConfigError("games=all: the layouts of this game cannot be listed", "use games=N")
+        raise ConfigError(*NOT_LISTED)
     return openings
 
 
@@ -226,7 +229,7 @@ def _sampled(
     games, layouts = settings.games, settings.layouts
     if games == "all":
         if openings is None or game.spec.seats == 2 or not game.spec.hidden:
-            raise ConfigError("games=all: the layouts of this game cannot be listed", "use games=N")
+            raise ConfigError(*NOT_LISTED)
         states, probability = openings[0].to(device), openings[1]
         repeats = max(2, math.ceil(settings.sampled_games / len(states)))
         layout = torch.arange(len(states)).repeat_interleave(repeats)

@@ -1,4 +1,4 @@
-"""Products of matrices with rows of which many numbers are 0.
+"""Products of sparse rows with matrices.
 
 A row is read in blocks of 64 numbers, and the matrix in tiles of up to 64 columns. The part of a
 tile that belongs to a block stays in the processor's first cache while all rows are multiplied by
@@ -57,10 +57,10 @@ def multiply(
 ) -> None:
     """Add the products of rows with a matrix to total.
 
-    x, total: float32, flat, whose rows begin at multiples of stride. masks: uint64, flat, those of
-    the blocks of each row of x, stride / BLOCK for a row. matrix: float32, one tile of TILE columns
-    after the other, the last one with what is left of `columns`, a multiple of LANES; a tile has
-    its numbers by input, then by column.
+    x, total: float32, flat; rows begin at multiples of stride. masks: uint64, flat, one per block
+    of each row of x, stride / BLOCK per row. matrix: float32, one tile of TILE columns after the
+    other, the last one perhaps narrower; `columns` is a multiple of LANES. A tile lists its numbers
+    by input, then by column.
     """
     blocks = -(-inputs // BLOCK)
     column = 0

@@ -246,8 +246,8 @@ def _own_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _own_groups() -> Iterator[None]:
-    """A block in which Ray's processes start in process groups of their own. A SIGTERM to the group
-    of the learner would end them, and they the learner, before it has saved."""
+    """A block in which Ray's processes start in separate process groups. A SIGTERM to the learner's
+    group would end them, and they would end the learner before it has saved."""
     services: Any = import_module("ray._private.services")
     start = services.ConsolePopen
     services.ConsolePopen = partial(start, process_group=0)
