@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,37 +178,10 @@ def _normal_above(x: Floats) -> Floats:
 
 
 def student_t(freedom: float) -> float:
-    """The 97.5% quantile of Student's t with this many degrees of freedom, at least 1.
-
-    From 100 on by its expansion, Abramowitz and Stegun 26.7.5. Below, exact for integers; between
-    them the logarithm is interpolated in their reciprocals, with an error of at most 3%.
-    """
-    if freedom >= 100:
-        z = Z_95
-        return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-    below = max(1, math.floor(freedom))
-    low, high = math.log(_student_t(below)), math.log(_student_t(below + 1))
-    fraction = (1 / below - 1 / max(freedom, 1)) / (1 / below - 1 / (below + 1))
-    return math.exp(low + fraction * (high - low))
-
-
-@lru_cache
-def _student_t(freedom: int) -> float:
-    """By bisection of its exact distribution, Abramowitz and Stegun 26.7.3 and 26.7.4."""
-    low, high = 0.0, 16.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _probability_within(middle, freedom) < 0.95 else (low, middle)
-    return high
-
-
-def _probability_within(t: float, freedom: int) -> float:
-    """The probability that Student's t lies between -t and t."""
-    angle = math.atan(t / math.sqrt(freedom))
-    term, total = (1.0, 0.0) if freedom % 2 == 0 else (math.cos(angle), 0.0)
-    for power in range(freedom % 2, freedom - 1, 2):
-        total += term
-        term *= (power + 1) / (power + 2) * math.cos(angle) ** 2
-    if freedom % 2 == 0:
-        return math.sin(angle) * total
-    return 2 / math.pi * (angle + math.sin(angle) * total)
+    """The 97.5% quantile of Student's t with this many degrees of freedom, at least 1, to five
+    digits."""
+    # t = √freedom · tan(angle), where the density of the angle is cos(angle)^(freedom - 1).
+    angles = np.linspace(0.0, min(math.pi / 2, 12 / math.sqrt(freedom)), 4001)
+    share = np.cumsum(np.cos((angles[1:] + angles[:-1]) / 2) ** (freedom - 1))
+    angle = float(np.interp(0.95 * share[-1], share, angles[1:]))
+    return math.sqrt(freedom) * math.tan(angle)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -149,10 +149,10 @@ class Checkpoint:
             raise BadCheckpoint(f"{path} is not a checkpoint file")
         try:
             layout, start = _check_header(path)
-            with safetensors.safe_open(path, "pt") as file:
-                header = dict(file.metadata() or {})
+            with safetensors.safe_open(path, "pt") as content:
+                header = dict(content.metadata() or {})
                 _check_format(path, header)
-                names = list(file.keys())
+                names = list(content.keys())
             tensors = {name: _map_tensor(path, name) for name in names}
             digest = header.pop("sha256")
             if len(header["config"]) > MAX_CONFIG_LENGTH:
@@ -161,7 +161,11 @@ class Checkpoint:
             games = int(header["games"])
             if not 0 <= games <= MAX_GAMES:
                 raise ValueError(f"{games:,} is not a possible number of games")
-            is_whole = digest == _stored_digest(path, header, tensors, layout, start)
+            with storage.open_to_read(path.parent, path.name) as file:
+                offsets = {name: layout[name]["data_offsets"] for name in tensors}
+                found = _digest(
+                    header, tensors, lambda name: _stored_parts(file, start, offsets[name])
+                )
         except (
             safetensors.SafetensorError,
             KeyError,
@@ -175,8 +179,11 @@ class Checkpoint:
             raise BadCheckpoint(
                 f"{path} is not a readable checkpoint ({sanitized(error)})"
             ) from None
-        if not is_whole:
-            raise _damaged(path)
+        if found != digest:
+            raise BadCheckpoint(
+                f"{path} is damaged: its content does not match its checksum",
+                "use another checkpoint of the run",
+            )
         tree: Tree = {"policy": {}, "state": state}
         for name, tensor in tensors.items():
             _insert(tree, name.split("/"), tensor, path)
@@ -208,23 +215,7 @@ def drop_state(path: Path) -> None:
 
     The state, which may be large, is read for its checksum alone, and never in memory as a whole.
     """
-    try:
-        layout, start = _check_header(path)
-        with safetensors.safe_open(path, "pt") as file:
-            header = dict(file.metadata() or {})
-            _check_format(path, header)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if header.pop("sha256") != _stored_digest(path, header, tensors, layout, start):
-            raise _damaged(path)
-        policy = {
-            name.removeprefix("policy/"): tensor
-            for name, tensor in tensors.items()
-            if name.startswith("policy/")
-        }
-        checkpoint = Checkpoint(_object(header["config"]), int(header["games"]), policy, {})
-    except (safetensors.SafetensorError, KeyError, ValueError) as error:
-        raise BadCheckpoint(f"{path} is not a readable checkpoint ({sanitized(error)})") from None
-    checkpoint.write(path, is_mapped=True)
+    replace(Checkpoint.read(path), state={}).write(path, is_mapped=True)
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
@@ -282,27 +273,6 @@ def _digest(
         for part in content(name):
             digest.update(part)
     return digest.hexdigest()
-
-
-def _stored_digest(
-    path: Path,
-    header: dict[str, str],
-    tensors: Mapping[str, Tensor],
-    layout: Mapping[str, Any],
-    start: int,
-) -> str:
-    """The checksum of the tensors as a file has them from its byte start on."""
-    with storage.open_to_read(path.parent, path.name) as file:
-        return _digest(
-            header, tensors, lambda name: _stored_parts(file, start, layout[name]["data_offsets"])
-        )
-
-
-def _damaged(path: Path) -> BadCheckpoint:
-    return BadCheckpoint(
-        f"{path} is damaged: its content does not match its checksum",
-        "use another checkpoint of the run",
-    )
 
 
 def _parts(tensor: Tensor, is_mapped: bool = False) -> Iterator[memoryview]:

@@ -66,7 +66,7 @@ class AnnouncedSolution:
             raise OutOfBudget("the fleet has too many layouts")
         if math.comb(game.num_cells, game.shots) > MAX_TURNS:
             raise OutOfBudget("a turn has too many sets of cells")
-        self._budget = Budget(seconds, memory_bytes, None)
+        self._budget = Budget(seconds, memory_bytes)
         self._num_cells, self._shots = game.num_cells, game.shots
         self._ship_cells = game.ship_cells
         symmetries = game.symmetries()

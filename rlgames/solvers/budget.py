@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable
-
-PROGRESS_SECONDS = 0.1
-"""Seconds between reports of progress."""
 
 
 class OutOfBudget(Exception):
@@ -17,16 +12,10 @@ class OutOfBudget(Exception):
 class Budget:
     """The limits on time and memory, and what is in use."""
 
-    def __init__(
-        self,
-        seconds: float | None,
-        memory_bytes: int | None,
-        progress: Callable[[int], None] | None,
-    ) -> None:
-        self.seconds, self.memory_bytes, self.progress = seconds, memory_bytes, progress
+    def __init__(self, seconds: float | None, memory_bytes: int | None) -> None:
+        self.seconds, self.memory_bytes = seconds, memory_bytes
         self.start = time.perf_counter()
         self.bytes_in_use, self.states_found, self.states_valued = 0, 0, 0
-        self.last_progress = -math.inf
 
     def elapsed(self) -> float:
         return time.perf_counter() - self.start
@@ -34,10 +23,6 @@ class Budget:
     def allocate(self, size: int) -> None:
         """Count bytes as in use; a negative size releases them."""
         self.bytes_in_use += size
-
-    def can_cache(self, size: int) -> bool:
-        """Whether there is memory to keep what can be recomputed."""
-        return self.memory_bytes is None or self.bytes_in_use + size < self.memory_bytes / 4
 
     def check(self, needed: int = 0) -> None:
         """Raise OutOfBudget at a limit. needed: bytes that the next step takes for itself."""
@@ -47,6 +32,3 @@ class Budget:
         if self.memory_bytes is not None and self.bytes_in_use + needed > self.memory_bytes:
             size = self.memory_bytes / 2**30
             raise OutOfBudget(f"more than {size:g} GiB of memory would be needed: {progress}")
-        if self.progress is not None and self.elapsed() > self.last_progress + PROGRESS_SECONDS:
-            self.last_progress = self.elapsed()
-            self.progress(self.states_found)

@@ -35,8 +35,7 @@ def serve(
     listener = _listen(cfg.host, cfg.port)
     with listener:
         port = listener.getsockname()[1]
-        is_local = cfg.host == "localhost" or _is_loopback(cfg.host)
-        names = [*cfg.hosts, *([] if is_local or _is_any(cfg.host) else [cfg.host])]
+        names = [*cfg.hosts, *([] if _is_local_or_any(cfg.host) else [cfg.host])]
         name = next((each for each in names if "*" not in each), "127.0.0.1")
         address = f"http://{name}:{port}/" + (f"?{urlencode(query)}" if query else "")
         config = uvicorn.Config(
@@ -76,15 +75,10 @@ def _listen(host: str, port: int | None) -> socket.socket:
     raise ConfigError(f"cannot listen on {host}:{ports[-1]}: {reason}", hint)
 
 
-def _is_loopback(host: str) -> bool:
+def _is_local_or_any(host: str) -> bool:
+    """Whether a host is this machine alone, or every network."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
     except ValueError:
-        return False
-
-
-def _is_any(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return False
+        return host == "localhost"
+    return address.is_loopback or address.is_unspecified

@@ -36,7 +36,7 @@ def check_closed_beliefs(words, count):
     game, layouts, shot, hit = positions(words, count)
     symmetries = game.symmetries().numpy()
     problem = build_problem(layouts.numpy(), np.ones(len(layouts)), 1, symmetries)
-    search = Search(problem, Budget(None, None, None))
+    search = Search(problem, Budget(None, None))
     weight, sets = search.close(np.stack([pack(shot.numpy()), pack(hit.numpy())], 1))
     agree = game.posterior.agreeing(Seen(shot, hit))
     number = agree @ layouts.float()  # of the agreeing layouts, those with a ship on each cell

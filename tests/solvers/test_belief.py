@@ -222,19 +222,6 @@ def test_gives_up_within_its_budget():
     assert solve(1, 6, [2], 1, seconds=None, memory_bytes=None).optimal > 1
 
 
-def test_tells_progress_and_can_be_interrupted():
-    found: list[Any] = []
-    solution = solve(4, 4, [2], 2, progress=found.append)
-    assert found == sorted(found)
-    assert 0 <= found[-1] <= solution.states
-
-    def interrupt(_):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        solve(4, 4, [2], 2, progress=interrupt)
-
-
 def test_rejects_bad_problems():
     layouts, identity = layouts_of(1, 5, [2]), [np.arange(5)]
     ones = np.ones(len(layouts))

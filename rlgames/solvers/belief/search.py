@@ -114,7 +114,7 @@ class Search:
 def compile_kernels() -> None:
     """Compile what a search calls, by a small one. Limits on time hold from then on."""
     two_cells = build_problem(np.eye(2, dtype=bool), np.ones(2), 1, np.array([[0, 1]]))
-    budget = Budget(None, None, None)
+    budget = Budget(None, None)
     search = Search(two_cells, budget)
     search.close(np.zeros((1, 2), np.uint64))
     search.best_turn(0, 0, 0, 0, budget)

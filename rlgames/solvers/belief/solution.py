@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,7 +40,7 @@ class BeliefSolution:
         OutOfBudget if solving such states exceeds the limits of solve_belief.
         """
         beliefs = _Beliefs.from_shots(self._search, shot, hit)
-        shots, budget = self._search.shots, Budget(*self._limits, None)
+        shots, budget = self._search.shots, Budget(*self._limits)
         must = np.zeros_like(beliefs.shot)
         for row in range(len(must)):
             unknown, due = int(beliefs.unknown[row]), int(beliefs.due[row])
@@ -66,7 +65,7 @@ class BeliefSolution:
         """Float64 [B]: the expected number of turns still needed, for cells shot at and hit, bool
         [B, N], at the beginning of a turn. Raises ValueError and OutOfBudget as choose does."""
         beliefs = _Beliefs.from_shots(self._search, shot, hit)
-        budget = Budget(*self._limits, None)
+        budget = Budget(*self._limits)
         turns = [beliefs.turns(self._search, row, budget) for row in range(len(beliefs.shot))]
         return np.array(turns, np.float64)[beliefs.row]
 
@@ -126,7 +125,6 @@ def solve_belief(
     symmetries: ArrayLike,
     seconds: float | None = 60,
     memory_bytes: int | None = 4 << 30,
-    progress: Callable[[int], None] | None = None,
 ) -> BeliefSolution:
     """Find the minimum expected number of turns until all ship cells are hit.
 
@@ -141,14 +139,12 @@ def solve_belief(
     seconds, memory_bytes: limits on wall-clock time and on the memory of the arrays in use, looked
         at between steps that take a fraction of a second; None for no limit.
         Compiling kernels, once, does not count.
-    progress: called up to ten times a second with the number of belief states found so far, which
-        stays the same while they are valued.
 
     Raises OutOfBudget at a limit, ValueError for more than 39 cells and for what breaks the above.
     """
     problem = build_problem(layouts, weights, shots, symmetries)
     compile_kernels()
-    budget = Budget(seconds, memory_bytes, progress)
+    budget = Budget(seconds, memory_bytes)
     budget.check()
     search = Search(problem, budget)
     nothing = np.zeros((1, search.cells), bool)
