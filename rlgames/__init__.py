@@ -69,10 +69,10 @@ def train(overrides: list[str] | None = None) -> Path:
     launch, _ = split(LaunchConfig, words)
     if launch.dry_run:
         raise ConfigError("dry_run=true trains nothing", "it is a key of rlgames train in a shell")
-    training = load_training(words).fitted()
-    progress = NotebookProgress(training.config.games) if is_notebook() else None
+    config, files = load_training(words)
+    progress = NotebookProgress(config.games) if is_notebook() else None
     with torch_settings_restored():
-        trained = run(training.config, progress, training.files, launch.exist_ok)
+        trained = run(config, progress, files, launch.exist_ok)
     assert trained is not None
     return trained.directory
 

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import sys
+from pkgutil import resolve_name
 
 from rlgames.cli.flags import HELP_FLAGS, parse_flags
 from rlgames.cli.table import COMMANDS, last_value, overview
@@ -171,13 +172,12 @@ def run(name: str, words: list[str]) -> int:
             result = function(*values)
     else:
         result = function(*values)
-    printer = command.load_printer()
-    if printer is None:
+    if command.printer is None:
         return int(result)
     if wants_json(words):
         print(json_text(result if isinstance(result, dict) else result.as_dict()))
     else:
-        printer(result)
+        resolve_name(command.printer)(result)
     return 0
 
 

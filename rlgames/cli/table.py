@@ -82,8 +82,7 @@ class Command:
 
     def load_function(self) -> Callable[..., Any]:
         """The function itself."""
-        function: Callable[..., Any] = resolve_name(self.function)
-        return function
+        return resolve_name(self.function)
 
     def for_words(self, words: list[str]) -> Command:
         """The command itself, or what serves its page if the words ask for one.
@@ -99,10 +98,6 @@ class Command:
             if word.partition("=")[0] in names:
                 raise ConfigError(f"{word} is for a page", "add interface=web")
         return self
-
-    def load_printer(self) -> Callable[[Any], None] | None:
-        """The printer itself."""
-        return None if self.printer is None else resolve_name(self.printer)
 
 
 def last_value(name: str, words: list[str]) -> str:

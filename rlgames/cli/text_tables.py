@@ -58,8 +58,10 @@ def rows(columns: Sequence[Column]) -> list[tuple[str, ...]]:
 def print_table(title: str, columns: Sequence[Column], format: str) -> None:
     """Print a table; format: table, markdown or latex, which have no title. Where a terminal is too
     narrow, columns are left out and named."""
-    if format != "table":
-        print(markdown_table(columns) if format == "markdown" else latex_table(columns))
+    if format == "markdown":
+        print(markdown_rows([list(map(escape_markdown, row)) for row in _on_one_line(columns)]))
+    elif format == "latex":
+        print(latex_table(columns))
     else:
         print("\n".join(table_lines(title, columns, terminal_width())))
 
@@ -167,10 +169,6 @@ def escape_latex(text: str) -> str:
     """Text that LaTeX shows as it is, inside a table too."""
     text = re.sub(r"(?<!\w)-(?=\d)", "−", printable(text))  # of a number
     return "".join(LATEX.get(each, each) for each in text)
-
-
-def markdown_table(columns: Sequence[Column]) -> str:
-    return markdown_rows([list(map(escape_markdown, row)) for row in _on_one_line(columns)])
 
 
 def markdown_rows(lines: Sequence[Sequence[str]]) -> str:

@@ -31,17 +31,17 @@ def train_command(words: list[str]) -> int:
         from rlgames.cli.sweep_view import CheckingLine, sweep_view
         from rlgames.commands.sweep import sweep_command
 
-        config = [word for word in overrides if word.startswith("config=")]
-        return sweep_command([*config, *rest], launch, sweep_view, CheckingLine())
+        base = [word for word in overrides if word.startswith("config=")]
+        return sweep_command([*base, *rest], launch, sweep_view, CheckingLine())
     with no_garbage_collection():
-        training = load_training(overrides).fitted()
+        config, files = load_training(overrides)
     if launch.dry_run:
         from rlgames.training.components import build_components
 
-        build_components(training.config)  # which checks that they fit together
-        print(to_yaml(training.config), end="")
+        build_components(config)  # which checks that they fit together
+        print(to_yaml(config), end="")
         return 0
-    return train_config(training.config, training.files, launch.exist_ok)
+    return train_config(config, files, launch.exist_ok)
 
 
 def resume_command(run: Path, overrides: list[str]) -> int:

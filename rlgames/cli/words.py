@@ -80,7 +80,9 @@ def _run_name(word: str) -> str:
 def _check_run_is_first(command: Command, words: list[str], has_run: bool) -> None:
     """Raises ConfigError for a run behind an override."""
     later = [word for word in words[1:] if "=" not in word and word[:1] not in "-+~"]
-    later = [word for word in later if is_path(word) or _names_run(word)]
+    later = [
+        word for word in later if is_path(word) or word == LATEST_RUN or word.startswith(PREFIX)
+    ]
     if not later:
         return
     if has_run:
@@ -90,7 +92,3 @@ def _check_run_is_first(command: Command, words: list[str], has_run: bool) -> No
         f"the run comes first, before {words[0]}",
         f"use rlgames {command.name} {later[0]} {rest}",
     )
-
-
-def _names_run(word: str) -> bool:
-    return word == LATEST_RUN or word.startswith(PREFIX)

@@ -53,7 +53,9 @@ def export_command(run: Path, overrides: list[str]) -> dict[str, str]:
             "mlp, conv, belief_propagation, embedding and staged are networks, of all learners "
             "but td_lambda",
         )
-    path = Path(cfg.out) if cfg.out else _default_path(run)
+    # Agents that come with rlgames lie among its own files.
+    default = run / "policy.onnx" if run.is_dir() else f"{run.stem}.onnx"
+    path = Path(cfg.out or default)
     if path.suffix.lower() != ".onnx":  # it might be a checkpoint, which would be lost
         raise ConfigError(f"out={path} is not an ONNX file", "write out=policy.onnx")
     outputs = ["scores", *(["value"] if policy.has_value else [])]
@@ -72,12 +74,6 @@ def export_command(run: Path, overrides: list[str]) -> dict[str, str]:
         "outputs": ", ".join(outputs),
         "difference": f"{difference:.1e} from torch at most, over {len(inputs)} positions",
     }
-
-
-def _default_path(run: Path) -> Path:
-    """In a run, or in the current directory for a file: agents that come with rlgames lie among
-    its own files."""
-    return run / "policy.onnx" if run.is_dir() else Path(f"{run.stem}.onnx")
 
 
 def _positions(game: Game[Any], policy: Network) -> Tensor:

@@ -1,10 +1,9 @@
-"""Words of `rlgames train` as a training that is about to start; imports nothing heavy."""
+"""Words of `rlgames train` as a training that is about to start."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rlgames.config.compose import hydra_files, load
 from rlgames.config.schema import names_of
@@ -16,34 +15,10 @@ from rlgames.runs.names import located
 SWEEP_NAMES = tuple({*names_of(SweepConfig)} - {*names_of(TrainConfig)})
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A training that is about to start.
-
-    Args:
-        config: with the directory of out= or hydra.run.dir=.
-        words: the overrides of the config, as typed.
-        typed: all words.
+def load_training(words: Sequence[str]) -> tuple[TrainConfig, dict[str, str]]:
+    """The training that words describe, with the directory of out= or hydra.run.dir= and sizes that
+    fit its board; and the files of .hydra/, by their names in that directory. Raises ConfigError.
     """
-
-    config: TrainConfig
-    words: list[str]
-    typed: list[str]
-
-    @property
-    def files(self) -> dict[str, str]:
-        """Those of .hydra/, by their names in the directory of the run."""
-        return hydra_files(self.config, self.words)
-
-    def fitted(self) -> Launch:
-        """The same with sizes that fit its board; see fit_sizes."""
-        from rlgames.training.sizes import fit_sizes
-
-        return dataclasses.replace(self, config=fit_sizes(self.config, self.typed))
-
-
-def load_training(words: Sequence[str]) -> Launch:
-    """The training that words describe. Raises ConfigError for bad input."""
     for word in words:
         if is_sweep_word(word):
             raise ConfigError(f"{word} belongs to a sweep", "add -m")
@@ -52,7 +27,10 @@ def load_training(words: Sequence[str]) -> Launch:
         composition.config.out, composition.hydra_value("hydra.run.dir"), "hydra.run.dir"
     )
     config = located(dataclasses.replace(composition.config, out=out))
-    return Launch(config, composition.words, list(words))
+    from rlgames.training.sizes import fit_sizes  # which imports torch: all else is checked before
+
+    config = fit_sizes(config, words)
+    return config, hydra_files(config, composition.words)
 
 
 def is_sweep_word(word: str) -> bool:

@@ -52,9 +52,9 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
         raise ConfigError("private=true is for an upload", "add repo=user/name")
     checkpoint = Checkpoint.read(checkpoint_path(run, cfg.checkpoint))
     check_space(cfg.space, from_plain(checkpoint.config).plugins)
-    folder = Path(cfg.out) if cfg.out else _default_folder(run)
+    folder = Path(cfg.out or (run / "published" if run.is_dir() else f"published/{run.stem}"))
     _check_folder(folder)
-    has_curve = run.is_dir() and _has_evaluations(run)
+    has_curve = run.is_dir() and any(name.startswith("eval/") for name in metric_names(run))
     if has_curve and not figures.is_installed():
         has_curve = False
         text = f"rlgames: no learning curve, which needs matplotlib: {figures.INSTALL}"
@@ -83,15 +83,6 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     else:
         result["next"] = command_for_run("play", folder, list(config.plugins))
     return result
-
-
-def _default_folder(run: Path) -> Path:
-    return run / "published" if run.is_dir() else Path("published") / run.stem
-
-
-def _has_evaluations(run: Path) -> bool:
-    """Whether the log of a run has a curve to draw."""
-    return any(name.startswith("eval/") for name in metric_names(run))
 
 
 def _check_folder(folder: Path) -> None:

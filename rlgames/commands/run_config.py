@@ -55,8 +55,7 @@ def _config_without_run(schema: type[C], words: list[str]) -> C:
             f"{command} needs a run or a game",
             f"as in: rlgames {command} {example}, or with {player}game=tictactoe",
         )
-    checked: C = cfg
-    return checked
+    return cfg
 
 
 def drop_training_words(schema: type, words: list[str], trained: TrainConfig) -> list[str]:

@@ -199,8 +199,7 @@ def parse_position(game: Game[State], text: str | None) -> State:
         raise ConfigError("state= is too long for a board")
     text = text if "\n" in text.strip() else re.sub(r"\s*/\s*", "\n", text)
     try:
-        position: State = parse(game, text)
-        return position
+        return parse(game, text)
     except ValueError as error:
         why = sanitized(error)
     example = " / ".join(position_rows(game, start))

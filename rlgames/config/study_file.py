@@ -122,16 +122,13 @@ def _study(name: str, file: StudyFile, folders: Sequence[Path], seeds: Any) -> S
 
 def parse_seeds(value: Any, key: str = "seeds") -> tuple[int, ...]:
     """Seeds as they are typed: how many, or a list of them. Raises ConfigError."""
-    listed = value if isinstance(value, list) else list(range(value)) if _is_count(value) else []
+    is_count = type(value) is int and 0 < value <= 10_000
+    listed = value if isinstance(value, list) else list(range(value)) if is_count else []
     is_valid = all(isinstance(each, int) and 0 <= each <= MAX_SEED for each in listed)
     if not listed or not is_valid or len({*listed}) < len(listed):
         hint = f"as in {key}=5 or {key}=[0,1,2]"
         raise ConfigError(f"{key}={value} is neither a number of seeds nor a list of them", hint)
     return tuple(listed)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10_000
 
 
 def _evaluation(name: str, entry: StudyEntry, runs: Mapping[str, StudyRun]) -> StudyEvaluation:

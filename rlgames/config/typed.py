@@ -156,8 +156,7 @@ def arguments(option: Any) -> dict[str, Any]:
 
 def to_yaml(config: Any) -> str:
     """A config as YAML."""
-    text: str = yaml.safe_dump(to_plain(config), sort_keys=False, allow_unicode=True, width=10**9)
-    return text
+    return yaml.safe_dump(to_plain(config), sort_keys=False, allow_unicode=True, width=10**9)
 
 
 @contextmanager

@@ -86,8 +86,7 @@ class BatchedEnv:
     @property
     def terminated(self) -> Tensor:
         """Bool [B]."""
-        done: Tensor = self.state.done
-        return done
+        return self.state.done
 
     @property
     def truncated(self) -> Tensor:

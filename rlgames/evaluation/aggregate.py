@@ -62,23 +62,12 @@ def interquartile_mean(values: Floats) -> Floats:
     down: of fewer than four values it is the mean."""
     count = values.shape[-1]
     cut = count // 4
-    middle: Floats = np.sort(values, -1)[..., cut : count - cut].mean(-1)
-    return middle
-
-
-def _mean(values: Floats) -> Floats:
-    mean: Floats = values.mean(-1)
-    return mean
-
-
-def _median(values: Floats) -> Floats:
-    median: Floats = np.median(values, axis=-1)
-    return median
+    return np.sort(values, -1)[..., cut : count - cut].mean(-1)
 
 
 STATISTICS: dict[str, Callable[[Floats], Floats]] = {
-    "mean": _mean,
-    "median": _median,
+    "mean": lambda values: values.mean(-1),
+    "median": lambda values: np.median(values, axis=-1),
     "iqm": interquartile_mean,
 }
 """Functions from the pooled scores of all runs, [..., N], to [...]."""
@@ -224,11 +213,9 @@ def seeds_needed(difference: float, first: Scores, second: Scores, power: float)
 def performance_profile(scores: Scores, levels: Floats) -> Floats:
     """Float64 [L]: the fraction of runs whose score is at least each level; the mean over games."""
     fractions = [(game[:, None] >= levels - 1e-12).mean(0) for game in scores]
-    profile: Floats = np.mean(fractions, 0)
-    return profile
+    return np.mean(fractions, 0)
 
 
 def normalized(values: Floats, random: float, optimum: float) -> Floats:
     """0 is random play, 1 the optimum, whether higher or lower values are better."""
-    score: Floats = (values - random) / (optimum - random)
-    return score
+    return (values - random) / (optimum - random)

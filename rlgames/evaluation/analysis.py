@@ -127,15 +127,11 @@ def with_values(
 
 def distinct(state: State) -> tuple[Tensor, Tensor]:
     """Int64 [D] and [N]: the first row of each different position, and which one each row has."""
-    columns = [np.ascontiguousarray(column.flatten(1)) for column in _two_dim(state)]
+    columns = [np.ascontiguousarray(column.reshape(len(column), -1)) for column in state.columns()]
     rows = np.concatenate([column.view(np.uint8) for column in columns], 1)
     words = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1])))[:, 0]
     _, first, where = np.unique(words, return_index=True, return_inverse=True)
     return torch.from_numpy(first), torch.from_numpy(where.reshape(-1))
-
-
-def _two_dim(state: State) -> list[Tensor]:
-    return [column if column.dim() > 1 else column[:, None] for column in state.columns()]
 
 
 def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, dict[str, Any]]:

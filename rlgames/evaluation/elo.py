@@ -66,8 +66,7 @@ def elo_ratings(table: Floats) -> Floats:
     """
     has_met = table.sum(2) > 0
     wins = table[..., 0] + table[..., 1] / 2 + 0.25 * has_met
-    elo: Floats = _fit(wins[None])[0] * ELO_PER_LOGIT
-    return elo
+    return _fit(wins[None])[0] * ELO_PER_LOGIT
 
 
 def elo_intervals(
@@ -107,14 +106,12 @@ def over_seats(results: Floats) -> Floats:
     """The games won, drawn and lost, [3], from those in each seat, [2, 3]: as many as were played,
     of which each seat has the same share."""
     seats = results[results.sum(1) > 0]
-    total: Floats = (seats * results.sum() / (len(seats) * seats.sum(1, keepdims=True))).sum(0)
-    return total
+    return (seats * results.sum() / (len(seats) * seats.sum(1, keepdims=True))).sum(0)
 
 
 def _points(rates: Floats) -> Floats:
     """Points per game from the rates of wins, draws and losses, [..., 3]."""
-    points: Floats = rates[..., 0] + rates[..., 1] / 2
-    return points
+    return rates[..., 0] + rates[..., 1] / 2
 
 
 def _fit(wins: Floats) -> Floats:
@@ -145,8 +142,7 @@ def _fit(wins: Floats) -> Floats:
         longest = np.abs(step).max(1, keepdims=True)
         strength += step * np.minimum(1.0, MAX_STEP / np.maximum(longest, 1e-300))
         if longest.max() < 1e-9:
-            centered: Floats = strength - strength.mean(1, keepdims=True)
-            return centered
+            return strength - strength.mean(1, keepdims=True)
     raise RuntimeError("the Elo ratings did not converge")
 
 

@@ -18,7 +18,6 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.tensor_checks import AllocationLimit, TooLarge
 from rlgames.factory.memory import (
     check_fits_in_memory,
-    check_number_of_weights,
     check_weight_memory,
     count_parameters,
 )
@@ -85,8 +84,7 @@ def build_game(rules: OptionConfig) -> Game[Any]:
 
 def build_sampling(config: OptionConfig) -> Sampling:
     """The sampling rule of a config."""
-    rule: Sampling = load_option("sampling", config.name)(**arguments(config))
-    return rule
+    return load_option("sampling", config.name)(**arguments(config))
 
 
 def build_greedy(trained: OptionConfig) -> Sampling:
@@ -97,8 +95,7 @@ def build_greedy(trained: OptionConfig) -> Sampling:
 def build_reward(config: RewardConfig, game: Game[Any]) -> Reward:
     """Raises ConfigError for a reward that the game does not know."""
     try:
-        reward: Reward = load_option("reward", config.name)(game, **arguments(config))
-        return reward
+        return load_option("reward", config.name)(game, **arguments(config))
     except ValueError as error:
         raise ConfigError(str(error), f"reward={game.spec.goal} fits") from None
 
@@ -177,7 +174,6 @@ def _build_network(
     make = functools.partial(make, game, value=with_value, **settings)
     num_weights = count_parameters(lambda: make(rng=torch.Generator()))
     check_weight_memory(config.name, num_weights)
-    check_number_of_weights(config.name, num_weights)
     with limit:
         network = make(rng=rng)
     network.inputs(game, game.example_state())
@@ -188,8 +184,7 @@ def build_learner(config: OptionConfig, context: LearnerContext, lr: float) -> L
     """Raises ConfigError for a learner that does not fit the policy, the sampling rule, the reward
     or the game."""
     try:
-        learner: Learner = load_option("learner", config.name)(context, lr=lr, **arguments(config))
-        return learner
+        return load_option("learner", config.name)(context, lr=lr, **arguments(config))
     except NotImplementedError as error:
         hint = "learner=ppo fits"
         raise ConfigError(f"learner={config.name} does not fit: {error}", hint) from None

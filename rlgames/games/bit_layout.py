@@ -136,8 +136,7 @@ class BitLayout(Tables):
         """Int64 [B]: with bit c set where column c is not full; needs gather_factor."""
         full = ((occupied & self.top_row) * self.gather_factor) >> self.gather_shift
         every = 2**self.columns - 1
-        open_columns: Tensor = (full & every) ^ every
-        return open_columns
+        return (full & every) ^ every
 
     def lowest_empty_cells(self, occupied: Tensor) -> Tensor:
         """Int64 [..., columns]: the bit where a stone falls, 0 in a full column."""

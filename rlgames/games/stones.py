@@ -145,8 +145,7 @@ class CompiledStones(CompiledRules[S]):
         num_cells = prod(self.game.spec.observation[1:])
         own, other = (unpack_cells(each, num_cells) for each in words[:, : 2 * size].split(size, 1))
         cells = own * (seat[:, None] + 1) + other * (2 - seat[:, None])
-        state: S = replace(self.game.state_from_cells(cells, seat), **fields)
-        return state
+        return replace(self.game.state_from_cells(cells, seat), **fields)
 
 
 def check_game_over(seat: Tensor, done: Tensor) -> None:

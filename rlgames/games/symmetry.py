@@ -25,8 +25,7 @@ def board_symmetries(rows: int, columns: int, upright: bool = False) -> Tensor:
         grids += [each.flip(0) for each in grids]
         if rows == columns:
             grids += [each.T for each in grids]
-    permutations: Tensor = torch.stack([each.reshape(-1) for each in grids]).unique(dim=0)
-    return permutations
+    return torch.stack([each.reshape(-1) for each in grids]).unique(dim=0)
 
 
 def cell_symmetries(game: Game[Any]) -> Tensor:

@@ -192,7 +192,8 @@ class Human(Player):
     def _split(self, state: State, text: str) -> list[str]:
         """The moves of a line: one, or several of a turn that has several, as in A1 B2."""
         words = re.split(r"[\s,]+", text)
-        return [text] if self._is_move(state, text) or not _are_several(self.game) else words
+        has_one = self.game.spec.max_plies_per_turn == 1
+        return [text] if has_one or self._is_move(state, text) else words
 
     def _is_move(self, state: State, text: str) -> bool:
         try:
@@ -260,15 +261,7 @@ class Human(Player):
         """The position after the person's move, as far as the person knows it."""
         if self.game.spec.hidden:
             return state
-        afterstate: State = self.game.apply_action(
-            state, torch.tensor([action], device=state.done.device)
-        )
-        return afterstate
-
-
-def _are_several(game: Game[Any]) -> bool:
-    """Whether a turn may have several moves, one after another."""
-    return game.spec.max_plies_per_turn > 1
+        return self.game.apply_action(state, torch.tensor([action], device=state.done.device))
 
 
 class AnnouncingPlayer(Player):

@@ -58,8 +58,7 @@ class Network(Policy):
 
     def __call__(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         if self.compute_dtype == torch.float32:
-            outputs: tuple[Tensor, Tensor | None] = super().__call__(inputs)
-            return outputs
+            return super().__call__(inputs)
         rows = len(inputs)
         if not torch.is_grad_enabled():  # in play the number of rows changes often
             inputs = pad(inputs, (0,) * (2 * inputs.dim() - 1) + (-rows % PADDED_ROWS,))

@@ -44,8 +44,7 @@ def before_chance(game: Game[Any], ply: Ply) -> State:
     if not game.spec.num_chance_inputs:
         return ply.before
     device = ply.before.done.device
-    afterstate: State = game.apply_action(ply.before, torch.tensor([ply.action], device=device))
-    return afterstate
+    return game.apply_action(ply.before, torch.tensor([ply.action], device=device))
 
 
 def describe_ending(

@@ -47,8 +47,8 @@ def start_process(words: list[str], output: BinaryIO) -> JobProcess:
             try:
                 return forking.start(words, output)
             except (ConnectionError, EOFError):
-                if not forking.cannot_fork:  # it was killed; the next job gets a new one
-                    _forks.clear()
+                if forking.process.wait() != CANNOT_FORK:  # it was killed
+                    _forks.clear()  # the next job gets a new one
     return subprocess.Popen(
         [*WORKER, *words],
         stdin=subprocess.PIPE,
@@ -99,14 +99,9 @@ class _Forking:
         self._channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
             # Its children set their own output; until then errors are those of this process.
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 WORKER, stdin=other.fileno(), env=environment, start_new_session=True
             )
-
-    @property
-    def cannot_fork(self) -> bool:
-        """Of a process that ends: whether it has threads, as any other one would have."""
-        return self._process.wait() == CANNOT_FORK
 
     def start(self, words: list[str], output: BinaryIO) -> ForkedJob:
         """Raises ConnectionError and EOFError if it has ended."""

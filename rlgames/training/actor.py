@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -113,9 +112,5 @@ class SelfPlayActor:
 
 def send_compactly() -> None:
     """Have this process send tensors as arrays, which takes a fraction of the bytes and time."""
-    ray.util.register_serializer(Tensor, serializer=Tensor.numpy, deserializer=_tensor_of)
-
-
-def _tensor_of(array: NDArray[np.generic]) -> Tensor:
-    """A tensor with its own memory: the array's belongs to Ray and is read-only."""
-    return torch.tensor(array)
+    # torch.tensor copies the array, whose memory belongs to Ray and is read-only.
+    ray.util.register_serializer(Tensor, serializer=Tensor.numpy, deserializer=torch.tensor)

@@ -151,8 +151,7 @@ def build_engine(
     context = EngineContext(
         game, agent, players, split, cfg.batch, cfg.threads, cfg.join_seconds, to_plain(cfg)
     )
-    engine: Engine = load_option("engine", cfg.engine.name)(context, **arguments(cfg.engine))
-    return engine
+    return load_option("engine", cfg.engine.name)(context, **arguments(cfg.engine))
 
 
 def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor], device: torch.device) -> None:

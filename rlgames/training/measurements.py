@@ -155,7 +155,8 @@ class Ladder(Measurement[Results]):
         copies = {
             each: kept
             for each, kept in (self.state.copies | {newest: policy}).items()
-            if newest - each < 2 * _power_of_2(each - FIRST_RATED + 1) - 1 and each > oldest + 1
+            for place in [each - FIRST_RATED + 1]  # place & -place: the power of 2 that divides it
+            if newest - each < 2 * (place & -place) - 1 and each > oldest + 1
         }
         return _rating(known, newest), Results(number, tuple(known), copies)
 
@@ -191,11 +192,6 @@ class Ladder(Measurement[Results]):
             load_weights(policy, state["copies"][number])
             copies[checked_int(int(number), FIRST_RATED, last)] = policy
         self.state = Results(count, tuple(_tables(state["tables"], last)), copies)
-
-
-def _power_of_2(number: int) -> int:
-    """The largest one that divides a positive number."""
-    return number & -number
 
 
 def _tables(saved: Tensor, last: int) -> list[Table]:

@@ -292,8 +292,7 @@ def _get(task: Any) -> Games | None:
     """The result of a task. Raises what the actor raised, and ConnectionError where it cannot be
     restarted."""
     try:
-        result: Games | None = ray.get(task)
-        return result
+        return ray.get(task)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except ray.exceptions.RayError as error:

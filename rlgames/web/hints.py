@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from rlgames.commands.show import Evaluation, evaluate_position, exact_text, unit_of
 from rlgames.core.metrics import GOAL_METRICS, direction
@@ -139,9 +138,4 @@ def _number(value: float) -> str:
 
 def _on_cells(table: Table, seen: State, overlay: ActionOverlay) -> dict[int, tuple[float, str]]:
     cells = table.game.action_cells(seen, 0)
-    return {} if cells is None else overlay_of_cells(overlay, _numpy(cells))
-
-
-def _numpy(cells: torch.Tensor) -> NDArray[np.bool_]:
-    array: NDArray[np.bool_] = cells.cpu().numpy()
-    return array
+    return {} if cells is None else overlay_of_cells(overlay, cells.cpu().numpy())

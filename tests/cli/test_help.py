@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from pkgutil import resolve_name
 
 import pytest
 from helpers import check_refused
@@ -60,7 +61,7 @@ def test_the_examples_are_what_can_be_typed(command):
 def test_every_command_and_its_printer_can_be_loaded():
     for command in COMMANDS.values():
         assert callable(command.load_function())
-        assert command.printer is None or callable(command.load_printer())
+        assert command.printer is None or callable(resolve_name(command.printer))
 
 
 @pytest.mark.parametrize("name", FILES.names("experiment"))

@@ -103,9 +103,9 @@ def test_a_run_lies_where_a_hydra_app_puts_it(words, folder):
     task = [] if "experiment=placed" in words else TASK
     app(*task, *words)
     (path,) = folder.glob("runs/**/.hydra/overrides.yaml")
-    launch = load_training([*task, *words])
-    assert launch.config.out == path.parents[1].relative_to(folder).as_posix()
-    assert yaml.safe_load(launch.files[".hydra/overrides.yaml"]) == yaml.safe_load(path.read_text())
+    config, files = load_training([*task, *words])
+    assert config.out == path.parents[1].relative_to(folder).as_posix()
+    assert yaml.safe_load(files[".hydra/overrides.yaml"]) == yaml.safe_load(path.read_text())
 
 
 SWEEPS = [

@@ -19,13 +19,13 @@ from untrusted_files import trained
 from rlgames.cli.report_tables import print_report
 from rlgames.cli.sweep_progress import SweepReader
 from rlgames.commands.configs import ReportConfig
-from rlgames.commands.publish import _has_evaluations
 from rlgames.commands.report import make_report
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.runs.directory import check_new_run
+from rlgames.runs.files import metric_names
 from rlgames.runs.hyperparameters import listed_settings
 from rlgames.runs.index import newest_run
 from rlgames.runs.run_info import STATUSES, read_info
@@ -240,7 +240,7 @@ def check_other_readers(path):
     assert newest_run(path.parent) is not None
     status = read_info(path).status
     assert status in (*STATUSES, "waiting", "damaged")
-    refused(_has_evaluations, path)
+    refused(metric_names, path)
     refused(check_new_run, path)
     sweep = Sweep(path.parent, [], [], [])
     sweep.jobs = [Job([], {"games": 8}, path.name)]

@@ -72,7 +72,7 @@ def test_runs_and_jobs_record_the_sizes(tmp_path, monkeypatch, capsys):
         "solve_seconds=0",
         "eval_games=4",
     ]
-    assert load_training(small).fitted().config.batch < load_training(small).config.batch
+    assert load_training(small)[0].batch < load_config(TrainConfig, small).batch
     run = package.train([*small, f"out={tmp_path}/run"])
     batch = yaml.safe_load((run / "config.yaml").read_text())["batch"]
     assert batch == 16

@@ -123,8 +123,7 @@ def compile_kernels() -> None:
 
 def pack(cells: Bools) -> Words:
     """Uint64 [B]: sets of cells as words, from bool [B, N]."""
-    bits: Words = cells @ (np.uint64(1) << np.arange(cells.shape[1], dtype=np.uint64))
-    return bits
+    return cells @ (np.uint64(1) << np.arange(cells.shape[1], dtype=np.uint64))
 
 
 def unpack(words: Words, cells: int) -> Bools:

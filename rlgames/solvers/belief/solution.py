@@ -58,8 +58,7 @@ class BeliefSolution:
         order = np.argsort(rank, axis=1, kind="stable")[:, :shots]
         chosen = np.zeros_like(was_shot)
         np.put_along_axis(chosen, order, True, axis=1)
-        result: Bools = (chosen & ~was_shot)[beliefs.row]
-        return result
+        return (chosen & ~was_shot)[beliefs.row]
 
     def value(self, shot: Bools, hit: Bools) -> Floats:
         """Float64 [B]: the expected number of turns still needed, for cells shot at and hit, bool
