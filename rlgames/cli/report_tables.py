@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlgames.cli.text_tables import Column, escape_markdown, print_table
+from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.comparison import Comparison
 from rlgames.commands.report import ReportResult
 from rlgames.commands.report_rows import REFERENCES, Report, Row
 from rlgames.config import plugins
-from rlgames.core.text import printable
+from rlgames.core.text import escape_markdown, printable
 from rlgames.evaluation.aggregate import Statistic
 from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 

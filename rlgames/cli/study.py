@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.cli.report_tables import print_csv
-from rlgames.cli.text_tables import Column, latex_table, markdown_rows, print_table
+from rlgames.cli.text_tables import Column, latex_table, print_table
 from rlgames.cli.text_tables import rows as table_rows
 from rlgames.commands.study import PlannedStudy, plan_study, run_study, selected
 from rlgames.commands.study_record import (
@@ -21,7 +21,7 @@ from rlgames.commands.study_record import (
     write_record,
 )
 from rlgames.config.studies import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_value
-from rlgames.core.text import json_text, printable, with_section
+from rlgames.core.text import json_text, markdown_table, printable, with_section
 from rlgames.evaluation.cells import MISSING, NOTE, Cell
 from rlgames.runs import storage
 
@@ -142,8 +142,8 @@ def section(study: Study, records: dict[str, Record]) -> str:
     for table, columns in tables(study, record):
         parts.append(f"### {table.title}" if table.title else "")
         parts.append(filled(study, record, table.before))
-        lines = [[cell.replace("|", "\\|") for cell in row] for row in table_rows(columns)]
-        parts.append(_marked(markdown_rows(lines), "**", "**"))
+        head, *lines = ([cell.replace("|", "\\|") for cell in row] for row in table_rows(columns))
+        parts.append(_marked(markdown_table(head, lines), "**", "**").strip())
         parts.append(filled(study, record, table.after))
     parts += notes(study)
     for part in study.parts:

@@ -13,7 +13,7 @@ from textwrap import wrap
 
 from rich.cells import cell_len, chop_cells
 
-from rlgames.core.text import printable
+from rlgames.core.text import escape_markdown, markdown_table, printable
 
 GAP = "  "
 """Between two columns."""
@@ -59,7 +59,8 @@ def print_table(title: str, columns: Sequence[Column], format: str) -> None:
     """Print a table; format: table, markdown or latex, which have no title. Where a terminal is too
     narrow, columns are left out and named."""
     if format == "markdown":
-        print(markdown_rows([list(map(escape_markdown, row)) for row in _on_one_line(columns)]))
+        head, *rest = ([*map(escape_markdown, row)] for row in _on_one_line(columns))
+        print(markdown_table(head, rest), end="")
     elif format == "latex":
         print(latex_table(columns))
     else:
@@ -160,21 +161,10 @@ def _folded(text: str, width: int) -> list[str]:
     return [chop for part in wrap(text, width) or [""] for chop in chop_cells(part, width)]
 
 
-def escape_markdown(text: str) -> str:
-    """Text that Markdown shows as it is, inside a table too."""
-    return "".join("\\" * (each in "\\`*_[]<>|~") + each for each in printable(text))
-
-
 def escape_latex(text: str) -> str:
     """Text that LaTeX shows as it is, inside a table too."""
     text = re.sub(r"(?<!\w)-(?=\d)", "−", printable(text))  # of a number
     return "".join(LATEX.get(each, each) for each in text)
-
-
-def markdown_rows(lines: Sequence[Sequence[str]]) -> str:
-    """A table of rows that are escaped, the headings first."""
-    every = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
-    return "\n".join("| " + " | ".join(row) + " |" for row in every)
 
 
 def latex_table(columns: Sequence[Column]) -> str:

@@ -14,7 +14,7 @@ from rlgames.config.schema import as_typed
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import arguments
 from rlgames.core.metrics import METRICS
-from rlgames.core.text import json_text
+from rlgames.core.text import escape_markdown, json_text, markdown_table
 from rlgames.core.untrusted import sanitized
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.hub import MODEL, PREFIX
@@ -66,18 +66,19 @@ def model_card(agent: Agent, license: str | None) -> str:
     config = agent.config
     parts = [
         f"---\n{yaml.safe_dump(_metadata(agent, license), sort_keys=False)}---\n",
-        f"# {_escaped(agent.title)}\n",
+        f"# {escape_markdown(agent.title)}\n",
         f"An agent for {_code(config.game.name)}, trained with {_code(config.learner.name)} by "
         "rlgames, a command-line experiment runner for learning to play games.\n",
         "![A game of the agent](game.gif)\n",
-        _table(["", ""], _facts(agent)),
+        markdown_table(["", ""], _facts(agent)),
         f"## Figures\n\n{_conditions(agent)}\n",
-        _table(["", "mean", "95% interval"], figure_rows(agent.report)),
+        markdown_table(["", "mean", "95% interval"], figure_rows(agent.report)),
     ]
     if "learning_curve.png" in agent.files:
         parts.append("## Learning curve\n\n![Evaluations](learning_curve.png)\n")
     parts += [_use(agent), _reproduction(agent), "## Files\n"]
-    parts.append(_table(["file", "content"], [[_code(name), ABOUT[name]] for name in agent.files]))
+    files = [[_code(name), ABOUT[name]] for name in agent.files]
+    parts.append(markdown_table(["file", "content"], files))
     return "\n".join(parts)
 
 
@@ -201,16 +202,7 @@ def _reproduction(agent: Agent) -> str:
     return text + (f"\nCommit of rlgames: {_code(commit)}\n" if commit else "")
 
 
-def _table(head: list[str], rows: Any) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
 def _code(value: Any) -> str:
     """A value, which a stranger may have chosen, as code that ends nowhere else."""
     text = value if isinstance(value, str) else json_text(value)
     return f"`{sanitized(text, 200).replace('`', chr(39)).replace('|', '/')}`"
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{char}" if char in "\\`*_{}[]<>()#|!" else char for char in text)

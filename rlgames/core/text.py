@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -14,6 +14,17 @@ def json_text(value: Any) -> str:
 def printable(text: str) -> str:
     """Text in one line, with control characters escaped: names and paths may contain anything."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def escape_markdown(text: str) -> str:
+    """Text that Markdown shows as it is, inside a table too."""
+    return "".join("\\" * (each in "\\`*_[]<>|~") + each for each in printable(text))
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown, of cells that are escaped."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def with_section(page: str, name: str, text: str) -> str:

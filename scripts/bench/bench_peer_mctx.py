@@ -20,11 +20,8 @@ LAYERS = (512, 256)
 
 
 @cache
-def compiled(game: str, trees: int, simulations: int, policy: str) -> Callable[[], None]:
-    """A function that makes one more move in each of `trees` games, already compiled.
-
-    policy: the name of a search in mctx, "muzero_policy" or "gumbel_muzero_policy".
-    """
+def compiled(game: str, trees: int, simulations: int) -> Callable[[], None]:
+    """A function that makes one more move in each of `trees` games, already compiled."""
     jax: Any = importlib.import_module("jax")
     jnp: Any = importlib.import_module("jax.numpy")
     mctx: Any = importlib.import_module("mctx")
@@ -65,7 +62,7 @@ def compiled(game: str, trees: int, simulations: int, policy: str) -> Callable[[
         key, own, chance = jax.random.split(key, 3)
         logits, value = evaluate(weights, state)
         root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
-        found = getattr(mctx, policy)(
+        found = mctx.muzero_policy(
             weights, own, root, recurrent, simulations, invalid_actions=~state.legal_action_mask
         )
         return reset_step(state, found.action, jax.random.split(chance, trees)), key
@@ -81,11 +78,9 @@ def compiled(game: str, trees: int, simulations: int, policy: str) -> Callable[[
     return go_on
 
 
-def answer(
-    game: str, trees: int, simulations: int, policy: str, seconds: float = 2.0
-) -> dict[str, Any]:
+def answer(game: str, trees: int, simulations: int, seconds: float) -> dict[str, Any]:
     """Simulations per second over about so many seconds."""
-    go_on = compiled(game, trees, simulations, policy)
+    go_on = compiled(game, trees, simulations)
     start, moves, elapsed, cpu = time.perf_counter(), 0, 0.0, time.process_time()
     while elapsed < seconds:
         go_on()
@@ -95,8 +90,6 @@ def answer(
 
 
 if __name__ == "__main__":
-    if (
-        os.environ["OMP_NUM_THREADS"] == "1"
-    ):  # of these threads XLA takes as many as there are cores
+    if os.environ["OMP_NUM_THREADS"] == "1":  # XLA takes as many threads as there are cores
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     serve(answer)

@@ -106,7 +106,7 @@ def next_to_mctx(mctx: Worker, speed: str, game: str, trees: int, rounds: int) -
     words = {"game": game, "trees": trees, "simulations": SIMULATIONS, "seconds": SECONDS}
     sides: dict[str, Callable[[], float]] = {
         "rlgames": partial(self_play, speed, MCTX_CASES[game], trees),
-        "mctx": lambda: float(mctx.ask(**words, policy="muzero_policy")[speed]),
+        "mctx": lambda: float(mctx.ask(**words)[speed]),
     }
     ours, theirs = in_turn(sides, rounds).values()
     return [short(ours.median), short(theirs.median), ratio(ours, theirs)]

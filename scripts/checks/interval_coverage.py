@@ -29,7 +29,7 @@ from rlgames.core.intervals import (
     wilson_interval,
 )
 from rlgames.core.rng import make_generator
-from rlgames.core.text import with_section
+from rlgames.core.text import markdown_table, with_section
 from rlgames.evaluation.aggregate import (
     STATISTICS,
     bootstrapped,
@@ -129,13 +129,8 @@ def means_of_games(games: int) -> list[Case]:
     cases = [
         Case("mean of games", name, partial(_mean, values)) for name, values in populations.items()
     ]
-    cases.append(
-        Case(
-            "mean of games",
-            "Connect 4, turns in both seats",
-            partial(_mean_over_seats, games // 4),
-        )
-    )
+    in_both_seats = partial(_mean_over_seats, games // 4)
+    cases.append(Case("mean of games", "Connect 4, turns in both seats", in_both_seats))
     values = populations["battleship 10×10, turns of random play"]
     few = np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
     many = np.linspace(1, 3, 1000) / 2000
@@ -185,9 +180,7 @@ def rates() -> list[Case]:
     ]
     return cases + [
         Case(
-            "rate over both seats",
-            f"about {first:g} and {second:g}",
-            partial(seats, first, second),
+            "rate over both seats", f"about {first:g} and {second:g}", partial(seats, first, second)
         )
         for first, second in ((0.5, 0.5), (0.9, 0.6), (0.99, 0.8))
     ]
@@ -204,12 +197,7 @@ def rates_of_moves() -> list[Case]:
 
     situations = {"hardly alike in a game": 0.01, "alike in a game": 0.25}
     return [
-        Case(
-            "rate of moves",
-            f"about 0.1, {name}",
-            partial(moves, alike),
-            (100, 200, 2000),
-        )
+        Case("rate of moves", f"about 0.1, {name}", partial(moves, alike), (100, 200, 2000))
         for name, alike in situations.items()
     ]
 
@@ -349,22 +337,19 @@ def all_cases(games: int = GAMES) -> list[Case]:
 
 
 def table(cases: list[Case], simulations: int) -> str:
-    lines = ["| interval | of | covered, % (sample size) | |", "|---|---|---|---|"]
+    lines = []
     for case in cases:
-        cells, outside = [], []
+        cells, outside = [], ""
         for size in case.sizes:
             coverage = measure(case.experiment, size, simulations // case.cost)
             missing = coverage.missing / max(coverage.missing + coverage.intervals, 1)
             text = f"{100 * coverage.fraction:.1f} ({size:,})"
             cells.append(text + (f", none in {missing:.0%}" if missing else ""))
             if not 0.94 <= round(coverage.fraction, 3) <= 0.96:
-                outside.append(size)
-        print(case.kind, "|", case.situation, "|", "; ".join(cells), flush=True)
-        lines.append(
-            f"| {case.kind} | {case.situation} | {'; '.join(cells)} "
-            f"| {'outside' if outside else ''} |"
-        )
-    return "\n".join(lines) + "\n"
+                outside = "outside"
+        lines.append([case.kind, case.situation, "; ".join(cells), outside])
+        print(*lines[-1], sep=" | ", flush=True)
+    return markdown_table(["interval", "of", "covered, % (sample size)", ""], lines)
 
 
 def main() -> None:

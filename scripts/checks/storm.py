@@ -360,8 +360,7 @@ def run_references(
         name = references[done]
         seconds[name], errors = done.result()
         outcomes[name].errors += errors
-        progress(f"{name}: not killed, {seconds[name]:.1f} s")
-        print_failures(errors)
+        progress(f"{name}: not killed, {seconds[name]:.1f} s", errors)
     return seconds
 
 
@@ -383,16 +382,11 @@ def run_parts(
         (name, part), outcome = running[done], done.result()
         outcomes[name].add(outcome)
         kills, count = outcome.signals.total(), outcome.completed
-        progress(f"{name}, part {part}: {kills} kills, {count} runs, {outcome.seconds:.0f} s")
-        print_failures(outcome.failures)
+        line = f"{name}, part {part}: {kills} kills, {count} runs, {outcome.seconds:.0f} s"
+        progress(line, outcome.failures)
         if outcome.failures:
             words = f"--seed {chosen.seed} --kinds {name} --parts {part}"
             print(f"again: python scripts/checks/storm.py {words}", flush=True)
-
-
-def print_failures(failures: list[str]) -> None:
-    for line in failures:
-        print(f"FAILED: {line}", flush=True)
 
 
 def parts_of(
@@ -428,8 +422,10 @@ def name_of(number: signal.Signals) -> str:
     return number.name.removeprefix("SIG")
 
 
-def progress(line: str) -> None:
+def progress(line: str, failures: list[str]) -> None:
     print(f"{time.perf_counter() - BEGUN:6.0f} s  {line}", flush=True)
+    for each in failures:
+        print(f"FAILED: {each}", flush=True)
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, groups_of
 from rlgames.config.suggestions import key_synonyms, option_synonyms
 from rlgames.config.training import EnvConfig, TrainConfig
+from rlgames.core.text import markdown_table
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "configs.md"
@@ -177,9 +178,7 @@ def _presets() -> Iterator[tuple[str, dict[str, str], str]]:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+    return markdown_table(head, ([cell.replace("|", "\\|") for cell in row] for row in rows))
 
 
 if __name__ == "__main__":

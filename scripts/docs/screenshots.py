@@ -37,9 +37,6 @@ Scheme = Literal["light", "dark"]
 PAGE = "images&tagFilter=position_"
 """Of TensorBoard."""
 
-PATIENCE = 120.0
-"""Seconds in which TensorBoard has read the runs."""
-
 COLORS = 128
 """Fewer than there are, so that the pictures stay small."""
 
@@ -57,7 +54,8 @@ def tensorboard(out: Path, path: Path) -> None:
     server = program.TensorBoard()
     server.configure(argv=["tensorboard", "--logdir", str(trained(out)), "--port", "0"])
     url = server.launch()
-    _wait_for(f"{url}data/runs", 1)
+    while not json.load(urllib.request.urlopen(f"{url}data/runs")):  # it has not read the run
+        time.sleep(1)
     photographed(f"{url}#{PAGE}", path, 1400, 1200)
 
 
@@ -127,22 +125,11 @@ DRAWN: dict[str, Callable[[Path, Path], None]] = {
 """Every picture by its name, and what makes it: called with --out and the path."""
 
 
-def _wait_for(url: str, count: int) -> None:
-    """Wait until the list at url has `count` items. Raises TimeoutError."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        with urllib.request.urlopen(url) as answer:
-            if len(json.load(answer)) >= count:
-                return
-        time.sleep(1)
-    raise TimeoutError(f"TensorBoard has not read {count} runs in {PATIENCE:g} s")
-
-
 def photographed(url: str, path: Path, width: int, height: int) -> None:
     """Save a page as it looks when it has loaded."""
     with browser() as chromium:
         page = chromium.new_page(viewport={"width": width, "height": height})
-        page.goto(url, wait_until="networkidle", timeout=1000 * PATIENCE)
+        page.goto(url, wait_until="networkidle", timeout=120_000)
         page.wait_for_timeout(5000)  # TensorBoard draws pictures as they come into sight
         _save(page, path)
 

@@ -294,12 +294,30 @@ def test_positions_have_the_outcomes_of_their_labels(stones):
         assert best != "=" or result.columns == columns
 
 
+def random_position(rng, stones):
+    """A position after `stones` random moves that complete no line; None where none is left, or
+    where the mover can complete one."""
+    from connect4_boards import drop
+
+    def completes_a_line(board, column):
+        own, occupied = drop(board, column) or (0, 0)
+        placed = own ^ occupied
+        return any(placed & placed >> s & placed >> 2 * s & placed >> 3 * s for s in (1, 6, 7, 8))
+
+    board, moves = (0, 0), list[int]()
+    while len(moves) < stones:
+        open_ = [c for c in range(7) if drop(board, c) and not completes_a_line(board, c)]
+        if not open_:
+            return None
+        moves.append(rng.choice(open_))
+        board = drop(board, moves[-1])
+    return None if any(completes_a_line(board, column) for column in range(7)) else (moves, board)
+
+
 @pytest.mark.others
 @pytest.mark.slow
 def test_scores_are_those_of_another_solver():
     bitbully = pytest.importorskip("bitbully")
-    from connect4_boards import random_position
-
     solver, search, picks = bitbully.BitBully(), AlphaBeta(6, 7, 4), random.Random(0)
     checked = 0
     while checked < 2000:
