@@ -64,24 +64,14 @@ def _paired_fields(
 
     with torch.inference_mode():
         names = [normpath(word) for word in contestants]
-        result = compare_paired(game, names, players, cfg.games, make_rng)
-    return {
-        "games": result.games,
-        "exact": result.is_exact,
-        "figure": result.figure,
-        "players": [
-            {"name": word, **estimate.as_dict(), "exact_mean": exact_mean(game, player, None)}
-            for word, estimate, player in zip(contestants, result.players, players, strict=True)
-        ],
-        "pairs": [
-            {
-                "players": [contestants[pair.first], contestants[pair.second]],
-                "difference": pair.difference.as_dict(),
-                "correlation": pair.correlation,
-            }
-            for pair in result.pairs
-        ],
-    }
+        fields = compare_paired(game, names, players, cfg.games, make_rng)
+    fields["players"] = [
+        {"name": word, **estimate, "exact_mean": exact_mean(game, player, None)}
+        for word, estimate, player in zip(contestants, fields["players"], players, strict=True)
+    ]
+    for pair in fields["pairs"]:
+        pair["players"] = [contestants[names.index(name)] for name in pair["players"]]
+    return fields
 
 
 def _tournament_fields(

@@ -91,7 +91,7 @@ def _compare(runs: list[RunSummary], setting: str, cfg: ReportConfig) -> Compari
 
     comparison = compare(runs, setting, cfg.power, cfg.difference, cfg.top)
     if cfg.profile is not None:
-        from rlgames.commands.profiles import write_profiles
+        from rlgames.commands.curves import write_profiles
 
         write_profiles(comparison, Path(cfg.profile), cfg.width or "page", cfg.style or "color")
     return comparison

@@ -6,8 +6,7 @@ import dataclasses
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import partial
@@ -24,7 +23,7 @@ from rlgames.commands.configs import (
 )
 from rlgames.commands.run_config import drop_training_words
 from rlgames.commands.study_checks import check_match, check_metrics
-from rlgames.commands.sweep import LAUNCHER_KEYS
+from rlgames.commands.sweep import LAUNCHER_KEYS, Watch, check_new_sweep
 from rlgames.config.compose import load, load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
@@ -46,7 +45,7 @@ from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
 from rlgames.runs import storage
-from rlgames.runs.directory import NEW_FILES, DirectoryLock, claim_directory, lock_directory
+from rlgames.runs.directory import DirectoryLock, claim_directory, lock_directory
 from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.runs.names import located
 from rlgames.runs.run_info import read_info
@@ -62,8 +61,6 @@ REPLACED = ".replaced"
 
 UNCOUNTED = ("format", "plugins", "device", "threads")
 """Keys of an evaluation on which its numbers do not depend."""
-
-Watch = Callable[[Sweep], AbstractContextManager[object]]
 
 
 @dataclass
@@ -295,7 +292,7 @@ def _claim(planned: PlannedStudy) -> DirectoryLock:
     """The lock of the study's directory, whose manifest lists the jobs. Raises ConfigError."""
     sweep = planned.sweep
     if not (sweep.directory / MANIFEST).exists():
-        check = partial(_check_new, planned)
+        check = partial(check_new_sweep, sweep)
         with claim_directory(str(sweep.directory), DIRECTORY, check) as lock:
             sweep.write()
         return lock
@@ -320,14 +317,6 @@ def _claim(planned: PlannedStudy) -> DirectoryLock:
         lock.release()
         raise
     return lock
-
-
-def _check_new(planned: PlannedStudy, directory: Path) -> None:
-    for name in (*NEW_FILES, *planned.games):
-        if os.path.lexists(directory / name):
-            raise ConfigError(
-                f"{directory / name} exists, and a study would write there", "name another out="
-            )
 
 
 def _set_aside(directory: Path, name: str) -> None:

@@ -49,18 +49,19 @@ def make_record(planned: PlannedStudy, study: Study, old: Record) -> Record:
     """The record of what is done in the study's directory, and of what an old record adds."""
     reader = _Reader(planned, study)
     runs: dict[str, Any] = {}
-    for run in study.runs.values():
-        entry = {"command": train_command(run), **reader.about(run)}
-        entry["evaluations"] = {
-            each.name: {
-                "command": evaluation_command(run, each, planned),
-                **reader.about(run, each),
-            }
-            for each in study.evaluations
-            if run.name in each.runs
-        }
-        runs[run.name] = entry | {"cells": {}}
     former = old.get("runs", {})
+    for run in study.runs.values():
+        known = former.get(run.name, {})
+        entry = {"command": train_command(run), **reader.about(run)}
+        if not entry["seeds"] and known.get("command") == entry["command"]:
+            entry |= {key: known[key] for key in ("seeds", "seconds") if key in known}
+        evaluations = {}
+        for each in (each for each in study.evaluations if run.name in each.runs):
+            made = {"command": evaluation_command(run, each, planned), **reader.about(run, each)}
+            same = known.get("evaluations", {}).get(each.name, {})
+            is_known = "n" not in made and same.get("command") == made["command"]
+            evaluations[each.name] = same if is_known else made
+        runs[run.name] = entry | {"evaluations": evaluations, "cells": {}}
     for name, column in values_of(study):
         cell = reader.cell(name, column.metric)
         if cell is not None:
@@ -69,16 +70,6 @@ def make_record(planned: PlannedStudy, study: Study, old: Record) -> Record:
         known = former.get(name, {}).get("cells", {}).get(column.metric)
         if known and all(_is_same(runs, former, name, term) for term in column.terms):
             runs[name]["cells"][column.metric] = known
-    for name, entry in runs.items():
-        known = former.get(name, {})
-        if not entry["seeds"] and known.get("command") == entry["command"]:
-            entry.update({key: known[key] for key in ("seeds", "seconds") if key in known})
-        order = ("command", "seeds", "seconds", "evaluations", "cells")
-        runs[name] = {key: entry[key] for key in order if key in entry}
-        for each, evaluation in entry["evaluations"].items():
-            same = known.get("evaluations", {}).get(each, {})
-            if "n" not in evaluation and same.get("command") == evaluation["command"]:
-                evaluation.update(same)
     dates = sorted({*reader.dates, *(old.get("dates", []) if former else [])})
     return {"study": study.name, "dates": [*dates[:1], *dates[1:][-1:]], "runs": runs}
 
@@ -95,13 +86,12 @@ def write_record(path: Path, record: Record) -> None:
 def _is_same(runs: Record, former: Record, row: str, term: str) -> bool:
     """Whether an older record has the same commands for a term."""
     run, _, path = term.rpartition(":")
-    now, then = runs.get(run or row, {}), former.get(run or row, {})
     source = path.partition(".")[0]
-    evaluations = [
-        each.get("evaluations", {}).get(source, {}).get("command") for each in (now, then)
-    ]
-    same = now.get("command") == then.get("command")
-    return bool(same and evaluations[0] == evaluations[1])
+    entries = [each.get(run or row, {}) for each in (runs, former)]
+    evaluations = [each.get("evaluations", {}).get(source, {}) for each in entries]
+    pairs = zip(entries, evaluations, strict=True)
+    now, then = ([each.get("command") for each in pair] for pair in pairs)
+    return now == then
 
 
 def train_command(run: StudyRun) -> str:

@@ -164,7 +164,7 @@ def _subdirectory(name: str | None) -> str | None:
 
 def _create(sweep: Sweep, named: str | None, exist_ok: bool) -> DirectoryLock:
     """Claim the directory of a sweep and write its manifest. Raises ConfigError."""
-    check = partial(_check_new_sweep, sweep)
+    check = partial(check_new_sweep, sweep)
     with claim_directory(named, sweep.directory.parent, check, exist_ok) as lock:
         sweep.directory = lock.directory
         sweep.write()
@@ -183,7 +183,7 @@ def _check_different(sweep: Sweep) -> None:
             )
 
 
-def _check_new_sweep(sweep: Sweep, directory: Path) -> None:
+def check_new_sweep(sweep: Sweep, directory: Path) -> None:
     """Raises ConfigError unless every file that a sweep writes in a directory is new."""
     if os.path.lexists(directory / MANIFEST):
         hint = f"name another out=, or resume it: rlgames resume {directory}"

@@ -21,13 +21,12 @@ from rlgames.players.player import Player
 class Arena:
     """The result of a tournament of N players.
 
-    names: [N]. evaluations: of the pairs (row, column) with row < column, for the row's player.
+    evaluations: of the pairs (row, column) with row < column, for the row's player.
     points: [N, N], the fraction of games that row won against column, where draws count half;
     NaN on the diagonal. elo: [N], with mean 0. intervals: low [N] and high [N], 95%; None if all
     games that the players can play against each other were played.
     """
 
-    names: list[str]
     evaluations: dict[tuple[int, int], Evaluation]
     points: Floats
     elo: Floats
@@ -60,7 +59,7 @@ def compete(
     table = cross_table(tables, count)
     with np.errstate(invalid="ignore"):
         points = (table[..., 0] + table[..., 1] / 2) / table.sum(2)
-    return Arena(names, evaluations, points, *rate(tables, count))
+    return Arena(evaluations, points, *rate(tables, count))
 
 
 def outcome_counts(result: Evaluation) -> Floats:

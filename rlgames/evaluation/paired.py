@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,44 +24,19 @@ from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 
 
-@dataclass(frozen=True)
-class PairedDifference:
-    """What player `first` got minus what player `second` got, game by game.
-
-    correlation: of their results, None where one of them does not vary.
-    """
-
-    first: int
-    second: int
-    difference: Estimate
-    correlation: float | None
-
-
-@dataclass(frozen=True)
-class PairedResult:
-    """Results of N players on the same games.
-
-    figure: "turns" or "score". is_exact: all ways the games can go were played. players: [N], the
-    figure of each. pairs: of any two of them.
-    """
-
-    figure: str
-    games: int
-    is_exact: bool
-    players: list[Estimate]
-    pairs: list[PairedDifference]
-
-
 def compare_paired(
     game: Game[Any],
     names: list[str],
     players: list[Player],
     games: int,
     make_rng: Callable[[str], torch.Generator],
-) -> PairedResult:
+) -> dict[str, Any]:
     """Each player plays the same games: the same boards and, after equally many moves, the same
     random numbers. Players without chance play each board once, if the boards can be listed.
 
+    Returns fields of a report: the figure, "turns" or "score", of each player and, for any two, the
+    first one's figure minus the second one's, game by game, and the correlation of their results,
+    None where one of them does not vary. exact: all ways the games can go were played.
     make_rng: the generator of a stream with this name; names: of the players, for their streams.
     """
     openings = list_openings(game, MAX_ENUMERATED_LAYOUTS)
@@ -80,7 +54,7 @@ def _compare(
     count: int,
     make_rng: Callable[[str], torch.Generator],
     openings: tuple[State, Tensor] | None = None,
-) -> PairedResult:
+) -> dict[str, Any]:
     """openings: the boards that are played and their probabilities; None: the game samples them."""
     weight = torch.full((count,), 1 / count, dtype=torch.float64)
     weight = weight if openings is None else openings[1]
@@ -95,21 +69,23 @@ def _compare(
             final = _play(game, player, boards, make_rng(f"dice {first}"), rng)
             each.append(final.turn if game.spec.goal == "turns" else final.score[:, 0])
     values = [torch.cat(each).cpu().double() for each in figures]
-    return PairedResult(
-        figure="turns" if game.spec.goal == "turns" else "score",
-        games=count,
-        is_exact=openings is not None,
-        players=[Estimate.of(value, weight, openings is not None) for value in values],
-        pairs=[
-            PairedDifference(
-                first,
-                second,
-                Estimate.of(values[first] - values[second], weight, openings is not None),
-                _correlation(values[first], values[second], weight),
-            )
+    is_exact = openings is not None
+    return {
+        "games": count,
+        "exact": is_exact,
+        "figure": "turns" if game.spec.goal == "turns" else "score",
+        "players": [Estimate.of(value, weight, is_exact).as_dict() for value in values],
+        "pairs": [
+            {
+                "players": [names[first], names[second]],
+                "difference": Estimate.of(
+                    values[first] - values[second], weight, is_exact
+                ).as_dict(),
+                "correlation": _correlation(values[first], values[second], weight),
+            }
             for first, second in itertools.combinations(range(len(players)), 2)
         ],
-    )
+    }
 
 
 def _play(

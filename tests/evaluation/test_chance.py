@@ -177,10 +177,10 @@ def test_paired_players_without_chance_play_each_board_once():
     players = [InOrder(game), InOrder(game, True)]
     names = ["a", "b"]
     found = compare_paired(game, names, players, 100, lambda name: rng())
-    assert (found.is_exact, found.games) == (True, len(game.openings(1000)[0]))
+    assert (found["exact"], found["games"]) == (True, len(game.openings(1000)[0]))
     players[1] = Shrugging(game)
     found = compare_paired(game, names, players, 100, lambda name: rng())
-    assert (found.is_exact, found.games) == (False, 100)
+    assert (found["exact"], found["games"]) == (False, 100)
 
 
 @pytest.fixture(scope="module")

@@ -35,10 +35,10 @@ def compared(game, names, players, games=100):
 @pytest.mark.parametrize("game", [Game2048(3, 3), Battleship(10, 10, [5, 4, 3, 3, 2])])
 def test_equal_players_have_equal_results_on_the_same_boards_and_dice(game):
     result = compared(game, ["a", "b"], [InOrder(game), InOrder(game)])
-    (pair,) = result.pairs
-    assert pair.difference.minimum == pair.difference.maximum == 0
-    assert pair.correlation == pytest.approx(1)
-    assert result.players[0].minimum < result.players[0].maximum
+    (pair,) = result["pairs"]
+    assert pair["difference"]["min"] == pair["difference"]["max"] == 0
+    assert pair["correlation"] == pytest.approx(1)
+    assert result["players"][0]["min"] < result["players"][0]["max"]
 
 
 def test_boards_and_dice_do_not_depend_on_the_other_players():
@@ -46,22 +46,22 @@ def test_boards_and_dice_do_not_depend_on_the_other_players():
     game = Game2048(3, 3)
     alone = compared(game, ["a"], [InOrder(game)])
     beside = compared(game, ["r", "b", "a"], [Random(game), InOrder(game, True), InOrder(game)])
-    assert beside.players[2] == alone.players[0]
-    assert beside.players[1] != alone.players[0]
+    assert beside["players"][2] == alone["players"][0]
+    assert beside["players"][1] != alone["players"][0]
 
 
 def test_what_the_boards_do_to_both_players_cancels_out():
     game = Battleship(10, 10, [5, 4, 3, 3, 2])
     players = [InOrder(game), InOrder(game, True), Random(game)]
     result = compared(game, ["first", "last", "random"], players, 400)
-    assert not result.is_exact
-    for pair in result.pairs:
-        low, high = pair.difference.interval
-        assert low < pair.difference.mean < high
-    first_last = result.pairs[0]
-    assert first_last.correlation < -0.05  # a board that starts late ends early for the other
-    difference = result.players[0].mean - result.players[1].mean
-    assert first_last.difference.mean == pytest.approx(difference)
+    assert not result["exact"]
+    for pair in result["pairs"]:
+        low, high = pair["difference"]["ci95"]
+        assert low < pair["difference"]["mean"] < high
+    first_last = result["pairs"][0]
+    assert first_last["correlation"] < -0.05  # a board that starts late ends early for the other
+    difference = result["players"][0]["mean"] - result["players"][1]["mean"]
+    assert first_last["difference"]["mean"] == pytest.approx(difference)
 
 
 def test_deterministic_players_play_every_board_once():
@@ -69,10 +69,10 @@ def test_deterministic_players_play_every_board_once():
     result = compared(game, ["first", "last"], [InOrder(game), InOrder(game, True)])
     rng = torch.Generator()
     alone = evaluate(game, InOrder(game), EvaluationSettings("all"), rng)
-    assert result.is_exact
-    assert result.games == alone.games
-    assert result.players[0].mean == pytest.approx(alone.turns.mean)
-    assert result.pairs[0].difference.interval is None
+    assert result["exact"]
+    assert result["games"] == alone.games
+    assert result["players"][0]["mean"] == pytest.approx(alone.turns.mean)
+    assert result["pairs"][0]["difference"]["ci95"] is None
 
 
 def test_an_arena_of_a_game_for_one_shows_paired_differences(typed):
