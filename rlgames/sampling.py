@@ -173,7 +173,8 @@ class Argmax(Sampling):
         if self.is_random:
             greedy = to_float64(greedy_actions(scores, legal))
             return greedy / greedy.sum(1, keepdim=True)
-        return one_hot_greedy(scores, legal)
+        zeros = torch.zeros_like(scores, dtype=float64_on(scores.device))
+        return zeros.scatter_(1, greedy_action(scores, legal)[:, None], 1.0)
 
 
 def check_finite(scores: Tensor) -> Tensor:
@@ -182,13 +183,6 @@ def check_finite(scores: Tensor) -> Tensor:
     if not bool(scores.sum().isfinite()) and not bool(scores.isfinite().all()):
         raise NonFiniteError("a logit is not a finite number; a smaller lr may help")
     return scores
-
-
-def one_hot_greedy(scores: Tensor, legal: Tensor) -> Tensor:
-    """Float64 [B, A]: probability 1 for the greedy action."""
-    action = greedy_action(scores, legal)[:, None]
-    zeros = torch.zeros_like(scores, dtype=float64_on(scores.device))
-    return zeros.scatter_(1, action, 1.0)
 
 
 def distance_to_certainty(probability: Tensor) -> Tensor:

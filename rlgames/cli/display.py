@@ -96,8 +96,8 @@ def _result_rows(result: TrainingResult, checkpoint: EvaluationResult) -> Rows:
 
 def print_evaluation(report: dict[str, Any]) -> None:
     """The table of `rlgames eval`."""
-    seats = 2 if "seats" in report else 1
-    games = _games_in_words(report["games"], report["distinct_games"], report["exact"], seats)
+    num_seats = 2 if "seats" in report else 1
+    games = _games_in_words(report["games"], report["distinct_games"], report["exact"], num_seats)
     if "seats" in report:
         player = report["player"] + _search_suffix(report["search"])
         opponent = report["opponent"] + _search_suffix(report["opponent_search"])
@@ -106,8 +106,9 @@ def print_evaluation(report: dict[str, Any]) -> None:
         if report["exact"] or not report["exact_seats"]:
             _print_table(title, rows)
         else:
-            exact = _exact_rows(report["exact_seats"])
-            _print_computed(title, rows, exact)
+            seats = report["exact_seats"]
+            mean = {name: sum(seat[name] for seat in seats) / len(seats) for name in seats[0]}
+            _print_computed(title, rows, _rate_rows([*seats, mean]))
     else:
         goal = "score" if "score" in report else "turns"
         search = _search_suffix(report["search"])
@@ -149,12 +150,6 @@ def _outcome_rows(report: dict[str, Any]) -> Rows:
         where = f"{losses['positions']:,} positions" + ("" if name == "all" else f", {name}")
         rows.append((f"moves that lose value, {where}", f"{losses['rate']:.1%}"))
     return rows + _opponent_rows(report.get("opponent_proven_moves"))
-
-
-def _exact_rows(seats: list[dict[str, float]]) -> Rows:
-    """The rows of _seat_rows, with probabilities."""
-    mean = {name: sum(seat[name] for seat in seats) / len(seats) for name in seats[0]}
-    return _rate_rows([*seats, mean])
 
 
 def _opponent_rows(proven_moves: float | None) -> Rows:

@@ -40,7 +40,12 @@ def runs_command(directories: list[str], overrides: list[str]) -> int:
         return 0
     plan = removals(listing, cfg)
     if cfg.format == "json":
-        print(json_text({"removed": [_as_dict(each) for each in plan if _is_confirmed(cfg, plan)]}))
+        entries = [
+            {"run": str(each.run.summary.path), "what": each.what, "bytes": each.num_bytes}
+            for each in plan
+            if _is_confirmed(cfg, plan)
+        ]
+        print(json_text({"removed": entries}))
     else:
         _print_plan(listing, plan)
         if not plan or not _is_confirmed(cfg, plan):
@@ -49,11 +54,6 @@ def runs_command(directories: list[str], overrides: list[str]) -> int:
     if cfg.format != "json":
         print(f"removed {bytes_in_words(sum(each.num_bytes for each in removed))}")
     return 0 if len(removed) == len(plan) else 3
-
-
-def _as_dict(removal: Removal) -> dict[str, Any]:
-    run = str(removal.run.summary.path)
-    return {"run": run, "what": removal.what, "bytes": removal.num_bytes}
 
 
 def _is_confirmed(cfg: RunsConfig, plan: Sequence[Removal]) -> bool:

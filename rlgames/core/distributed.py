@@ -198,11 +198,6 @@ def _in_words(ranks: list[int]) -> str:
     return f"process{'es' if len(ranks) > 1 else ''} {names}{more}"
 
 
-def local_batch_size(count: int) -> int:
-    """This process's part of a batch of count games, at least 1."""
-    return max(1, count // world_size() + (rank() < count % world_size()))
-
-
 @contextmanager
 def _communication() -> Iterator[Any]:
     """torch.distributed; raises ConnectionError if another process has ended."""

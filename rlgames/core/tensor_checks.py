@@ -81,14 +81,12 @@ def state_dict_mismatch(state: dict[str, Tensor], expected: dict[str, Tensor]) -
             and not (isinstance(state[name], Tensor) and same_layout(state[name], expected[name]))
         ],
     }
-    return "; ".join(
-        f"{_first_names(names)} {problem}" for problem, names in problems.items() if names
-    )
-
-
-def _first_names(names: list[str]) -> str:
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return ", ".join(sanitized(name, 60) for name in names[:3]) + more
+    texts = []
+    for problem, names in problems.items():
+        more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+        shown = ", ".join(sanitized(name, 60) for name in names[:3])
+        texts += [f"{shown}{more} {problem}"] if names else []
+    return "; ".join(texts)
 
 
 def same_layout(tensor: Tensor, expected: Tensor) -> bool:

@@ -127,7 +127,10 @@ def evaluate(
     openings = openings_to_play(game, settings.games, settings.layouts)
     certain = without_chance(players)
     if openings is not None and certain is not None:
-        start = _once_each(openings, game.spec.seats, rng.device)
+        seats, (states, probability) = game.spec.seats, openings
+        each_seat = _in_order(states.to(rng.device), seats)
+        weight = probability.repeat_interleave(seats) / seats
+        start = _Start(len(weight), each_seat, weight, is_exact=True)
         with suppress(ChanceUsed):
             return _evaluate(game, certain, start, settings.batch, rng.clone_state(), on_games)
     start = _sampled(game, openings, settings, rng.device)
@@ -209,14 +212,6 @@ class _Start:
     weight: Tensor | None = None
     is_exact: bool = False
     layout: Tensor | None = None
-
-
-def _once_each(openings: tuple[State, Tensor], seats: int, device: torch.device) -> _Start:
-    """One game from each initial position in each seat."""
-    states, probability = openings
-    initial_states = _in_order(states.to(device), seats)
-    weight = probability.repeat_interleave(seats) / seats
-    return _Start(len(weight), initial_states, weight, is_exact=True)
 
 
 def _sampled(

@@ -91,7 +91,9 @@ class ShardedGames:
 
         play: plays the games of a shard.
         """
-        rows = self._rows_by_shard()
+        size = BATCHES_PER_SHARD * self.batch
+        starts = range(0, self.games, size)
+        rows = [slice(start, min(start + size, self.games)) for start in starts]
         if len(rows) == 1:
             result, final = play(rows[0], rng)
             return [result], final
@@ -116,11 +118,6 @@ class ShardedGames:
                     results.append(play_shard(shard))
         num_moves = sum(moves for _, moves in results)
         return [result for result, _ in results], FinalStates(state, num_moves)
-
-    def _rows_by_shard(self) -> list[slice]:
-        size = BATCHES_PER_SHARD * self.batch
-        starts = range(0, self.games, size)
-        return [slice(start, min(start + size, self.games)) for start in starts]
 
     def _pool(self, rows: slice, rng: torch.Generator) -> GamePool:
         """A pool that plays some of the games."""

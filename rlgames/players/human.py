@@ -186,7 +186,10 @@ class Human(Player):
         """The action of a move; the later ones of the same turn wait. Raises ValueError."""
         action = parse_action(self.game, state, 0, text)
         self._queue += later
-        self._previous = self._after_move(state, action)
+        self._previous = state
+        if not self.game.spec.hidden:
+            taken = torch.tensor([action], device=state.done.device)
+            self._previous = self.game.apply_action(state, taken)
         return action
 
     def _split(self, state: State, text: str) -> list[str]:
@@ -256,12 +259,6 @@ class Human(Player):
                 except ValueError as error:
                     self.interface.show_message(str(error))
         return placement.layout()
-
-    def _after_move(self, state: State, action: int) -> State:
-        """The position after the person's move, as far as the person knows it."""
-        if self.game.spec.hidden:
-            return state
-        return self.game.apply_action(state, torch.tensor([action], device=state.done.device))
 
 
 class AnnouncingPlayer(Player):

@@ -153,7 +153,9 @@ class GamePool:
         while self.ply < stop:
             num_live = torch.count_nonzero(~self.state.done)
             if self.ply % count_every == 0 or self.ply >= self.last_ply:
-                if self._is_replacing_worthwhile(int(num_live)):
+                # A quarter of the rows has to finish if new games can start there, else half.
+                max_live_quarters = 3 if self.num_started < self.games else 2
+                if 4 * int(num_live) <= max_live_quarters * len(self.state):
                     finished.append(self._replace_finished())
                     if not len(self.state):
                         break
@@ -188,11 +190,6 @@ class GamePool:
         game_index, order = self._sort_games(torch.cat([index for index, _ in finished]))
         state = type(self.state).cat([part for _, part in finished])[order]
         return game_index, FinalStates(state, num_moves)
-
-    def _is_replacing_worthwhile(self, num_live: int) -> bool:
-        """Whether enough rows have finished: a quarter if new games can start there, else half."""
-        max_live_quarters = 3 if self.num_started < self.games else 2
-        return 4 * num_live <= max_live_quarters * len(self.state)
 
     def _play_ply(self) -> PlyRecord:
         """Play one ply in every row."""

@@ -119,7 +119,8 @@ def check_new_run(directory: Path, folders: Iterable[str] = ()) -> None:
     if any((directory / "checkpoints").glob("*.safetensors")):
         hint = f"name another out=, or resume it: rlgames resume {directory}"
         raise ConfigError(f"{sanitized(directory)} already holds a run", hint)
-    if _is_unsaved_run(directory):
+    info = read_info(directory)
+    if info.versions and info.status != "done":  # a run that ended before its first checkpoint
         return
     folders = {*FOLDERS, *folders}
     names = [*NEW_FILES, *sorted(folders)]
@@ -134,12 +135,6 @@ def check_new_run(directory: Path, folders: Iterable[str] = ()) -> None:
             raise ConfigError(
                 f"{sanitized(path)} exists, and a run would overwrite it", "name another out="
             )
-
-
-def _is_unsaved_run(directory: Path) -> bool:
-    """Whether a directory without checkpoints was left by a run that ended before its first."""
-    info = read_info(directory)
-    return bool(info.versions) and info.status != "done"
 
 
 def check_regular_files(directory: Path) -> None:

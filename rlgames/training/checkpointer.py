@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from pathlib import Path
 
 from rlgames.config.typed import to_plain
@@ -89,7 +88,11 @@ class Checkpointer:
         self.wait()
         if self.is_best_due:
             named = [(BEST, {}), *named]
-        checkpoints = [(self._checkpoint(state), self._path(name)) for name, state in named]
+        config, games = to_plain(self.state.cfg), self.state.progress.games_played
+        policy = self.state.components.agent.policy.state_dict()
+        checkpoints = [
+            (Checkpoint(config, games, policy, state), self._path(name)) for name, state in named
+        ]
         self.is_best_due = False
 
         def write() -> list[None]:
@@ -97,20 +100,13 @@ class Checkpointer:
                 checkpoint.write(path)
             return [None]
 
-        self._run_aside(write, max(checkpoint.num_bytes for checkpoint, _ in checkpoints))
-
-    def _run_aside(self, write: Callable[[], list[None]], num_bytes: int) -> None:
+        num_bytes = max(checkpoint.num_bytes for checkpoint, _ in checkpoints)
         is_on_cpu = self.state.components.device.type == "cpu"
         if num_bytes in BACKGROUND_BYTES and is_on_cpu and can_fork():
             with signals.held_back():
                 self._fork = Fork(write)
         else:
             write()
-
-    def _checkpoint(self, state: Tree) -> Checkpoint:
-        policy = self.state.components.agent.policy.state_dict()
-        games = self.state.progress.games_played
-        return Checkpoint(to_plain(self.state.cfg), games, policy, state)
 
     def _path(self, name: str) -> Path:
         assert self.log is not None

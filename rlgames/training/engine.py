@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from rlgames.core.signals import Interrupts
 from rlgames.games.game import Game
@@ -16,13 +15,6 @@ from rlgames.players.player import Agent, Player
 from rlgames.rollouts.holdout import Split, sampled_from
 from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-
-
-def alternating_seats(num_games: int, games_played: int, device: torch.device) -> Tensor:
-    """Int64 [games, 2]: the player in each seat. The first player has seat 0 in every other game,
-    counted from the start of the run."""
-    first = ((torch.arange(num_games, device=device) + games_played) % 2)[:, None]
-    return torch.cat([first, 1 - first], 1)
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,9 @@ class LocalEngine(Engine):
     ) -> tuple[Trajectories, FinalStates]:
         seating = None
         if len(self.players) == 2:
-            seating = alternating_seats(num_games, games_played, rng.device)
+            # The first player has seat 0 in every other game, counted from the start of the run.
+            games = torch.arange(num_games, device=rng.device) + games_played
+            seating = torch.stack([games % 2, 1 - games % 2], 1)
         initial = None if self.split is None else sampled_from(self.split.trained_on)
         return collect_games(
             self.game, self.players, num_games, rng, initial_states=initial, seating=seating

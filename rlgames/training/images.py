@@ -53,18 +53,16 @@ class ImageCallback(Callback):
 
     def on_evaluation_end(self, games: int, evaluation: Evaluation | None) -> None:
         if evaluation is not None:
-            self._write_lengths_and_scores(games, evaluation.state)
+            final = evaluation.state
+            self.log.histogram(games, "games/turns", final.turn.cpu().double().numpy())
+            if self.game.spec.goal == "score":
+                self.log.histogram(games, "games/score", final.score[:, 0].cpu().double().numpy())
         if isinstance(self.policy, ValueFunction) and self.game.spec.goal == "outcome":
             self._write_afterstate_values(games, self.policy)
         part = games * NUM_SHOWN // self.num_games
         if games and part != self._last_shown:
             self._last_shown = part
             self._show_games(games)
-
-    def _write_lengths_and_scores(self, games: int, final: State) -> None:
-        self.log.histogram(games, "games/turns", final.turn.cpu().double().numpy())
-        if self.game.spec.goal == "score":
-            self.log.histogram(games, "games/score", final.score[:, 0].cpu().double().numpy())
 
     def _write_afterstate_values(self, games: int, policy: ValueFunction) -> None:
         """The values of boards after winning and other moves, as histograms and as one image."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlgames.config.training import TrainConfig
@@ -53,20 +52,15 @@ def schedule_changes(trained: TrainConfig, cfg: TrainConfig, games: int) -> str:
     how to prevent it; empty if none does."""
     before, after = (each.schedule_progress(games) for each in (trained, cfg))
     jumps = []
-    for name, schedule in _schedules(cfg):
-        values = [f"{schedule.at(progress):.4g}" for progress in (before, after)]
-        if values[0] != values[1]:
-            jumps.append(f"{name} jumps from {values[0]} to {values[1]}")
+    keys = [(options, key) for options in (cfg.learner, cfg.sampling) for key in vars(options)]
+    for options, key in keys:
+        name, end = key.removesuffix("_end"), getattr(options, key)
+        if name != key and end is not None:
+            schedule = Schedule(getattr(options, name, cfg.lr), end)
+            values = [f"{schedule.at(progress):.4g}" for progress in (before, after)]
+            if values[0] != values[1]:
+                jumps.append(f"{name} jumps from {values[0]} to {values[1]}")
     if not jumps:
         return ""
     first = trained.schedule_games or trained.games
     return f"{', '.join(jumps)}; schedule_games={first} keeps the first schedule"
-
-
-def _schedules(cfg: TrainConfig) -> Iterator[tuple[str, Schedule]]:
-    """What changes over a run, by the names of keys."""
-    for options in (cfg.learner, cfg.sampling):
-        for name, end in vars(options).items():
-            if name.endswith("_end") and end is not None:
-                start = name.removesuffix("_end")
-                yield start, Schedule(getattr(options, start, cfg.lr), end)

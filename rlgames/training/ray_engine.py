@@ -148,7 +148,8 @@ class RayEngine(Engine):
         address = self.address
         _check_address(address)
         check_token(address)
-        while address and ":" in address and not _is_listening(address):
+        host, colon, port = (address or "").rpartition(":")
+        while colon and not accepts_connections(host, int(port)):
             wait.sleep(f"Ray at {sanitized(address)}", announce=True)
         while not ray.is_initialized():
             with self._interrupts.shielded(), _own_sigterm(), _own_groups():
@@ -281,11 +282,6 @@ def check_token(address: str | None) -> None:
             "make one with `ray get-auth-token --generate` and copy it to every machine, or set"
             f" {AUTH_MODE}=disabled to join without one",
         )
-
-
-def _is_listening(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    return accepts_connections(host, int(port))
 
 
 def _get(task: Any) -> Games | None:

@@ -14,15 +14,12 @@ AUTH_MODE = "RAY_AUTH_MODE"
 """The variable by which a process takes part in a cluster with a token, or without one."""
 
 
-def has_token() -> bool:
-    """Whether there is a token where Ray looks for it."""
-    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
-    return bool(named) or os.path.exists(os.path.expanduser("~/.ray/auth_token"))
-
+_named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+_has_token = _named or os.path.exists(os.path.expanduser("~/.ray/auth_token"))
 
 # `ray start --head` and ray.init use a token without being told, but nobody else does. A program
 # that has imported ray has chosen: what is started here must not differ from it.
-if has_token() and "ray" not in sys.modules:
+if _has_token and "ray" not in sys.modules:
     SETTINGS[AUTH_MODE] = "token"
 
 for _name, _value in SETTINGS.items():

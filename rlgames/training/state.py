@@ -61,7 +61,8 @@ class TrainingState:
     def batch_size(self) -> int:
         """Games that this process plays in the next batch."""
         remaining = self.cfg.games - self.progress.games_played
-        return distributed.local_batch_size(min(self.cfg.batch, remaining))
+        part, rest = divmod(min(self.cfg.batch, remaining), distributed.world_size())
+        return max(1, part + (distributed.rank() < rest))
 
     @property
     def seconds(self) -> float:

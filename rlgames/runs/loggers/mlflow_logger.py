@@ -52,7 +52,8 @@ class MlflowLogger(Logger):
         address = kept_store(run) or str(mlflow.get_tracking_uri())
         self._client = mlflow.MlflowClient(address)
         self._run_id = self._existing_run(run) or self._new_run(run)
-        self.tracked = TrackedRun(self._run_id, _local_store(address, run.directory))
+        store = os.path.relpath(address.removeprefix(SQLITE), run.directory)
+        self.tracked = TrackedRun(self._run_id, store if address.startswith(SQLITE) else None)
         self._client.update_run(self._run_id, status="RUNNING")
         self._client.log_text(self._run_id, run.yaml, "config.yaml")
         self._log_changes(run)
@@ -133,12 +134,6 @@ class MlflowLogger(Logger):
 def _params(run: RunStart) -> dict[str, str]:
     """All settings as text."""
     return {k: str(value)[:MAX_PARAM_LENGTH] for k, value in flatten(run.config).items()}
-
-
-def _local_store(address: str, directory: Path) -> str | None:
-    """The path of the database at a tracking URI, relative to a directory; None for a server."""
-    is_local = address.startswith(SQLITE)
-    return os.path.relpath(address.removeprefix(SQLITE), directory) if is_local else None
 
 
 def kept_store(run: RunStart) -> str | None:

@@ -39,7 +39,8 @@ class TensorBoardLogger(Logger):
         self._settings = {name: _exact(value) for name, value in run.settings.items()}
         if not num_bytes or is_changed:
             self.text(games, "config", run.yaml)
-            self._hyperparameters()
+            _, start, self._end_of_session = summaries.hparams(self._settings, {})
+            self._add(None, [start])  # settings by name, which TensorBoard lists for each run
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         self._add(games, [summaries.scalar(*item) for item in metrics.items()])
@@ -89,11 +90,6 @@ class TensorBoardLogger(Logger):
         if self._file is not None:
             self._file.abandon()
             self._file = None
-
-    def _hyperparameters(self) -> None:
-        """Settings by name, which TensorBoard lists for each run."""
-        _, start, self._end_of_session = summaries.hparams(self._settings, {})
-        self._add(None, [start])
 
     def _columns(self, metric: str, best_by: str) -> Any:
         """What HParams lists: the settings, and headline metrics only, this run's own first.
