@@ -27,7 +27,7 @@ from rlgames.games.notation import parse, parse_action, render
 from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
 from rlgames.rollouts.compiled_checks import check_compiled_rules
-from rlgames.rollouts.play import collect_games, play_games
+from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.rollouts.random_walk import RandomWalk, are_equal, rng, visible
 
 MAX_FOLLOWED_PLIES = 300
@@ -259,7 +259,7 @@ def hidden_hits_never_change(game: Game[Any]) -> None:
     hits = revealing.hidden_hits(start)
     assert hits.shape == (20, game.spec.seats, game.spec.actions)
     assert hits.dtype == torch.bool
-    final = play_games(game, [Random(game)], 20, rng(13), initial_states=lambda *_: start)
+    final = GamePool(game, [Random(game)], 20, rng(13), initial_states=lambda *_: start).run()
     assert torch.equal(revealing.hidden_hits(final.state), hits)
     try:
         revealing.hidden_hits(game.public(start))

@@ -31,22 +31,6 @@ UNLIMITED_GAMES = 1 << 62
 """As a number of games: a new game starts wherever one ends."""
 
 
-def play_games(
-    game: Game[Any],
-    players: Sequence[Player],
-    games: int,
-    rng: torch.Generator,
-    *,
-    batch: int | None = None,
-    initial_states: InitialStates | None = None,
-    seating: Tensor | None = None,
-) -> FinalStates:
-    """Play this many games to their ends and keep only the final positions; see GamePool."""
-    return GamePool(
-        game, players, games, rng, batch=batch, initial_states=initial_states, seating=seating
-    ).run()
-
-
 def collect_games(
     game: Game[Any],
     players: Sequence[Player],

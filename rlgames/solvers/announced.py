@@ -135,7 +135,7 @@ class AnnouncedSolution:
             return known
         best, _ = self._best(layouts, shot)
         self._table[key] = best
-        self._budget.allocate(BYTES_PER_STATE + layouts.bit_length() // 8)
+        self._budget.bytes_in_use += BYTES_PER_STATE + layouts.bit_length() // 8
         if len(self._table) % CHECK_INTERVAL == 0:
             self._budget.states_found = len(self._table)
             self._budget.check()

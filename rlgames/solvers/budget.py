@@ -20,10 +20,6 @@ class Budget:
     def elapsed(self) -> float:
         return time.perf_counter() - self.start
 
-    def allocate(self, size: int) -> None:
-        """Count bytes as in use; a negative size releases them."""
-        self.bytes_in_use += size
-
     def check(self, needed: int = 0) -> None:
         """Raise OutOfBudget at a limit. needed: bytes that the next step takes for itself."""
         progress = f"{self.states_found:,} states found, {self.states_valued:,} valued"

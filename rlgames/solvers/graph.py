@@ -9,7 +9,6 @@ best response to a policy.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from rlgames.games.capabilities import InvertibleKey, chance_outcomes, require
 from rlgames.games.game import Game, State
-from rlgames.solvers.budget import OutOfBudget
+from rlgames.solvers.budget import Budget, OutOfBudget
 
 PolicyFunction = Callable[[State], Tensor]
 """Probabilities of the actions, float64 [B, A], of positions [B]."""
@@ -100,8 +99,7 @@ class Graph:
         if openings is None or is_vast:
             raise OutOfBudget(f"{game.spec.name} has too many positions to list")
         self.game, self.layers = game, dict[int, _Layer]()
-        self._deadline = time.perf_counter() + seconds
-        self._memory_bytes = memory_bytes
+        self._budget = Budget(seconds, memory_bytes)
         self._roots, self._root_probability = openings
         self._list_positions(max_positions)
 
@@ -127,20 +125,20 @@ class Graph:
     def best_actions(self, solution: Solution, state: State) -> Tensor:
         """Bool [B, A]: the best actions; all True in a finished row."""
         mask = torch.ones(len(state), self.game.spec.actions, dtype=torch.bool)
-        depths, keys = self.game.depth(state), self.keys.key(state)
-        for depth in depths[~state.done].unique().tolist():
-            rows = ((depths == depth) & ~state.done).nonzero()[:, 0]
-            mask[rows] = solution.best_actions[depth][self._find(depth, keys[rows])]
-        return mask
+        return self._look_up(solution.best_actions, state, mask)
 
     def state_values(self, solution: Solution, state: State) -> Tensor:
         """Float64 [B]: the score that seat 0 is expected to gain; 0 in a finished row."""
-        values = torch.zeros(len(state), dtype=torch.float64)
+        zeros = torch.zeros(len(state), 2, dtype=torch.float64)
+        return self._look_up(solution.values, state, zeros)[:, 0]
+
+    def _look_up(self, table: dict[int, Tensor], state: State, rows_of: Tensor) -> Tensor:
+        """rows_of, [B, ...], with the rows of live positions from a table by depth."""
         depths, keys = self.game.depth(state), self.keys.key(state)
         for depth in depths[~state.done].unique().tolist():
             rows = ((depths == depth) & ~state.done).nonzero()[:, 0]
-            values[rows] = solution.values[depth][self._find(depth, keys[rows]), 0]
-        return values
+            rows_of[rows] = table[depth][self._find(depth, keys[rows])]
+        return rows_of
 
     def _find(self, depth: int, keys: Tensor) -> Tensor:
         return torch.searchsorted(self.layers[depth].keys, keys)
@@ -167,7 +165,11 @@ class Graph:
                 rows = legal[:, action].nonzero()[:, 0]
                 if len(rows):
                     parts.append(self._edges(state, rows, action, start))
-            self._check_budget(sum(len(part[0]) for part in parts))
+            edges = sum(len(part[0]) for part in parts)
+            edges += sum(len(layer.cell) for layer in self.layers.values())
+            self._budget.bytes_in_use = EDGE_BYTES * edges
+            self._budget.states_found = self.positions
+            self._budget.check()
         return _Layer(keys, *(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def _edges(self, state: State, rows: Tensor, action: int, start: int) -> tuple[Tensor, ...]:
@@ -187,13 +189,6 @@ class Graph:
             torch.where(after.done, 0, self.keys.key(after)),
             depth,
         )
-
-    def _check_budget(self, new_edges: int) -> None:
-        edges = new_edges + sum(len(layer.cell) for layer in self.layers.values())
-        if time.perf_counter() > self._deadline:
-            raise OutOfBudget(f"out of time after {self.positions:,} positions")
-        if EDGE_BYTES * edges > self._memory_bytes:
-            raise OutOfBudget(f"out of memory after {self.positions:,} positions")
 
     def _back_up(
         self, layer: _Layer, values: dict[int, Tensor], policies: Sequence[PolicyFunction | None]

@@ -88,12 +88,16 @@ class AlphaBetaSolver(Solver[KInARow]):
         return Optimum(float(value), search.positions, time.perf_counter() - start)
 
 
-class BeliefSolver(Solver[Battleship]):
-    """dynamic programming over beliefs, for battleship with hits and misses only"""
+class FleetSolver(Solver[Battleship]):
+    """Needs a list of all layouts of a fleet."""
 
     @property
     def is_in_reach(self) -> bool:
         return self.game.fleet.layouts is not None
+
+
+class BeliefSolver(FleetSolver):
+    """dynamic programming over beliefs, for battleship with hits and misses only"""
 
     def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum:
         solution = self.solve(seconds, memory_bytes, layouts)
@@ -114,12 +118,8 @@ class BeliefSolver(Solver[Battleship]):
         return solve_belief(cells, weights, game.shots, symmetries, seconds, memory_bytes)
 
 
-class AnnouncedSolver(Solver[Battleship]):
+class AnnouncedSolver(FleetSolver):
     """dynamic programming over sets of layouts, for announced sinkings"""
-
-    @property
-    def is_in_reach(self) -> bool:
-        return self.game.fleet.layouts is not None
 
     def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum:
         ships = None if layouts is None else cast(BattleshipState, layouts).ships
@@ -170,13 +170,11 @@ def on_cpu(game: G) -> G:
     return copy.deepcopy(game).to("cpu")
 
 
-def find_graph(
-    game: Game[Any], seconds: float, memory_gb: float = 4.0, max_positions: float = math.inf
-) -> Graph | None:
-    """All positions of a game without hidden information, or None beyond the budget."""
+def find_graph(game: Game[Any], seconds: float, max_positions: float = math.inf) -> Graph | None:
+    """All positions of a game without hidden information, or None beyond the time or 4 GiB."""
     if not seconds:
         return None
     try:
-        return Graph(on_cpu(game), seconds, int(memory_gb * 2**30), max_positions)
+        return Graph(on_cpu(game), seconds, 4 * 2**30, max_positions)
     except (OutOfBudget, ValueError):
         return None

@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ from rlgames.solvers.optimum import (
     AlphaBetaSolver,
     AnnouncedSolver,
     BeliefSolver,
+    FleetSolver,
     ListingSolver,
     Solver,
     solver_of,
@@ -57,26 +58,26 @@ class PositionValue:
     plies: list[int | None] | None = None
 
 
-def solve_position(
-    game: Game[Any], state: State, seconds: float, memory_gb: float = 4.0
-) -> PositionValue | None:
+def solve_position(game: Game[Any], state: State, seconds: float) -> PositionValue | None:
     """The value of one live public position; None where no solver fits or the budget runs out.
 
     Raises ValueError for a position that no play leads to.
     """
-    solver = position_solver(game, memory_gb) if seconds else None
+    solver = position_solver(game) if seconds else None
     return None if solver is None else solver.solve(state, seconds)[0]
 
 
 def position_solver(
-    game: Game[Any], memory_gb: float = 4.0, max_positions: float = math.inf
+    game: Game[Any], max_positions: float = math.inf
 ) -> PositionSolver[Any, Any] | None:
     """What values positions of a game; None where no solver fits, and for fleets with too many
-    layouts. For the arguments see PositionSolver."""
+    layouts. max_positions: see PositionSolver; it takes at most 4 GiB of memory."""
     solver = solver_of(game)
-    if isinstance(solver, BeliefSolver | AnnouncedSolver) and not solver.is_in_reach:
+    if isinstance(solver, FleetSolver) and not solver.is_in_reach:
         return None
-    return None if solver is None else _by_type(solver, int(memory_gb * 2**30), max_positions)
+    if solver is None:
+        return None
+    return SOLVERS[type(solver)](solver, 4 * 2**30, max_positions)
 
 
 class PositionSolver(ABC, Generic[X, S]):
@@ -271,14 +272,12 @@ class ByLayouts(PositionSolver[AnnouncedSolver, BattleshipState]):
         return PositionValue(min(values), _action_values(game, state, salvos, values))
 
 
-@singledispatch
-def _by_type(solver: Solver[Any], memory: int, limit: float) -> PositionSolver[Any, Any]:
-    return ByListing(solver, memory, limit)
-
-
-_by_type.register(AlphaBetaSolver)(BySearch)
-_by_type.register(BeliefSolver)(ByBeliefs)
-_by_type.register(AnnouncedSolver)(ByLayouts)
+SOLVERS: dict[type[Solver[Any]], type[PositionSolver[Any, Any]]] = {
+    ListingSolver: ByListing,
+    AlphaBetaSolver: BySearch,
+    BeliefSolver: ByBeliefs,
+    AnnouncedSolver: ByLayouts,
+}
 
 
 def _salvos(

@@ -15,7 +15,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.layouts import sample_layouts
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.players.player import Player, Random
-from rlgames.rollouts.play import collect_games, play_games
+from rlgames.rollouts.play import GamePool, collect_games
 
 GAMES = [
     (1, 10, [3]),
@@ -196,7 +196,7 @@ def test_expected_hits_of_a_random_shot():
 def test_random_play_takes_as_long_as_theory_says(rules, expected):
     game = Battleship(*rules)
     assert game.expected_random_turns() == pytest.approx(expected, abs=1e-4)
-    turns = play_games(game, [Random(game)], 20_000, rng(6)).turns
+    turns = GamePool(game, [Random(game)], 20_000, rng(6)).run().turns
     error = float(turns.double().std()) / math.sqrt(len(turns))
     assert abs(float(turns.double().mean()) - expected) < 3.5 * error
 

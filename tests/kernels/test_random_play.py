@@ -19,7 +19,7 @@ from rlgames.games.othello import Othello
 from rlgames.games.random_play import CompiledRandomPlay
 from rlgames.players.player import Random
 from rlgames.players.scripted import WinOrBlock
-from rlgames.rollouts.play import play_games
+from rlgames.rollouts.play import GamePool
 
 GAMES: list[Any] = [
     KInARow(3, 3, 3, False, "tictactoe"),
@@ -147,7 +147,7 @@ def half_played(game):
 def test_2048_scores_as_the_batched_play():
     play, batched = compiled_play(GAME_2048), Random(GAME_2048)
     final, _ = play.play(GAME_2048.initial(20_000, rng(0)), 64, 3)
-    other = play_games(GAME_2048, [batched], 2_000, rng(1)).state
+    other = GamePool(GAME_2048, [batched], 2_000, rng(1)).run().state
     for first, second in ((final.score, other.score), (final.turn, other.turn)):
         means = first.double().mean(), second.double().mean()
         error = (first.double().var() / len(first) + second.double().var() / len(second)).sqrt()

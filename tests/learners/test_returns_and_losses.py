@@ -18,7 +18,7 @@ from rlgames.games.notation import parse, render
 from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward
-from rlgames.rollouts.play import collect_games, play_games
+from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic
 
 
@@ -262,7 +262,7 @@ def test_td_on_score_deltas_plays_small_2048_optimally():
         moves, results = collect_games(game, [agent], 128, rng(step))
         taught.update(moves, results, step / 150)
     greedy = Agent(game, policy, Argmax())
-    results = play_games(game, [greedy], 4000, rng(1))
+    results = GamePool(game, [greedy], 4000, rng(1)).run()
     score = results.score[:, 0].double()
     assert float(score.mean()) > 66.964 - 1 - 2 * float(score.std()) / 4000**0.5
 

@@ -17,7 +17,7 @@ from rlgames.learners.td import SharedValues
 from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple, default_tuples
 from rlgames.policies.packed_ntuple import reason_not_packed
-from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, collect_games, play_games
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, collect_games
 from rlgames.sampling import Argmax
 from rlgames.training.components import build_components
 
@@ -270,7 +270,7 @@ def test_windows_with_optimistic_init_play_2x2_optimally():
     opened = GamePool(game, [agent], UNLIMITED_GAMES, rng(), batch=64)
     for _ in range(40):
         learner.update(*opened.collect(8), 0.0)
-    results = play_games(game, [agent], 4000, rng(1))
+    results = GamePool(game, [agent], 4000, rng(1)).run()
     score = results.score[:, 0].double()
     assert float(score.mean()) > 66.964 - 3 * float(score.std()) / 4000**0.5
 

@@ -29,7 +29,7 @@ from rlgames.rollouts.conformance import (
     every_ply_follows_the_contract,
     hidden_hits_never_change,
 )
-from rlgames.rollouts.play import play_games
+from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.random_walk import visible
 
 NAMES = OptionFiles().names("game")
@@ -214,7 +214,7 @@ def test_a_game_of_one_move_follows_the_contract():
 def test_random_games_run_on_the_accelerator(name):
     game = helpers.make_game(f"game={name}").to(ACCELERATOR)
     generator = torch.Generator(ACCELERATOR).manual_seed(0)
-    results = play_games(game, [Random(game)], 50, generator)
+    results = GamePool(game, [Random(game)], 50, generator).run()
     assert results.state.done.all()
 
 

@@ -12,7 +12,7 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.exact import GraphPlayer, exact_player
 from rlgames.players.player import Random
-from rlgames.rollouts.play import play_games
+from rlgames.rollouts.play import GamePool
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.exploitability import exact_results, exploitability
 from rlgames.solvers.graph import Graph
@@ -244,13 +244,13 @@ def test_the_exact_gunner_reaches_the_optimum_over_all_layouts(rules, optimal):
     game = Battleship(*rules)
     player = exact_player(game, 60, 1)
     states, weight = game.openings(1000)
-    results = play_games(game, [player], len(states), rng(), initial_states=lambda *_: states)
+    results = GamePool(game, [player], len(states), rng(), initial_states=lambda *_: states).run()
     assert float((weight * results.turns).sum()) == pytest.approx(optimal)
 
 
 def test_the_exact_player_of_2048_reaches_its_value():
     game = Game2048(2, 2)
-    results = play_games(game, [exact_player(game, 60, 1)], 20_000, rng(1))
+    results = GamePool(game, [exact_player(game, 60, 1)], 20_000, rng(1)).run()
     score = results.score[:, 0].double()
     assert abs(float(score.mean()) - 66.964) < 4 * float(score.std()) / 20_000**0.5
 

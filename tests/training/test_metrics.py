@@ -13,7 +13,7 @@ import rlgames as package
 from rlgames.config.registry import REGISTRY
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random
-from rlgames.rollouts.play import play_games
+from rlgames.rollouts.play import GamePool
 from rlgames.runs.files import read_metrics
 from rlgames.training.metrics import game_statistics
 
@@ -90,7 +90,7 @@ def test_every_learner_has_a_run():
 def test_runs_of_2048_log_the_sum_of_the_grid(tmp_path):
     """The ordinate of Dedieu and Amar's figures 3 and 4."""
     game = Game2048(2, 2)
-    final: Any = play_games(game, [Random(game)], 9, torch.Generator().manual_seed(1)).state
+    final: Any = GamePool(game, [Random(game)], 9, torch.Generator().manual_seed(1)).run().state
     tiles = [[2**e for e in row if e] for row in final.tiles.tolist()]
     expected = sum(map(sum, tiles)) / len(tiles)
     assert game_statistics(game, final)["grid_sum"] == pytest.approx(expected)

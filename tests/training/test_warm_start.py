@@ -23,7 +23,7 @@ from rlgames.reward_terms import SCORED, SUBTRACTED
 from rlgames.rewards import Reward
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
-from rlgames.rollouts.play import collect_games, play_games
+from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics
@@ -412,7 +412,7 @@ def test_a_table_keeps_learning_greedily_as_in_hickmans_article(tmp_path):
     assert [line["games"] for line in lines] == [20, 40, 60]
     # Its first game is the greedy game of the run.
     agent = load_agent(run)
-    results = play_games(agent.game, [Agent(agent.game, agent.policy, Argmax())], 1, rng())
+    results = GamePool(agent.game, [Agent(agent.game, agent.policy, Argmax())], 1, rng()).run()
     first = package.train([*words, "log_every=1", "games=1", f"out={tmp_path}/first"])
     assert last_value(first, "train/turns") == int(results.turns[0])
 

@@ -36,8 +36,8 @@ class Search:
         self._stack = _new_stack(self.cells, self.shots)
         self._table = _new_table(FIRST_CAPACITY, self.shots)
         parts = (*problem, *self._stack, *self._stack.results)
-        budget.allocate(sum(each.nbytes for each in parts if isinstance(each, np.ndarray)))
-        budget.allocate(_size(self._table))
+        budget.bytes_in_use += sum(each.nbytes for each in parts if isinstance(each, np.ndarray))
+        budget.bytes_in_use += _size(self._table)
         budget.check()
 
     @property
@@ -105,7 +105,7 @@ class Search:
 
         budget.check(capacity * (_size(self._table) // len(self._table.keys)))
         table = _new_table(capacity, self.shots)
-        budget.allocate(_size(table) - _size(self._table))
+        budget.bytes_in_use += _size(table) - _size(self._table)
         copy_table(self._table, table)
         self._table = table
 
