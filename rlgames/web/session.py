@@ -24,8 +24,7 @@ from rlgames.games.capabilities import HiddenInformation, find
 from rlgames.games.game import State
 from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
 from rlgames.games.placement import Placement
-from rlgames.games.salvo_duel import SalvoDuel
-from rlgames.games.salvo_duel_notation import SalvoDuelState
+from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
 from rlgames.players.player import HasProbabilities, Player
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.trace import describe_ending
