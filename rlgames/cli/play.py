@@ -1,31 +1,144 @@
-"""`rlgames play`: in place on a terminal, line by line elsewhere."""
+"""`rlgames play`: a person against a trained agent or any other player, or alone with its hints."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import secrets
 import sys
 from pathlib import Path
+from typing import Any
 
+import torch
+from torch import Tensor
+
+from rlgames.commands.configs import PlayConfig
+from rlgames.commands.run_config import config_for_run
+from rlgames.config.options.players import RandomConfig
+from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
+from rlgames.core.rng import make_generator
+from rlgames.core.text import printable
+from rlgames.drawing.terminal import BoardView
+from rlgames.factory.agents import (
+    build_player,
+    load_agent,
+    load_shipped_agent,
+    make_advisor,
+    with_search,
+)
+from rlgames.factory.components import build_device, build_game
+from rlgames.games.game import Game
+from rlgames.games.placement import Placement
+from rlgames.games.salvo_duel import SalvoDuel
+from rlgames.players.human import AnnouncingPlayer, Human, LineInterface, PlayerQuit
+from rlgames.players.player import Player
+from rlgames.rollouts.interactive import InteractiveGame
+from rlgames.rollouts.records import append, check_writable
+from rlgames.rollouts.trace import describe_ending
+from rlgames.search.search import Search
 
 
 def play_command(run: Path | None, overrides: list[str]) -> int:
-    """Play; the exit code."""
-    from rlgames.commands.play import play
-    from rlgames.players.human import LineInterface
+    """Play; the exit code: 0, or 2 where the input ended before the game did."""
+    cfg = config_for_run(PlayConfig, run, overrides)
+    device = build_device(cfg.device, cfg.threads)
+    game, opponent, advisor = _opponent_and_advisor(cfg, run, device)
+    layout = _fixed_layout(cfg.fleet, game)
+    interface = _make_interface(cfg.interface)
+    asks_for_fleet = cfg.fleet == "hand" or (cfg.fleet is None and interface.asks_for_fleet)
+    human = Human(game, advisor, interface, hints=bool(cfg.hints), can_undo=not game.spec.hidden)
+    players: list[Player] = [human]
+    order = [0]
+    if opponent is not None:
+        players.append(AnnouncingPlayer(game, opponent, interface.show_message))
+        order = [0, 1] if cfg.seat == 1 else [1, 0]
+    if cfg.record:
+        check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
+    seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
+    rng = make_generator(seed, "play", device)
+    number = 0
+    while number < cfg.games or interface.wants_another_game():
+        number += 1
+        if opponent is not None:
+            opponent.reset_statistics()
+        try:
+            state = game.initial(1, rng)
+            if isinstance(game, SalvoDuel):
+                own = human.place_fleet(Placement(game.fleet)) if asks_for_fleet else layout
+                state = state if own is None else game.with_layout(state, cfg.seat - 1, own)
+            moves, results = InteractiveGame(game, players, order, state, rng).collect()
+        except PlayerQuit as left:
+            print(left if left.by_command else f"\n{left}; the game is not recorded")
+            return 0 if left.by_command else 2
+        seat = cfg.seat - 1 if opponent is not None else 0
+        last = BoardView(game, game.view_from_seat(results.state, seat), reveal=True)
+        ending = describe_ending(game, results.state, seat)
+        if opponent is not None and "proven_moves" in (shares := opponent.statistics()):
+            ending += f"; {shares['proven_moves']:.0%} of the opponent's moves were proven optimal"
+        interface.show_end(last, ending)
+        if cfg.record:
+            names = ["human", "opponent"] if opponent is not None else ["human"]
+            append(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)
+            print(printable(f"recorded in {cfg.record}"))
+    return 0
 
-    def make_interface(kind: str) -> LineInterface:
-        reason = None if kind == "line" else _reason_for_lines()
-        if kind == "screen" and reason is not None:
-            raise ConfigError(f"interface=screen needs {reason[0]}", reason[1])
-        if kind == "line" or reason is not None:
-            return LineInterface()
-        from rlgames.cli.play_screen import ScreenInterface
 
-        return ScreenInterface()
+def _opponent_and_advisor(
+    cfg: PlayConfig, run: Path | None, device: torch.device
+) -> tuple[Game[Any], Player | None, Player | None]:
+    """The game, the player in the other seat, if there is one, and the player that is asked for
+    hints: the run's agent, the search, the agent that comes with rlgames, or the opponent."""
+    search = cfg.search
+    agent = None if run is None else load_agent(run, cfg.sampling, device, cfg.checkpoint)
+    game = build_game(cfg.game).to(device) if agent is None else agent.game
+    opponent = None if agent is None else with_search(agent, game, search, run)
+    two = game.spec.seats == 2
+    if cfg.seat > game.spec.seats:
+        raise ConfigError(f"{game.spec.name} is a one-player game", "remove seat=")
+    if cfg.opponent is not None or (opponent is None and (two or search is not None)):
+        opponent = build_player(cfg.opponent or RandomConfig(), game, cfg.game, search)
+    asked: Player | None = agent
+    if asked is None or isinstance(opponent, Search):
+        asked = opponent if search is not None else load_shipped_agent(cfg.game, device) or opponent
+    advisor = None if asked is None else make_advisor(asked)
+    return game, opponent if two else None, advisor
 
-    return play(run, overrides, make_interface)
+
+def _fixed_layout(fleet: str | None, game: Game[Any]) -> Tensor | None:
+    """Uint8 [N]: the fleet that fleet= lists, None if it lists none. Raises ConfigError."""
+    if fleet is None:
+        return None
+    if not isinstance(game, SalvoDuel):
+        raise ConfigError(f"{game.spec.name} has no fleet of yours to place", "remove fleet=")
+    if fleet in ("random", "hand"):
+        return None
+    placement = Placement(game.fleet)
+    try:
+        for ship in fleet.split():
+            placement.place_text(ship)
+    except ValueError as error:
+        raise ConfigError(
+            f"fleet={fleet}: {error}", "write random, hand, or ships as in 'A1-A3 C2-C3'"
+        ) from None
+    if placement.next_length is not None:
+        raise ConfigError(
+            f"fleet={fleet} lacks a ship of {placement.next_length}",
+            f"list all ships: {', '.join(map(str, game.fleet.ships))}",
+        )
+    return placement.layout()
+
+
+def _make_interface(kind: str) -> LineInterface:
+    """What interface= asks for: in place on a terminal, or line by line."""
+    reason = None if kind == "line" else _reason_for_lines()
+    if kind == "screen" and reason is not None:
+        raise ConfigError(f"interface=screen needs {reason[0]}", reason[1])
+    if kind == "line" or reason is not None:
+        return LineInterface()
+    from rlgames.cli.play_screen import ScreenInterface
+
+    return ScreenInterface()
 
 
 def _reason_for_lines() -> tuple[str, str] | None:

@@ -1,33 +1,164 @@
-"""`rlgames runs`: prints the list of runs, and asks before anything is removed."""
+"""`rlgames runs`: a list of runs with status, age and size; deletes and prunes them."""
 
 from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.configs import RunsConfig
-from rlgames.commands.runs import (
-    COLUMNS,
-    ListedRun,
-    Removal,
-    RunList,
-    age_in_words,
-    bytes_in_words,
-    list_runs,
-    removals,
-)
 from rlgames.config.compose import load_config
 from rlgames.config.schema import as_typed
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import json_text, printable
+from rlgames.core.untrusted import finite_or_none
+from rlgames.runs import cleanup
+from rlgames.runs.index import RunSummary, read_summaries
+from rlgames.runs.where import matching, sorted_by, values_of
+
+COLUMNS = ("run", "game", "learner", "status", "started", "size", "metric", "value")
+"""The columns that are shown by default."""
 
 RANKS = {"learner": 4, "game": 3, "metric": 2, "size": 1}
 """The importance of columns, see Column; others are always shown, and those that are asked for."""
 
 YES = ("y", "yes")
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run with the values of its columns, by name."""
+
+    summary: RunSummary
+
+    @cached_property
+    def size(self) -> int:
+        """The bytes of all its files."""
+        return cleanup.size_of(self.summary.path)
+
+    def value(self, name: str) -> Any:
+        """What a column shows, or a sort uses; None: unknown."""
+        return OWN[name](self) if name in OWN else values_of(self.summary).get(name)
+
+    @property
+    def is_in_progress(self) -> bool:
+        return self.summary.status == "running"
+
+    @property
+    def progress(self) -> float | None:
+        """The fraction of its games that is played; None if unknown."""
+        games = finite_or_none(self.summary.settings.get("games"))
+        return min(1.0, self.summary.games / games) if games and games > 0 else None
+
+
+def _headline(run: ListedRun) -> float | None:
+    known = run.summary.results if run.summary.status == "done" else run.summary.so_far
+    return known.get(run.summary.best_by)
+
+
+OWN: dict[str, Callable[[ListedRun], Any]] = {
+    "run": lambda run: str(run.summary.path),
+    "status": lambda run: run.summary.status,
+    "size": lambda run: run.size,
+    "metric": lambda run: run.summary.best_by or None,
+    "value": _headline,
+}
+"""What columns may name besides keys of configs, metrics and the fields of a condition."""
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What would be removed of a run: a name for it, its bytes, and the call that does it."""
+
+    run: ListedRun
+    what: str
+    num_bytes: int
+    apply: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class RunList:
+    """The runs that match, in order, and the names of the columns to show."""
+
+    runs: list[ListedRun]
+    columns: list[str]
+    num_matching: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `format=json` prints."""
+        names = dict.fromkeys((*COLUMNS, "played", "seconds", *self.columns))
+        return {
+            "runs": [{name: run.value(name) for name in names} for run in self.runs],
+            "num_matching": self.num_matching,
+        }
+
+
+def list_runs(directories: Sequence[str], cfg: RunsConfig) -> RunList:
+    """The runs in some directories, the newest first. Raises ConfigError."""
+    summaries = read_summaries([*directories] or ["outputs"])
+    runs = [ListedRun(run) for run in matching(summaries, cfg.where)]
+    known = list(dict.fromkeys(name for run in runs for name in (*values_of(run.summary), *OWN)))
+    columns = [name for name in cfg.columns if name != "all"] or list(COLUMNS)
+    for key, names in (("columns", columns), ("sort", [cfg.sort.removeprefix("-")])):
+        for name in names:
+            if name not in known:
+                raise ConfigError(f"{key}={name} is not a column", nearest(name, known))
+    name = cfg.sort.removeprefix("-")
+    runs = sorted_by(runs, lambda run: run.value(name), cfg.sort.startswith("-"))
+    columns = known if "all" in cfg.columns else columns
+    return RunList(runs[: cfg.top], columns, len(runs))
+
+
+def removals(runs: RunList, cfg: RunsConfig) -> list[Removal]:
+    """What delete= or prune= would remove; never anything of a run in progress or damaged."""
+    if cfg.delete and cfg.prune:
+        raise ConfigError("delete=true and prune=true contradict each other", "use one of them")
+    plan = []
+    for run in runs.runs:
+        if run.is_in_progress or run.summary.damage:
+            continue
+        if cfg.delete:
+            path = run.summary.path
+            plan.append(Removal(run, "run", run.size, partial(cleanup.delete_run, path)))
+        else:
+            plan += _prunings(run, cfg.keep)
+    return plan
+
+
+def _prunings(run: ListedRun, keep: Sequence[str]) -> list[Removal]:
+    """The checkpoints beyond those to keep, and the resume state of a run that is done."""
+    path, plan = run.summary.path, []
+    if extra := cleanup.checkpoints_beyond(path, [*keep, "latest"]):
+        size = sum(each.stat().st_size for each in extra)
+        apply = partial(cleanup.remove_checkpoints, path, extra)
+        plan.append(Removal(run, f"{len(extra)} checkpoints", size, apply))
+    size = cleanup.resume_state_bytes(path) if run.summary.status == "done" else 0
+    if size:
+        plan.append(Removal(run, "resume state", size, partial(cleanup.drop_resume_state, path)))
+    return plan
+
+
+def age_in_words(started: str | None, now: datetime.datetime) -> str:
+    """The time since the start of a run: 3d, 2h, 5min, 10s."""
+    if started is None:
+        return ""
+    seconds = (now - datetime.datetime.fromisoformat(started).astimezone()).total_seconds()
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"
+
+
+def bytes_in_words(num_bytes: int) -> str:
+    """Bytes with three digits: 2.91 GiB."""
+    size, units = float(num_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    return f"{size:.3g} {units[0]}" if size < 1000 else f"{size:.0f} {units[0]}"
 
 
 def runs_command(directories: list[str], overrides: list[str]) -> int:

@@ -87,11 +87,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
     measured = build_measurements(cfg, evaluator)
-    num_parameters = None if checkpoint is None else checkpoint.num_parameters
-    policy = _new_policy(cfg, game, reward, num_parameters)
-    if cfg.init_from and checkpoint is None:
-        init_policy_from(Path(cfg.init_from), cfg, policy)
-    policy = policy_to(policy, cfg.policy.name, device)
+    policy = _initial_policy(cfg, game, reward, checkpoint)
     evaluator.set_policy(policy)
     sampling = build_sampling(cfg.sampling)
     rng = make_generator(cfg.seed, distributed.rank_stream_name("learn"), device)
@@ -102,10 +98,6 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     players = training_players(cfg, game, agent)
     engine = build_engine(cfg, game, agent, _taught(cfg, game, players, learner), split)
-    demonstrations = None
-    if cfg.demonstrations is not None:
-        path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
-        demonstrations = Demonstrations.read(path, game, rules, cfg.demonstrator, rng)
     collector = Collector(
         CollectorSettings(
             window=cfg.window,
@@ -121,7 +113,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
         context,
         learner,
         engine,
-        demonstrations,
+        _demonstrations(cfg, game, rng),
     )
     if device.type == "cpu":
         check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
@@ -204,6 +196,25 @@ def _taught(
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return [teacher, *players[1:]]
+
+
+def _demonstrations(
+    cfg: TrainConfig, game: Game[Any], rng: torch.Generator
+) -> Demonstrations | None:
+    if cfg.demonstrations is None:
+        return None
+    path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
+    return Demonstrations.read(path, game, rules, cfg.demonstrator, rng)
+
+
+def _initial_policy(
+    cfg: TrainConfig, game: Game[Any], reward: Reward, checkpoint: Checkpoint | None
+) -> Policy:
+    num_parameters = None if checkpoint is None else checkpoint.num_parameters
+    policy = _new_policy(cfg, game, reward, num_parameters)
+    if cfg.init_from and checkpoint is None:
+        init_policy_from(Path(cfg.init_from), cfg, policy)
+    return policy_to(policy, cfg.policy.name, game.device)
 
 
 def _new_policy(

@@ -30,12 +30,13 @@ PARTS = [
         "cli.display",
         "games.game_2048",
         "cli.live_view",
+        "cli.play",
         "cli.report_tables",
         "cli.sweep_view",
         "training.run",
     )
 ]
-COMMANDS = ["arena", "evaluate", "listing", "play", "report", "resume", "show", "solve", "sweep"]
+COMMANDS = ["arena", "evaluate", "listing", "report", "resume", "show", "solve", "sweep"]
 OTHERS = ["PIL.GifImagePlugin", "PIL.PngImagePlugin", "numpy.random", "torch._dynamo"]
 OTHERS += ["tensorboard.plugins.hparams.api_pb2", "hydra._internal.core_plugins.basic_sweeper"]
 for module in (*PARTS, *(f"rlgames.commands.{name}" for name in COMMANDS), *OTHERS):

@@ -10,8 +10,7 @@ from helpers import check_refused, make_game, make_small_game, rng
 from processes import Process
 
 from rlgames import __version__
-from rlgames.cli.engine import MAX_LINE_BYTES
-from rlgames.commands.engine import Engine
+from rlgames.cli.engine import MAX_LINE_BYTES, Engine
 from rlgames.config.files import OptionFiles
 from rlgames.players.exact import exact_player
 from rlgames.players.player import Player, Random

@@ -14,8 +14,7 @@ from processes import Process, final_state, run, same
 from test_report import write
 
 import rlgames as package
-from rlgames.cli.runs import runs_command
-from rlgames.commands.runs import age_in_words, bytes_in_words
+from rlgames.cli.runs import age_in_words, bytes_in_words, runs_command
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.directory import lock_directory
 

@@ -5,7 +5,7 @@ from markers import ACCELERATOR, on_accelerator
 from processes import metrics_without_times
 
 import rlgames as package
-from rlgames.commands.engine import build_engine
+from rlgames.cli.engine import build_engine
 from rlgames.commands.resume import load_resumable
 from rlgames.commands.show import show_command
 from rlgames.config.compose import load_config
