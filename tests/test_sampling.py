@@ -10,8 +10,7 @@ from rlgames.config.training import TrainConfig
 from rlgames.factory.components import build_game, build_sampling
 from rlgames.players.player import Agent, Random
 from rlgames.sampling import Argmax, EpsilonGreedy
-from rlgames.solvers.exploitability import exploitability
-from rlgames.solvers.graph import Graph
+from rlgames.solvers.graph import Graph, exploitability
 
 SCORES = torch.tensor([[3.0, 1.0, 3.0, 3.0]])
 LEGAL = torch.tensor([[True, True, True, False]])

@@ -48,8 +48,7 @@ from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs import storage
 from rlgames.runs.hub import published_model
 from rlgames.runs.names import run_name
-from rlgames.solvers.exploitability import exact_results, exploitability
-from rlgames.solvers.graph import Graph
+from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
 
 DEFAULT_GAMES = 2000

@@ -233,3 +233,35 @@ class Graph:
 def _enqueue(queue: dict[int, list[Tensor]], keys: Tensor, depths: Tensor) -> None:
     for depth in depths.unique().tolist():
         queue.setdefault(depth, []).append(keys[depths == depth].unique())
+
+
+def exact_results(
+    graph: Graph, policy: PolicyFunction, opponent: PolicyFunction
+) -> list[dict[str, float]]:
+    """The probabilities that the policy wins, draws and loses, in seat 0 and in seat 1.
+
+    For games whose final scores are 1, 0 and -1.
+    """
+    seats = []
+    for seat in (0, 1):
+        pair = [policy, opponent] if seat == 0 else [opponent, policy]
+        solution = graph.solve(pair)
+        mean = solution.mean if seat == 0 else -solution.mean
+        win, loss = (solution.mean_abs + mean) / 2, (solution.mean_abs - mean) / 2
+        # Rounding may leave a trace of either sign.
+        probabilities = {"win": win, "draw": 1 - win - loss, "loss": loss}
+        seats.append({name: 0.0 if abs(p) < 1e-12 else p for name, p in probabilities.items()})
+    return seats
+
+
+def exploitability(graph: Graph, policy: PolicyFunction) -> tuple[float, list[float]]:
+    """What a best response gains on a policy in either seat, compared with the game's value.
+
+    Returns the mean over both seats, and the gain against the policy in seat 0 and in seat 1.
+    """
+    optimum = graph.solve([None, None]).mean
+    against_first = optimum - graph.solve([policy, None]).mean
+    against_second = graph.solve([None, policy]).mean - optimum
+    # Rounding may leave a trace of either sign where nothing is gained.
+    gains = [0.0 if abs(gain) < 1e-12 else gain for gain in (against_first, against_second)]
+    return sum(gains) / 2, gains

@@ -15,8 +15,7 @@ from rlgames.games.capabilities import measures
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.rollouts.holdout import Split
-from rlgames.solvers.exploitability import exploitability
-from rlgames.solvers.graph import Graph
+from rlgames.solvers.graph import Graph, exploitability
 
 
 class Evaluated(Protocol):

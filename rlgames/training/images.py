@@ -1,20 +1,27 @@
-"""A callback that shows evaluations as histograms and images."""
+"""A callback that shows evaluations as histograms and images, and images of one game of an agent
+with its policy's probabilities of the moves."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
+from PIL import Image
+from torch import Tensor
 
 from rlgames.core.rng import make_generator
-from rlgames.drawing import plots
+from rlgames.drawing import animation, plots
+from rlgames.drawing.pictures import ActionOverlay, draw_scene, format_percent, position_scene
 from rlgames.evaluation.diagnostics import afterstate_values, certainty_by_move
 from rlgames.evaluation.evaluate import Evaluation
-from rlgames.games.game import State
+from rlgames.games.game import Game, State
 from rlgames.players.player import Player
-from rlgames.policies.policy import ValueFunction
+from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import Trajectories
 from rlgames.runs.run_log import RunLog
-from rlgames.training import game_images
+from rlgames.sampling import mask_illegal
 from rlgames.training.callbacks import Callback
 from rlgames.training.evaluator import Evaluator
 
@@ -28,6 +35,15 @@ MAX_SHOWN_PLIES = 1000
 """Longer games are shown up to here."""
 
 MAX_VALUED_POSITIONS = 1000
+
+NUM_STILLS = 4
+"""The number of positions that get a separate image."""
+
+MAX_FRAMES = 64
+"""The animation of a longer game skips positions, evenly."""
+
+ANIMATION_WIDTH = 200
+"""In pixels."""
 
 
 class ImageCallback(Callback):
@@ -98,17 +114,15 @@ class ImageCallback(Callback):
         self._write_game(games, first_game, final_states.state[:1])
 
     def _write_position_values(self, games: int, positions: State) -> None:
-        chosen = game_images.evenly_spaced(len(positions), MAX_VALUED_POSITIONS)
+        chosen = evenly_spaced(len(positions), MAX_VALUED_POSITIONS)
         rows = torch.tensor(chosen, device=positions.done.device)
-        values = game_images.position_values(
-            self.game, self.policy, positions[rows], self.learns_logits
-        )
+        values = position_values(self.game, self.policy, positions[rows], self.learns_logits)
         if values is not None and bool(values.isfinite().all()):
             self.log.histogram(games, "values/positions", values.numpy())
 
     def _write_game(self, games: int, trajectory: Trajectories, final: State) -> None:
         try:
-            stills, animation = game_images.draw_game(
+            stills, animation = draw_game(
                 self.game, self.policy, self.learns_logits, trajectory, final
             )
         except Exception as error:  # a plugin's game may be unable to draw itself
@@ -117,3 +131,114 @@ class ImageCallback(Callback):
         for number, still in enumerate(stills, 1):
             self.log.image(games, f"game/position_{number}", plots.encode_png(still))
         self.log.image(games, "game/animation", animation)
+
+
+@torch.no_grad()
+def action_overlays(
+    game: Game[Any], policy: Policy, state: State, logits: bool
+) -> list[ActionOverlay]:
+    """What a policy thinks of the actions in public positions [B].
+
+    logits: its scores are logits, shown as probabilities in percent; otherwise they are shown as
+        they are, the best action of a position in the darkest color.
+    """
+    legal = game.legal_action_mask(state)
+    scores = mask_illegal(policy.scores(game, state)[0].nan_to_num(), legal).cpu().double()
+    if logits:
+        probabilities = scores.softmax(1).numpy()
+        return [
+            ActionOverlay(row, [*map(format_percent, row)], is_distribution=True)
+            for row in probabilities
+        ]
+    low, high = scores.where(legal.cpu(), torch.inf).amin(1, True), scores.amax(1, True)
+    weights = ((scores - low) / (high - low).clamp(min=1e-9)).clamp(min=0).numpy()
+    return [
+        ActionOverlay(row, [*map(_short_number, row_scores)], is_distribution=False)
+        for row, row_scores in zip(weights, scores.tolist(), strict=True)
+    ]
+
+
+@torch.no_grad()
+def position_values(game: Game[Any], policy: Policy, state: State, logits: bool) -> Tensor | None:
+    """Float64 [B]: the values of public positions, by the policy's value head or its best action;
+    None if it has neither."""
+    scores, value = policy.scores(game, state)
+    if value is None and not logits:
+        value = mask_illegal(scores, game.legal_action_mask(state)).amax(1)
+    return None if value is None else value.cpu().double()
+
+
+def evenly_spaced(count: int, limit: int) -> list[int]:
+    """At most limit numbers below count: the first, the last, and others evenly between."""
+    return [round(number) for number in np.linspace(0, count - 1, min(count, limit)).tolist()]
+
+
+def draw_game(
+    game: Game[Any], policy: Policy, logits: bool, trajectory: Trajectories, final: State
+) -> tuple[list[Image.Image], bytes]:
+    """Single positions, and the whole game as a GIF.
+
+    trajectory: public, of one game in which the policy is player 0. final: how it ended [1].
+    """
+    own = (trajectory.player == 0).nonzero()[:, 0]
+    stills = [
+        _still(game, policy, logits, trajectory, int(own[index]))
+        for index in evenly_spaced(len(own), NUM_STILLS)
+    ]
+    # The opponent's positions would show what is hidden from the policy.
+    visible = own.tolist() if game.spec.hidden else range(len(trajectory))
+    plies = [visible[index] for index in evenly_spaced(len(visible), MAX_FRAMES - 1)]
+    positions = trajectory.state[torch.tensor(plies, device=own.device)]
+    overlays = action_overlays(game, policy, positions, logits)
+    frames = [
+        _frame(game, trajectory, ply, overlay) for ply, overlay in zip(plies, overlays, strict=True)
+    ]
+    end = game.view_from_seat(final, 0)
+    title = _end_title(game, end, len(trajectory))
+    scene = position_scene(game, end, 0, title, reveal=True, width=ANIMATION_WIDTH)
+    frames.append(draw_scene(scene))
+    return stills, animation.encode_gif(frames)
+
+
+def _still(
+    game: Game[Any], policy: Policy, logits: bool, trajectory: Trajectories, ply: int
+) -> Image.Image:
+    (overlay,) = action_overlays(game, policy, trajectory.state[ply : ply + 1], logits)
+    action = int(trajectory.action[ply])
+    label = f"{overlay.weights[action]:.0%} sure" if logits else f"worth {overlay.labels[action]}"
+    title = f"{_title(game, trajectory, ply)} ({label})"
+    return draw_scene(position_scene(game, trajectory.state, ply, title, overlay, action))
+
+
+def _frame(
+    game: Game[Any], trajectory: Trajectories, ply: int, overlay: ActionOverlay
+) -> Image.Image:
+    is_own = int(trajectory.player[ply]) == 0
+    title, action = _title(game, trajectory, ply), int(trajectory.action[ply])
+    shown = overlay if is_own else None
+    scene = position_scene(game, trajectory.state, ply, title, shown, action, width=ANIMATION_WIDTH)
+    return draw_scene(scene)
+
+
+def _title(game: Game[Any], trajectory: Trajectories, ply: int) -> str:
+    player = "" if int(trajectory.player[ply]) == 0 else ", opponent"
+    action = game.action_to_string(trajectory.state, ply, int(trajectory.action[ply]))
+    return f"move {ply + 1:,}{player}: {action}"
+
+
+def _end_title(game: Game[Any], end: State, plies: int) -> str:
+    if not bool(end.done[0]):
+        return f"after {plies:,} moves"
+    score = end.score[0].tolist()
+    if game.spec.goal == "outcome":
+        return "won" if score[0] > score[-1] else "lost" if score[0] < score[-1] else "drawn"
+    if game.spec.goal == "score":
+        return f"the end: score {score[0]:,.0f}"
+    return f"the end: {int(end.turn[0]):,} turns"
+
+
+def _short_number(value: float) -> str:
+    """At most three digits or so; empty for an illegal action."""
+    if not np.isfinite(value):
+        return ""
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2f}"

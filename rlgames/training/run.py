@@ -32,7 +32,6 @@ from rlgames.training.components import build_components
 from rlgames.training.eval_metrics import EvaluationResult
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR
 from rlgames.training.images import ImageCallback
-from rlgames.training.log_callback import LogCallback
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.progress import schedule_changes
 from rlgames.training.references import References
@@ -325,3 +324,29 @@ def _open_log(
 def _located(cfg: TrainConfig, directory: Path) -> TrainConfig:
     """The config with the directory that out= got, which may have a number."""
     return dataclasses.replace(cfg, out=str(directory)) if cfg.out else cfg
+
+
+class LogCallback(Callback):
+    """Writes metrics and references to a run's files. best_by: selects the best checkpoint."""
+
+    def __init__(self, log: RunLog, best_by: str) -> None:
+        self.log, self.best_by = log, best_by
+        self._first_games = 0
+
+    def on_run_start(self, games: int, directory: Path) -> None:
+        self._first_games = games
+
+    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
+        if random is None:
+            self.log.logger.info("random play takes too long to be measured before the end")
+        self.log.set_references(self._first_games, metric, self.best_by, random)
+
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        self.log.add(games, metrics)
+        evaluated = [
+            f"{name.removeprefix('eval/')} {value:.4f}"
+            for name, value in metrics.items()
+            if name.startswith("eval/")
+        ]
+        if evaluated:
+            self.log.logger.info("games %d, greedy: %s", games, ", ".join(evaluated))

@@ -1,4 +1,4 @@
-"""The page and its interface: JSON over HTTP, with Starlette.
+"""The page and its interface: JSON over HTTP, with Starlette, served until Ctrl-C.
 
 GET / and its files; GET /api/games; POST /api/sessions: a new game; POST /api/sessions/ID: a move
 or anything else in it. Requests name no files.
@@ -7,16 +7,23 @@ or anything else in it. Requests name no files.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
+import os
 import queue
 import secrets
+import socket
+import sys
 import threading
+import webbrowser
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -26,7 +33,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rlgames.commands.configs import PageConfig
 from rlgames.core.errors import ConfigError, to_user_error
+from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.games.notation import takes_columns
 from rlgames.web.session import Session
@@ -54,6 +63,11 @@ POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src '
 POLICY += "img-src 'self' data:; base-uri 'none'; form-action 'none'"
 
 T = TypeVar("T")
+
+DEFAULT_PORT = 8765
+"""Tried first, so that an address that was sent to somebody stays the same."""
+
+MAX_CONNECTIONS = 512
 
 
 class Refused(Exception):
@@ -296,3 +310,62 @@ def make_app(tables: Tables, hosts: Sequence[str] = (), seed: int | None = None)
             ),
         ],
     )
+
+
+def serve(
+    cfg: PageConfig, tables: Tables, query: Mapping[str, str], seed: int | None = None
+) -> int:
+    """Serve the page of these tables; the exit code. query: of the address that is opened.
+
+    Raises ConfigError for an address that cannot be listened on.
+    """
+    listener = _listen(cfg.host, cfg.port)
+    with listener:
+        port = listener.getsockname()[1]
+        names = [*cfg.hosts, *([] if _is_local_or_any(cfg.host) else [cfg.host])]
+        name = next((each for each in names if "*" not in each), "127.0.0.1")
+        address = f"http://{name}:{port}/" + (f"?{urlencode(query)}" if query else "")
+        config = uvicorn.Config(
+            make_app(tables, names, seed),
+            log_level="critical",
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_graceful_shutdown=1,
+        )
+        print(printable(f"rlgames: {address} (Ctrl-C ends it)"), flush=True)
+        if cfg.open:
+            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+        try:
+            uvicorn.Server(config).run(sockets=[listener])
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+    return 0
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
+    """A socket at a port, the default one, or any that is free."""
+    ports = [DEFAULT_PORT, 0] if port is None else [port]
+    for number in ports:
+        try:
+            listener = socket.create_server((host, number))
+        except OSError as error:
+            number = error.errno or 0  # negative: no address was found
+            reason = os.strerror(number) if number > 0 else str(error.strerror or error)
+        else:
+            # Else the body of an answer waits 40 ms for the browser to confirm its headers.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return listener
+    hint = "leave out port= for a free one" if port else "use host=127.0.0.1"
+    raise ConfigError(f"cannot listen on {host}:{ports[-1]}: {reason}", hint)
+
+
+def _is_local_or_any(host: str) -> bool:
+    """Whether a host is this machine alone, or every network."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or address.is_unspecified

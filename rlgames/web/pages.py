@@ -212,6 +212,6 @@ def _serve_game(
 
 
 def _serve(cfg: PageConfig, tables: Tables, query: Mapping[str, Any], seed: int | None) -> int:
-    from rlgames.web.server import serve
+    from rlgames.web.app import serve
 
     return serve(cfg, tables, query, seed)

@@ -13,8 +13,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.players.player import Agent
 from rlgames.rollouts.play import GamePool
 from rlgames.sampling import Argmax
-from rlgames.solvers.exploitability import exploitability
-from rlgames.solvers.graph import Graph
+from rlgames.solvers.graph import Graph, exploitability
 from rlgames.training.components import build_components
 
 SMALL = [

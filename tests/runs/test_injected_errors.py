@@ -34,7 +34,7 @@ from rlgames.runs import directory, provenance, storage
 from rlgames.runs.files import LATEST, read_run
 from rlgames.sweeps import jobs
 from rlgames.sweeps.sweep import Sweep
-from rlgames.training import game_images
+from rlgames.training import images
 from rlgames.training.collector import Collector
 
 WORDS = ["experiment=null", "game=salvo", "board=2", "ships=[1]", "shots=1", "policy.layers=[2]"]
@@ -240,7 +240,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "_git", lambda *words: None)
     monkeypatch.setattr(plots, "plot_by_move", lambda *args: None)
     monkeypatch.setattr(plots, "encode_png", lambda image: b"PNG")
-    monkeypatch.setattr(game_images, "draw_game", lambda *args: ([None], b"GIF"))
+    monkeypatch.setattr(images, "draw_game", lambda *args: ([None], b"GIF"))
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ from rlgames.runs import event_file
 from rlgames.runs.loggers.logger import Loggers, ResumePoint, RunStart
 from rlgames.runs.loggers.tensorboard import TensorBoardLogger
 from rlgames.sweeps.sweep import Job, Sweep
-from rlgames.training import game_images, images
+from rlgames.training import images
 
 GAMES = {
     "battleship": ["board=6", "ships=[2]"],
@@ -123,7 +123,7 @@ class Numbered(Policy):
 def shown(game, logits=True, players=None):
     players = players or [Random(game)] * game.spec.seats
     moves, results = collect_games(game, players, 1, rng(2))
-    return game_images.draw_game(game, Numbered(), logits, moves, results.state), moves
+    return images.draw_game(game, Numbered(), logits, moves, results.state), moves
 
 
 @pytest.mark.parametrize("logits", [True, False])
@@ -138,7 +138,7 @@ def test_every_game_is_shown_move_by_move(name, logits):
     film: Any
     with Image.open(io.BytesIO(gif)) as film:
         assert film.format == "GIF"
-        assert film.n_frames == min(len(moves) + 1, game_images.MAX_FRAMES)  # and how it ended
+        assert film.n_frames == min(len(moves) + 1, images.MAX_FRAMES)  # and how it ended
 
 
 def test_the_options_are_all_tried():
@@ -218,8 +218,8 @@ def test_a_long_game_leaves_frames_out():
     film: Any
     with Image.open(io.BytesIO(animation.encode_gif(many, max_bytes=1))) as film:
         assert film.n_frames == 2
-    assert game_images.evenly_spaced(1000, 5) == [0, 250, 500, 749, 999]
-    assert game_images.evenly_spaced(3, 5) == [0, 1, 2]
+    assert images.evenly_spaced(1000, 5) == [0, 250, 500, 749, 999]
+    assert images.evenly_spaced(3, 5) == [0, 1, 2]
 
 
 def test_nothing_hidden_shows_before_the_end():

@@ -14,8 +14,7 @@ from rlgames.players.exact import GraphPlayer, exact_player
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
 from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.exploitability import exact_results, exploitability
-from rlgames.solvers.graph import Graph
+from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_optimum
 
 INSTALL = "open_spiel is not installed: pip install -c constraints.txt '.[engines]'"
