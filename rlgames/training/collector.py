@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from rlgames.config.training import TrainConfig
 from rlgames.core import distributed
 from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import checked_int
@@ -44,21 +45,6 @@ def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStat
         return initial.put(copied, after.put(finished, before[finished]))
 
     return start
-
-
-@dataclass(frozen=True)
-class CollectorSettings:
-    """The keys of a training that say where its games come from; see TrainConfig."""
-
-    window: int | None
-    restart_fraction: float
-    batch: int
-    demos_per_batch: int
-    clone_epochs: int
-    held_out_games: int
-    lr: float
-    seed: int
-    has_teacher: bool
 
 
 @dataclass(frozen=True)
@@ -108,23 +94,23 @@ class Collector:
 
     def __init__(
         self,
-        settings: CollectorSettings,
+        cfg: TrainConfig,
         context: LearnerContext,
         learner: Learner,
         engine: Engine,
         demonstrations: Demonstrations | None,
     ) -> None:
-        self.settings, self.context, self.engine = settings, context, engine
+        self.cfg, self.context, self.engine = cfg, context, engine
         self.game, self.agent, self.split = engine.game, engine.agent, engine.split
         self.rng, self.players = context.rng, list(engine.players)
         self.pool: GamePool | None = None
         self.pretraining: BehaviorCloning | None = None
         self.clone_epochs_done = 0
-        plays_alone = len(self.players) == 1 and not settings.demos_per_batch
+        plays_alone = len(self.players) == 1 and not cfg.demos_per_batch
         self.learner_plays = learner.learns_while_playing and plays_alone
         self.demonstrations = demonstrations
         self._held_out: Trajectories | None = None
-        self.samples_records = "teacher" in learner.learns_from and not settings.has_teacher
+        self.samples_records = "teacher" in learner.learns_from and cfg.teacher is None
         if self.samples_records and self.demonstrations:
             self.demonstrations, self._held_out = self.demonstrations.hold_out()
 
@@ -133,7 +119,7 @@ class Collector:
     ) -> PlayedGames | GamesToPlay:
         """The games of the next update. games_played: in the run before these."""
         if self.learner_plays:
-            return GamesToPlay(self.games_to_play(num_games, rng), self.settings.window)
+            return GamesToPlay(self.games_to_play(num_games, rng), self.cfg.window)
         return PlayedGames(self, *self.collect(num_games, games_played, rng))
 
     def collect(
@@ -146,14 +132,14 @@ class Collector:
         """
         if self.samples_records and self.demonstrations:
             return self.demonstrations.sample(num_games)
-        if not self.settings.window:
+        if not self.cfg.window:
             return self.engine.play(num_games, games_played, rng)
-        return self.games_to_play(num_games, rng).collect(self.settings.window)
+        return self.games_to_play(num_games, rng).collect(self.cfg.window)
 
     def games_to_play(self, num_games: int, rng: torch.Generator) -> GamePool:
         """The games of the next batch of the agent alone: those in progress, with window=, else new
         ones."""
-        if not self.settings.window:
+        if not self.cfg.window:
             initial = self._initial_states()
             return GamePool(self.game, self.players, num_games, rng, initial_states=initial)
         self.pool = self.pool or self._make_pool(num_games, rng)
@@ -163,9 +149,9 @@ class Collector:
         self, trajectories: Trajectories, final_states: FinalStates
     ) -> tuple[Trajectories, FinalStates]:
         """A batch together with the recorded games that are added to every batch."""
-        if not self.settings.demos_per_batch or self.demonstrations is None:
+        if not self.cfg.demos_per_batch or self.demonstrations is None:
             return trajectories, final_states
-        recorded, recorded_final = self.demonstrations.sample(self.settings.demos_per_batch)
+        recorded, recorded_final = self.demonstrations.sample(self.cfg.demos_per_batch)
         public = replace(final_states, state=self.game.public(final_states.state))
         return trajectories.join(recorded), public.join(recorded_final)
 
@@ -173,8 +159,8 @@ class Collector:
         """Moves of the teacher that are not learned from; played at the first call, unless
         recorded."""
         if self._held_out is None:
-            rng = make_generator(self.settings.seed, "held out", self.rng.device)
-            count = min(self.settings.batch, self.settings.held_out_games)
+            rng = make_generator(self.cfg.seed, "held out", self.rng.device)
+            count = min(self.cfg.batch, self.cfg.eval_games)
             # These games must not depend on when they are played.
             players = [player for player in self.players if not player.changes_in_training]
             context = EngineContext(self.game, self.agent, players, self.split, count)
@@ -185,7 +171,7 @@ class Collector:
     def pretrain(self) -> dict[str, float] | None:
         """Fit the policy to all recorded moves once. Returns the metrics, or None after
         clone_epochs passes."""
-        if self.demonstrations is None or self.clone_epochs_done >= self.settings.clone_epochs:
+        if self.demonstrations is None or self.clone_epochs_done >= self.cfg.clone_epochs:
             self.pretraining = None
             return None
         self.pretraining = self.pretraining or self._make_pretraining()
@@ -210,7 +196,7 @@ class Collector:
             self.pretraining = self._make_pretraining()
             self.pretraining.load_state_dict(state["pretraining"])
         if state["pool"] is not None:
-            num_parallel = checked_int(state["pool"]["batch"], 1, self.settings.batch)
+            num_parallel = checked_int(state["pool"]["batch"], 1, self.cfg.batch)
             self.pool = self._make_pool(num_parallel, rng)
             self.pool.load_state_dict(state["pool"])
 
@@ -224,12 +210,12 @@ class Collector:
             batch=num_parallel,
             initial_states=initial,
         )
-        if self.settings.restart_fraction:
-            pool.initial_states = restarting_from_pool(pool, self.settings.restart_fraction)
+        if self.cfg.restart_fraction:
+            pool.initial_states = restarting_from_pool(pool, self.cfg.restart_fraction)
         return pool
 
     def _initial_states(self) -> InitialStates | None:
         return None if self.split is None else sampled_from(self.split.trained_on)
 
     def _make_pretraining(self) -> BehaviorCloning:
-        return BehaviorCloning(self.context, lr=self.settings.lr)
+        return BehaviorCloning(self.context, lr=self.cfg.lr)

@@ -47,7 +47,7 @@ from rlgames.policies.policy import Policy
 from rlgames.rewards import Reward
 from rlgames.rollouts.holdout import Split, split_layouts
 from rlgames.runs.checkpoint import Checkpoint
-from rlgames.training.collector import Collector, CollectorSettings
+from rlgames.training.collector import Collector
 from rlgames.training.compatibility import Training, check_fits
 from rlgames.training.demonstrations import Demonstrations
 from rlgames.training.engine import Engine, EngineContext, LocalEngine
@@ -98,23 +98,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     players = training_players(cfg, game, agent)
     engine = build_engine(cfg, game, agent, _taught(cfg, game, players, learner), split)
-    collector = Collector(
-        CollectorSettings(
-            window=cfg.window,
-            restart_fraction=cfg.restart_fraction,
-            batch=cfg.batch,
-            demos_per_batch=cfg.demos_per_batch,
-            clone_epochs=cfg.clone_epochs,
-            held_out_games=cfg.eval_games,
-            lr=cfg.lr,
-            seed=cfg.seed,
-            has_teacher=cfg.teacher is not None,
-        ),
-        context,
-        learner,
-        engine,
-        _demonstrations(cfg, game, rng),
-    )
+    collector = Collector(cfg, context, learner, engine, _demonstrations(cfg, game, rng))
     if device.type == "cpu":
         check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
     dtype = compute_dtype(cfg.precision, device)

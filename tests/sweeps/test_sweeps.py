@@ -81,7 +81,7 @@ def in_job(seed, count, what):
     def there(self, *args):
         nonlocal calls
         calls += 1
-        if self.settings.seed == seed and calls == count:
+        if self.cfg.seed == seed and calls == count:
             what()
         return play(self, *args)
 

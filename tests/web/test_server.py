@@ -13,7 +13,7 @@ from helpers import SMALL_TRAINING, check_refused
 from processes import served
 
 import rlgames as package
-from rlgames.web import pages, server
+from rlgames.web import app, pages
 
 
 def get(port, path, **body):
@@ -64,7 +64,7 @@ def opened(page, run, *words):
         return 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "serve", serve)
+        patch.setattr(app, "serve", serve)
         assert page(run, [*words]) == 0
     return found["query"], found["tables"]
 
