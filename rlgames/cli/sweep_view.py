@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -14,10 +15,19 @@ from rich.table import Table
 from rich.text import Text
 
 from rlgames.cli.live_view import blocks, can_draw, progress_bar
-from rlgames.cli.progress import clock_text
-from rlgames.cli.sweep_progress import JobProgress, PlainSweepProgress, SweepReader
+from rlgames.cli.progress import Progress, clock_text, number_text
+from rlgames.core.errors import detach_stdout
 from rlgames.core.text import printable
+from rlgames.core.untrusted import finite_or_none
+from rlgames.runs.run_info import DamagedRun, MetricsFollower, read_info
+from rlgames.sweeps.jobs import STOP_FILE
 from rlgames.sweeps.sweep import Sweep
+
+POLL_SECONDS = 1.0
+"""Seconds between two looks at the files of the jobs."""
+
+MAX_POLL_FRACTION = 0.02
+"""The most of one core's time that looking may take; a large sweep is looked at less often."""
 
 STATUS_STYLES = {"running": "cyan", "done": "green", "failed": "red", "died": "red"}
 STATUS_STYLES |= {"evaluating": "cyan", "interrupted": "yellow", "waiting": "dim"}
@@ -29,6 +39,171 @@ MIN_BAR_WIDTH, MIN_CURVE_WIDTH = 44, 64
 """Columns of the terminal that bars and curves need."""
 
 BAR_COLUMNS, CURVE_COLUMNS = 10, 16
+
+
+@dataclass
+class JobProgress:
+    """The progress of a job.
+
+    Args:
+        setting: what distinguishes it.
+        status: waiting, running, evaluating, done, failed, interrupted or died.
+    """
+
+    number: int
+    setting: str
+    status: str
+    run: Progress
+
+    @property
+    def fraction(self) -> float:
+        """The fraction of its games that is played."""
+        return 1.0 if self.status == "done" else min(1.0, self.run.games / self.run.total)
+
+    @property
+    def headline(self) -> str:
+        """The latest value of the metric that the game is about, with its name."""
+        if not self.run.curve:
+            return ""
+        return f"{self.run.metric} {number_text(self.run.curve[-1][1])}"
+
+
+@dataclass
+class SweepProgress:
+    """The progress of a sweep.
+
+    Args:
+        total: its jobs, with those that a search has yet to propose.
+        work: the jobs done since it was started or resumed, a started one in part.
+        seconds: since then.
+    """
+
+    jobs: list[JobProgress]
+    total: int
+    work: float
+    seconds: float
+    is_stopping: bool = False
+
+    @property
+    def fraction(self) -> float:
+        return sum(job.fraction for job in self.jobs) / max(1, self.total)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The remaining seconds at the average speed; None before anything is done."""
+        left = self.total - sum(job.fraction for job in self.jobs)
+        return left * self.seconds / self.work if self.work > 0 else None
+
+    def summary(self) -> str:
+        """How many jobs are done, running and so on, and the time left, in words."""
+        statuses = [job.status for job in self.jobs]
+        parts = [f"{statuses.count('done')} of {self.total} jobs done"]
+        names = ("running", "evaluating", "failed", "interrupted", "died")
+        parts += [f"{statuses.count(name)} {name}" for name in names if name in statuses]
+        if self.is_stopping:
+            return ", ".join([*parts, "stopping: jobs save and exit"])
+        if self.seconds_left:
+            parts.append(f"{clock_text(self.seconds_left)} left")
+        return ", ".join(parts)
+
+
+class SweepReader:
+    """Reads the progress of a sweep. A search may add jobs meanwhile."""
+
+    def __init__(self, sweep: Sweep, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sweep, self._clock, self._begun = sweep, clock, clock()
+        self._followers: list[MetricsFollower] = []
+        self.progress = SweepProgress([], 0, 0.0, 0.0)
+        self.read()
+        self._work_before, self.progress.work = self.progress.work, 0.0
+
+    _work_before = 0.0
+
+    def read(self) -> None:
+        """Bring the progress up to date with the new lines in the files of the jobs."""
+        begun, jobs = self._clock(), self.progress.jobs
+        for number in range(len(jobs), len(self._sweep.jobs)):
+            setting = self._sweep.setting(number)
+            jobs.append(JobProgress(number, setting, "waiting", self._empty(number)))
+            self._followers.append(MetricsFollower(self._sweep.path(number)))
+        for job in jobs:
+            if job.status != "done":
+                self._read(job)
+        trials = finite_or_none((self._sweep.search or {}).get("trials")) or 0
+        self.progress = SweepProgress(
+            jobs=jobs,
+            total=max(len(jobs), int(trials)),
+            work=sum(job.fraction for job in jobs) - self._work_before,
+            seconds=self._clock() - self._begun,
+            is_stopping=(self._sweep.directory / STOP_FILE).exists(),
+        )
+        self.interval = max(POLL_SECONDS, (self._clock() - begun) / MAX_POLL_FRACTION)
+
+    def _empty(self, number: int, metric: str = "") -> Progress:
+        games = finite_or_none(self._sweep.jobs[number].config.get("games"))
+        return Progress(max(1, int(games or 1)), phase="", metric=metric)
+
+    def _read(self, job: JobProgress) -> None:
+        path = self._sweep.path(job.number)
+        info = read_info(path)
+        metric = info.figure
+        if metric != job.run.metric:
+            self._followers[job.number] = MetricsFollower(path)
+        is_replaced, lines = False, list[dict[str, float]]()
+        with suppress(DamagedRun):
+            is_replaced, lines = self._followers[job.number].new_lines()
+        if is_replaced or metric != job.run.metric:
+            job.run = self._empty(job.number, metric)
+        for line in lines:
+            job.run.on_metrics(int(line["games"]), line)
+        job.status = "died" if info.is_process_gone else info.status
+        if job.status in ("done", "waiting") and self._sweep.jobs[job.number].evaluations:
+            has_started = (path / "output.log").exists() and self._sweep.is_trained(job.number)
+            is_done = self._sweep.status(job.number) == "done"
+            job.status = "done" if is_done else "evaluating" if has_started else job.status
+        elif job.status == "waiting" and (path / "train.log").exists():
+            job.status = "failed"  # before its first game
+        if metric in info.results:
+            job.run.on_metrics(job.run.total, {f"eval/{metric}": info.results[metric]})
+
+
+class PlainSweepProgress:
+    """Prints a line when a job starts and when it ends, and at each tenth of the sweep."""
+
+    def __init__(self, sweep: Sweep, reader: SweepReader) -> None:
+        self._sweep, self._reader = sweep, reader
+        self._status = {job.number: job.status for job in reader.progress.jobs}
+        self._tenth = int(reader.progress.fraction * 10)
+
+    def print_news(self) -> None:
+        """Print what has happened since the last call."""
+        progress = self._reader.progress
+        lines = []
+        for job in progress.jobs:
+            before = self._status.get(job.number, "waiting")
+            self._status[job.number] = job.status
+            if job.status in (before, "waiting"):
+                continue
+            if before not in ("running", "evaluating"):
+                lines.append(f"job {job.number}, in {self._sweep.path(job.number)}")
+            if job.status != "running":
+                lines.append(f"job {job.number} {_ending(job)}")
+        tenth = int(progress.fraction * 10)
+        if tenth > self._tenth and progress.fraction < 1:
+            lines.append(f"{progress.fraction:.0%} of the sweep: {progress.summary()}")
+        self._tenth = tenth
+        try:
+            for line in lines:
+                print(printable(line), flush=True)
+        except BrokenPipeError:  # nobody reads standard output; the sweep continues
+            detach_stdout()
+
+
+def _ending(job: JobProgress) -> str:
+    seconds = job.run.latest.get("time/seconds")
+    time_spent = "" if seconds is None else f" in {clock_text(seconds)}"
+    headline = job.headline and f", {job.headline}"
+    return f"{job.status} after {job.run.games:,} games{time_spent}{headline}"
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from rlgames.config.schema import OptionConfig, groups_of
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator, pair_stream
-from rlgames.evaluation.arena import compete
+from rlgames.evaluation.elo import compete
 from rlgames.evaluation.evaluate import exact_mean
 from rlgames.evaluation.paired import compare_paired
 from rlgames.factory.agents import build_player

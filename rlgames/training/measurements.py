@@ -21,8 +21,7 @@ from rlgames.core.rng import make_generator
 from rlgames.core.tensor_checks import load_weights
 from rlgames.core.untrusted import checked_float, checked_int
 from rlgames.evaluation.analysis import played_moves, with_values
-from rlgames.evaluation.arena import outcome_counts
-from rlgames.evaluation.elo import Table, rate
+from rlgames.evaluation.elo import Table, outcome_counts, rate
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.policy import Policy

@@ -6,9 +6,9 @@ import json
 import pytest
 from helpers import make_game, rng
 from processes import session
-
-from rlgames.cli.play_cursor import Cursor
 from rlgames.commands.play import play as play_command
+
+from rlgames.cli.play_screen import Cursor
 from rlgames.games.notation import legal_names
 from rlgames.games.placement import Placement
 from rlgames.players.human import Human, LineInterface, PlayerQuit, Position

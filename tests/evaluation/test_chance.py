@@ -8,7 +8,7 @@ import torch
 from helpers import rng
 
 import rlgames as package
-from rlgames.evaluation.arena import compete
+from rlgames.evaluation.elo import compete
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.paired import compare_paired
 from rlgames.games.battleship import Battleship

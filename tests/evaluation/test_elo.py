@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from helpers import rng
 
-from rlgames.evaluation.arena import compete
-from rlgames.evaluation.elo import elo_intervals, elo_ratings
+from rlgames.evaluation.elo import compete, elo_intervals, elo_ratings
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import WinOrBlock

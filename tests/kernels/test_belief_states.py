@@ -10,7 +10,7 @@ from helpers import check_uncompiled, make_game
 from rlgames.games.sinkings import Seen
 from rlgames.kernels.belief_states import belief_key
 from rlgames.solvers.belief.problem import build_problem
-from rlgames.solvers.belief.search import Search, pack, unpack
+from rlgames.solvers.belief.solution import Search, pack, unpack
 from rlgames.solvers.budget import Budget
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from markers import one_in, quick
 from untrusted_files import trained
 
 from rlgames.cli.report_tables import print_report
-from rlgames.cli.sweep_progress import SweepReader
+from rlgames.cli.sweep_view import SweepReader
 from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report import make_report
 from rlgames.config.compose import load_config

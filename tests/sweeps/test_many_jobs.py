@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from rlgames.cli.sweep_progress import SweepReader
+from rlgames.cli.sweep_view import SweepReader
 from rlgames.config import compose
 from rlgames.config.compose import JobComposer, load
 from rlgames.config.files import OptionFiles

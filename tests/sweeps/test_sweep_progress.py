@@ -11,8 +11,13 @@ from processes import fork_jobs, run, session
 
 from rlgames.cli import sweep_view
 from rlgames.cli.progress import Progress
-from rlgames.cli.sweep_progress import JobProgress, SweepProgress, SweepReader
-from rlgames.cli.sweep_view import RenderedSweep, shown_jobs
+from rlgames.cli.sweep_view import (
+    JobProgress,
+    RenderedSweep,
+    SweepProgress,
+    SweepReader,
+    shown_jobs,
+)
 from rlgames.runs.run_info import MetricsFollower
 from rlgames.sweeps.sweep import Job, Sweep
 

@@ -232,17 +232,12 @@ class _Failed(Logger):
         self.tracked = tracked
 
 
-def check_loggers(config: Mapping[str, Any]) -> None:
-    """Raises ConfigError for a logger whose package is not installed. config: of a training."""
-    for name in config["logger"]:
-        check_installed("logger", name)
-
-
 def build_loggers(config: Mapping[str, Any]) -> dict[str, Logger]:
-    """The loggers that a training's plain config names. Raises ConfigError as check_loggers."""
-    check_loggers(config)
+    """The loggers that a training's plain config names. Raises ConfigError for one whose package is
+    not installed."""
     loggers = {}
     for name, node in config["logger"].items():
+        check_installed("logger", name)
         keys = {key: value for key, value in node.items() if key != "name"}
         loggers[name] = load_option("logger", name)(**keys)
     return loggers
