@@ -6,8 +6,8 @@ import json
 import pytest
 from helpers import make_game, rng
 from processes import session
-from rlgames.commands.play import play as play_command
 
+from rlgames.cli import play as cli_play
 from rlgames.cli.play_screen import Cursor
 from rlgames.games.notation import legal_names
 from rlgames.games.placement import Placement
@@ -240,6 +240,7 @@ def test_records_of_games_with_undo_hold_only_what_counts(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     person = Typed("up", "u", "left", "u", "u", *["up", "left", "down", "right"] * 40)
     words = ["game=2048", "board=2", "seed=3", "record=games"]
-    assert play_command(None, words, lambda kind: person.interface) == 0
+    monkeypatch.setattr(cli_play, "_make_interface", lambda kind: person.interface)
+    assert cli_play.play_command(None, words) == 0
     game = json.loads((tmp_path / "games").read_text().splitlines()[1])
     assert f"after {len(game['moves'])} turns" in person.text

@@ -27,7 +27,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted, Interrupts
-from rlgames.runs import directory, provenance, run_log
+from rlgames.runs import directory, run_log
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.loggers.logger import Loggers
 from rlgames.sweeps.sweep import Job, Sweep
@@ -121,7 +121,7 @@ def numbered_sweep(folder: Path, racer: int) -> contextlib.AbstractContextManage
 
 def race(start: Start, folder: Path, racer: int, rounds: int, barrier: Any, results: Any) -> None:
     """Take part in all rounds, and send the directory of each, or why there is none."""
-    provenance._git = lambda *words: None
+    run_log._git = lambda *words: None
     os.fsync = lambda handle: None
     rng, ended = random.Random(racer), []
     for number in range(rounds):

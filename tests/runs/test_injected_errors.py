@@ -30,7 +30,7 @@ from rlgames.commands import launch, resume
 from rlgames.commands import sweep as sweep_command
 from rlgames.core.signals import Interrupted
 from rlgames.drawing import plots
-from rlgames.runs import directory, provenance, storage
+from rlgames.runs import directory, run_log, storage
 from rlgames.runs.files import LATEST, read_run
 from rlgames.sweeps import jobs
 from rlgames.sweeps.sweep import Sweep
@@ -237,7 +237,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
         *((sweep_command, "load"), (sweep_command, "load_config")),
     ]:
         monkeypatch.setattr(module, name, cached(getattr(module, name)))
-    monkeypatch.setattr(provenance, "_git", lambda *words: None)
+    monkeypatch.setattr(run_log, "_git", lambda *words: None)
     monkeypatch.setattr(plots, "plot_by_move", lambda *args: None)
     monkeypatch.setattr(plots, "encode_png", lambda image: b"PNG")
     monkeypatch.setattr(images, "draw_game", lambda *args: ([None], b"GIF"))
