@@ -20,7 +20,7 @@ import torch
 
 from rlgames.commands.configs import EngineConfig
 from rlgames.commands.run_config import config_for_run, game_and_player
-from rlgames.core.errors import ConfigError, to_user_error
+from rlgames.core.errors import ConfigError, to_user_error, value_errors
 from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import sanitized
 from rlgames.factory.agents import load_shipped_agent, with_search
@@ -106,10 +106,8 @@ class Engine:
         self, game: Game[Any], player: Player, rng: torch.Generator, has_vertices: bool = True
     ) -> None:
         if has_vertices:
-            try:
+            with value_errors(hint="use coordinates=play"):
                 game.board_format = game.board_format.with_vertices()
-            except ValueError as error:
-                raise ConfigError(str(error), "use coordinates=play") from None
         self.game, self.player, self.rng = game, player, rng
         self.has_quit = False
         self.queries: dict[str, Callable[[], str]] = {

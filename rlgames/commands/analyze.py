@@ -25,7 +25,7 @@ from rlgames.config.options.players import RandomConfig
 from rlgames.config.schema import names_of
 from rlgames.config.typed import to_plain
 from rlgames.config.words import key_of
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import printable
 from rlgames.drawing import figures
@@ -170,10 +170,8 @@ def _moves(subject: _Subject, rng: torch.Generator) -> tuple[Moves, int | None, 
         settings = EvaluationSettings(count, SAMPLED_GAMES)
         moves, evaluation = played_moves(game, player, _opponent(subject), settings, rng)
         games, is_exact = evaluation.games, evaluation.is_exact
-    try:
+    with value_errors(f"{cfg.positions}: a position is impossible: "):
         return with_values(moves, game, solver, cfg.solve_seconds), games, is_exact
-    except ValueError as error:
-        raise ConfigError(f"{cfg.positions}: a position is impossible: {error}") from None
 
 
 def _opponent(subject: _Subject) -> Player | None:

@@ -1,11 +1,14 @@
-"""`rlgames publish`: an agent as a folder for the Hugging Face Hub, and its upload."""
+"""`rlgames publish`: an agent as a folder for the Hugging Face Hub, its upload, and a Space."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from rlgames.commands import board_pictures
 from rlgames.commands.configs import PublishConfig
@@ -13,12 +16,12 @@ from rlgames.commands.evaluate import evaluate_command, number_of_games
 from rlgames.commands.frames import play_games
 from rlgames.commands.model_card import Agent, model_card
 from rlgames.commands.report import report_command
-from rlgames.commands.space import check_space, upload_space, write_space
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
 from rlgames.config.typed import from_plain, to_yaml
 from rlgames.core.errors import ConfigError
-from rlgames.core.text import printable
+from rlgames.core.text import json_text, printable
+from rlgames.core.untrusted import sanitized
 from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub, storage
@@ -26,12 +29,31 @@ from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.files import metric_names
 from rlgames.runs.names import run_name
 from rlgames.runs.run_info import read_info
+from rlgames.version import __version__
 
 CARD, CONFIG, CURVE, ANIMATION = "README.md", "config.yaml", "learning_curve.png", "game.gif"
 """The files next to the checkpoint."""
 
 MOVE_SECONDS = 0.5
 """Between two moves of the animation."""
+
+SPACE_FOLDER = "space"
+SPACE_FILES = ("README.md", "Dockerfile", "requirements.txt")
+SPACE_PORT = 7860
+
+DOCKERFILE = """\
+FROM python:3.12-slim
+RUN useradd --create-home --uid 1000 user
+USER user
+WORKDIR /home/user
+ENV PATH=/home/user/.local/bin:$PATH
+COPY --chown=user requirements.txt .
+RUN pip install --no-cache-dir --user \\
+        --extra-index-url https://download.pytorch.org/whl/cpu -r requirements.txt
+COPY --chown=user {model} {name}/
+EXPOSE {port}
+CMD {command}
+"""
 
 
 def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
@@ -139,3 +161,59 @@ def _write_game(folder: Path, seed: int) -> None:
     agent = load_agent(folder)
     games = play_games(agent.game, [agent], ["the agent"], 1, seed)
     board_pictures.write_games(games, folder / ANIMATION, MOVE_SECONDS)
+
+
+def check_space(is_asked_for: bool, plugins: list[str]) -> None:
+    """Raises ConfigError for an agent whose game or network is in modules of its author."""
+    if is_asked_for and plugins:
+        raise ConfigError(
+            f"space=true serves what rlgames has, and this agent needs plugins={plugins}",
+            "remove space=true",
+        )
+
+
+def write_space(folder: Path, agent: str, checkpoint: Checkpoint, license: str | None) -> list[str]:
+    """Write the folder `space` of a published agent; its files, from the agent's folder.
+
+    agent: its name. license: of the agent; None: not said.
+    """
+    space = folder / SPACE_FOLDER
+    storage.make_directory(space)
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", agent).strip(".") or "agent"
+    command = [
+        "rlgames",
+        "serve",
+        name,
+        "host=0.0.0.0",
+        f"port={SPACE_PORT}",
+        "hosts=['*.hf.space']",
+    ]
+    metadata = {
+        "title": sanitized(agent, 100),
+        "sdk": "docker",
+        "app_port": SPACE_PORT,
+        "tags": ["rlgames"],
+        **({} if license is None else {"license": license}),
+    }
+    texts = {
+        "README.md": f"---\n{yaml.safe_dump(metadata, sort_keys=False)}---\n\n"
+        "Play against an agent that was trained by rlgames.\n",
+        "Dockerfile": DOCKERFILE.format(
+            model=hub.MODEL, name=name, port=SPACE_PORT, command=json_text([*command, "open=false"])
+        ),
+        "requirements.txt": f"rlgames[web]=={__version__}\n",
+    }
+    for file, text in texts.items():
+        storage.write_file(space, file, text)
+    checkpoint.write(space / hub.MODEL)
+    return [f"{SPACE_FOLDER}/{file}" for file in (*SPACE_FILES, hub.MODEL)]
+
+
+def upload_space(folder: Path, repository: str, private: bool) -> str:
+    """Upload the folder `space` of a published agent; the address of the Space.
+
+    Raises ConfigError where the hub refuses it.
+    """
+    return hub.upload(
+        folder / SPACE_FOLDER, [*SPACE_FILES, hub.MODEL], repository, private, is_space=True
+    )

@@ -16,7 +16,7 @@ from rlgames.commands.configs import ShowConfig
 from rlgames.commands.frames import probabilities
 from rlgames.commands.run_config import config_for_run, game_and_player, player_name
 from rlgames.config.typed import to_plain
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.untrusted import sanitized
 from rlgames.drawing.terminal import BoardView
@@ -115,10 +115,8 @@ def evaluate_position(
             value, scores = _opinion(player, state)
         except (NonFiniteError, ValueError) as error:
             raise ConfigError(f"{name} cannot evaluate it: {sanitized(error)}") from None
-    try:
+    with value_errors("state= is impossible: "):
         exact = solve_position(game, state, solve_seconds)
-    except ValueError as error:
-        raise ConfigError(f"state= is impossible: {error}") from None
     return Evaluation(likely, value, exact, _actions(game, state, likely, scores, exact))
 
 

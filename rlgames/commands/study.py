@@ -75,9 +75,8 @@ class PlannedStudy:
 
     def numbers(self, run: StudyRun) -> list[int]:
         """The jobs of a run, in the order of its seeds."""
-        names = [f"{run.name}/{seed}" for seed in run.seeds]
-        by_name = {self.sweep.name(number): number for number in range(len(self.sweep.jobs))}
-        return [by_name[name] for name in names]
+        by_name = {job.directory: number for number, job in enumerate(self.sweep.jobs)}
+        return [by_name[f"{run.name}/{seed}"] for seed in run.seeds]
 
 
 def plan_study(names: Sequence[str], words: list[str]) -> PlannedStudy:

@@ -9,6 +9,7 @@ import re
 import sys
 import sysconfig
 import traceback
+from collections.abc import Iterator
 
 from rlgames.core.text import json_text, printable
 
@@ -22,6 +23,16 @@ class ConfigError(Exception):
     def __init__(self, error: str, hint: str = "") -> None:
         super().__init__(f"{error}; {hint}" if hint else error)
         self.error, self.hint = error, hint
+
+
+@contextlib.contextmanager
+def value_errors(before: str = "", hint: str = "") -> Iterator[None]:
+    """A block whose ValueErrors are the user's mistakes. before: each message, in the ConfigError
+    that is raised instead."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigError(f"{before}{error}", hint) from None
 
 
 class UnknownOption(ConfigError):

@@ -20,7 +20,7 @@ from rlgames.config.schema import OptionConfig
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import arguments, from_plain, sanitize_errors
 from rlgames.core.devices import find_device_or_cpu
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import make_generator
 from rlgames.factory.components import (
     build_game,
@@ -240,10 +240,8 @@ def build_player(
         keys["make_stand_in"] = partial(_shipped_search, rules, game)
         if in_training and config.move_positions is None and config.move_seconds is None:
             keys["move_positions"] = TRAINING_POSITIONS
-    try:
+    with value_errors():
         player: Player = load_option("player", config.name)(game, **keys)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
     return with_search(player, game, search, None)
 
 

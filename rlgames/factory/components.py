@@ -14,7 +14,7 @@ from rlgames.config.registry import REGISTRY, check_schema, load_option
 from rlgames.config.schema import Option, OptionConfig, schema_of_keys
 from rlgames.config.typed import arguments
 from rlgames.core.devices import choose_device, find_device, has_float64
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.errors import ConfigError, nearest, value_errors
 from rlgames.core.tensor_checks import AllocationLimit, TooLarge
 from rlgames.factory.memory import (
     check_fits_in_memory,
@@ -74,12 +74,10 @@ def _origin(make: Any) -> tuple[str, str]:
 
 def build_game(rules: OptionConfig) -> Game[Any]:
     """Raises ConfigError for rules that cannot be played."""
-    try:
+    with value_errors():
         game: Game[Any] = load_option("game", rules.name)(**arguments(rules))
         check_declared(game)
         return game
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
 
 
 def build_sampling(config: OptionConfig) -> Sampling:
@@ -94,10 +92,8 @@ def build_greedy(trained: OptionConfig) -> Sampling:
 
 def build_reward(config: RewardConfig, game: Game[Any]) -> Reward:
     """Raises ConfigError for a reward that the game does not know."""
-    try:
+    with value_errors(hint=f"reward={game.spec.goal} fits"):
         return load_option("reward", config.name)(game, **arguments(config))
-    except ValueError as error:
-        raise ConfigError(str(error), f"reward={game.spec.goal} fits") from None
 
 
 def build_policy(
@@ -205,21 +201,17 @@ def build_search(
         settings |= _value_head_units(settings["value"], game, reward)
     if config.name == "expectimax" and reward is not None:
         settings["discount"] = reward.discount
-    try:
+    with value_errors():
         search: Player = load_option("search", config.name)(game, player, **settings)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
     if isinstance(search, Mcts):
         count, size = settings["simulations"], search.bytes_per_simulation
         hint = "search.simulations={} fits"
         check_fits_in_memory(f"search.simulations={count}", "for a tree", count, size, hint)
     if not solve_positions:
         return search
-    try:
+    key = "search.solve_positions"
+    with value_errors(f"{key}={solve_positions}: ", f"use {key}=0"):
         return with_exact_endgame(search, game, solve_positions)
-    except ValueError as error:
-        key = "search.solve_positions"
-        raise ConfigError(f"{key}={solve_positions}: {error}", f"use {key}=0") from None
 
 
 def build_self_play_search(

@@ -17,7 +17,7 @@ from rlgames.config.training import TrainConfig
 from rlgames.config.typed import arguments, to_plain
 from rlgames.core import distributed
 from rlgames.core.devices import compute_dtype
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import value_errors
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.factory.agents import build_player, init_policy_from
@@ -175,10 +175,8 @@ def _taught(
     if cfg.teacher is None:
         return players
     teacher = build_player(cfg.teacher, game, cfg.game, in_training=True)
-    try:
+    with value_errors():
         learner.check_teacher(teacher)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
     return [teacher, *players[1:]]
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rlgames.commands.show import expected_returns, parse_position
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import make_generator
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
@@ -116,14 +116,12 @@ class Session:
 
     def move(self, name: str) -> None:
         """Play a person's move, or place a ship. Raises ConfigError."""
-        try:
+        with value_errors():
             if self.placement is not None:
                 self._place(name)
                 return
             self._check_turn(is_person=True)
             action = parse_action(self.game, self.play.line.state, 0, name, exact=True)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
         self._person.action = torch.tensor([action])
         self.play.play_ply()
 

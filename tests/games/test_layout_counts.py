@@ -9,8 +9,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.layout_counts import LayoutCounter
 from rlgames.games.layouts import enumerate_layouts
 from rlgames.games.sinkings import Seen, Sinkings, SinkingSlots
-from rlgames.players.battleship_bots import Density
-from rlgames.players.density_rollout import DensityRollout
+from rlgames.players.scripted import Density, DensityRollout
 from rlgames.sampling import sample_uniform
 
 FLEETS = [

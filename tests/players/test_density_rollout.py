@@ -10,8 +10,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.games.sinkings import Seen
-from rlgames.players.battleship_bots import Density
-from rlgames.players.density_rollout import DensityRollout
+from rlgames.players.scripted import Density, DensityRollout
 from rlgames.sampling import sample_uniform
 from rlgames.search.rollout import Rollouts, RolloutSettings
 
@@ -129,7 +128,7 @@ def test_keys_without_effect_are_refused():
 
 UNCOMPILED = """
 from rlgames.games.battleship import Battleship
-from rlgames.players.density_rollout import DensityRollout
+from rlgames.players.scripted import DensityRollout
 import torch
 for show in ([], ["sunk"]):
     game = Battleship(3, 3, [2, 2], 1, show=show)

@@ -11,8 +11,8 @@ from helpers import rng
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.battleship import Battleship
 from rlgames.games.notation import parse
-from rlgames.players.battleship_bots import Density
 from rlgames.players.exact import exact_player
+from rlgames.players.scripted import Density
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.budget import OutOfBudget

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from rlgames.runs.files import read_metrics
-from rlgames.training.metrics import PHASES, MetricAccumulator
+from rlgames.training.state import PHASES, MetricAccumulator
 
 
 def fractions(metrics):

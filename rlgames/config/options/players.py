@@ -100,12 +100,10 @@ PLAYERS = {
         variant(
             OptionConfig, "hunt_target", "battleship: checkerboard shots, then neighbors of hits"
         ),
-        "rlgames.players.battleship_bots:HuntTarget",
+        "rlgames.players.scripted:HuntTarget",
     ),
-    "density": Option(DensityConfig, "rlgames.players.battleship_bots:Density"),
-    "density_rollout": Option(
-        DensityRolloutConfig, "rlgames.players.density_rollout:DensityRollout"
-    ),
+    "density": Option(DensityConfig, "rlgames.players.scripted:Density"),
+    "density_rollout": Option(DensityRolloutConfig, "rlgames.players.scripted:DensityRollout"),
     "exact": Option(ExactConfig, "rlgames.players.exact:exact_player"),
     "human": Option(
         variant(OptionConfig, "human", "a person at the keyboard"), "rlgames.players.human:Human"
