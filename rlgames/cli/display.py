@@ -265,18 +265,13 @@ def _print_paired(report: dict[str, Any]) -> None:
     for pair in report["pairs"]:
         difference, (first, second) = pair["difference"], pair["players"]
         if order.index(first) > order.index(second):
-            difference, (first, second) = _negated(difference), (second, first)
+            first, second, interval = second, first, difference["ci95"]
+            ends = None if interval is None else [-interval[1], -interval[0]]
+            difference = {"mean": -difference["mean"], "ci95": ends}
         correlation = pair["correlation"]
         r = "" if correlation is None else f", r = {correlation:.2f}"
         rows.append((f"{first} - {second}", _mean(difference, is_exact) + r))
     _print_table("differences on the same boards and random numbers, r: correlation", rows)
-
-
-def _negated(estimate: dict[str, Any]) -> dict[str, Any]:
-    """The mean and the interval of the difference the other way round."""
-    interval = estimate["ci95"]
-    ends = None if interval is None else [-interval[1], -interval[0]]
-    return {"mean": -estimate["mean"], "ci95": ends}
 
 
 def _seat_rows(report: dict[str, Any]) -> Rows:

@@ -106,7 +106,9 @@ class ShardedGames:
             """Play a shard and store its final positions; the rest of its result."""
             own_rng = make_generator(seed, f"shard {shard}", rng.device)
             result, final = play(rows[shard], own_rng)
-            _store(state, rows[shard], final.state)
+            for name, column in vars(final.state).items():
+                if column is not HIDDEN:
+                    getattr(state, name)[rows[shard]] = column
             return result, final.num_moves
 
         results = []
@@ -180,12 +182,6 @@ def _allocate(example: State, games: int, shared: bool) -> State:
         example,
         **{name: column if column is HIDDEN else allocate(column) for name, column in columns},
     )
-
-
-def _store(target: State, rows: slice, source: State) -> None:
-    for name, column in vars(source).items():
-        if column is not HIDDEN:
-            getattr(target, name)[rows] = column
 
 
 def _map_in_forks(task: Callable[[int], T], count: int, workers: int) -> list[T]:

@@ -50,15 +50,10 @@ def all_subsets(size: int, device: torch.device) -> Subsets:
 
 def pick_member(member: Tensor, u: Tensor) -> Tensor:
     """Int64 [B]: as in Subsets.pick, from bool or uint8 [B, n], for any number of elements."""
-    if member.shape[1] > MAX_SET_SIZE:
-        return nth_member(member, u)
+    if member.shape[1] > MAX_SET_SIZE:  # without a table
+        so_far = member.view(torch.uint8).cumsum(1, dtype=torch.int32)
+        count = so_far[:, -1]
+        nth = (u * count).int().minimum(count - 1)
+        return torch.searchsorted(so_far, nth[:, None], right=True)[:, 0]
     subsets = all_subsets(member.shape[1], member.device)
     return subsets.pick(subsets.code(member), u)
-
-
-def nth_member(member: Tensor, u: Tensor) -> Tensor:
-    """The same without a table."""
-    so_far = member.view(torch.uint8).cumsum(1, dtype=torch.int32)
-    count = so_far[:, -1]
-    nth = (u * count).int().minimum(count - 1)
-    return torch.searchsorted(so_far, nth[:, None], right=True)[:, 0]
