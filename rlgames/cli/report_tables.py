@@ -1,4 +1,4 @@
-"""Prints what `rlgames report` found, as tables and as CSV."""
+"""A report, and the statistics of `compare=`, as tables and as CSV."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 
 from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.comparison import Comparison
-from rlgames.commands.report import ReportResult
 from rlgames.commands.report_rows import REFERENCES, Report, Row
 from rlgames.config import plugins
 from rlgames.core.text import escape_markdown, printable
@@ -22,29 +21,7 @@ from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 NOTE = "95% intervals in parentheses; IQM: mean of the middle half of the runs"
 
 
-def print_report(result: ReportResult) -> None:
-    """Print a report in the format of its command; a comparison replaces the runs."""
-    if result.comparison is None:
-        _print_runs(result.report, result.format, result.columns)
-    else:
-        print_comparison(result.comparison, result.format)
-    if result.format != "table":
-        return
-    if result.comparison is not None:
-        every = [*result.report.runs, *result.report.damaged]
-        if left_out := sum(not run.results for run in every):
-            print(
-                f"left out, because they are not done or damaged: {left_out} of {len(every)} runs"
-            )
-        if number := result.comparison.num_left_out:
-            print(f"left out, because only the best are compared: {number:,} agents; see top=")
-    if result.profile:
-        print(f"performance profiles: {printable(result.profile)}")
-    if result.curves:
-        print(f"curves: {printable(result.curves)}")
-
-
-def _print_runs(report: Report, format: str, names: Sequence[str]) -> None:
+def print_report_as(report: Report, format: str, names: Sequence[str] = ()) -> None:
     """Print a report; format: as in `rlgames report`, without json. names: see columns."""
     if format == "csv":
         records = report.records

@@ -99,7 +99,7 @@ class RunList:
 
 def list_runs(directories: Sequence[str], cfg: RunsConfig) -> RunList:
     """The runs in some directories, the newest first. Raises ConfigError."""
-    summaries = read_summaries([*directories] or ["outputs"])
+    summaries = read_summaries([*directories] or ["outputs"], {})
     runs = [ListedRun(run) for run in matching(summaries, cfg.where)]
     known = list(dict.fromkeys(name for run in runs for name in (*values_of(run.summary), *OWN)))
     columns = [name for name in cfg.columns if name != "all"] or list(COLUMNS)

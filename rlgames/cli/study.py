@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -205,6 +206,8 @@ def _print(planned: PlannedStudy, records: dict[str, Record], format: str) -> No
         print_csv([*_values(planned, records)])
     elif format == "markdown":
         print(f"{section(study, records)}\n{NOTE}")
+    elif format == "html":
+        print(_html(study, records))
     else:
         for leaf in study.leaves:
             for table, columns in tables(leaf, records[leaf.name]):
@@ -246,3 +249,19 @@ def _values(planned: PlannedStudy, records: dict[str, Record]) -> Iterator[dict[
                     "checkpoint": made.get("checkpoint"),
                     "command": command.replace(" RUN", f" {directory / run}/SEED", 1),
                 }
+
+
+def _html(study: Study, records: dict[str, Record]) -> str:
+    """A page of the tables."""
+    parts = [f"<!doctype html><meta charset=utf-8><title>{html.escape(study.name)}</title>"]
+    for leaf in study.leaves:
+        for table, columns in tables(leaf, records[leaf.name]):
+            parts.append(f"<h2>{html.escape(table.title or leaf.name)}</h2><table>")
+            for number, row in enumerate(table_rows(columns)):
+                tag = "td" if number else "th"
+                cells = (html.escape(cell.replace("`", "")) for cell in row)
+                parts.append("<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>")
+            parts.append("</table>")
+        parts += [f"<p>{html.escape(note)}</p>" for note in notes(leaf)]
+    text = "\n".join([*parts, f"<p>{html.escape(NOTE)}</p>"])
+    return _marked(text, "<b>", "</b>")

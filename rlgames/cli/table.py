@@ -227,7 +227,7 @@ _COMMANDS = (
         "comparison of runs and sweeps",
         "rlgames report outputs curves=curves.png",
         function="rlgames.commands.report:report_command",
-        printer="rlgames.cli.report_tables:print_report",
+        printer="rlgames.cli.report:print_report",
         runs="many",
         config=ReportConfig,
     ),

@@ -64,7 +64,7 @@ def _matching(name: str, where: str) -> list[str]:
     top = Path("outputs" if name == LATEST_RUN and not is_path(name) else name)
     if not top.is_dir() or (top / "run.json").exists():
         return []
-    runs = matching(read_summaries([str(top)]), where)
+    runs = matching(read_summaries([str(top)], {}), where)
     runs = sorted_by(runs, lambda run: run.start, is_descending=True)
     return [str(run.path) for run in runs]
 

@@ -270,6 +270,7 @@ class ReportConfig(FormatConfig):
     difference: float | None = key(
         None, POSITIVE, 1e9, help="difference that this test detects; null: the observed one"
     )
+    follow: bool = key(False, help="refresh the table until no run is running")
     format: str = key(
         "table", of=("table", "markdown", "latex", "csv", "json"), help="output format"
     )
@@ -290,5 +291,5 @@ class StudyConfig(PluginConfig):
         None, is_path=True, help="Markdown file to update between its comments; null: none"
     )
     format: str = key(
-        "table", of=("table", "markdown", "latex", "csv", "json"), help="output format"
+        "table", of=("table", "markdown", "latex", "csv", "html", "json"), help="output format"
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from rlgames.commands.report_rows import REFERENCES, Report, Row, sort_key
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing, varying_settings
-from rlgames.runs.index import RunSummary, read_summaries
+from rlgames.runs.index import RunReader, RunSummary, read_summaries
 from rlgames.runs.where import matching, sorted_by
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class ReportResult:
     """A report, how to print it (format=, columns=), and the file with its learning curves, if any.
 
     comparison: the statistics of compare=, None without it. profile: the file of profile=.
+    follow: the same report later, for follow=true.
     """
 
     report: Report
@@ -39,6 +42,7 @@ class ReportResult:
     curves: str | None
     comparison: Comparison | None = None
     profile: str | None = None
+    follow: Callable[[], ReportResult] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         fields = self.report.as_dict()
@@ -56,9 +60,12 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
     return make_report(directories, cfg)
 
 
-def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
-    """As report_command; directories: at least one."""
-    every = matching(read_summaries(directories), cfg.where)
+def make_report(
+    directories: list[str], cfg: ReportConfig, readers: dict[Path, RunReader] | None = None
+) -> ReportResult:
+    """As report_command; directories: at least one. readers: of an earlier report."""
+    readers = {} if readers is None else readers
+    every = matching(read_summaries(directories, readers), cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
     keys = differing([run.settings for run in runs])
@@ -83,7 +90,14 @@ def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
         comparison = _compare(runs, cfg.compare, cfg)
     elif unused := next((name for name in COMPARISON_KEYS if getattr(cfg, name) is not None), None):
         raise ConfigError(f"{unused}= belongs to a comparison", "add compare=config, or a setting")
-    return ReportResult(report, cfg.format, cfg.columns, cfg.curves, comparison, cfg.profile)
+    follow = None
+    if cfg.follow:
+        if cfg.format != "table" or comparison is not None:
+            raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
+        follow = partial(make_report, directories, cfg, readers)
+    return ReportResult(
+        report, cfg.format, cfg.columns, cfg.curves, comparison, cfg.profile, follow
+    )
 
 
 def _compare(runs: list[RunSummary], setting: str, cfg: ReportConfig) -> Comparison:

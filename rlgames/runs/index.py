@@ -99,49 +99,83 @@ def _number_first(name: str) -> tuple[int, str]:
     return (int(match[0]) if match else -1), name
 
 
-def read_summaries(directories: list[str]) -> list[RunSummary]:
-    """The runs in some directories. Raises ConfigError as find_runs."""
-    return [read_summary(path) for path in find_runs(directories)]
+def read_summaries(directories: list[str], readers: dict[Path, RunReader]) -> list[RunSummary]:
+    """The runs in some directories. readers: of an earlier call; new ones are added.
+
+    Raises ConfigError as find_runs.
+    """
+    paths = find_runs(directories)
+    readers |= {path: RunReader(path) for path in paths if path not in readers}
+    return [readers[path].read() for path in paths]
 
 
-def read_summary(path: Path) -> RunSummary:
-    """Summarize a run; nothing of a damaged one is used."""
-    try:
-        info = parse_info(path)
+class RunReader:
+    """Summarizes a run again and again, and reads only what is new in its files."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamps: list[tuple[int, ...] | None] = []
+        self._summary: RunSummary | None = None
+        self._log = MetricsFollower(path)
+        self._best: dict[str, float] = {}
+        self._latest: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+
+    def read(self) -> RunSummary:
+        """The run as it is now; nothing of a damaged one is used."""
+        stamps = [_stamp(f"{self._path}/{name}") for name in ("run.json", "metrics.jsonl")]
+        summary = self._summary
+        if summary is None or stamps != self._stamps or summary.status == "running":
+            try:
+                summary = self._read()
+            except DamagedRun as error:
+                summary = RunSummary(path=self._path, status="damaged", damage=str(error))
+            self._stamps, self._summary = stamps, summary
+        return summary
+
+    def _read(self) -> RunSummary:
+        info = parse_info(self._path)
         if not info.config:
             reason = "is empty" if info.status == "waiting" else "has no config"
             raise DamagedRun(f"run.json: it {reason}")
+        so_far: dict[str, Any] = {}
         if info.status == "done":
-            check_log(path)  # curves read it
-            so_far = {}
+            check_log(self._path)  # curves read it
         else:
-            so_far = _read_log(path, info)
-    except DamagedRun as error:
-        return RunSummary(path=path, status="damaged", damage=str(error))
-    config = {name: info.config[name] for name in ("game", "plugins") if name in info.config}
-    values = vars(info) | so_far | {"config": config}
-    return RunSummary(**values, path=path, settings=flatten(info.config))
+            self._follow(info)
+            best = {FINAL_PREFIX + name: value for name, value in self._latest.items()}
+            so_far = {
+                "status": "died" if info.is_process_gone else info.status,
+                "games": int(self._last.get("games", info.games)),
+                "seconds": info.seconds or self._last.get("time/seconds") or None,
+                "so_far": self._best | best,
+            }
+        config = {name: info.config[name] for name in ("game", "plugins") if name in info.config}
+        values = vars(info) | so_far | {"config": config}
+        return RunSummary(**values, path=self._path, settings=flatten(info.config))
+
+    def _follow(self, info: RunInfo) -> None:
+        """Read the new lines of the log: the last one, the latest evaluation, and the best one by
+        best_by."""
+        is_replaced, lines = self._log.new_lines()
+        if is_replaced:
+            self._best, self._latest, self._last = {}, {}, {}
+        sign = direction(goal_of(info.figure), info.best_by)
+        for line in lines:
+            numbers = {name: finite_or_none(value) for name, value in line.items()}
+            known = {name: number for name, number in numbers.items() if number is not None}
+            self._last |= known
+            metrics = {name[5:]: number for name, number in known.items() if name[:5] == "eval/"}
+            self._latest = self._latest | metrics
+            value, best = metrics.get(info.best_by), self._best.get(info.best_by, -sign * inf)
+            if value is not None and sign * (value - best) > 0:
+                self._best = metrics
 
 
-def _read_log(path: Path, info: RunInfo) -> dict[str, Any]:
-    """What the log of a run that is not done says: the last line, the latest evaluation, and the
-    best one by best_by. Raises DamagedRun."""
-    sign = direction(goal_of(info.figure), info.best_by)
-    last: dict[str, float] = {}
-    latest: dict[str, float] = {}
-    best: dict[str, float] = {}
-    for line in MetricsFollower(path).new_lines()[1]:
-        numbers = {name: finite_or_none(value) for name, value in line.items()}
-        known = {name: number for name, number in numbers.items() if number is not None}
-        last |= known
-        metrics = {name[5:]: number for name, number in known.items() if name[:5] == "eval/"}
-        latest |= metrics
-        value, so_far = metrics.get(info.best_by), best.get(info.best_by, -sign * inf)
-        if value is not None and sign * (value - so_far) > 0:
-            best = metrics
-    return {
-        "status": "died" if info.is_process_gone else info.status,
-        "games": int(last.get("games", info.games)),
-        "seconds": info.seconds or last.get("time/seconds") or None,
-        "so_far": best | {FINAL_PREFIX + name: value for name, value in latest.items()},
-    }
+def _stamp(path: str) -> tuple[int, ...] | None:
+    """What changes when a file does; None without one."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ctime_ns, status.st_size, status.st_ino

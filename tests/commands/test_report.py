@@ -18,6 +18,7 @@ from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
+from rlgames.cli import report as report_printer
 from rlgames.commands.report import report_command
 from rlgames.core.intervals import student_t
 from rlgames.runs.files import flatten, read_metrics
@@ -295,6 +296,29 @@ def test_seeds_that_are_done_are_not_mixed_with_others(tmp_path, typed):
     row = json.loads(reported(typed, "runs", "format=json"))["rows"][0]
     assert row["results"]["turns"]["value"] == 4.0
     assert "*" not in reported(typed, "runs").splitlines()[-2]
+
+
+def test_a_report_that_follows_ends_when_nothing_runs(tmp_path, typed, monkeypatch):
+    monkeypatch.setattr(report_printer, "REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(report_printer, "IDLE_SECONDS", 0.05)
+    run = write(tmp_path / "runs/a", "running", facts={"host": "other"})
+    seen = []
+
+    def sleep(seconds):
+        seen.append(seconds)
+        if len(seen) == 3:
+            own = json.loads((run / "run.json").read_text()) | {"status": "done", "seconds": 3}
+            (run / "run.json").write_text(json.dumps(own))
+        time_sleep(seconds)
+
+    time_sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", sleep)
+    text = reported(typed, "runs", "follow=true")
+    assert text.count("1 run") == 2
+    assert text.index("running at 25%") < text.index("done")
+    said = typed("report", "runs", "follow=true", "format=csv")
+    assert said.returncode == 2
+    assert "follow=true shows a table of runs" in said.stderr
 
 
 def test_damaged_runs_are_reported_and_harm_nothing(tmp_path, typed):

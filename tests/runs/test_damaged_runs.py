@@ -16,7 +16,7 @@ from helpers import check_message
 from markers import one_in, quick
 from untrusted_files import trained
 
-from rlgames.cli.report_tables import print_report
+from rlgames.cli.report import print_report
 from rlgames.cli.sweep_view import SweepReader
 from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report import make_report
