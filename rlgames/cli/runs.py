@@ -17,7 +17,8 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import json_text, printable
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs import cleanup
-from rlgames.runs.index import RunSummary, read_summaries
+from rlgames.runs.index import RunSummary
+from rlgames.runs.summary_cache import read_summaries
 from rlgames.runs.where import matching, sorted_by, values_of
 
 COLUMNS = ("run", "game", "learner", "status", "started", "size", "metric", "value")

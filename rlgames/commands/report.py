@@ -14,7 +14,8 @@ from rlgames.commands.report_rows import REFERENCES, Report, Row, sort_key
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing, varying_settings
-from rlgames.runs.index import RunReader, RunSummary, read_summaries
+from rlgames.runs.index import RunReader, RunSummary
+from rlgames.runs.summary_cache import read_summaries
 from rlgames.runs.where import matching, sorted_by
 
 if TYPE_CHECKING:

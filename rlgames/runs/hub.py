@@ -12,6 +12,7 @@ from typing import Any
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
+from rlgames.runs import storage
 
 PREFIX = "hf:"
 """Before the name of a repository on the hub, where a run can be named."""
@@ -34,10 +35,7 @@ def published_model(run: Path) -> Path | None:
 
 def downloads() -> Path:
     """The folder of downloaded agents, in the hub's cache, which HF_HOME can move."""
-    home = os.path.expanduser("~")
-    home = os.devnull if home == "~" else home  # in some containers there is none
-    cache = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
-    return Path(os.environ.get("HF_HOME") or f"{cache}/huggingface") / "rlgames"
+    return Path(os.environ.get("HF_HOME") or storage.cache_folder() / "huggingface") / "rlgames"
 
 
 def download(word: str) -> Path:

@@ -99,23 +99,22 @@ def _number_first(name: str) -> tuple[int, str]:
     return (int(match[0]) if match else -1), name
 
 
-def read_summaries(directories: list[str], readers: dict[Path, RunReader]) -> list[RunSummary]:
-    """The runs in some directories. readers: of an earlier call; new ones are added.
+def read_summary(path: Path) -> RunSummary:
+    """Summarize a run; nothing of a damaged one is used."""
+    return RunReader(path).read()
 
-    Raises ConfigError as find_runs.
-    """
-    paths = find_runs(directories)
-    readers |= {path: RunReader(path) for path in paths if path not in readers}
-    return [readers[path].read() for path in paths]
+
+Known = tuple[list[tuple[int, ...] | None], RunSummary | None]
+"""What was read of a run, with what would differ had its files changed since."""
 
 
 class RunReader:
     """Summarizes a run again and again, and reads only what is new in its files."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, known: Known | None = None) -> None:
+        """known: of an earlier reader."""
         self._path = path
-        self._stamps: list[tuple[int, ...] | None] = []
-        self._summary: RunSummary | None = None
+        self.known: Known = known or ([], None)
         self._log = MetricsFollower(path)
         self._best: dict[str, float] = {}
         self._latest: dict[str, float] = {}
@@ -124,13 +123,13 @@ class RunReader:
     def read(self) -> RunSummary:
         """The run as it is now; nothing of a damaged one is used."""
         stamps = [_stamp(f"{self._path}/{name}") for name in ("run.json", "metrics.jsonl")]
-        summary = self._summary
-        if summary is None or stamps != self._stamps or summary.status == "running":
+        known, summary = self.known
+        if summary is None or stamps != known or summary.status == "running":
             try:
                 summary = self._read()
             except DamagedRun as error:
                 summary = RunSummary(path=self._path, status="damaged", damage=str(error))
-            self._stamps, self._summary = stamps, summary
+            self.known = stamps, summary
         return summary
 
     def _read(self) -> RunSummary:
@@ -173,7 +172,7 @@ class RunReader:
 
 
 def _stamp(path: str) -> tuple[int, ...] | None:
-    """What changes when a file does; None without one."""
+    """What changes when a file does, the time first; None without one."""
     try:
         status = os.stat(path)
     except OSError:

@@ -49,6 +49,14 @@ def read_end(directory: Path, name: str, max_bytes: int) -> bytes:
         return file.read(max_bytes)
 
 
+def cache_folder() -> Path:
+    """The folder of caches; without a home directory, as in some containers, one that can be
+    neither read nor made."""
+    home = os.path.expanduser("~")
+    home = os.devnull if home == "~" else home
+    return Path(os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache")
+
+
 def open_to_read(directory: Path, name: str) -> BinaryIO:
     """Raises ConfigError for a file that is not regular, and OSError."""
     with _parent(directory, name) as (parent, last):
