@@ -12,7 +12,7 @@ from typing import Any
 from rlgames.cli.report_tables import print_csv
 from rlgames.cli.text_tables import Column, latex_table, markdown_rows, print_table
 from rlgames.cli.text_tables import rows as table_rows
-from rlgames.commands.study import PlannedStudy, plan_study, run_study, selected
+from rlgames.commands.study import RECORDS, PlannedStudy, plan_study, run_study, selected
 from rlgames.commands.study_record import (
     Record,
     make_record,
@@ -39,7 +39,7 @@ def study_command(names: list[str], words: list[str]) -> int:
     """Run a study and print its tables; the exit code."""
     planned = plan_study(names, words)
     cfg, directory = planned.config, planned.sweep.directory
-    folder = Path(cfg.records) if cfg.records else directory / "records"
+    folder = Path(cfg.records) if cfg.records else directory / RECORDS
     old = {leaf.name: read_record(folder / f"{leaf.name}.json") for leaf in planned.study.leaves}
     if cfg.dry_run:
         _print_jobs(planned, old)
@@ -53,10 +53,10 @@ def study_command(names: list[str], words: list[str]) -> int:
     for leaf in planned.study.leaves:
         records[leaf.name] = make_record(planned, leaf, old[leaf.name])
         write_record(folder / f"{leaf.name}.json", records[leaf.name])
-    _draw_curves(planned, code == 0)
     _print(planned, records, cfg.format)
     if cfg.page:
         update_page(Path(cfg.page), planned.study, records)
+    _draw_curves(planned, code == 0)
     return code
 
 
