@@ -221,6 +221,9 @@ def build_search(
     if not solve_positions:
         return search
     try:
+        value, goal = settings.get("value"), game.spec.goal
+        if value not in (None, goal):
+            raise ValueError(f"exact moves are best for {goal}, and search.value={value} is not")
         return with_exact_endgame(search, game, solve_positions)
     except ValueError as error:
         key = "search.solve_positions"
