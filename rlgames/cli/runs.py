@@ -39,16 +39,15 @@ def runs_command(directories: list[str], overrides: list[str]) -> int:
         print(json_text(listing.as_dict())) if cfg.format == "json" else print_runs(listing)
         return 0
     plan = removals(listing, cfg)
-    if cfg.format == "json":
-        print(json_text({"removed": [_as_dict(each) for each in plan if _is_confirmed(cfg, plan)]}))
-    else:
-        _print_plan(listing, plan)
-        if not plan or not _is_confirmed(cfg, plan):
-            return 0
-    removed = _remove(plan)
     if cfg.format != "json":
+        _print_plan(listing, plan)
+    is_confirmed = bool(plan) and _is_confirmed(cfg, plan)
+    removed = _remove(plan) if is_confirmed else []
+    if cfg.format == "json":
+        print(json_text({"removed": [*map(_as_dict, removed)]}))
+    elif is_confirmed:
         print(f"removed {bytes_in_words(sum(each.num_bytes for each in removed))}")
-    return 0 if len(removed) == len(plan) else 3
+    return 3 if is_confirmed and len(removed) < len(plan) else 0
 
 
 def _as_dict(removal: Removal) -> dict[str, Any]:

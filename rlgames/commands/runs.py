@@ -108,6 +108,8 @@ def removals(runs: RunList, cfg: RunsConfig) -> list[Removal]:
     """What delete= or prune= would remove; never anything of a run in progress or damaged."""
     if cfg.delete and cfg.prune:
         raise ConfigError("delete=true and prune=true contradict each other", "use one of them")
+    if cfg.delete and {*cfg.keep} != {*RunsConfig().keep}:
+        raise ConfigError("delete=true removes whole runs, and keep= is for prune=true", "omit one")
     plan = []
     for run in runs.runs:
         if run.is_in_progress or run.summary.damage:

@@ -95,6 +95,8 @@ def test_every_line_fits_a_narrow_terminal_and_the_results_stay(runs, monkeypatc
         (["delete=true"], "add yes=true to remove what is listed"),
         (["delete=true", "prune=true", "yes=true"], "contradict"),
         (["prune=true", "keep=bst"], "did you mean best?"),
+        (["delete=true", "keep=[best]", "yes=true"], "keep= is for prune=true"),
+        (["where=started<9999-12-31T23:59:59-10:00"], "is not a date"),
     ],
 )
 def test_bad_words_remove_nothing(words, hint, runs, typed):
@@ -127,10 +129,11 @@ def test_a_run_or_a_sweep_that_is_locked_is_left_alone(runs, typed):
     for directory in (runs / "c", runs):
         (runs / "sweep.json").write_text("{}")
         lock = lock_directory(directory)
-        said = typed("runs", "runs/c", "delete=true", "yes=true")
+        said = typed("runs", "runs/c", "delete=true", "yes=true", "format=json")
         lock.release()
         assert (said.returncode, (runs / "c" / "run.json").exists()) == (3, True)
         assert "is running in" in said.stderr
+        assert json.loads(said.stdout) == {"removed": []}
     for name in "abc":
         (runs / name / "run.json").write_text((runs / "c" / "run.json").read_text())
     assert typed("runs", "runs", "delete=true", "yes=true").returncode == 0
