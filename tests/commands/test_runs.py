@@ -68,6 +68,14 @@ def test_conditions_order_and_columns(runs, typed):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("start", ["9999-12-31T23:59:59-10:00", "0001-01-01T00:00:00+10:00"])
+def test_a_time_that_no_clock_shows_does_not_hide_the_other_runs(start, runs, typed):
+    write(runs / "odd", facts={"start": start})
+    assert len(listed(typed, "runs")["runs"]) == 4
+    said = typed("runs", "runs", "where=started>2026-11-21")
+    assert (said.returncode, said.stdout.splitlines()[0][:6]) == (0, "2 runs")
+
+
 def test_every_line_fits_a_narrow_terminal_and_the_results_stay(runs, monkeypatch, capsys):
     monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 54)
     assert runs_command([str(runs)], []) == 0
