@@ -22,6 +22,7 @@ from rlgames.commands.study_record import (
     write_record,
 )
 from rlgames.config.studies import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_value
+from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, printable, with_section
 from rlgames.evaluation.cells import MISSING, NOTE, Cell
 from rlgames.runs import storage
@@ -40,6 +41,7 @@ def study_command(names: list[str], words: list[str]) -> int:
     planned = plan_study(names, words)
     cfg, directory = planned.config, planned.sweep.directory
     folder = Path(cfg.records) if cfg.records else directory / RECORDS
+    _check_paths(folder, cfg.page)
     old = {leaf.name: read_record(folder / f"{leaf.name}.json") for leaf in planned.study.leaves}
     if cfg.dry_run:
         _print_jobs(planned, old)
@@ -58,6 +60,15 @@ def study_command(names: list[str], words: list[str]) -> int:
         update_page(Path(cfg.page), planned.study, records)
     _draw_curves(planned, code == 0)
     return code
+
+
+def _check_paths(records: Path, page: str | None) -> None:
+    """Raises ConfigError, before the first job, for paths where nothing could be written."""
+    parent = next(each for each in (records, *records.parents) if each.exists())
+    if not parent.is_dir():
+        raise ConfigError(f"{parent} is not a directory", "name another out= or records=")
+    if page and not Path(page).parent.is_dir():
+        raise ConfigError(f"page={page}: there is no directory {Path(page).parent}", "create it")
 
 
 def _print_jobs(planned: PlannedStudy, old: dict[str, Record]) -> None:

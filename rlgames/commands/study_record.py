@@ -39,7 +39,9 @@ def read_record(path: Path) -> Record:
         record = parse_json(path.read_bytes()) if path.exists() else {}
         if record:
             for run in record["runs"].values():
-                _ = [Cell.from_record(cell) for cell in run["cells"].values()]
+                parts = [run, *run["evaluations"].values()]
+                cells = [part["seconds"] for part in parts if "seconds" in part]
+                _ = [Cell.from_record(cell) for cell in [*cells, *run["cells"].values()]]
         return dict(record)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path} is not a record of a study ({error})") from None

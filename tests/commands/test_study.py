@@ -213,6 +213,23 @@ def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, type
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
 
 
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("page=missing/page.md", "there is no directory missing"),
+        ("records=mine.yaml", "mine.yaml is not a directory"),
+        ("out=mine.yaml", "mine.yaml is not a directory"),
+        ("records=damaged", "mine.json is not a record of a study"),
+    ],
+)
+def test_where_results_cannot_be_written_is_said_first(word, message, typed, tmp_path):
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged/mine.json").write_text('{"runs": {"one": {"cells": {}}}}')
+    said = typed("study", "mine.yaml", word, "dry_run=true")
+    assert (said.returncode, message in said.stderr, said.stdout) == (2, True, ""), said.stderr
+
+
 def test_a_study_is_not_a_part_of_itself(tmp_path):
     (tmp_path / "mine.yaml").write_text(f"parts: [{tmp_path}/other.yaml]")
     (tmp_path / "other.yaml").write_text(f"parts: [{tmp_path}/mine.yaml]")
