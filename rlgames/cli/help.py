@@ -43,7 +43,7 @@ def command_help(command: Command, words: Sequence[str]) -> str:
     page = Page(command, OptionFiles(folders))
     typed = [word for word in words if word[:1] != "-" and word[:8] != "plugins="]
     takes_runs = command.runs != "none"
-    named = [word for word in typed if "=" in word or not takes_runs or word in page.known()]
+    named = [word for word in typed if "=" in word or not takes_runs or word in page.known([])]
     sections = page.explained(named) if named else page.whole()
     return "\n\n".join("\n".join(lines) for lines in sections)
 
@@ -63,7 +63,8 @@ class Page:
         """Every group and key."""
         command = self.command
         sections = [[f"rlgames {command.name}: {command.help}", f"  {command.example}"]]
-        keys = self._top()
+        known = self.known([])
+        keys = [known[key.name] for key in self._top()]
         closing = [f"rlgames {command.name} --help {keys[0].name}: the values of a key"]
         if self.groups:
             sections.append(["groups and their options", *self._listed_groups()])
@@ -79,7 +80,7 @@ class Page:
             closing.append(f"  hydra/launcher={', '.join(LAUNCHERS)}")
         return [*sections, closing]
 
-    def known(self, words: Sequence[str] = ()) -> dict[str, Key]:
+    def known(self, words: Sequence[str]) -> dict[str, Key]:
         """What can be typed if words choose the options, with the values that a preset sets."""
         preset = used_preset(self.schema, words, self.files)
         chosen = chosen_options(self.schema, words, preset)
@@ -91,8 +92,6 @@ class Page:
             if name not in command_groups(self.schema) and option:
                 keys = option_keys(name, group, option, self.files)
                 known |= {key.name: key for key in keys}
-        if not words:
-            return known
         for key, value in without_replaced(preset, self.schema, chosen).settings.items():
             if key in known and value != known[key].default:
                 about = f"{known[key].help} (set by experiment={preset.options['experiment']})"

@@ -69,7 +69,8 @@ def title(report: Report) -> str:
     runs = len(report.runs) + len(report.damaged)
     text = f"{runs:,} run{'s' * (runs != 1)}"
     if report.num_rows < runs:
-        text += f" of {report.num_rows:,} configs, means over seeds ± 95%"
+        several = "s" * (report.num_rows > 1)
+        text += f" of {report.num_rows:,} config{several}, means over seeds ± 95%"
     if len(report.rows) < report.num_rows:
         text += f", the first {len(report.rows):,}"
     if len(report.folder.parts) > 1:

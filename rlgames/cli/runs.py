@@ -118,6 +118,8 @@ def removals(runs: RunList, cfg: RunsConfig) -> list[Removal]:
     """What delete= or prune= would remove; never anything of a run in progress or damaged."""
     if cfg.delete and cfg.prune:
         raise ConfigError("delete=true and prune=true contradict each other", "use one of them")
+    if cfg.delete and {*cfg.keep} != {*RunsConfig().keep}:
+        raise ConfigError("delete=true removes whole runs, and keep= is for prune=true", "omit one")
     plan = []
     for run in runs.runs:
         if run.is_in_progress or run.summary.damage:
@@ -171,21 +173,19 @@ def runs_command(directories: list[str], overrides: list[str]) -> int:
         print(json_text(listing.as_dict())) if cfg.format == "json" else print_runs(listing)
         return 0
     plan = removals(listing, cfg)
+    if cfg.format != "json":
+        _print_plan(listing, plan)
+    is_confirmed = bool(plan) and _is_confirmed(cfg, plan)
+    removed = _remove(plan) if is_confirmed else []
     if cfg.format == "json":
         entries = [
             {"run": str(each.run.summary.path), "what": each.what, "bytes": each.num_bytes}
-            for each in plan
-            if _is_confirmed(cfg, plan)
+            for each in removed
         ]
         print(json_text({"removed": entries}))
-    else:
-        _print_plan(listing, plan)
-        if not plan or not _is_confirmed(cfg, plan):
-            return 0
-    removed = _remove(plan)
-    if cfg.format != "json":
+    elif is_confirmed:
         print(f"removed {bytes_in_words(sum(each.num_bytes for each in removed))}")
-    return 0 if len(removed) == len(plan) else 3
+    return 3 if is_confirmed and len(removed) < len(plan) else 0
 
 
 def _is_confirmed(cfg: RunsConfig, plan: Sequence[Removal]) -> bool:

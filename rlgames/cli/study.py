@@ -12,7 +12,7 @@ from typing import Any
 from rlgames.cli.report_tables import print_csv
 from rlgames.cli.text_tables import Column, latex_table, print_table
 from rlgames.cli.text_tables import rows as table_rows
-from rlgames.commands.study import PlannedStudy, plan_study, run_study, selected
+from rlgames.commands.study import RECORDS, PlannedStudy, plan_study, run_study, selected
 from rlgames.commands.study_record import (
     Record,
     make_record,
@@ -22,6 +22,7 @@ from rlgames.commands.study_record import (
     write_record,
 )
 from rlgames.config.studies import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_value
+from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, markdown_table, printable, with_section
 from rlgames.evaluation.cells import MISSING, NOTE, Cell
 from rlgames.runs import storage
@@ -39,7 +40,8 @@ def study_command(names: list[str], words: list[str]) -> int:
     """Run a study and print its tables; the exit code."""
     planned = plan_study(names, words)
     cfg, directory = planned.config, planned.sweep.directory
-    folder = Path(cfg.records) if cfg.records else directory / "records"
+    folder = Path(cfg.records) if cfg.records else directory / RECORDS
+    _check_paths(folder, cfg.page)
     old = {leaf.name: read_record(folder / f"{leaf.name}.json") for leaf in planned.study.leaves}
     if cfg.dry_run:
         _print_jobs(planned, old)
@@ -53,11 +55,20 @@ def study_command(names: list[str], words: list[str]) -> int:
     for leaf in planned.study.leaves:
         records[leaf.name] = make_record(planned, leaf, old[leaf.name])
         write_record(folder / f"{leaf.name}.json", records[leaf.name])
-    _draw_curves(planned, code == 0)
     _print(planned, records, cfg.format)
     if cfg.page:
         update_page(Path(cfg.page), planned.study, records)
+    _draw_curves(planned, code == 0)
     return code
+
+
+def _check_paths(records: Path, page: str | None) -> None:
+    """Raises ConfigError, before the first job, for paths where nothing could be written."""
+    parent = next(each for each in (records, *records.parents) if each.exists())
+    if not parent.is_dir():
+        raise ConfigError(f"{parent} is not a directory", "name another out= or records=")
+    if page and not Path(page).parent.is_dir():
+        raise ConfigError(f"page={page}: there is no directory {Path(page).parent}", "create it")
 
 
 def _print_jobs(planned: PlannedStudy, old: dict[str, Record]) -> None:

@@ -22,7 +22,7 @@ from rlgames.commands.configs import (
     StudyConfig,
 )
 from rlgames.commands.run_config import drop_training_words
-from rlgames.commands.study_checks import check_match, check_metrics
+from rlgames.commands.study_checks import check_curves, check_match, check_metrics
 from rlgames.commands.sweep import LAUNCHER_KEYS, Watch, check_new_sweep
 from rlgames.config.compose import load, load_config
 from rlgames.config.files import OptionFiles
@@ -45,7 +45,13 @@ from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
 from rlgames.runs import storage
-from rlgames.runs.directory import DirectoryLock, claim_directory, lock_directory
+from rlgames.runs.directory import (
+    FILES,
+    FOLDERS,
+    DirectoryLock,
+    claim_directory,
+    lock_directory,
+)
 from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.runs.names import located
 from rlgames.runs.run_info import read_info
@@ -56,6 +62,9 @@ from rlgames.training.components import build_components
 from rlgames.training.sizes import fit_sizes
 
 DIRECTORY = Path("outputs") / "studies"
+RECORDS = "records"
+"""The folder of records."""
+
 REPLACED = ".replaced"
 """The folder of runs whose overrides have changed since."""
 
@@ -100,6 +109,7 @@ def plan_study(names: Sequence[str], words: list[str]) -> PlannedStudy:
         _add_jobs(planned, leaf, shared)
         for run, column in values_of(leaf):
             check_metrics(planned.games, leaf, run, column)
+        check_curves(leaf)
     _check_after(planned.sweep.jobs)
     return planned
 
@@ -110,6 +120,8 @@ def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
     known = {job.directory: job for job in jobs}
     for run in study.runs.values():
         try:
+            if run.name in (*FILES, *FOLDERS, RECORDS):
+                raise ConfigError("a study has its own file or folder of that name", "rename it")
             config, rules, agent = _run_config(run, shared)
             planned.games[run.name] = build_game(rules)
             usual = defaults(type(rules))
@@ -130,9 +142,9 @@ def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
                         name = f"{study.name}.{each.name}"
                         job.evaluations.append(JobEvaluation(name, words, plain))
                 texts = [word for each in job.evaluations for word in each.words]
-                paths = [*job.links.values(), *re.findall(r"\{([^}]+)\}", " ".join(texts))]
-                names = ["/".join(path.split("/")[:2]) for path in paths]
-                job.after.extend(dict.fromkeys(name for name in names if name != job.directory))
+                paths = re.findall(r"\{([^}]+)\}", " ".join(texts))
+                paths = [path for path in paths if run_of(path) != job.directory]
+                job.after.extend(dict.fromkeys(map(run_of, [*job.links.values(), *paths])))
                 _add(jobs, known.get(job.directory), job)
         except ConfigError as error:
             where = "" if error.error.startswith("evaluations.") else f"runs.{run.name}: "
@@ -174,6 +186,11 @@ def _job(run: StudyRun, seed: int, config: TrainConfig | None) -> Job:
     plain = {} if config is None else to_plain(dataclasses.replace(config, seed=seed))
     words = [*run.words, *([f"seed={seed}"] if run.is_training else [])]
     return Job(words, plain, f"{run.name}/{seed}", links=links)
+
+
+def run_of(path: str) -> str:
+    """The directory of a run, by its own path or the path of one of its files."""
+    return "/".join(path.split("/")[:2])
 
 
 def _with_seed(word: str, seed: int) -> str:
@@ -238,12 +255,25 @@ def _evaluation_config(
 
 
 def _check_after(jobs: Sequence[Job]) -> None:
-    names = [str(job.directory) for job in jobs]
+    """Raises ConfigError for jobs that need no training of the study, or each other."""
+    by_name = {str(job.directory): job for job in jobs}
     for job in jobs:
         for name in job.after:
-            if name not in names:
-                hint = nearest(name, names)
+            if name not in by_name:
+                hint = nearest(name, [*by_name])
                 raise ConfigError(f"{job.directory} needs {name}, which the study lacks", hint)
+        words = " ".join(word for each in job.evaluations for word in each.words)
+        for name in [*job.links.values(), *re.findall(r"\{([^}]+)\}(?!/)", words)]:
+            if name in by_name and not by_name[name].config:
+                hint = "write the words of that player"
+                raise ConfigError(f"{job.directory} needs {name}, a player and not a run", hint)
+    waiting = {name: {*job.after} for name, job in by_name.items()}
+    while ready := {name for name, after in waiting.items() if not after & {*waiting}}:
+        waiting = {name: after for name, after in waiting.items() if name not in ready}
+    if waiting:
+        name, after = next(iter(waiting.items()))
+        other = min(after & {*waiting})
+        raise ConfigError(f"{name} needs {other}, which needs it", "omit one of them")
 
 
 def run_study(planned: PlannedStudy, watch: Watch) -> int:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from rlgames.commands.configs import ReportConfig
+from rlgames.commands.report import CURVE_KEYS, FIGURE_KEYS
+from rlgames.config.compose import load_config
 from rlgames.config.options.players import ExactConfig, RandomConfig
 from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.schema import OptionConfig
@@ -21,7 +24,7 @@ ESTIMATE = "(mean|median|min|max)"
 RATES = "(win|draw|loss)"
 METRICS = {
     "training": r"seconds|total_seconds|ms_per_game|[\w/]+\.(last\d+|first\d+|at\d+)"
-    r"|[\w/]+\.below[\d.]+over\d+",
+    r"|[\w/]+\.below\d+(\.\d+)?over\d+",
     "arena": rf"players\.\d+\.(elo|{ESTIMATE})|pairs\.\d+\.(difference\.{ESTIMATE}|correlation)",
     "analyze": r"losses\.[\w-]+\.(rate|count|positions|loss\.mean)|per_game|games"
     r"|search_losses\.(mistakes|repaired|spoiled)",
@@ -46,6 +49,23 @@ EXAMPLES = {
     "turns": ["moves.mean", "exact_mean", "reference.optimal", "reference.gap_to_optimal"],
     "score": ["score.mean", "score.max", "reach.2048.rate", "moves.mean"],
 }
+
+
+def check_curves(study: Study) -> None:
+    """Raises ConfigError for words of curves: that do not say how learning curves are drawn: the
+    others write files, or print."""
+    valid = ("by", "where", *CURVE_KEYS, *FIGURE_KEYS)
+    for name, text in study.curves.items():
+        words = [word for word in text.split() if "=" in word]
+        try:
+            load_config(ReportConfig, words)
+            for word in words:
+                if word.partition("=")[0] not in valid:
+                    raise ConfigError(
+                        f"{word} is not a key of curves", f"valid: {', '.join(valid)}"
+                    )
+        except ConfigError as error:
+            raise ConfigError(f"curves.{name}: {error.error}", error.hint) from None
 
 
 def check_match(

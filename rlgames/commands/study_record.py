@@ -13,7 +13,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from rlgames.commands.study import PlannedStudy
+from rlgames.commands.study import PlannedStudy, run_of
 from rlgames.config.studies import (
     OPERATOR,
     REFERENCE,
@@ -39,7 +39,9 @@ def read_record(path: Path) -> Record:
         record = parse_json(path.read_bytes()) if path.exists() else {}
         if record:
             for run in record["runs"].values():
-                _ = [Cell.from_record(cell) for cell in run["cells"].values()]
+                parts = [run, *run["evaluations"].values()]
+                cells = [part["seconds"] for part in parts if "seconds" in part]
+                _ = [Cell.from_record(cell) for cell in [*cells, *run["cells"].values()]]
         return dict(record)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path} is not a record of a study ({error})") from None
@@ -180,20 +182,21 @@ class _Reader:
             lines = read_metrics(sweep.path(number) / "metrics.jsonl")
             seconds = max(line["time/seconds"] for line in lines if "time/seconds" in line)
             if name == "total_seconds" and (start := sweep.jobs[number].links.get("init_from")):
-                first = read_metrics(sweep.directory / start / "metrics.jsonl")
+                first = read_metrics(sweep.directory / run_of(start) / "metrics.jsonl")
                 seconds += max(line["time/seconds"] for line in first if "time/seconds" in line)
             if name in ("seconds", "total_seconds"):
                 values.append(seconds)
             elif name == "ms_per_game":
                 values.append(1000 * seconds / max(line["games"] for line in lines))
             else:
-                values.append(_logged(lines, name))
+                values.append(logged(lines, name))
         values = [value for value in values if not math.isnan(value)]
         return Cell.of(values) if values else None
 
 
-def _logged(lines: list[dict[str, float]], name: str) -> float:
-    """A statistic of a metric of training, such as turns.last2000."""
+def logged(lines: list[dict[str, float]], name: str) -> float:
+    """A statistic of a metric of training, such as turns.last2000; NaN where the training was too
+    short for it."""
     match = re.fullmatch(r"(.+?)\.(last|first|at|below([\d.]+)over)(\d+)", name)
     assert match is not None
     metric, kind, bound, count = match.groups()
@@ -203,7 +206,8 @@ def _logged(lines: list[dict[str, float]], name: str) -> float:
     if not len(games):
         return math.nan
     if kind == "at":
-        return float(means[(games <= int(count)).nonzero()[0][-1]])
+        means = means[games <= int(count)]
+        return float(means[-1]) if len(means) else math.nan
     try:
         games, means = moving_mean((games, means), int(count))
     except ConfigError:  # a line covers more games
@@ -212,7 +216,7 @@ def _logged(lines: list[dict[str, float]], name: str) -> float:
     if bound:
         below = (means < float(bound)).nonzero()[0]
         return float(games[below[0]]) if len(below) else NEVER
-    return float(means[0 if kind == "first" else -1])
+    return float(means[0 if kind == "first" else -1]) if len(means) else math.nan
 
 
 def _value(report: Any, path: list[str]) -> tuple[float | None, float | None]:

@@ -21,6 +21,11 @@ REFERENCE = re.compile(r"\{([\w.-]*)(?:/(\d+))?\}")
 
 OPERATOR = re.compile(r"\s([-*/])\s")
 
+ZERO_DIVISOR = re.compile(r"\s/\s+-?0+(\.0+)?(\s|$)")
+
+MANY_DIGITS = re.compile(r"\d{3}")
+"""Of a format: text as wide as a page or wider."""
+
 
 @schema
 class StudyTable(Config):
@@ -141,9 +146,13 @@ def parse_column(heading: str, text: str) -> StudyColumn:
     if any(rest) or not all(map(is_number, factor)):
         raise ConfigError(f"{text!r} is not a column", "as in METRIC | 100*.1f | by seed")
     try:
-        f"{1.0:{spec}}"
+        is_format = not MANY_DIGITS.search(spec) and bool(f"{1.0:{spec}}")
     except ValueError:
-        raise ConfigError(f"{text!r}: {spec} is not a format", "as in .2f") from None
+        is_format = False
+    if not is_format:
+        raise ConfigError(f"{text!r}: {spec} is not a format", "as in .2f")
+    if ZERO_DIVISOR.search(metric):
+        raise ConfigError(f"{text!r} divides by 0", "as in METRIC / 1000")
     if option and option not in OPTIONS:
         raise ConfigError(f"{text!r}: {option} is not an option", nearest(option, list(OPTIONS)))
     return StudyColumn(heading, metric, float(factor[0]) if factor else 1.0, spec or ",.4g", option)

@@ -63,9 +63,11 @@ class StudyFile(Config):
     parts: list[str] = key([], takes_word=True)
 
 
-def read_study(word: str, folders: Sequence[Path], seeds: Any = None) -> Study:
-    """The study with a name or at a path; seeds: instead of the seeds in the file. Raises
-    ConfigError."""
+def read_study(
+    word: str, folders: Sequence[Path], seeds: Any = None, wholes: Sequence[Path] = ()
+) -> Study:
+    """The study with a name or at a path; seeds: instead of the seeds in the file; wholes: the
+    files of the studies that it is a part of. Raises ConfigError."""
     files = OptionFiles(tuple(folders))
     path = Path(word) if word.endswith((".yaml", ".yml")) else files.path("study", word)
     if path is None:
@@ -73,15 +75,22 @@ def read_study(word: str, folders: Sequence[Path], seeds: Any = None) -> Study:
     name = path.stem
     _check_name("study", name)
     try:
+        if path.resolve() in wholes:
+            raise ConfigError("it is a part of itself", "omit it from parts:")
         file = _entry(StudyFile, read_mapping(path), "")
-        return _study(name, file, folders, seeds)
+        wholes = [*wholes, path.resolve()]
+        parts = [read_study(part, folders, seeds, wholes) for part in file.parts]
+        return _study(name, file, seeds, parts)
     except ConfigError as error:
         if not error.error.startswith(f"{path}: "):
             raise ConfigError(f"{path}: {error.error}", error.hint) from None
         raise
 
 
-def _study(name: str, file: StudyFile, folders: Sequence[Path], seeds: Any) -> Study:
+def _study(name: str, file: StudyFile, seeds: Any, parts: Sequence[Study]) -> Study:
+    for each in ("runs", "evaluations", "table", "tables", "reported", "curves"):
+        if parts and getattr(file, each):
+            raise ConfigError(f"a study of parts has no {each}: of its own", "make it another part")
     usual = parse_seeds(file.seeds if seeds is None else seeds)
     runs = {}
     for run, entry in _entries(StudyEntry, file.runs, "runs", "overrides").items():
@@ -100,11 +109,15 @@ def _study(name: str, file: StudyFile, folders: Sequence[Path], seeds: Any) -> S
             if again := sorted(twice & {*made.runs}):
                 raise ConfigError(f"evaluations.{each} evaluates {again[0]} twice", "use runs:")
             evaluations.append(made)
+    if file.tables and file.table is not None:
+        raise ConfigError("tables= and table= are both set", "list all of them as tables:")
     nodes = file.tables or ([] if file.table is None else [file.table])
     if not isinstance(nodes, list):
         raise ConfigError("tables is not a list", "use table: for a single one")
     tables = tuple(_table(_entry(StudyTable, node, "table"), runs) for node in nodes)
     reported = _entries(ReportedValues, file.reported, "reported", "values")
+    for picture in _mapping(file.curves, "curves"):
+        _check_name("picture", str(picture))
     study = Study(
         name,
         runs,
@@ -114,7 +127,7 @@ def _study(name: str, file: StudyFile, folders: Sequence[Path], seeds: Any) -> S
         {str(key): str(value) for key, value in _mapping(file.curves, "curves").items()},
         file.before,
         file.after,
-        tuple(read_study(part, folders, seeds) for part in file.parts),
+        tuple(parts),
     )
     _check_terms(study)
     return study
@@ -124,7 +137,7 @@ def parse_seeds(value: Any, key: str = "seeds") -> tuple[int, ...]:
     """Seeds as they are typed: how many, or a list of them. Raises ConfigError."""
     is_count = type(value) is int and 0 < value <= 10_000
     listed = value if isinstance(value, list) else list(range(value)) if is_count else []
-    is_valid = all(isinstance(each, int) and 0 <= each <= MAX_SEED for each in listed)
+    is_valid = all(type(each) is int and 0 <= each <= MAX_SEED for each in listed)
     if not listed or not is_valid or len({*listed}) < len(listed):
         hint = f"as in {key}=5 or {key}=[0,1,2]"
         raise ConfigError(f"{key}={value} is neither a number of seeds nor a list of them", hint)
@@ -176,7 +189,7 @@ def _words(text: str, where: str, first: str = "") -> tuple[str, ...]:
 def _table(table: StudyTable, runs: Mapping[str, StudyRun]) -> StudyTable:
     """A table with its rows and columns parsed. Raises ConfigError."""
     rows = list(runs) if table.rows is None else table.rows
-    labels = {each: f"`{each}`" for each in rows} if isinstance(rows, list) else rows
+    labels = {str(each): f"`{each}`" for each in rows} if isinstance(rows, list) else rows
     for name in _mapping(labels, "rows"):
         _check_known(name, runs, "rows: no run", "runs")
     columns = table.columns
@@ -207,7 +220,15 @@ def _check_terms(study: Study) -> None:
                 _check_known(name, study.reported, f"{term}: no values", "reported")
             elif source in names and colon and study.evaluation(source, run) is None:
                 raise ConfigError(f"{term}: {source} does not evaluate {run}")
+    for name, words in study.curves.items():
+        curves = [word for word in words.split() if "=" not in word]
+        if not curves:
+            raise ConfigError(f"curves.{name} names no run", nearest("", [*study.runs]))
+        for run in curves:
+            _check_known(run, study.runs, f"curves.{name}: no run", "runs")
     for name, reported in study.reported.items():
+        if not reported.values:
+            raise ConfigError(f"reported.{name} has no values", "as in values: {RUN: 0.5}")
         for run in _mapping(reported.values, f"reported.{name}.values"):
             _check_known(run, study.runs, f"reported.{name}: no run", "runs")
 

@@ -6,6 +6,7 @@ with its name here. Names are compared without regard to case, dashes and unders
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -129,13 +130,14 @@ def unknown_key(
         options_with: the options of its group that have a key, as in group=option.
     """
     error = f"no key is called {name!r} here"
-    for key, note in _synonyms(name):
-        if key in names and key != name:
-            return ConfigError(error, f"use {key}=" + (f"; {note}" if note else ""))
-    for key in [name, *(key for key, _ in _synonyms(name))]:
-        if options := options_with(key):
-            return ConfigError(error, f"{key} is a key of {' or '.join(options)}")
+    if hint_for_name := _hint_for_synonym(name, names, options_with):
+        return ConfigError(error, hint_for_name)
     group, _, last = name.rpartition(".")
+    known = {part for key in names for part in (key, key.rpartition(".")[2])}
+    others = [word for *_, words in key_synonyms() for word in words]
+    for word in difflib.get_close_matches(last.lower(), [*known, *others], 1, 0.8):
+        if word not in known and (hint_for_word := _hint_for_synonym(word, names, options_with)):
+            return ConfigError(error, f"did you mean {word}? {hint_for_word}")
     if of_group := [key.removeprefix(f"{group}.") for key in names if key.startswith(f"{group}.")]:
         suggestion = nearest(last, of_group).replace("mean ", f"mean {group}.")
         return ConfigError(error, suggestion.replace("available", f"{group} has"))
@@ -143,6 +145,19 @@ def unknown_key(
     if hint and not suggestion.startswith("did you mean"):
         suggestion = hint
     return ConfigError(error, suggestion)
+
+
+def _hint_for_synonym(
+    name: str, names: Sequence[str], options_with: Callable[[str], Sequence[str]]
+) -> str:
+    """The key for what another library calls by a name, or the options that have it; "" if none."""
+    for key, note in _synonyms(name):
+        if key in names and key != name:
+            return f"use {key}=" + (f"; {note}" if note else "")
+    for key in [name, *(key for key, _ in _synonyms(name))]:
+        if options := options_with(key):
+            return f"{key} is a key of {' or '.join(options)}"
+    return ""
 
 
 def unknown_option(group: str, folder: str, name: str, names: Sequence[str]) -> UnknownOption:

@@ -42,10 +42,9 @@ class Cell:
     @classmethod
     def of(cls, values: list[float], half: float | None = None) -> Cell:
         """The cell of the values of all seeds; half: of the games of a single seed."""
-        if len(values) > 2:
-            half = mean_of_runs([np.array(values)]).half
-        elif len(values) == 2:
-            half = None
+        if len(values) > 1:
+            has_interval = len(values) > 2 and max(values) < NEVER
+            half = mean_of_runs([np.array(values)]).half if has_interval else None
         return cls(sum(values) / len(values), half, len(values), tuple(values))
 
     @classmethod
@@ -88,7 +87,7 @@ class Cell:
         if self.n == 2 == len(self.values):
             return f"{text(self.mean)} ({text(min(values))}, {text(max(values))})"
         if self.half is None:
-            return text(self.mean) + f" ({self.n} equal)" * (self.n > 2)
+            return text(self.mean) + f" ({self.n} equal)" * (self.n > 2 and max(values) < NEVER)
         half = format.replace("+", "")
         return f"{text(self.mean)} ± {abs(factor) * self.half:{half}}"
 

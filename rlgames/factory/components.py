@@ -211,6 +211,9 @@ def build_search(
         return search
     key = "search.solve_positions"
     with value_errors(f"{key}={solve_positions}: ", f"use {key}=0"):
+        value, goal = settings.get("value"), game.spec.goal
+        if value not in (None, goal):
+            raise ValueError(f"exact moves are best for {goal}, and search.value={value} is not")
         return with_exact_endgame(search, game, solve_positions)
 
 

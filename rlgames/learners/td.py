@@ -168,8 +168,12 @@ class Td(Learner):
             self._check_expected(td_lambda)
         if backup == "reachable":
             require(self.game, InvertibleKey, "backup=reachable")
-            if not isinstance(self.game, Game2048) or self.policy.values.device.type != "cpu":
-                raise NotImplementedError("backup=reachable needs game=2048 and device=cpu")
+            is_2048 = isinstance(self.game, Game2048) and isinstance(self.policy, Ntuple)
+            if not is_2048 or self.policy.values.device.type != "cpu":
+                needs = (
+                    "game=2048, policy=ntuple, which values symmetric boards alike, and device=cpu"
+                )
+                raise NotImplementedError(f"backup=reachable needs {needs}")
             if self.game.spec.max_positions > MAX_POSITIONS:
                 raise NotImplementedError("backup=reachable needs a small board, such as board=3")
         self.frozen_tuples, self.td_lambda = frozen_tuples, td_lambda

@@ -30,8 +30,9 @@ def reason_not_compiled(
     reason = reason_not_packed(context.game, context.policy)
     if reason:
         return reason
-    if step_size == "counts" or backup == "reachable":
-        return f"it has no learner.step_size={step_size} with learner.backup={backup}"
+    for key, value in (("step_size", step_size), ("backup", backup)):
+        if value in ("counts", "reachable"):
+            return f"it has no learner.{key}={value}"
     if frozen_tuples:
         return "it has no learner.frozen_tuples"
     if epsilon_schedule(context.sampling) is None:

@@ -205,7 +205,9 @@ def _numbers(value: Any) -> dict[str, float]:
 
 
 def _time(value: Any) -> str:
-    datetime.datetime.fromisoformat(_text(value))  # raises ValueError
+    time = datetime.datetime.fromisoformat(_text(value))  # raises ValueError
+    if not datetime.MINYEAR < time.year < datetime.MAXYEAR:  # it has to exist in every zone
+        raise ValueError(f"{sanitized(value, 40)} is not a time")
     return str(value)
 
 

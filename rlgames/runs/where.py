@@ -136,4 +136,7 @@ def _number(value: Any) -> float | None:
 
 def _date(text: str) -> datetime.datetime:
     """A time; without a zone, in this machine's. Raises ValueError."""
-    return datetime.datetime.fromisoformat(text).astimezone()
+    try:
+        return datetime.datetime.fromisoformat(text).astimezone()
+    except OverflowError as error:  # at the ends of the calendar, by the zone
+        raise ValueError(error) from None

@@ -58,6 +58,12 @@ def test_the_examples_are_what_can_be_typed(command):
     load_config(COMMANDS[command].config, words[2:])
 
 
+def test_the_values_shown_are_those_of_a_run_without_words():
+    text, config = command_help(COMMANDS["train"], []), load_config(TrainConfig, [])
+    for name in ("games", "batch", "lr", "eval_every"):
+        assert explained(text, name)[0] == as_typed(getattr(config, name))
+
+
 def test_every_command_and_its_printer_can_be_loaded():
     for command in COMMANDS.values():
         assert callable(command.load_function())

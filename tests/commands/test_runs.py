@@ -67,6 +67,14 @@ def test_conditions_order_and_columns(runs, typed):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("start", ["9999-12-31T23:59:59-10:00", "0001-01-01T00:00:00+10:00"])
+def test_a_time_that_no_clock_shows_does_not_hide_the_other_runs(start, runs, typed):
+    write(runs / "odd", facts={"start": start})
+    assert len(listed(typed, "runs")["runs"]) == 4
+    said = typed("runs", "runs", "where=started>2026-11-21")
+    assert (said.returncode, said.stdout.splitlines()[0][:6]) == (0, "2 runs")
+
+
 def test_every_line_fits_a_narrow_terminal_and_the_results_stay(runs, monkeypatch, capsys):
     monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 54)
     assert runs_command([str(runs)], []) == 0
@@ -94,6 +102,8 @@ def test_every_line_fits_a_narrow_terminal_and_the_results_stay(runs, monkeypatc
         (["delete=true"], "add yes=true to remove what is listed"),
         (["delete=true", "prune=true", "yes=true"], "contradict"),
         (["prune=true", "keep=bst"], "did you mean best?"),
+        (["delete=true", "keep=[best]", "yes=true"], "keep= is for prune=true"),
+        (["where=started<9999-12-31T23:59:59-10:00"], "is not a date"),
     ],
 )
 def test_bad_words_remove_nothing(words, hint, runs, typed):
@@ -126,10 +136,11 @@ def test_a_run_or_a_sweep_that_is_locked_is_left_alone(runs, typed):
     for directory in (runs / "c", runs):
         (runs / "sweep.json").write_text("{}")
         lock = lock_directory(directory)
-        said = typed("runs", "runs/c", "delete=true", "yes=true")
+        said = typed("runs", "runs/c", "delete=true", "yes=true", "format=json")
         lock.release()
         assert (said.returncode, (runs / "c" / "run.json").exists()) == (3, True)
         assert "is running in" in said.stderr
+        assert json.loads(said.stdout) == {"removed": []}
     for name in "abc":
         (runs / name / "run.json").write_text((runs / "c" / "run.json").read_text())
     assert typed("runs", "runs", "delete=true", "yes=true").returncode == 0

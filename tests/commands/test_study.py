@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from processes import Forked, Process, fork_jobs, run
 
 from rlgames.cli.study import section, update_page
 from rlgames.cli.text_tables import escape_latex
+from rlgames.commands.study_record import logged
 from rlgames.config.studies import parse_column
 from rlgames.config.study_file import read_study
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.cells import Cell, evaluate_expression
+from rlgames.evaluation.cells import NEVER, Cell, evaluate_expression
 from rlgames.sweeps import jobs
 from rlgames.sweeps.sweep import Job, Sweep
 
@@ -124,13 +126,15 @@ def test_a_study_counts_mistakes(study, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
-    text = STUDY.replace("two: ", "two: init_from={one} ").replace("two: i", 'two: "i')
-    text = text.replace("lr=0.1", 'lr=0.1"')
+    text = STUDY.replace("two: ", "two: init_from={one}/checkpoints/latest.safetensors ")
+    text += "    seconds: training.total_seconds\n"
     code, printed = study(text, "seeds=1", "only=two")
     assert code == 0, printed
     assert starts(tmp_path) == {"one/0": (1, 1), "two/0": (1, 1)}
     config = (tmp_path / "out/two/0/config.yaml").read_text()
-    assert f"init_from: {tmp_path / 'out/one/0'}" in config
+    assert f"init_from: {tmp_path / 'out/one/0'}/checkpoints/latest.safetensors" in config
+    record = json.loads((tmp_path / "out/records/mine.json").read_text())
+    assert record["runs"]["two"]["cells"]["training.total_seconds"]["mean"] > 0
 
 
 @pytest.mark.parametrize(
@@ -147,6 +151,20 @@ def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
         ("games=20 ", "games=20 boards=worst ", "boards=worst is outside the run"),
         ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
+        ("+.2f", "1000000000.2f", "1000000000.2f is not a format"),
+        ("- one:played.win.rate", "/ 0", "divides by 0"),
+        ("table:", "tables: [{columns: []}]\ntable:", "tables= and table= are both set"),
+        ("table:", "table:\n  rows: [[one]]", "no run is called \"['one']\""),
+        (
+            "table:",
+            "reported: {x: {values: {}}}\ntable:",
+            "reported.x has no values",
+        ),
+        ("table:", "parts: [learners]\ntable:", "a study of parts has no runs: of its own"),
+        ("table:", "curves: {../../x: one}\ntable:", "'../../x' cannot be the name of a picture"),
+        ("table:", "curves: {x: ones}\ntable:", "curves.x: no run is called 'ones'; did you mean"),
+        ("table:", "curves: {x: width=page}\ntable:", "curves.x names no run"),
+        ("seeds: 2", "seeds: [true]", "seeds=[True] is neither a number of seeds nor a list"),
     ],
 )
 def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
@@ -170,6 +188,20 @@ def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
             "arena random density",
             "density plays battle",
         ),
+        ("two:", "records:", "runs.records: a study has its own file or folder of that name"),
+        ("lr=0.1", "init_from={two}", "two/0 needs two/0, which needs it"),
+        (
+            "lr=0.1",
+            "opponent={best}\n  best: player=exact game=tictactoe",
+            "needs best/0, a player and not a run",
+        ),
+        (
+            "table:",
+            "curves: {x: one profile=/tmp/x}\ntable:",
+            "curves.x: profile=/tmp/x is not a key",
+        ),
+        ("table:", "curves: {x: one windw=3}\ntable:", "curves.x: no key is called 'windw' here"),
+        ("played.win.rate |", "training.turns.below4.6.1over9 |", "has no metric training.turns"),
     ],
 )
 def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, typed, tmp_path):
@@ -179,6 +211,38 @@ def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, type
     assert (said.returncode, said.stderr.count("\n")) == (2, 1)
     assert message in said.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("page=missing/page.md", "there is no directory missing"),
+        ("records=mine.yaml", "mine.yaml is not a directory"),
+        ("out=mine.yaml", "mine.yaml is not a directory"),
+        ("records=damaged", "mine.json is not a record of a study"),
+    ],
+)
+def test_where_results_cannot_be_written_is_said_first(word, message, typed, tmp_path):
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged/mine.json").write_text('{"runs": {"one": {"cells": {}}}}')
+    said = typed("study", "mine.yaml", word, "dry_run=true")
+    assert (said.returncode, message in said.stderr, said.stdout) == (2, True, ""), said.stderr
+
+
+def test_a_study_is_not_a_part_of_itself(tmp_path):
+    (tmp_path / "mine.yaml").write_text(f"parts: [{tmp_path}/other.yaml]")
+    (tmp_path / "other.yaml").write_text(f"parts: [{tmp_path}/mine.yaml]")
+    with pytest.raises(ConfigError, match=r"other.yaml: \S+mine.yaml: it is a part of itself"):
+        read_study(str(tmp_path / "mine.yaml"), [])
+
+
+@pytest.mark.parametrize("name", ["turns.at31", "turns.last65", "turns.first65", "turns.last63"])
+def test_a_training_that_is_too_short_for_a_metric_has_none(name):
+    lines = [{"games": 32.0 * number, "train/turns": 7.0} for number in (1, 2)]
+    assert logged(lines, name) == (
+        7.0 if name == "turns.last63" else pytest.approx(nan, nan_ok=True)
+    )
 
 
 def test_the_directory_of_a_sweep_is_left_alone(typed, tmp_path):
@@ -206,6 +270,7 @@ def test_equal_values_of_three_seeds_have_no_interval():
     assert Cell.of([0.5], 0.1).contains(0.9) is None  # games say nothing of other seeds
     assert Cell.of([4.0, 5.0, 6.0]).contains(9.0) is False
     assert Cell.of([1.0, 2.0]).shown(format=".1f", option="by seed") == "1.0, 2.0"
+    assert Cell.of([NEVER, 300.0, 400.0]).shown(format=",.0f") == "never"
 
 
 def value(text, **samples):

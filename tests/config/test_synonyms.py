@@ -65,6 +65,13 @@ def test_case_underscores_and_groups_do_not_matter(name):
         ),
         (["sampling=greedy"], "use sampling=argmax"),
         (["--help", "gamma"], "use reward.discount="),
+        (["lerning_rate=3"], "here; did you mean learning_rate? use lr=\n"),
+        (["gama=0.9"], "did you mean gamma? use reward.discount="),
+        (["total_timestep=9"], "did you mean total_timesteps? use games=; it counts games"),
+        (["learner.clip_coeff=2"], "did you mean clip_coef? use learner.clip_range="),
+        (["learner=td", "clip_rng=2"], "clip_range? learner.clip_range is a key of learner=ppo"),
+        (["gam=connect4"], "did you mean game?"),
+        (["learner.clip_rnge=2"], "did you mean learner.clip_range?"),
     ],
 )
 def test_the_names_of_other_libraries_are_answered_with_those_here(words, hint, typed):

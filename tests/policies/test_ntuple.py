@@ -426,11 +426,17 @@ def test_expected_backup_reaches_the_exact_optimum():
         (["reward=grid_sum", "learner.backup=reachable"], "backup=reachable"),
         (["reward=score", "learner.backup=reachable", "board=5"], "more than 16 cells"),
         (["reward=score", "learner.backup=reachable"], "needs a small board, such as board=3"),
+        (["board=2", "reward=score", "learner.backup=reachable", "policy=table"], "policy=ntuple"),
+        (
+            ["board=3", "reward=score", "learner.backup=reachable", "learner.threads=2"],
+            "reachable;",
+        ),
     ],
 )
 def test_exact_backups_reject_what_they_cannot_learn(words, error):
-    words = ["game=2048", "experiment=null", "policy=ntuple", "learner=td", *words]
-    words += ["policy.num_cell_values=4"]
+    words = ["game=2048", "experiment=null", "learner=td", *words]
+    if "policy=table" not in words:
+        words += ["policy=ntuple", "policy.num_cell_values=4"]
     with pytest.raises(ConfigError, match=error):
         build_components(load_config(TrainConfig, words))
 

@@ -100,3 +100,10 @@ def test_a_game_without_such_a_solver_says_so_before_it_is_played(name):
         search_of(make_game(f"game={name}"), "search=mcts", "search.solve_positions=1000")
     assert name in raised.value.error
     check_message(raised.value)
+
+
+def test_exact_moves_are_not_best_for_another_value():
+    words = ["search=mcts", "search.solve_positions=1000", "search.value=max_tile"]
+    with pytest.raises(ConfigError, match=r"best for score, and search\.value=max_tile is not"):
+        search_of(make_game("game=2048", "board=2"), *words)
+    search_of(make_game("game=2048", "board=2"), *words[:2], "search.value=score")

@@ -23,8 +23,7 @@ TINY = ["experiment=null", "games=8", "batch=4", "eval_games=4", "log_every=4", 
 NETWORK = ["policy=mlp", "policy.layers=[4]"]
 SEA = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
 TILES = ["game=2048", "board=2", "columns=2"]
-TUPLES = ["policy.tuples=[[0,1],[0,2]]", "reward=score"]
-TEACHER = [*TILES, "policy=ntuple", *TUPLES, "learner=td", "sampling=argmax"]
+PLANNER = [*TILES, "policy=ntuple", "reward=score", "learner=td", "learner.backup=reachable"]
 RUNS = {
     "ppo": [*SEA, *NETWORK, "holdout=0.2"],
     "reinforce": [
@@ -65,10 +64,9 @@ def everything(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     record = folder / "record.jsonl"
     package.evaluate(None, ["player=random", "game=tictactoe", "games=4", f"record={record}"])
-    teacher = package.train([*TINY, *TEACHER, f"out={folder}/teacher"])
-    found = set()
+    found = logged(package.train([*TINY, *PLANNER, f"out={folder}/planner"]))
     for learner, words in RUNS.items():
-        words = [word.format(record=record, teacher=teacher) for word in words]
+        words = [word.format(record=record) for word in words]
         run = package.train([*TINY, *words, f"learner={learner}", f"out={folder}/{learner}"])
         found |= logged(run)
     return found
