@@ -24,6 +24,7 @@ SECONDS = 1.0
 TREES = {"cpu": (1, 64, 1024), "cuda": (1, 256, 4096)}
 """How many trees side by side, by device."""
 MLP = ["policy=mlp", "policy.layers=[512,256]"]
+PUCT = ["search.rule=puct", "search.dirichlet_fraction=0.25"]
 CASES = {
     "Connect 4, conv, 3 layers of 32 channels": [
         *("experiment=connect4_alphazero", "policy=conv", "policy.channels=[32,32,32]"),
@@ -34,15 +35,15 @@ CASES = {
     ],
     "Connect 4, mlp, 512 and 256 units": ["experiment=connect4_alphazero", *MLP],
     "Othello 6×6, the same mlp": ["experiment=othello_alphazero", *MLP],
-    "Hex 7×7, the same mlp": ["experiment=hex_alphazero", *MLP],
+    "Hex 7×7, the same mlp": ["experiment=hex_alphazero", "policy.skip=false", *PUCT, *MLP],
     "Breakthrough 6×6, the same mlp": ["experiment=breakthrough_alphazero", *MLP],
     "Gomoku 9×9, the same mlp": ["experiment=gomoku_alphazero", *MLP],
 }
 OF_2048 = ["game=2048", "learner=alphazero", "search=mcts", "search.leaf=value", *MLP]
 MCTX_CASES = {
-    "connect4": ["experiment=connect4_alphazero", *MLP],
+    "connect4": ["experiment=connect4_alphazero", "learner.opening_epsilon=0", *MLP],
     "othello": ["experiment=othello_alphazero", "game.board=8", *MLP],
-    "hex": ["experiment=hex_alphazero", "game.board=11", *MLP],
+    "hex": ["experiment=hex_alphazero", "game.board=11", "policy.skip=false", *PUCT, *MLP],
     "2048": [*OF_2048, "search.c_puct=1", "search.dirichlet_fraction=0.25"],
 }
 """The games that pgx also has, on its boards."""
