@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rlgames.kernels.gumbel import GumbelPlan, keep_first_values
 from rlgames.kernels.mlp import forward
+from rlgames.kernels.rules import Position, load, random_move
 from rlgames.kernels.tree_nodes import (
     Batch,
     Evaluator,
@@ -22,6 +23,7 @@ from rlgames.kernels.tree_nodes import (
     make_moves,
 )
 from rlgames.kernels.tree_search import (
+    GUMBEL,
     TreeArrays,
     back_up,
     clear_node,
@@ -37,7 +39,8 @@ Integers = NDArray[np.int64]
 class Selection(NamedTuple):
     """How simulations choose. bounds: float32 [T, 2], of the values in each tree; with
     widens_bounds, of those so far. rule: of tree_search.py. plan: for rule=GUMBEL. max_depth: the
-    limit of plies. has_chance: moves have random outcomes. sign_factor: as in add_child."""
+    limit of plies. has_chance: moves have random outcomes. rolls_out: the last node of a simulation
+    is valued by random play to the end, not by the network. sign_factor: as in add_child."""
 
     bounds: Floats
     widens_bounds: bool
@@ -46,6 +49,7 @@ class Selection(NamedTuple):
     plan: GumbelPlan
     max_depth: float
     has_chance: bool
+    rolls_out: bool
     sign_factor: float
 
 
@@ -145,6 +149,39 @@ def run_rounds(
 
 
 @compiled
+def roll_out(rules: Any, position: Position, sign_factor: float, rng: Any) -> np.float32:
+    """The points of random play to the end, for the seat to move; rng: of next_random."""
+    total, sign, is_over = np.float32(0), np.float32(1), False
+    while not is_over:
+        position, is_over, points = random_move(rules, position, rng)
+        total += sign * points
+        sign *= np.float32(sign_factor)
+    return total
+
+
+@compiled
+def value_by_play(
+    tree: TreeArrays,
+    nodes: Nodes,
+    batch: Batch,
+    rules: Any,
+    selection: Selection,
+    first: int,
+    trees: int,
+    size: int,
+) -> None:
+    """Value the last nodes of a batch of `size` simulations in each tree by random play."""
+    # In this order the random numbers of a tree do not depend on other trees, or on the cache.
+    for simulation in range(trees * size):
+        node = batch.end[simulation]
+        if not nodes.is_over[node]:
+            position = load(rules.start, nodes.positions, node)
+            rng = nodes.rng[first + simulation // size]
+            points = roll_out(rules, position, selection.sign_factor, rng)
+            batch.value[simulation] = nodes.gain[node] + tree.sign[node] * points
+
+
+@compiled
 def finish_batch(
     tree: TreeArrays, batch: Batch, selection: Selection, first: int, trees: int, size: int
 ) -> None:
@@ -212,14 +249,21 @@ def advance(
         if leaves > 0 and not is_evaluated:
             if leaves > evaluator.max_rows:
                 break
-            forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
+            if evaluator.is_uniform:
+                batch.outputs[:leaves] = 0
+            else:
+                forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
         if not expand_leaves(tree, nodes, batch, rules, evaluator, selection.max_depth, leaves):
             at[LEAVES] = leaves
             return -1
         leaves, is_evaluated = 0, False
         if live == 0:
+            size = sizes[num_batches - 1] if num_batches > 0 else 1
+            asks_for_roots = selection.rule == GUMBEL and len(sizes) == 0
+            if selection.rolls_out and (num_batches > 0 or asks_for_roots):
+                value_by_play(tree, nodes, batch, rules, selection, first, trees, size)
             if num_batches > 0:
-                finish_batch(tree, batch, selection, first, trees, sizes[num_batches - 1])
+                finish_batch(tree, batch, selection, first, trees, size)
             if num_batches == len(sizes):
                 break
             live = trees * sizes[num_batches]

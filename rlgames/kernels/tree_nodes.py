@@ -41,8 +41,8 @@ MAX_LOGIT = np.finfo(np.float32).max
 
 class Nodes(NamedTuple):
     """The positions of nodes, int64 [N, W]; by node, [N]: the turn, whether the game is over, and
-    what seat 0 has earned since the root, discounted. rng: uint64 [T, 1], for chance, the state of
-    next_random in each tree."""
+    what seat 0 has earned since the root, discounted. rng: uint64 [T, 1], for chance and random
+    play, the state of next_random in each tree."""
 
     positions: Integers
     turn: Integers
@@ -79,13 +79,14 @@ class Batch(NamedTuple):
 
 class Evaluator(NamedTuple):
     """How leaves are evaluated. network: for at most max_rows leaves at once; torch evaluates
-    more. temperature, value_scale, discount: as in MctsSettings. max_value: of a position, at
-    most. open_value: as in write_cells; PLANES: the network reads observations, not the values of
-    cells."""
+    more. is_uniform: all legal actions have the same prior, and no network is asked. temperature,
+    value_scale, discount: as in MctsSettings. max_value: of a position, at most. open_value: as in
+    write_cells; PLANES: the network reads observations, not the values of cells."""
 
     cache: EvaluationCache
     network: MlpWeights
     max_rows: int
+    is_uniform: bool
     temperature: float
     value_scale: float
     discount: float

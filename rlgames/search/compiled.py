@@ -42,20 +42,22 @@ MAX_SEED = (1 << 63) - 1
 class LeafEvaluator:
     """Evaluates leaves: by the cache, a kernel, or the policy itself.
 
-    The cache is emptied when the policy's weights have changed. network: the policy if a kernel
-    writes what it reads, float32 [B, *input_shape]; otherwise None.
+    agent: None if all legal actions have the same prior, and random play values leaves. The cache
+    is emptied when the policy's weights have changed. network: the policy if a kernel writes what
+    it reads, float32 [B, *input_shape]; otherwise None.
     """
 
     def __init__(
         self,
         game: Game[Any],
         compiled: CompiledRules[Any],
-        agent: Agent,
+        agent: Agent | None,
         settings: MctsSettings,
     ) -> None:
         self.game, self.compiled, self.agent, self._settings = game, compiled, agent, settings
         self.network: Network | None = None
-        policy, self.input_shape = agent.policy, game.spec.observation
+        policy = None if agent is None else agent.policy
+        self.input_shape = game.spec.observation
         if isinstance(policy, Embedding):
             values = (
                 policy.open_value + 1
@@ -64,11 +66,10 @@ class LeafEvaluator:
             )
             self.input_shape = (1, *game.spec.observation[1:])
             self.network = policy if policy.num_cell_values == values else None
-        elif observes_alone(policy):
+        elif policy is not None and observes_alone(policy):
             self.network = policy
-        tables = (
-            table for module in policy.modules() for table in (module._parameters, module._buffers)
-        )
+        modules = () if policy is None else policy.modules()
+        tables = (table for module in modules for table in (module._parameters, module._buffers))
         self._tensors = [table for table in tables if table]
         self._caches: list[EvaluationCache] = []
         self._weights: MlpWeights | None = None
@@ -94,16 +95,19 @@ class LeafEvaluator:
         self._versions = versions
         network, weights = self.network, self._weights
         max_rows = MAX_COMPILED_ROWS if len(weights.widths) else 0
-        if len(weights.lines) or (max_rows and weights.activation == RELU):
+        is_uniform = self.agent is None
+        if is_uniform or len(weights.lines) or (max_rows and weights.activation == RELU):
             max_rows = sys.maxsize
+        is_discounted = self.game.spec.seats == 1 and self._settings.leaf == "value"
         return [
             Evaluator(
                 cache=cache,
                 network=weights,
                 max_rows=max_rows,
+                is_uniform=is_uniform,
                 temperature=self._settings.temperature,
                 value_scale=self._settings.value_scale,
-                discount=1.0 if self.game.spec.seats == 2 else self._settings.discount,
+                discount=self._settings.discount if is_discounted else 1.0,
                 max_value=1.0 if self.game.spec.seats == 2 else math.inf,
                 open_value=network.open_value if isinstance(network, Embedding) else PLANES,
             )
@@ -115,6 +119,8 @@ class LeafEvaluator:
         from rlgames.kernels.mlp import NO_NETWORK
 
         network = self.network
+        if network is None or not network.has_value:
+            return NO_NETWORK
         # A class derived from one of these may compute something else.
         if type(network) is Mlp or (type(network) is Embedding and network.adds):
             return network.packed()
@@ -157,7 +163,7 @@ class CompiledSearch:
         tree.arrays.sign[:trees] = 1 - 2 * roots.current_seat.numpy()
         nodes.positions[:trees] = self._evaluator.compiled.pack(roots).numpy()
         nodes.turn[:trees] = roots.turn.numpy()
-        if self._evaluator.game.spec.num_chance_inputs:
+        if self._evaluator.game.spec.num_chance_inputs or self._settings.leaf == "rollout":
             seeds = torch.randint(MAX_SEED, (trees, 1), generator=rng, device=rng.device)
             nodes.rng[:trees] = seeds.cpu().numpy().view(np.uint64)
         for part, evaluator in zip(self._parts, evaluators, strict=True):
@@ -166,10 +172,10 @@ class CompiledSearch:
         return tree
 
     def root_value(self) -> Tensor:
-        """Float32 [T]: estimates of the roots, for the seats to move, before anything else."""
-        assert self._tree is not None
-        values = np.concatenate([part.batch.value[: part.trees] for part in self._parts])
-        return torch.from_numpy(values) * self._tree.sign[: len(values)]
+        """Float32 [T] for seat 0: estimates of the roots, before anything else."""
+        return torch.from_numpy(
+            np.concatenate([part.batch.value[: part.trees] for part in self._parts])
+        )
 
     def fits(self, roots: State) -> bool:
         """Whether these positions can be searched."""
@@ -270,6 +276,7 @@ class _Part:
             plan=plan,
             max_depth=self._max_depth,
             has_chance=spec.num_chance_inputs > 0,
+            rolls_out=settings.leaf == "rollout",
             sign_factor=-1.0 if spec.seats == 2 else 1.0,
         )
         self._at[BATCHES] = 0
@@ -298,14 +305,15 @@ class _Part:
             inputs = torch.from_numpy(batch.inputs[:leaves])
             scores, value = evaluator.network(inputs.view(-1, *evaluator.input_shape))
         else:
+            assert evaluator.agent is not None
             states = self._leaf_states(leaves)
             scores, value = evaluator.agent.policy.scores(evaluator.game, states)
-        assert value is not None
         batch.outputs[:leaves, :-1] = scores.numpy()
-        batch.outputs[:leaves, -1] = value.numpy()
+        batch.outputs[:leaves, -1] = 0.0 if value is None else value.numpy()
 
     def _raise_non_finite(self, leaves: int) -> None:
         """Raise the error that says so."""
+        assert self._evaluator.agent is not None
         scores = torch.from_numpy(self.batch.outputs[:leaves, :-1])
         legal = self._evaluator.game.legal_action_mask(self._leaf_states(leaves))
         self._evaluator.agent.sampling.probabilities(scores, legal, 0.0)

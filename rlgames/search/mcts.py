@@ -88,20 +88,26 @@ class Mcts(Search):
         self._outcomes = self._hidden or find(game, Chance)
         self._compiled: CompiledSearch | None = None
         compiled = find_compiled_rules(game)
-        ends_at_leaf = settings.leaf == "value" and not settings.fixed_depth
-        if compiled is not None and ends_at_leaf and self._is_compiled(compiled):
-            assert isinstance(player, Agent)
-            evaluator = LeafEvaluator(game, compiled, player, settings)
+        if compiled is not None and self._is_compiled(compiled):
+            agent = player if isinstance(player, Agent) else None
+            evaluator = LeafEvaluator(game, compiled, agent, settings)
             self._compiled = CompiledSearch(evaluator, settings, self._max_nodes)
         if settings.threads > 1 and (self._compiled is None or not _is_on_cpu(player)):
             raise ValueError(
-                f"search.threads={settings.threads} needs a game with compiled rules on "
-                "the CPU, search.leaf=value and search.fixed_depth=false; use search.threads=1"
+                f"search.threads={settings.threads} needs a game with compiled rules on the CPU, "
+                "search.fixed_depth=false, and search.leaf=value or "
+                "search.rollout_policy=uniform to the end; use search.threads=1"
             )
 
     def _is_compiled(self, compiled: CompiledRules[Any]) -> bool:
-        """Whether a kernel knows the goal and the chance of the game."""
-        spec, value = self.game.spec, self.utility.value
+        """Whether a kernel knows the goal and the chance of the game, and how leaves are valued."""
+        spec, value, settings = self.game.spec, self.utility.value, self.settings
+        plays_at_random = type(self._rollout_player) is Random and settings.rollout is None
+        if settings.fixed_depth or not (settings.leaf == "value" or plays_at_random):
+            return False
+        player: Player = self.player
+        if not isinstance(player, Agent) and type(player) is not Random:
+            return False
         if spec.hidden or (spec.num_chance_inputs > 0 and not compiled.has_chance):
             return False
         return (spec.goal, spec.seats, value) in (("outcome", 2, "outcome"), ("score", 1, "score"))
@@ -132,9 +138,17 @@ class Mcts(Search):
             add_dirichlet_noise(tree.prior[:trees], fraction, total, rng)
         phase_ends = [settings.simulations]
         if settings.rule == "gumbel":
-            if compiled is not None:
-                root_value = compiled.root_value()
-            phase_ends = self._plan_roots(tree, roots, root_value, rng)
+            value = compiled.root_value() if compiled else self._value(roots, root_value, rng)
+            phase_ends = plan_roots(
+                tree,
+                value,
+                settings.simulations,
+                settings.max_num_considered_actions,
+                settings.gumbel_scale,
+                settings.c_visit,
+                settings.c_scale,
+                rng,
+            )
         sizes = list(batch_sizes(phase_ends, settings.num_parallel))
         if compiled is not None:
             compiled.simulate(sizes)
@@ -159,25 +173,12 @@ class Mcts(Search):
         tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions, stored)
         return tree, self._expand(tree, torch.arange(len(roots)), roots)
 
-    def _plan_roots(
-        self, tree: SearchTree, roots: State, root_value: Tensor, rng: torch.Generator
-    ) -> list[int]:
-        """Prepare a tree for rule=gumbel. Roots are valued like leaves: by the value head, or by
-        one more rollout. Returns the numbers of simulations after which a phase is over."""
-        settings = self.settings
-        is_sampled = self.game.spec.hidden and settings.leaf == "rollout"
+    def _value(self, roots: State, root_value: Tensor, rng: torch.Generator) -> Tensor:
+        """Float32 [T] for seat 0: roots valued like leaves, by the value head, or by one more
+        rollout."""
+        is_sampled = self.game.spec.hidden and self.settings.leaf == "rollout"
         start = self._with_hidden_truth(roots, rng) if is_sampled else roots
-        value = self._evaluate(start, start, root_value, torch.zeros_like(root_value), rng)
-        return plan_roots(
-            tree,
-            value.cpu(),
-            settings.simulations,
-            settings.max_num_considered_actions,
-            settings.gumbel_scale,
-            settings.c_visit,
-            settings.c_scale,
-            rng,
-        )
+        return self._evaluate(start, start, root_value, torch.zeros_like(root_value), rng).cpu()
 
     def simulate_batch(
         self,
@@ -280,10 +281,9 @@ class Mcts(Search):
 
 
 def _is_on_cpu(player: Player) -> bool:
-    """Whether it is an agent whose policy is on the CPU."""
-    return isinstance(player, Agent) and all(
-        tensor.device.type == "cpu" for tensor in player.policy.state_dict().values()
-    )
+    """Whether it has no policy elsewhere."""
+    tensors = player.policy.state_dict().values() if isinstance(player, Agent) else ()
+    return all(tensor.device.type == "cpu" for tensor in tensors)
 
 
 def make_mcts(game: Game[Any], player: Player, **keys: Any) -> Mcts:

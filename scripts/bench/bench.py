@@ -59,6 +59,7 @@ PARTS = {
     "pgx": Part(bench_play.beside_pgx, needs=PEERS),
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),
     "openspiel": Part(bench_play.beside_openspiel, needs=PEERS),
+    "playouts": Part(bench_search.beside_openspiel, needs=PEERS),
     "sb3": Part(bench_train.beside_sb3, needs=PEERS),
     "maskable_ppo": Part(bench_train.beside_maskable_ppo, needs=PEERS),
     "ziap": Part(bench_ziap.beside_ziap, rounds=5, needs=bench_ziap.SOURCE),

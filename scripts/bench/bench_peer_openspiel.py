@@ -1,6 +1,6 @@
-"""Random play of whole games in OpenSpiel, one after another: by its own bots or from Python.
+"""OpenSpiel: random play of whole games, one after another, and tree search with random playouts.
 
-No observations are computed, as its random bots need none.
+No observations are computed, as its bots need none.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ NAMES = {
     "2048": "2048",
     "battleship": f"battleship({FLEET},allow_repeated_shots=false)",
     "battleship, shots repeated": f"battleship({FLEET},allow_repeated_shots=true)",
+    "othello": "othello",
+    "hex": "hex(board_size=11)",
+    "breakthrough": "breakthrough(rows=6,columns=6)",
 }
 
 
 def answer(game: str, how: str, seconds: float) -> dict[str, Any]:
     """Moves a second, all of the game's, the placing of ships among them; chance is none.
 
-    how: "bots", in C++, or "python", a loop over the legal actions. OpenSpiel's bots refuse games
+    how: "bots", in C++, or "python", a loop over the legal actions; or "search", simulations per
+    second of processor time, by its bot in C++. OpenSpiel's bots refuse games
     without observation tensors, which come as an error.
     """
     pyspiel: Any = importlib.import_module("pyspiel")
     rules = pyspiel.load_game(NAMES[game])
+    if how == "search":
+        return {"speed": searched(pyspiel, rules, seconds)}
     seats = range(rules.num_players())
     bots = [pyspiel.make_uniform_random_bot(seat, seat + 1) for seat in seats]
     start, moves, games = time.perf_counter(), 0, 0
@@ -44,6 +50,23 @@ def answer(game: str, how: str, seconds: float) -> dict[str, Any]:
         moves += state.move_number() // 2 - 1 if game == "2048" else state.move_number()
         games += 1
     return {"speed": moves / spent}
+
+
+def searched(pyspiel: Any, rules: Any, seconds: float) -> float:
+    """Its search of 1,000 simulations at positions after up to seven random moves."""
+    evaluator, rng = pyspiel.RandomRolloutEvaluator(1, 1), random.Random(1)
+    bot = pyspiel.MCTSBot(rules, evaluator, 2.0, 1000, 100, False, 1, False)
+    searches, spent = 0, 0.0
+    while spent < seconds:
+        state = rules.new_initial_state()
+        for _ in range(rng.randrange(8)):
+            if not state.is_terminal():
+                state.apply_action(rng.choice(state.legal_actions()))
+        if not state.is_terminal():
+            start, searches = time.process_time(), searches + 1
+            bot.step(state)
+            spent += time.process_time() - start
+    return 1000 * searches / spent
 
 
 def by_hand(state: Any) -> None:

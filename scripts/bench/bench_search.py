@@ -14,8 +14,10 @@ from bench_tools import PEERS, Worker, in_turn, progress, ratio, rows, short
 
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
+from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions
 from rlgames.search import mcts
+from rlgames.search.mcts import make_mcts
 from rlgames.training.components import build_components
 
 SIMULATIONS = 32
@@ -24,6 +26,7 @@ SECONDS = 1.0
 TREES = {"cpu": (1, 64, 1024), "cuda": (1, 256, 4096)}
 """How many trees side by side, by device."""
 MLP = ["policy=mlp", "policy.layers=[512,256]"]
+PUCT = ["search.rule=puct", "search.dirichlet_fraction=0.25"]
 CASES = {
     "Connect 4, conv, 3 layers of 32 channels": [
         *("experiment=connect4_alphazero", "policy=conv", "policy.channels=[32,32,32]"),
@@ -34,15 +37,15 @@ CASES = {
     ],
     "Connect 4, mlp, 512 and 256 units": ["experiment=connect4_alphazero", *MLP],
     "Othello 6×6, the same mlp": ["experiment=othello_alphazero", *MLP],
-    "Hex 7×7, the same mlp": ["experiment=hex_alphazero", *MLP],
+    "Hex 7×7, the same mlp": ["experiment=hex_alphazero", "policy.skip=false", *PUCT, *MLP],
     "Breakthrough 6×6, the same mlp": ["experiment=breakthrough_alphazero", *MLP],
     "Gomoku 9×9, the same mlp": ["experiment=gomoku_alphazero", *MLP],
 }
 OF_2048 = ["game=2048", "learner=alphazero", "search=mcts", "search.leaf=value", *MLP]
 MCTX_CASES = {
-    "connect4": ["experiment=connect4_alphazero", *MLP],
+    "connect4": ["experiment=connect4_alphazero", "learner.opening_epsilon=0", *MLP],
     "othello": ["experiment=othello_alphazero", "game.board=8", *MLP],
-    "hex": ["experiment=hex_alphazero", "game.board=11", *MLP],
+    "hex": ["experiment=hex_alphazero", "game.board=11", "policy.skip=false", *PUCT, *MLP],
     "2048": [*OF_2048, "search.c_puct=1", "search.dirichlet_fraction=0.25"],
 }
 """The games that pgx also has, on its boards."""
@@ -110,6 +113,48 @@ def next_to_mctx(mctx: Worker, speed: str, game: str, trees: int, rounds: int) -
     }
     ours, theirs = in_turn(sides, rounds).values()
     return [short(ours.median), short(theirs.median), ratio(ours, theirs)]
+
+
+PLAYOUT_CASES = {
+    "tictactoe": ("Tic-tac-toe", ["game=tictactoe"]),
+    "connect4": ("Connect 4", ["game=connect4"]),
+    "othello": ("Othello 8×8", ["game=othello", "game.board=8"]),
+    "hex": ("Hex 11×11", ["game=hex", "game.board=11", "game.swap=false"]),
+    "breakthrough": ("Breakthrough 6×6", ["game=breakthrough", "game.rows=6", "game.columns=6"]),
+}
+
+
+def playouts(case: list[str], num_parallel: int) -> float:
+    """Simulations per second of processor time: one tree of 1,000, valued by random play."""
+    game = build_components(load_config(TrainConfig, [*case, "solve_seconds=0"])).game
+    search = make_mcts(game, Random(game), simulations=1000, num_parallel=num_parallel)
+    states, rng = random_positions(game, 64), torch.Generator().manual_seed(1)
+    states, searches = states[~states.done], 0
+    search.search(states[:1], rng)  # compiles
+    start = time.process_time()
+    while time.process_time() - start < SECONDS:
+        row = searches % len(states)
+        search.search(states[row : row + 1], rng)
+        searches += 1
+    return 1000 * searches / (time.process_time() - start)
+
+
+def beside_openspiel(rounds: int) -> str:
+    """Tree search with random playouts, by processor time."""
+    body = []
+    with Worker("bench_peer_openspiel.py", PEERS) as openspiel:
+        for game, (label, case) in PLAYOUT_CASES.items():
+            words = {"game": game, "how": "search", "seconds": SECONDS}
+            sides: dict[str, Callable[[], float]] = {
+                "1": partial(playouts, case, 1),
+                "20": partial(playouts, case, 20),
+                "OpenSpiel": partial(openspiel.speed, **words),
+            }
+            one, many, theirs = in_turn(sides, rounds).values()
+            speeds = [one.text(), many.text(), theirs.text()]
+            body.append([label, *speeds, ratio(one, theirs), ratio(many, theirs)])
+    head = ["simulations per second", "rlgames, one at a time", "20 side by side", "OpenSpiel"]
+    return rows([*head, "ratio", "20 side by side: ratio"], body)
 
 
 def searching(rounds: int, device: str = "cpu") -> str:

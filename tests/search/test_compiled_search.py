@@ -17,6 +17,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
 from rlgames.kernels.mlp import forward
 from rlgames.kernels.rules import add_chance
+from rlgames.kernels.simulations import roll_out
 from rlgames.learners.gradient import descend, make_optimizer
 from rlgames.players.player import Agent, Random
 from rlgames.policies.canonical import Canonical
@@ -256,7 +257,8 @@ def test_errors_in_threads_are_raised():
 
 def test_threads_are_refused_where_no_kernel_searches():
     agent = Agent(CONNECT4, network(CONNECT4), Argmax())
-    for keys in ({"leaf": "rollout"}, {"fixed_depth": True, "depth": 2}):
+    cut_short = {"leaf": "rollout", "rollout_policy": "uniform", "rollout": 5}
+    for keys in ({"leaf": "rollout"}, cut_short, {"fixed_depth": True, "depth": 2}):
         with pytest.raises(ValueError, match=r"needs a game with compiled rules"):
             Mcts(CONNECT4, agent, replace(SETTINGS, threads=2, **keys))
 
@@ -325,6 +327,67 @@ def test_tiles_that_kernels_do_not_know_are_searched_in_torch():
     assert search._compiled.fits(state[1:])
     result = search.search(state, rng())
     assert ((result.visits > 0) <= game.legal_action_mask(state)).all()
+
+
+class PlaysLikeTheKernel(Mcts):
+    """Random play as in the only tree of a compiled search, from the seed of its generator."""
+
+    def search(self, state, rng):
+        seed = torch.randint(compiled_search.MAX_SEED, (1, 1), generator=rng)
+        self.random = seed[0].numpy().view(np.uint64)
+        return super().search(state, rng)
+
+    def _evaluate(self, start, leaf, leaf_value, gains, rng):
+        compiled = self.game.compiled_rules()
+        positions = compiled.pack(leaf).tolist()
+        sign_factor = -1 if self.game.spec.seats == 2 else 1
+        value = self.utility.realized(start, leaf)
+        for row in (~leaf.done).nonzero()[:, 0].tolist():
+            points = roll_out(compiled.rules, tuple(positions[row]), sign_factor, self.random)
+            value[row] += points * (1 - 2 * leaf.current_seat[row])
+        return value
+
+
+PLAYOUTS = MctsSettings(simulations=40, rollout_policy="uniform", leaf="rollout")
+
+
+@pytest.mark.parametrize("game", quick(BOARDS, *BOARDS[:2]), ids=str)
+@pytest.mark.parametrize("rule", ["puct", "gumbel"])
+@pytest.mark.parametrize("has_network", [False, True])
+def test_random_playouts(game, rule, has_network):
+    settings = replace(PLAYOUTS, rule=rule, num_parallel=3)
+    player = Agent(game, network(game), Argmax()) if has_network else Random(game)
+    compiled, plain = Mcts(game, player, settings), PlaysLikeTheKernel(game, player, settings)
+    plain._compiled = None
+    states = live_states(game, plies=3, count=1)
+    for row in range(len(states)):
+        root = states[row : row + 1]
+        found, expected = compiled.search(root, rng(4)), plain.search(root, rng(4))
+        assert torch.equal(found.visits, expected.visits)
+        assert torch.equal(found.action, expected.action)
+        assert torch.allclose(found.value, expected.value, atol=1e-5)
+
+
+def test_random_playouts_for_points():
+    game = TilesOfTheKernel(3, 3)
+    state = game.initial(500, rng(1))
+    compiled = Mcts(game, Random(game), replace(PLAYOUTS, simulations=1))
+    plain = Mcts(game, Random(game), replace(PLAYOUTS, simulations=1))
+    plain._compiled = None
+    found, expected = (each.search(state, rng(2)).value for each in (compiled, plain))
+    error = (found.var() / 500 + expected.var() / 500).sqrt()
+    assert abs(found.mean() - expected.mean()) < 4 * error
+
+
+def test_random_playouts_do_not_depend_on_other_trees():
+    state = live_states(CONNECT4)
+    one, two = (
+        Mcts(CONNECT4, Random(CONNECT4), replace(PLAYOUTS, threads=threads)).search(state, rng())
+        for threads in (1, 2)
+    )
+    assert torch.equal(one.visits, two.visits)
+    alone = Mcts(CONNECT4, Random(CONNECT4), PLAYOUTS).search(state[:1], rng())
+    assert torch.equal(alone.visits, one.visits[:1])
 
 
 @pytest.mark.parametrize("declared", [{"goal": "score"}, {"num_chance_inputs": 1}], ids=str)

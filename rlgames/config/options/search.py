@@ -26,7 +26,7 @@ class MctsConfig(EndgameConfig):
     num_parallel: int = key(
         4, 1, 10**4, help="simulations evaluated together; more: faster, but weaker"
     )
-    threads: int = key(1, 1, 256, help="threads; more than 1: compiled rules and leaf=value")
+    threads: int = key(1, 1, 256, help="threads; more than 1 needs compiled rules")
     depth: int | None = key(None, 1, 10**9, help="maximum plies of a simulation; null: no limit")
     rule: str = key(
         "puct",
