@@ -170,7 +170,10 @@ def value_by_play(
     trees: int,
     size: int,
 ) -> None:
-    """Value the last nodes of a batch of `size` simulations in each tree by random play."""
+    """Value the last nodes of a batch of `size` simulations in each tree by random play, if it does
+    so."""
+    if not selection.rolls_out:
+        return
     # In this order the random numbers of a tree do not depend on other trees, or on the cache.
     for simulation in range(trees * size):
         node = batch.end[simulation]
@@ -225,6 +228,15 @@ def add_roots(
 
 
 @compiled
+def evaluate(evaluator: Evaluator, batch: Batch, leaves: int) -> None:
+    """Write the outputs of leaves."""
+    if evaluator.is_uniform:
+        batch.outputs[:leaves] = 0
+    else:
+        forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
+
+
+@compiled
 def advance(
     tree: TreeArrays,
     nodes: Nodes,
@@ -249,21 +261,18 @@ def advance(
         if leaves > 0 and not is_evaluated:
             if leaves > evaluator.max_rows:
                 break
-            if evaluator.is_uniform:
-                batch.outputs[:leaves] = 0
-            else:
-                forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
+            evaluate(evaluator, batch, leaves)
         if not expand_leaves(tree, nodes, batch, rules, evaluator, selection.max_depth, leaves):
             at[LEAVES] = leaves
             return -1
         leaves, is_evaluated = 0, False
         if live == 0:
-            size = sizes[num_batches - 1] if num_batches > 0 else 1
-            asks_for_roots = selection.rule == GUMBEL and len(sizes) == 0
-            if selection.rolls_out and (num_batches > 0 or asks_for_roots):
-                value_by_play(tree, nodes, batch, rules, selection, first, trees, size)
             if num_batches > 0:
+                size = sizes[num_batches - 1]
+                value_by_play(tree, nodes, batch, rules, selection, first, trees, size)
                 finish_batch(tree, batch, selection, first, trees, size)
+            elif len(sizes) == 0 and selection.rule == GUMBEL:
+                value_by_play(tree, nodes, batch, rules, selection, first, trees, 1)
             if num_batches == len(sizes):
                 break
             live = trees * sizes[num_batches]

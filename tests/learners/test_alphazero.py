@@ -154,7 +154,7 @@ def test_noise_is_at_the_root_only(monkeypatch, noise):
 
     monkeypatch.setattr(mcts, "SearchTree", Kept)
     state = CONNECT4.initial(5, rng())
-    settings = MctsSettings(simulations=40, dirichlet_fraction=noise)
+    settings = MctsSettings(simulations=40, dirichlet_fraction=noise, rollout=42)  # in torch
     Mcts(CONNECT4, Random(CONNECT4), settings).search(state, rng())
     tree = trees[0]
     roots, below = tree.prior[:5], tree.prior[5 : tree.num_nodes]
