@@ -107,8 +107,6 @@ def evaluation_command(run: StudyRun, evaluation: StudyEvaluation, planned: Plan
     first = ["RUN"] if run.is_training else [*run.words]
     if evaluation.command == "solve":
         first = planned.rules[run.name]
-    elif evaluation.command == "arena" and not run.is_training:
-        first = []
     words = [evaluation.command, *first, *map(typed_word, evaluation.words)]
     return f"rlgames {shlex.join(words)}"
 
