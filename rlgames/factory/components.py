@@ -18,6 +18,7 @@ from rlgames.core.errors import ConfigError, nearest, value_errors
 from rlgames.core.tensor_checks import AllocationLimit, TooLarge
 from rlgames.factory.memory import (
     check_fits_in_memory,
+    check_number_of_weights,
     check_weight_memory,
     count_parameters,
 )
@@ -170,6 +171,7 @@ def _build_network(
     make = functools.partial(make, game, value=with_value, **settings)
     num_weights = count_parameters(lambda: make(rng=torch.Generator()))
     check_weight_memory(config.name, num_weights)
+    check_number_of_weights(config.name, num_weights)
     with limit:
         network = make(rng=rng)
     network.inputs(game, game.example_state())

@@ -43,11 +43,12 @@ BOARDS = [
 SETTINGS = MctsSettings(simulations=60, num_parallel=5, leaf="value")
 
 
-def network(game):
+def network(game, value=True):
     """A network that learned nothing, with large outputs."""
-    policy = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1))
+    policy = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=value, rng=rng(1))
     torch.nn.init.normal_(policy.logits.weight, generator=rng(2))
-    torch.nn.init.normal_(policy.value.weight, generator=rng(3))
+    if value:
+        torch.nn.init.normal_(policy.value.weight, generator=rng(3))
     return policy
 
 
@@ -353,10 +354,12 @@ PLAYOUTS = MctsSettings(simulations=40, rollout_policy="uniform", leaf="rollout"
 
 @pytest.mark.parametrize("game", quick(BOARDS, *BOARDS[:2]), ids=str)
 @pytest.mark.parametrize("rule", ["puct", "gumbel"])
-@pytest.mark.parametrize("has_network", [False, True])
-def test_random_playouts(game, rule, has_network):
+@pytest.mark.parametrize("value_head", [None, False, True])
+def test_random_playouts(game, rule, value_head):
     settings = replace(PLAYOUTS, rule=rule, num_parallel=3)
-    player = Agent(game, network(game), Argmax()) if has_network else Random(game)
+    player = Random(game)
+    if value_head is not None:
+        player = Agent(game, network(game, value_head), Argmax())
     compiled, plain = Mcts(game, player, settings), PlaysLikeTheKernel(game, player, settings)
     plain._compiled = None
     states = live_states(game, plies=3, count=1)
