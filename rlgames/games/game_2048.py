@@ -321,11 +321,12 @@ class Compiled2048(CompiledRules[Game2048State]):
         return torch.from_numpy(self.rules.shifts.astype(np.int64))
 
     def fits(self, state: Game2048State) -> bool:
-        return bool((state.tiles <= MAX_EXPONENT).all())
+        return bool(state.tiles.numpy().max(initial=0) <= MAX_EXPONENT)
 
     def pack(self, state: Game2048State) -> Tensor:
-        exponents = state.tiles.clamp(max=MAX_EXPONENT).long()
-        return (exponents << self._shifts).sum(1, keepdim=True)
+        exponents = np.minimum(state.tiles.numpy(), MAX_EXPONENT).astype(np.uint64)
+        words = (exponents << self.rules.shifts).sum(1, keepdims=True)
+        return torch.from_numpy(words.view(np.int64))
 
     def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> Game2048State:
         exponents = (words >> self._shifts) & MAX_EXPONENT

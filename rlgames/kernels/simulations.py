@@ -55,7 +55,11 @@ class Selection(NamedTuple):
 
 BATCHES, LIVE, LEAVES, IS_EVALUATED, NODES = range(5)
 """How far a search is, int64 [5]: the number of batches begun, of their simulations that have not
-ended, of leaves that wait, whether torch has written their outputs, and the number of nodes."""
+ended, of leaves that wait (or NEW), whether torch has written their outputs, and the number of
+nodes: before the search, that of its first node that is not a root."""
+
+NEW = -1
+"""Instead of a number of leaves: nothing but the roots' positions and signs is set."""
 
 
 @compiled
@@ -209,13 +213,11 @@ def add_roots(
     max_depth: float,
     first: int,
     trees: int,
-    num_nodes: int,
-    at: Integers,
-) -> None:
+) -> int:
     """Begin a search, of which nothing but the roots' positions and signs is set. first: its first
-    tree. num_nodes: the number of its first node that is not a root. at: its state, overwritten."""
-    tree.keys[:], tree.children[:], at[:] = 0, -1, 0
-    at[NODES], leaves = num_nodes, 0
+    tree. Returns the number of leaves."""
+    tree.keys[:], tree.children[:] = 0, -1
+    leaves = 0
     for number in range(trees):
         root = first + number
         clear_node(tree, root)
@@ -224,7 +226,7 @@ def add_roots(
         nodes.gain[root], nodes.is_over[root] = 0, False
         batch.end[number] = first + number
         leaves = add_leaf(tree, nodes, batch, rules, evaluator, max_depth, number, leaves)
-    at[LEAVES] = leaves
+    return leaves
 
 
 @compiled
@@ -249,20 +251,22 @@ def advance(
     sizes: Integers,
     at: Integers,
 ) -> int:
-    """Evaluate the leaves that wait and run batches of `sizes` simulations in each tree, until
-    leaves wait for torch or nothing is left to do.
+    """Evaluate the leaves that wait, in a new search the roots, and run batches of `sizes`
+    simulations in each tree, until leaves wait for torch or nothing is left to do.
 
     first: the first of the trees. at: the state of the search. Returns the number of leaves to
     evaluate, 0 at the end, or -1 if the outputs of leaves are not finite.
     """
     num_batches, live, leaves = int(at[BATCHES]), int(at[LIVE]), int(at[LEAVES])
-    is_evaluated, num_nodes = bool(at[IS_EVALUATED]), int(at[NODES])
+    is_evaluated, num_nodes, max_depth = bool(at[IS_EVALUATED]), int(at[NODES]), selection.max_depth
+    if leaves == NEW:
+        leaves = add_roots(tree, nodes, batch, rules, evaluator, max_depth, first, trees)
     while True:
         if leaves > 0 and not is_evaluated:
             if leaves > evaluator.max_rows:
                 break
             evaluate(evaluator, batch, leaves)
-        if not expand_leaves(tree, nodes, batch, rules, evaluator, selection.max_depth, leaves):
+        if not expand_leaves(tree, nodes, batch, rules, evaluator, max_depth, leaves):
             at[LEAVES] = leaves
             return -1
         leaves, is_evaluated = 0, False

@@ -25,8 +25,8 @@ from rlgames.search.tree import SearchTree, make_child_table
 
 if TYPE_CHECKING:
     from rlgames.kernels.evaluation_cache import EvaluationCache
-    from rlgames.kernels.gumbel import GumbelPlan
     from rlgames.kernels.mlp import MlpWeights
+    from rlgames.kernels.simulations import Selection
     from rlgames.kernels.tree_nodes import Batch, Evaluator, Nodes
     from rlgames.kernels.tree_search import TreeArrays
 
@@ -148,6 +148,7 @@ class CompiledSearch:
         self._tree: SearchTree | None = None
         self._nodes: Nodes | None = None
         self._parts: list[_Part] = []
+        self._selection: Selection
 
     def begin(self, roots: State, bounds: Tensor, rng: torch.Generator) -> SearchTree:
         """Trees with expanded roots, at live positions [T], whose simulations end at the first new
@@ -156,6 +157,9 @@ class CompiledSearch:
         bounds: float32 [T, 2], the lowest and the highest value for seat 0; a game of points
         widens them. rng: seeds the chance of each tree. The tree is overwritten by the next search.
         """
+        from rlgames.kernels.simulations import Selection
+        from rlgames.kernels.tree_search import RULES
+
         trees, num_parts = len(roots), min(self._settings.threads, len(roots))
         capacity = self._max_nodes * -(-trees // num_parts)
         evaluators = self._evaluator.prepare(capacity, num_parts)
@@ -166,8 +170,20 @@ class CompiledSearch:
         if self._evaluator.game.spec.num_chance_inputs or self._settings.leaf == "rollout":
             seeds = torch.randint(MAX_SEED, (trees, 1), generator=rng, device=rng.device)
             nodes.rng[:trees] = seeds.cpu().numpy().view(np.uint64)
-        for part, evaluator in zip(self._parts, evaluators, strict=True):
-            part.begin(evaluator, bounds.numpy())
+        for part, each in zip(self._parts, evaluators, strict=True):
+            part.begin(each)
+        spec, settings = self._evaluator.game.spec, self._settings
+        self._selection = Selection(
+            bounds=bounds.numpy(),
+            widens_bounds=spec.seats == 1 and not settings.q_scale,
+            c_puct=settings.c_puct,
+            rule=RULES[settings.rule],
+            plan=tree.plan,
+            max_depth=float(math.inf if settings.depth is None else settings.depth),
+            has_chance=spec.num_chance_inputs > 0,
+            rolls_out=settings.leaf == "rollout",
+            sign_factor=-1.0 if spec.seats == 2 else 1.0,
+        )
         self.simulate([])
         return tree
 
@@ -184,12 +200,13 @@ class CompiledSearch:
     def simulate(self, sizes: Iterable[int]) -> None:
         """Run batches of `sizes` simulations in each tree, like Mcts.simulate_batch."""
         assert self._tree is not None
-        batches, plan = np.array(list(sizes), np.int64), self._tree.plan
+        batches = np.array(list(sizes), np.int64)
+        selection = self._selection._replace(plan=self._tree.plan)
         if len(self._parts) == 1:
-            self._parts[0].simulate(batches, plan)
+            self._parts[0].simulate(batches, selection)
             return
         with ThreadPoolExecutor(len(self._parts)) as pool:
-            list(pool.map(lambda part: part.simulate(batches, plan), self._parts))
+            list(pool.map(lambda part: part.simulate(batches, selection), self._parts))
 
     def _reserve(self, trees: int, num_parts: int) -> tuple[SearchTree, Nodes]:
         """Make what a search of so many trees needs, unless the last one had as many."""
@@ -244,41 +261,25 @@ class _Part:
     ) -> None:
         from rlgames.kernels.simulations import NODES
 
-        self._evaluator, self._settings = evaluator, settings
+        self._evaluator = evaluator
         self._compiled: Evaluator
         self._arrays, self._nodes, self._num_nodes = arrays, nodes, num_nodes
         self._first, self.trees = first, stop - first
-        self._bounds = np.empty((0, 2), np.float32)
         self._rules = evaluator.compiled.rules
-        self._max_depth = float(math.inf if settings.depth is None else settings.depth)
         self.batch = _new_batch(self.trees * settings.num_parallel, evaluator)
         self._at = np.zeros(NODES + 1, np.int64)
 
-    def begin(self, evaluator: Evaluator, bounds: NDArray[np.float32]) -> None:
-        """Like CompiledSearch.begin, without values of the roots."""
-        from rlgames.kernels.simulations import add_roots
+    def begin(self, evaluator: Evaluator) -> None:
+        """The next simulations begin a new search."""
+        from rlgames.kernels.simulations import NEW
 
-        self._compiled, self._bounds = evaluator, bounds
-        where = (self._arrays, self._nodes, self.batch, self._rules, evaluator, self._max_depth)
-        add_roots(*where, self._first, self.trees, self._num_nodes, self._at)
+        self._compiled = evaluator
+        self._at[:] = 0, 0, NEW, 0, self._num_nodes
 
-    def simulate(self, batches: NDArray[np.int64], plan: GumbelPlan) -> None:
+    def simulate(self, batches: NDArray[np.int64], selection: Selection) -> None:
         """Like CompiledSearch.simulate."""
-        from rlgames.kernels.simulations import BATCHES, IS_EVALUATED, LEAVES, Selection, advance
-        from rlgames.kernels.tree_search import RULES
+        from rlgames.kernels.simulations import BATCHES, IS_EVALUATED, LEAVES, advance
 
-        spec, settings = self._evaluator.game.spec, self._settings
-        selection = Selection(
-            bounds=self._bounds,
-            widens_bounds=spec.seats == 1 and not settings.q_scale,
-            c_puct=settings.c_puct,
-            rule=RULES[settings.rule],
-            plan=plan,
-            max_depth=self._max_depth,
-            has_chance=spec.num_chance_inputs > 0,
-            rolls_out=settings.leaf == "rollout",
-            sign_factor=-1.0 if spec.seats == 2 else 1.0,
-        )
         self._at[BATCHES] = 0
         while leaves := advance(
             self._arrays,

@@ -14,6 +14,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -125,7 +126,7 @@ class Mcts(Search):
     def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
         settings, trees, device = self.settings, len(roots), roots.done.device
         low_high = (0.0, settings.q_scale) if settings.q_scale else self.utility.bounds
-        bounds = torch.tensor([low_high] * trees)  # [T, 2]
+        bounds = torch.from_numpy(np.full((trees, 2), low_high, np.float32))
         compiled = self._compiled if device.type == "cpu" else None
         if compiled is not None and not compiled.fits(roots):
             compiled = None

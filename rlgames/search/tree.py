@@ -172,18 +172,11 @@ class SearchTree:
         """What was found at the first T nodes. bounds: float32 [T, 2], as in descend."""
         from rlgames.kernels import tree_search
 
-        visits, q, policy = torch.empty(3, len(bounds), self.num_actions)
-        action, value = torch.empty(len(bounds), dtype=torch.int64), torch.empty(len(bounds))
-        tree_search.root_results(
-            self.arrays,
-            bounds.numpy(),
-            visits.numpy(),
-            q.numpy(),
-            policy.numpy(),
-            action.numpy(),
-            value.numpy(),
-        )
-        return SearchResult(visits, q, policy, action, value)
+        trees = len(bounds)
+        by_action = np.empty((3, trees, self.num_actions), np.float32)
+        columns = (*by_action, np.empty(trees, np.int64), np.empty(trees, np.float32))
+        tree_search.root_results(self.arrays, bounds.numpy(), *columns)
+        return SearchResult(*map(torch.from_numpy, columns))
 
 
 def make_child_table(max_nodes: int) -> tuple[Tensor, Tensor]:

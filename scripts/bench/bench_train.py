@@ -84,7 +84,9 @@ LEARNERS = {
     "occupancy, salvo case 2": ["experiment=ramesh_case2_occupancy", "games=15000"],
     "dqn, tictactoe": ["experiment=tictactoe_dqn", "games=6000"],
     "td, tictactoe, table": ["experiment=hickman_tuned", "games=20000"],
-    "td, 2048, 4 six-tuples": ["experiment=2048_ntuple", "games=1500", "learner.backend=torch"],
+    "td, 2048, 4 six-tuples": [
+        *("experiment=2048_ntuple", "games=1500", "learner.backend=torch", "learner.threads=1"),
+    ],
     "td_lambda, 2048": ["experiment=2048_td_lambda", "games=600"],
     "adp, 2048": ["experiment=dedieu_amar_adp_tuned", "games=200"],
     "alphazero, tictactoe": ["experiment=tictactoe_alphazero", "games=1500"],
