@@ -1,4 +1,4 @@
-"""The memory that mapped files take."""
+"""What the system does with the memory of tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from torch import Tensor
 
-_MADV_PAGEOUT = 21
+_MADV_PAGEOUT, _MADV_COLLAPSE = 21, 25
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -25,6 +25,11 @@ def discard_pages(tensor: Tensor) -> None:
     """The same for a tensor that is not mapped and never read again: its content is lost."""
     if _LIBC is not None:
         _advise(tensor, mmap.MADV_DONTNEED)
+
+
+def collapse_pages(tensor: Tensor) -> None:
+    """Move the memory of a tensor, and what shares it, into huge pages, where the system can."""
+    _advise(tensor.new_empty(0).set_(tensor.untyped_storage()), _MADV_COLLAPSE)
 
 
 def _advise(tensor: Tensor, advice: int) -> None:

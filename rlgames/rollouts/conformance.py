@@ -113,7 +113,7 @@ def score_deltas_sum_to_the_score(game: Game[Any]) -> None:
 
 def random_positions(game: Game[Any], count: int = 40, seed: int = 7) -> State:
     """Public positions spread over random games."""
-    moves, _ = collect_games(game, [Random(game)], count, rng(seed))
+    moves, _ = collect_games(game, [Random(game)], count, rng(seed, game.device))
     rows = torch.linspace(0, len(moves) - 1, count, device=moves.state.done.device)
     return moves.state[rows.long()]
 

@@ -15,8 +15,8 @@ MAX_CHANCE_ROWS = 3
 """At each ply this many positions are compared with all outcomes of chance."""
 
 
-def rng(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def rng(seed: int = 0, device: torch.device | str = "cpu") -> torch.Generator:
+    return torch.Generator(device).manual_seed(seed)
 
 
 def are_equal(left: State, right: State) -> bool:

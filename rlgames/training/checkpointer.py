@@ -8,6 +8,7 @@ from pathlib import Path
 from rlgames.config.typed import to_plain
 from rlgames.core import signals
 from rlgames.core.forks import Fork, can_fork
+from rlgames.core.pages import collapse_pages
 from rlgames.runs.checkpoint import Checkpoint, Tree
 from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.run_log import RunLog
@@ -24,7 +25,7 @@ class Checkpointer:
 
     latest: what a run resumes from. best: the weights of the best evaluation. games_N: kept ones.
     log: the run's files; None in every process but the first, which alone writes.
-    A large checkpoint is complete only after wait, or when the next one is begun.
+    A large checkpoint is complete only after wait or check, or when the next one is begun.
     """
 
     def __init__(self, state: TrainingState, log: RunLog | None) -> None:
@@ -57,6 +58,14 @@ class Checkpointer:
             return
         self.log.flush()  # a checkpoint never counts lines that are not on the disk
         self._write([(name, state) for name in names])
+
+    def check(self) -> None:
+        """See whether a write in the background has ended. Raises as wait."""
+        if self._fork is not None and self._fork.has_value():
+            self.wait()
+            # What was learned in the meantime was copied in small pages, which slow down learning.
+            for weights in self.state.components.agent.policy.state_dict().values():
+                collapse_pages(weights)
 
     def wait(self) -> None:
         """Wait until everything is on the disk. Raises OSError where it cannot be written."""

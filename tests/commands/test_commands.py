@@ -263,6 +263,10 @@ def test_every_experiment_runs_two_updates(name, device, tmp_path):
     elif cfg.game.name == "2048":
         words += ["board=3"]  # short games
     words += ["learner.updates_per_batch=2"] if hasattr(cfg.learner, "updates_per_batch") else []
+    if device != "cpu" and getattr(cfg.learner, "backup", None) == "reachable":
+        with pytest.raises(ConfigError, match="device=cpu"):
+            package.train(words)
+        return
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 

@@ -1,5 +1,6 @@
 """Memory of mapped files that is given back, and what reads it afterwards."""
 
+import os
 import re
 from pathlib import Path
 
@@ -8,14 +9,17 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from rlgames.core.pages import release_pages
+from rlgames.core.pages import collapse_pages, release_pages
 from rlgames.core.tensor_checks import load_weights
 
 
 def file_bytes():
     """The memory of this process that is mapped from files."""
-    status = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(r"RssFile:\s+(\d+)", status)[1])
+    return memory("status", "RssFile")
+
+
+def memory(file, name):
+    return 1024 * int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self", file).read_text())[1])
 
 
 def test_loading_a_mapped_tensor_holds_a_part_of_it_at_a_time(tmp_path):
@@ -39,6 +43,23 @@ def test_memory_that_is_not_mapped_from_a_file_stays_as_it_is(start, size):
     release_pages(values[start : start + size])
     release_pages(values[::2])
     assert values.equal(torch.arange(100_000.0))
+
+
+def test_memory_in_small_pages_is_moved_into_huge_ones():
+    values = torch.arange(3 << 22, dtype=torch.float32).view(-1, 3)  # 48 MiB
+    expected = values.clone()
+    before = memory("smaps_rollup", "AnonHugePages") if can_collapse() else 0
+    collapse_pages(values[:, 1])
+    assert values.equal(expected)
+    if can_collapse():
+        assert memory("smaps_rollup", "AnonHugePages") - before > 1 << 25
+
+
+def can_collapse():
+    """Whether this is Linux 6.1 or later with huge pages."""
+    modes = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    kernel = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+    return kernel >= (6, 1) and modes.exists() and "[never]" not in modes.read_text()
 
 
 def test_weights_that_are_not_finite_or_have_no_dimension():

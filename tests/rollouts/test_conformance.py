@@ -28,6 +28,7 @@ from rlgames.rollouts.conformance import (
     check,
     every_ply_follows_the_contract,
     hidden_hits_never_change,
+    random_positions,
 )
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.random_walk import visible
@@ -216,6 +217,7 @@ def test_random_games_run_on_the_accelerator(name):
     generator = torch.Generator(ACCELERATOR).manual_seed(0)
     results = GamePool(game, [Random(game)], 50, generator).run()
     assert results.state.done.all()
+    assert random_positions(game, 5).done.device.type == ACCELERATOR
 
 
 @on_accelerator
