@@ -281,13 +281,11 @@ def advance(
                 break
             live = trees * sizes[num_batches]
             for row in range(live):
-                batch.simulation[row] = row
-                batch.node[row] = first + row // sizes[num_batches]
+                batch.simulation[row], batch.node[row] = row, first + row // sizes[num_batches]
             num_batches += 1
         size = sizes[num_batches - 1]
         live, leaves, num_nodes = run_rounds(
             tree, nodes, batch, rules, evaluator, selection, first, size, live, num_nodes
         )
-    at[BATCHES], at[LIVE], at[LEAVES] = num_batches, live, leaves
-    at[IS_EVALUATED], at[NODES] = 0, num_nodes
+    at[:] = num_batches, live, leaves, 0, num_nodes
     return leaves
