@@ -105,6 +105,8 @@ def train_command(run: StudyRun) -> str:
 def evaluation_command(run: StudyRun, evaluation: StudyEvaluation, planned: PlannedStudy) -> str:
     """The command that makes an evaluation, with RUN for the directory of its run."""
     first = ["RUN"] if run.is_training else [*run.words]
+    if evaluation.command == "arena" and not run.is_training:
+        first = []  # its words name the player
     if evaluation.command == "solve":
         first = planned.rules[run.name]
     words = [evaluation.command, *first, *map(typed_word, evaluation.words)]

@@ -11,7 +11,8 @@ from processes import Forked, Process, fork_jobs, run
 
 from rlgames.cli.study import section, update_page
 from rlgames.cli.text_tables import escape_latex
-from rlgames.commands.study_record import logged
+from rlgames.commands.study import plan_study
+from rlgames.commands.study_record import evaluation_command, logged
 from rlgames.config.studies import parse_column
 from rlgames.config.study_file import read_study
 from rlgames.core.errors import ConfigError
@@ -338,3 +339,15 @@ def test_a_negative_number_has_a_minus_sign_in_latex():
     assert escape_latex("-1.5 ± 2, +3.7, 2026-11-24, (-2, -.5)") == (
         "$-$1.5 $\\pm$ 2, +3.7, 2026-11-24, ($-$2, -.5)"
     )
+
+
+def test_the_arena_of_a_player_names_it_once(tmp_path):
+    (tmp_path / "mine.yaml").write_text("""
+runs: {shooter: player=density game=salvo}
+evaluations: {beside: arena density random game=salvo games=4}
+table: {rows: [shooter], columns: {lead: beside.pairs.0.difference.mean | .2f}}
+""")
+    planned = plan_study([str(tmp_path / "mine.yaml")], [f"out={tmp_path}/out"])
+    run, evaluation = planned.study.runs["shooter"], planned.study.evaluations[0]
+    command = evaluation_command(run, evaluation, planned)
+    assert command == "rlgames arena density random game=salvo games=4"
