@@ -23,6 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 import numba
 from numba.core import event
 from numba.core.caching import FunctionCache
+from numba.core.types import unliteral
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,10 +38,18 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return function
         compiled = numba.njit(function, nogil=True, **options)
+        template = compiled.get_call_template
+
+        def get_call_template(args: Any, kws: Any) -> Any:
+            # Otherwise a function that is called with 0 and with n would be compiled twice.
+            return template(tuple(map(unliteral, args)), kws)
+
+        compiled.get_call_template = get_call_template
         with suppress(RuntimeError):  # no folder can be written
-            if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-                compiled._cache = _KernelCache(function)
+            compiled._cache = _KernelCache(function)
         return compiled  # type: ignore[no-any-return]
 
     return decorate
