@@ -20,7 +20,7 @@ from rlgames.config.keys import option_names
 from rlgames.config.schema import OptionConfig, groups_of
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator, pair_stream
+from rlgames.core.rng import make_generator
 from rlgames.evaluation.elo import compete
 from rlgames.evaluation.evaluate import exact_mean
 from rlgames.evaluation.paired import compare_paired
@@ -79,8 +79,8 @@ def _tournament_fields(
 ) -> dict[str, Any]:
     """The ratings and the cross table of a two-player game."""
 
-    def rng_of_pair(first: str, second: str) -> torch.Generator:
-        return make_generator(cfg.seed, pair_stream(first, second), game.device)
+    def rng_of_pair(*names: str) -> torch.Generator:
+        return make_generator(cfg.seed, f"arena {sorted(names)}", game.device)
 
     # In alphabetical order, so that the games of a pair do not depend on the order of the words.
     paths = [normpath(word) for word in contestants]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from rlgames.commands.report import report_command
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
 from rlgames.config.typed import from_plain, to_yaml
-from rlgames.core.errors import ConfigError
-from rlgames.core.text import json_text, printable
+from rlgames.core.errors import ConfigError, check_installed, report_error
+from rlgames.core.text import json_text
 from rlgames.core.untrusted import sanitized
 from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
@@ -69,7 +68,7 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     number_of_games(cfg.games)
     if cfg.repo is not None:
         hub.parse_name(cfg.repo)
-        hub.check_installed(f"repo={cfg.repo}")
+        check_installed(f"repo={cfg.repo}", *hub.EXTRA)
     elif cfg.private:
         raise ConfigError("private=true is for an upload", "add repo=user/name")
     checkpoint = Checkpoint.read(checkpoint_path(run, cfg.checkpoint))
@@ -79,8 +78,8 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     has_curve = run.is_dir() and any(name.startswith("eval/") for name in metric_names(run))
     if has_curve and not figures.is_installed():
         has_curve = False
-        text = f"rlgames: no learning curve, which needs matplotlib: {figures.INSTALL}"
-        print(printable(text), file=sys.stderr)
+        text = "no learning curve, which needs matplotlib: pip install 'rlgames[figures]'"
+        report_error(ConfigError(text), False)
     storage.make_directory(folder)
     trained = _shared_config(checkpoint.config)
     published = Checkpoint(trained, checkpoint.games, checkpoint.policy, {})

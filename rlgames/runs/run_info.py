@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import math
 import os
 import platform
@@ -171,19 +172,11 @@ def _config(value: Any) -> dict[str, Any]:
     game = value.get("game") if isinstance(value, dict) else None
     if not isinstance(game, dict) or not isinstance(game.get("name"), str):
         raise ValueError("it names no game")
-    if any(isinstance(part, float) and not math.isfinite(part) for part in _parts(value)):
-        raise ValueError("it has numbers that JSON lacks")
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise ValueError("it has numbers that JSON lacks") from None
     return dict(value)
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """A JSON value and all that is in it."""
-    yield value
-    for part in value.values() if isinstance(value, dict) else value:
-        if isinstance(part, dict | list):
-            yield from _parts(part)
-        else:
-            yield part
 
 
 def _text(value: Any) -> str:
