@@ -24,7 +24,7 @@ from rlgames.config.options.players import RandomConfig
 from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import arguments
 from rlgames.core.errors import ConfigError, check_installed
-from rlgames.factory.agents import trained_config
+from rlgames.factory.agents import differing_key, trained_config
 from rlgames.factory.components import build_device
 from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs.names import find_run, run_name, shipped_agent
@@ -141,7 +141,7 @@ def _add_run(offers: dict[str, Offer], run: Path, base: Offer) -> None:
     """Add a run to the offer of its game."""
     rules, name = trained_config(run).game, run_label(run)
     for label, offer in offers.items():
-        if _are_same(offer.rules, rules):
+        if not differing_key(offer.rules, rules, PRESENTATION_KEYS):
             if name in offer.runs and offer.runs[name] != run:
                 name = run_name(run)
             offers[label] = dataclasses.replace(offer, runs=dict(offer.runs) | {name: run})
@@ -165,17 +165,9 @@ def run_label(run: Path) -> str:
 def _shipped(rules: OptionConfig) -> dict[str, Path]:
     """The agent that comes with rlgames for these rules, by its name."""
     run = shipped_agent(rules.name)
-    fits = run is not None and _are_same(trained_config(run).game, rules)
-    return {run_label(run): run} if run is not None and fits else {}
-
-
-def _are_same(one: OptionConfig, other: OptionConfig) -> bool:
-    """Whether two options are the same game, however it is shown."""
-    rules = [
-        {key: value for key, value in arguments(each).items() if key not in PRESENTATION_KEYS}
-        for each in (one, other)
-    ]
-    return one.name == other.name and rules[0] == rules[1]
+    if run is None or differing_key(trained_config(run).game, rules, PRESENTATION_KEYS):
+        return {}
+    return {run_label(run): run}
 
 
 def _serve_game(
