@@ -80,7 +80,7 @@ def nearest(word: str, names: list[str]) -> str:
     return "available: " + ", ".join(sorted(n for n in names if n.rpartition(".")[0] not in names))
 
 
-def report_error(error: ConfigError, as_json: bool, code: int = 2) -> int:
+def report_error(error: ConfigError, as_json: bool = False, code: int = 2) -> int:
     """Print an error in one line and return its exit code, by default the one for bad input."""
     if as_json:
         print(json_text({"error": error.error, "hint": error.hint}))

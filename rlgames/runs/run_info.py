@@ -11,10 +11,12 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rlgames.core.errors import ConfigError
+from rlgames.core.processes import is_alive
 from rlgames.core.untrusted import (
     MAX_NUMBER,
     checked_float,
@@ -64,15 +66,8 @@ class RunInfo:
     @property
     def is_process_gone(self) -> bool:
         """Whether the process of a running run has certainly died: it may have been killed."""
-        if self.status != "running" or self.host != platform.node() or not self.pid:
-            return False
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except (OSError, OverflowError):
-            pass
-        return False
+        is_here = self.status == "running" and self.host == platform.node()
+        return is_here and bool(self.pid) and not is_alive(self.pid or 0)
 
 
 def read_info(directory: Path) -> RunInfo:
@@ -216,15 +211,11 @@ def _texts_by_name(value: Any) -> dict[str, str]:
     return {name: _text(part) for name, part in value.items()}
 
 
-def _count(value: Any) -> int:
-    return checked_int(value, 0)
-
-
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "config": _config,
     **dict.fromkeys(("status", "figure", "best_by", "host", "commit"), _text),
     **dict.fromkeys(("results", "final_results"), _numbers),
-    **dict.fromkeys(("best_games", "games", "pid"), _count),
+    **dict.fromkeys(("best_games", "games", "pid"), partial(checked_int, low=0)),
     "seconds": lambda value: checked_float(value, 0, MAX_SECONDS),
     "start": _time,
     "command": _texts,

@@ -49,6 +49,15 @@ def read_end(directory: Path, name: str, max_bytes: int) -> bytes:
         return file.read(max_bytes)
 
 
+def stamp(path: str | Path) -> tuple[int, ...] | None:
+    """What changes when a file does, the time first; None without one."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ctime_ns, status.st_size, status.st_ino
+
+
 def cache_folder() -> Path:
     """The folder of caches; without a home directory, as in some containers, one that can be
     neither read nor made."""
