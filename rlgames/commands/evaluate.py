@@ -221,7 +221,7 @@ def _save(path: Path, report: dict[str, Any]) -> None:
     try:
         storage.write_file(path.parent, path.name, json.dumps(report, indent=2) + "\n")
     except OSError as error:
-        report_error(ConfigError(f"{path} was not written: {error.strerror}"), False)
+        report_error(ConfigError(f"{path} was not written: {error.strerror}"))
 
 
 def _held_out_fields(match: Match, rng: torch.Generator) -> dict[str, Any]:
