@@ -39,6 +39,14 @@ class RunSummary(RunInfo):
         """The game with its rules, as text: metrics of different games cannot be compared."""
         return as_text(self.config.get("game"))
 
+    @property
+    def status_in_words(self) -> str:
+        """The status; of a run that is not done, with the fraction of its games that is played."""
+        games = finite_or_none(self.settings.get("games")) or 0.0
+        if self.status in ("done", "damaged") or games <= 0:
+            return self.status
+        return f"{self.status} at {min(self.games / games, 1):.0%}"
+
 
 def find_runs(directories: list[str]) -> list[Path]:
     """The runs in each of the directories in turn, sorted by name; each run once.
