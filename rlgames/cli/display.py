@@ -104,7 +104,7 @@ def print_evaluation(report: dict[str, Any]) -> None:
         rows = _checkpoint_rows(report) + _outcome_rows(report)
         title = f"{player} against {opponent}, {games}"
         if report["exact"] or not report["exact_seats"]:
-            _print_table(title, rows)
+            _print_columns(title, [], [rows])
         else:
             seats = report["exact_seats"]
             mean = {name: sum(seat[name] for seat in seats) / len(seats) for name in seats[0]}
@@ -115,7 +115,7 @@ def print_evaluation(report: dict[str, Any]) -> None:
         rows = _checkpoint_rows(report) + _figure_rows(report, goal)
         title, exact = f"{goal} per game{search}, {games}", report["exact_mean"]
         if report["exact"] or exact is None:
-            _print_table(title, rows)
+            _print_columns(title, [], [rows])
         else:
             _print_computed(title, rows, [(report["player"], _number(exact))])
     print(f"{report['moves_per_s']:,.0f} moves/s, {report['seconds']:.1f} s of play")
@@ -271,7 +271,8 @@ def _print_paired(report: dict[str, Any]) -> None:
         correlation = pair["correlation"]
         r = "" if correlation is None else f", r = {correlation:.2f}"
         rows.append((f"{first} - {second}", _mean(difference, is_exact) + r))
-    _print_table("differences on the same boards and random numbers, r: correlation", rows)
+    title = "differences on the same boards and random numbers, r: correlation"
+    _print_columns(title, [], [rows])
 
 
 def _seat_rows(report: dict[str, Any]) -> Rows:
@@ -307,10 +308,6 @@ def _print_computed(title: str, rows: Rows, exact: Rows) -> None:
     played = [(name, "" if name in COMPUTED else value) for name, value in rows]
     computed = [*exact, *((name, value) for name, value in rows if name in COMPUTED)]
     _print_columns(title, ["played", "computed exactly"], [played, computed])
-
-
-def _print_table(title: str, rows: Rows) -> None:
-    _print_columns(title, [], [rows])
 
 
 def _print_columns(title: str, headings: list[str], columns: list[Rows]) -> None:

@@ -129,7 +129,7 @@ class Engine:
             "komi": self._komi,
             "play": self._play,
             "genmove": self._genmove,
-            "reg_genmove": self._reg_genmove,
+            "reg_genmove": lambda words: self._choose(words, "reg_genmove")[1],
             "rlgames-position": self._position,
         }
         """Those with arguments."""
@@ -206,7 +206,10 @@ class Engine:
         words = self._without_color(words, "play")
         if not words:
             raise CommandError("syntax error: play takes a color and a move")
-        action = self._parse_move(" ".join(words))
+        try:
+            action = parse_action(self.game, self.state, 0, " ".join(words), exact=True)
+        except ValueError as error:
+            raise CommandError(f"illegal move: {error}") from None
         self.line.play(torch.tensor([action], device=self.state.done.device))
         return ""
 
@@ -215,10 +218,6 @@ class Engine:
         action, name = self._choose(words, "genmove")
         self.line.play(action)
         return name
-
-    def _reg_genmove(self, words: list[str]) -> str:
-        """`reg_genmove COLOR`: the player's move, which is not played."""
-        return self._choose(words, "reg_genmove")[1]
 
     def _choose(self, words: list[str], command: str) -> tuple[torch.Tensor, str]:
         if self._without_color(words, command):
@@ -291,12 +290,6 @@ class Engine:
         if color is not None and color != int(self.state.current_seat[0]):
             raise CommandError(f"illegal move: it is {self._color()}'s turn")
         return words if color is None else words[1:]
-
-    def _parse_move(self, text: str) -> int:
-        try:
-            return parse_action(self.game, self.state, 0, text, exact=True)
-        except ValueError as error:
-            raise CommandError(f"illegal move: {error}") from None
 
     def _check_not_over(self) -> None:
         if bool(self.state.done[0]):

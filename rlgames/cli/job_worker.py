@@ -127,7 +127,7 @@ def _run(sweep: Sweep, number: int) -> int:
         return report_error(ConfigError(message), False, stop.code)
     except ConfigError as error:
         _note(sweep, path, error.error)
-        return report_error(error, False)
+        return report_error(error)
     except Exception as error:
         place = own_place(error)
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -44,19 +44,12 @@ class Cursor:
     marked: the cells of a turn that takes several.
     """
 
-    def __init__(self, position: Position, is_by_column: bool) -> None:
-        self.position, self.is_by_column = position, is_by_column
-        form = position.game.board_format
+    def __init__(self, position: Position) -> None:
+        self.position, form = position, position.game.board_format
+        self.is_by_column = takes_columns(position.game, position.state)
         self.rows, self.columns = form.rows, form.columns
-        self.row, self.column = (0 if is_by_column else self.rows // 2), self.columns // 2
+        self.row, self.column = (0 if self.is_by_column else self.rows // 2), self.columns // 2
         self.marked: list[int] = []
-
-    @classmethod
-    def of(cls, position: Position) -> Cursor | None:
-        """A cursor for a position whose actions take cells; None for any other."""
-        if position.game.action_cells(position.state, 0) is None:
-            return None
-        return cls(position, takes_columns(position.game, position.state))
 
     def move(self, direction: str) -> None:
         """Move a step, around the edges of the board."""
@@ -200,7 +193,8 @@ class ScreenInterface(LineInterface):
         names = [*legal_names(position.game, position.state, 0).values()]
         is_slide = not {*DIRECTIONS.values()}.isdisjoint(names)
         directions = {*DIRECTIONS.values()} if is_slide else set()
-        cursor = None if directions else Cursor.of(position)
+        takes_cells = not directions and position.game.action_cells(position.state, 0) is not None
+        cursor = Cursor(position) if takes_cells else None
 
         def board() -> BoardView:
             highlights = {} if cursor is None else cursor.highlights()
@@ -256,7 +250,10 @@ class ScreenInterface(LineInterface):
         )
         text = application.run()
         self._messages.clear()
-        self._freeze(page)
+        board = self._drawn(page, is_waiting=False)  # it stays on the screen while others think
+        if board:
+            print(board, flush=True)
+        self._frozen = len(board.splitlines())
         return text
 
     def _bindings(self, page: Page) -> KeyBindings:
@@ -331,13 +328,6 @@ class ScreenInterface(LineInterface):
         with self._console.capture() as capture:
             self._console.print(stack_parts(*parts), end="")
         return capture.get().rstrip("\n")
-
-    def _freeze(self, page: Page) -> None:
-        """Leave the board on the screen while others think."""
-        text = self._drawn(page, is_waiting=False)
-        if text:
-            print(text, flush=True)
-        self._frozen = len(text.splitlines())
 
     def _thaw(self) -> None:
         """Remove what was left there."""

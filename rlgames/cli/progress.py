@@ -150,6 +150,14 @@ SLOW_SECONDS = 8.0
 SLOW = "still in the first update; a smaller batch= or window= makes updates shorter"
 
 
+def print_line(line: str) -> None:
+    """Print a line of progress at once."""
+    try:
+        print(printable(line), flush=True)
+    except BrokenPipeError:  # nobody reads standard output; the run continues
+        detach_stdout()
+
+
 class PlainProgress(Callback):
     """Prints a line at the first evaluation in each tenth of the games: the metrics since the last
     one. Before them it prints one of an update, if evaluations are long in coming."""
@@ -159,11 +167,11 @@ class PlainProgress(Callback):
         self._latest: dict[str, float] = {}
         self._begun = time.monotonic()
         self._first_games, self._has_line = 0, False
-        self._announcement = threading.Timer(SLOW_SECONDS, self._print, [SLOW])
+        self._announcement = threading.Timer(SLOW_SECONDS, print_line, [SLOW])
         self._announcement.daemon = True  # a training may end before
 
     def on_run_start(self, games: int, directory: Path) -> None:
-        self._print(f"training in {printable(str(directory))}")
+        print_line(f"training in {directory}")
         self._first_games = games
         self._announcement.start()
 
@@ -190,13 +198,7 @@ class PlainProgress(Callback):
     def _print_line(self, games: int, line: str) -> None:
         self._has_line = True
         clock = clock_text(time.monotonic() - self._begun)
-        self._print(f"{games:>10,} of {self._total:,} games, {clock}: {line}")
-
-    def _print(self, line: str) -> None:
-        try:
-            print(line, flush=True)
-        except BrokenPipeError:  # nobody reads standard output; the run continues
-            detach_stdout()
+        print_line(f"{games:>10,} of {self._total:,} games, {clock}: {line}")
 
     def _line(self) -> str:
         latest, figures = self._latest, HEADLINES

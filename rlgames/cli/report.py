@@ -62,7 +62,9 @@ def follow_report(result: ReportResult) -> None:
         if sys.stdout.isatty() and not console.is_dumb_terminal:
             with Live(console=console, auto_refresh=False) as live:
                 for report in _reports(result):
-                    shown = _rows_first(report, console.height - MARGIN_ROWS)
+                    running_first = sorted(report.rows, key=lambda r: "running" not in r.status)
+                    rows = running_first[: max(1, console.height - MARGIN_ROWS)]
+                    shown = replace(report, rows=rows)
                     table = columns(shown, result.columns)
                     lines = table_lines(title(shown), table, console.width)
                     live.update(Text("\n".join(lines)), refresh=True)
@@ -93,9 +95,3 @@ def _reports(result: ReportResult) -> Iterator[Report]:
         begun = time.process_time()
         report = result.follow().report
         spent = time.process_time() - begun
-
-
-def _rows_first(report: Report, rows: int) -> Report:
-    """The report with as many rows as a terminal has room for, the running ones first."""
-    running = sorted(report.rows, key=lambda row: "running" not in row.status)
-    return replace(report, rows=running[: max(1, rows)])

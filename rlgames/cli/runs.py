@@ -15,7 +15,6 @@ from rlgames.config.compose import load_config
 from rlgames.config.schema import as_typed
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import json_text, printable
-from rlgames.core.untrusted import finite_or_none
 from rlgames.runs import cleanup
 from rlgames.runs.index import RunSummary
 from rlgames.runs.summary_cache import read_summaries
@@ -48,12 +47,6 @@ class ListedRun:
     @property
     def is_in_progress(self) -> bool:
         return self.summary.status == "running"
-
-    @property
-    def progress(self) -> float | None:
-        """The fraction of its games that is played; None if unknown."""
-        games = finite_or_none(self.summary.settings.get("games"))
-        return min(1.0, self.summary.games / games) if games and games > 0 else None
 
 
 def _headline(run: ListedRun) -> float | None:
@@ -259,8 +252,8 @@ def _shown(name: str, run: ListedRun) -> str:
         return age_in_words(value, datetime.datetime.now().astimezone())
     if name == "size":
         return bytes_in_words(value)
-    if name == "status" and value not in ("done", "damaged") and run.progress is not None:
-        return f"{value} at {run.progress:.0%}"
+    if name == "status":
+        return run.summary.status_in_words
     if isinstance(value, float) and name not in run.summary.settings:
         return f"{value:z.4f}"
     return as_typed(value)

@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlgames.cli.live_view import blocks, can_draw, progress_bar
-from rlgames.cli.progress import Progress, clock_text, number_text
-from rlgames.core.errors import detach_stdout
+from rlgames.cli.progress import Progress, clock_text, number_text, print_line
 from rlgames.core.text import printable
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.run_info import DamagedRun, MetricsFollower, read_info
@@ -192,11 +191,8 @@ class PlainSweepProgress:
         if tenth > self._tenth and progress.fraction < 1:
             lines.append(f"{progress.fraction:.0%} of the sweep: {progress.summary()}")
         self._tenth = tenth
-        try:
-            for line in lines:
-                print(printable(line), flush=True)
-        except BrokenPipeError:  # nobody reads standard output; the sweep continues
-            detach_stdout()
+        for line in lines:
+            print_line(line)
 
 
 def _ending(job: JobProgress) -> str:

@@ -11,24 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pkgutil import resolve_name
 from typing import Any, Literal
 
-from rlgames.commands.configs import (
-    AnalyzeConfig,
-    ArenaConfig,
-    EngineConfig,
-    EvalConfig,
-    ExportConfig,
-    GamesConfig,
-    PageConfig,
-    PlayConfig,
-    PublishConfig,
-    ReportConfig,
-    RunsConfig,
-    ServeConfig,
-    ShowConfig,
-    SolveConfig,
-    StudyConfig,
-    WatchConfig,
-)
+from rlgames.commands import configs
 from rlgames.config.training import (
     FormatConfig,
     LaunchConfig,
@@ -55,9 +38,9 @@ class Command:
         config: the schema of its config; None for a command that reads its words itself.
         launch: the schema of further keys that say how it starts.
         sweep: the schema of the keys that -m adds; None for a command that cannot sweep.
-        function: "module:function", called with the words; before them with the run (None without
-            one) if runs is "optional" or "required", and with the list of names if it is "many" or
-            "study".
+        function: "module:function", by default NAME_command in commands/NAME.py, called with the
+            words; before them with the run (None without one) if runs is "optional" or "required",
+            and with the list of names if it is "many" or "study".
         takes_players: names of players may stand among the runs.
         printer: "module:function", called with the result of the function. With format=json the
             result, or its as_dict(), is printed as JSON. None: the function prints and returns the
@@ -70,7 +53,7 @@ class Command:
     name: str
     help: str
     example: str
-    function: str
+    function: str = ""
     printer: str | None = "rlgames.cli.display:print_fields"
     runs: Runs = "none"
     takes_players: bool = False
@@ -82,7 +65,7 @@ class Command:
 
     def load_function(self) -> Callable[..., Any]:
         """The function itself."""
-        return resolve_name(self.function)
+        return resolve_name(self.function or f"rlgames.commands.{self.name}:{self.name}_command")
 
     def for_words(self, words: list[str]) -> Command:
         """The command itself, or what serves its page if the words ask for one.
@@ -93,7 +76,7 @@ class Command:
             return self
         if last_value("interface", words) == "web":
             return replace(self, function=self.page, printer=None)
-        names = {item.name for item in fields(PageConfig)}
+        names = {item.name for item in fields(configs.PageConfig)}
         for word in words:
             if word.partition("=")[0] in names:
                 raise ConfigError(f"{word} is for a page", "add interface=web")
@@ -133,17 +116,16 @@ _COMMANDS = (
         function="rlgames.commands.evaluate:evaluate_command",
         printer="rlgames.cli.display:print_evaluation",
         runs="optional",
-        config=EvalConfig,
+        config=configs.EvalConfig,
         shows_progress=True,
     ),
     Command(
         "analyze",
         "mistakes against perfect play",
         "rlgames analyze RUN opponent=win_or_block",
-        function="rlgames.commands.analyze:analyze_command",
         printer="rlgames.cli.analysis:print_analysis",
         runs="optional",
-        config=AnalyzeConfig,
+        config=configs.AnalyzeConfig,
         shows_progress=True,
     ),
     Command(
@@ -153,27 +135,25 @@ _COMMANDS = (
         function="rlgames.cli.play:play_command",
         printer=None,
         runs="optional",
-        config=PlayConfig,
+        config=configs.PlayConfig,
         page="rlgames.web.pages:play_page",
     ),
     Command(
         "watch",
         "watch a run play, move by move",
         "rlgames watch RUN delay=1",
-        function="rlgames.commands.watch:watch_command",
         printer="rlgames.cli.positions:print_games",
         runs="optional",
-        config=WatchConfig,
+        config=configs.WatchConfig,
         page="rlgames.web.pages:watch_page",
     ),
     Command(
         "show",
         "evaluate a single position",
         "rlgames show RUN state='. X . / . O . / . . .'",
-        function="rlgames.commands.show:show_command",
         printer="rlgames.cli.positions:print_position",
         runs="optional",
-        config=ShowConfig,
+        config=configs.ShowConfig,
         page="rlgames.web.pages:show_page",
     ),
     Command(
@@ -183,7 +163,7 @@ _COMMANDS = (
         function="rlgames.web.pages:serve_command",
         printer=None,
         runs="many",
-        config=ServeConfig,
+        config=configs.ServeConfig,
     ),
     Command(
         "engine",
@@ -192,26 +172,24 @@ _COMMANDS = (
         function="rlgames.cli.engine:engine_command",
         printer=None,
         runs="optional",
-        config=EngineConfig,
+        config=configs.EngineConfig,
     ),
     Command(
         "arena",
         "tournament with Elo ratings",
         "rlgames arena RUN random win_or_block",
-        function="rlgames.commands.arena:arena_command",
         printer="rlgames.cli.display:print_arena",
         runs="many",
         takes_players=True,
-        config=ArenaConfig,
+        config=configs.ArenaConfig,
         shows_progress=True,
     ),
     Command(
         "solve",
         "exact optimum of a game",
         "rlgames solve game=2048 board=2 columns=3",
-        function="rlgames.commands.solve:solve_command",
         printer="rlgames.commands.solve:print_solution",
-        config=SolveConfig,
+        config=configs.SolveConfig,
     ),
     Command(
         "runs",
@@ -220,16 +198,15 @@ _COMMANDS = (
         function="rlgames.cli.runs:runs_command",
         printer=None,
         runs="many",
-        config=RunsConfig,
+        config=configs.RunsConfig,
     ),
     Command(
         "report",
         "comparison of runs and sweeps",
         "rlgames report outputs curves=curves.png",
-        function="rlgames.commands.report:report_command",
         printer="rlgames.cli.report:print_report",
         runs="many",
-        config=ReportConfig,
+        config=configs.ReportConfig,
     ),
     Command(
         "study",
@@ -238,23 +215,21 @@ _COMMANDS = (
         function="rlgames.cli.study:study_command",
         printer=None,
         runs="study",
-        config=StudyConfig,
+        config=configs.StudyConfig,
     ),
     Command(
         "export",
         "export a run's network to ONNX",
         "rlgames export RUN out=policy.onnx",
-        function="rlgames.commands.export:export_command",
         runs="required",
-        config=ExportConfig,
+        config=configs.ExportConfig,
     ),
     Command(
         "publish",
         "agent for the Hugging Face Hub",
         "rlgames publish RUN repo=user/name",
-        function="rlgames.commands.publish:publish_command",
         runs="required",
-        config=PublishConfig,
+        config=configs.PublishConfig,
     ),
     Command(
         "games",
@@ -262,7 +237,7 @@ _COMMANDS = (
         "rlgames games hex",
         function="rlgames.commands.listing:games_command",
         printer="rlgames.commands.listing:print_games",
-        config=GamesConfig,
+        config=configs.GamesConfig,
     ),
     Command(
         "agents",
@@ -284,7 +259,6 @@ _COMMANDS = (
         "new",
         "new plugin with a small game",
         "rlgames new game mygame",
-        function="rlgames.commands.new:new_command",
         printer="rlgames.commands.new:print_new",
         config=FormatConfig,
     ),

@@ -15,13 +15,13 @@ from rlgames.commands.configs import AnalyzeConfig, ShowConfig
 from rlgames.commands.evaluate import check_seats, number_of_games
 from rlgames.commands.frames import probabilities
 from rlgames.commands.run_config import (
+    build_opponent,
     config_for_run,
     game_and_player,
     option_name,
     player_name,
 )
 from rlgames.commands.show import position_rows
-from rlgames.config.options.players import RandomConfig
 from rlgames.config.schema import names_of
 from rlgames.config.typed import to_plain
 from rlgames.config.words import key_of
@@ -44,7 +44,7 @@ from rlgames.evaluation.analysis import (
 )
 from rlgames.evaluation.evaluate import EvaluationSettings
 from rlgames.evaluation.positions import LabeledPositions, read_positions
-from rlgames.factory.agents import build_player, checkpoint_fields, make_advisor
+from rlgames.factory.agents import checkpoint_fields, make_advisor
 from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_evaluation_memory
 from rlgames.games.game import Game
@@ -168,19 +168,10 @@ def _moves(subject: _Subject, rng: torch.Generator) -> tuple[Moves, int | None, 
         size = SAMPLED_GAMES if isinstance(count, str) else count
         check_evaluation_memory("games", size, game)
         settings = EvaluationSettings(count, SAMPLED_GAMES)
-        moves, evaluation = played_moves(game, player, _opponent(subject), settings, rng)
+        moves, evaluation = played_moves(game, player, build_opponent(cfg, game), settings, rng)
         games, is_exact = evaluation.games, evaluation.is_exact
     with value_errors(f"{cfg.positions}: a position is impossible: "):
         return with_values(moves, game, solver, cfg.solve_seconds), games, is_exact
-
-
-def _opponent(subject: _Subject) -> Player | None:
-    cfg, game = subject.cfg, subject.game
-    if game.spec.seats == 2:
-        return build_player(cfg.opponent or RandomConfig(), game, cfg.game, cfg.opponent_search)
-    if cfg.opponent or cfg.opponent_search:
-        raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
-    return None
 
 
 def _search_losses(subject: _Subject, moves: Moves, is_exact: bool) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from os.path import normpath
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
 from rlgames.config.keys import option_names
-from rlgames.config.schema import OptionConfig, groups_of
+from rlgames.config.schema import groups_of
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator, pair_stream
+from rlgames.core.rng import make_generator
 from rlgames.evaluation.elo import compete
 from rlgames.evaluation.evaluate import exact_mean
 from rlgames.evaluation.paired import compare_paired
@@ -79,8 +78,8 @@ def _tournament_fields(
 ) -> dict[str, Any]:
     """The ratings and the cross table of a two-player game."""
 
-    def rng_of_pair(first: str, second: str) -> torch.Generator:
-        return make_generator(cfg.seed, pair_stream(first, second), game.device)
+    def rng_of_pair(*names: str) -> torch.Generator:
+        return make_generator(cfg.seed, f"arena {sorted(names)}", game.device)
 
     # In alphabetical order, so that the games of a pair do not depend on the order of the words.
     paths = [normpath(word) for word in contestants]
@@ -151,12 +150,13 @@ def competitors(
     check_seats(cfg.games, game)
     if device.type == "cpu":
         check_evaluation_memory("games", cfg.games, game)
-    players = [
-        build_player(
-            _player(word, folders), game, cfg.game, configs[search].search if search else None
-        )
-        for word, search in parts
-    ]
+    players = []
+    for word, search in parts:
+        words = [*(f"--config-dir={folder}" for folder in folders), f"player={word}"]
+        player = load_config(EvalConfig, words).player
+        assert player is not None
+        around = configs[search].search if search else None
+        players.append(build_player(player, game, cfg.game, around))
     return cfg, game, players
 
 
@@ -165,11 +165,3 @@ def _parts(word: str, files: OptionFiles) -> tuple[str, str]:
     player, _, search = word.rpartition("+")
     searches = player and search in files.names("search") and not Path(word).exists()
     return (player, search) if searches else (word, "")
-
-
-def _player(word: str, folders: Sequence[Path]) -> OptionConfig:
-    """The config of a player, from its name or from the path of a run."""
-    words = [*(f"--config-dir={folder}" for folder in folders), f"player={word}"]
-    player = load_config(EvalConfig, words).player
-    assert player is not None
-    return player

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,16 @@ import torch
 from rlgames.commands.configs import EvalConfig
 from rlgames.commands.frames import play_games
 from rlgames.commands.run_config import (
+    build_opponent,
     config_for_run,
     game_and_player,
     option_name,
     player_name,
 )
-from rlgames.config.options.players import RandomConfig
 from rlgames.config.typed import to_plain
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
-from rlgames.core.text import printable
 from rlgames.drawing.terminal import format_parts
 from rlgames.evaluation.analysis import labeled_moves, losses_by_group
 from rlgames.evaluation.evaluate import (
@@ -36,7 +35,7 @@ from rlgames.evaluation.evaluate import (
     random_play_mean,
 )
 from rlgames.evaluation.positions import LabeledPositions
-from rlgames.factory.agents import build_player, checkpoint_fields, trained_config
+from rlgames.factory.agents import checkpoint_fields, trained_config
 from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
 from rlgames.games.capabilities import KnownRandomPlay, find
@@ -100,7 +99,11 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     match = _match(cfg, run)
     if cfg.trace:
         _print_trace(match)
-    recorder = _recorder(match, Path(cfg.record)) if cfg.record else None
+    recorder = None
+    if cfg.record:
+        about = Path(cfg.record), match.game, to_plain(cfg)["game"]
+        records.check_writable(*about)
+        recorder = partial(records.append, *about, match.names)
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
     with torch.inference_mode():
         report = _report(match, recorder)
@@ -144,14 +147,9 @@ def _match(cfg: EvalConfig, run: Path | None) -> Match:
         count = DEFAULT_GAMES if isinstance(games, str) else games
         check_batch_memory(min(cfg.batch, count), 1, game)
         check_evaluation_memory("games", count, game)
-    opponent: Player | None = None
-    if game.spec.seats == 2:
-        other = cfg.opponent or RandomConfig()
-        is_same = run is None and isinstance(cfg.player, RandomConfig) and other.name == "random"
-        is_same = is_same and cfg.search is None and cfg.opponent_search is None
-        opponent = player if is_same else build_player(other, game, cfg.game, cfg.opponent_search)
-    elif cfg.opponent is not None or cfg.opponent_search is not None:
-        raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
+    opponent = build_opponent(cfg, game)
+    if isinstance(player, Random) and isinstance(opponent, Random):
+        opponent = player
     positions = LabeledPositions.read(Path(cfg.positions), game) if cfg.positions else None
     return Match(cfg, run, game, games, player, opponent, positions)
 
@@ -223,17 +221,7 @@ def _save(path: Path, report: dict[str, Any]) -> None:
     try:
         storage.write_file(path.parent, path.name, json.dumps(report, indent=2) + "\n")
     except OSError as error:
-        warning = f"rlgames: {path} was not written: {error.strerror}"
-        print(printable(warning), file=sys.stderr)
-
-
-def _recorder(match: Match, path: Path) -> Recorder:
-    """What appends games to the file of record=; raises BadRecord where it cannot be written."""
-    rules = to_plain(match.cfg)["game"]
-    records.check_writable(path, match.game, rules)
-    return lambda moves, results: records.append(
-        path, match.game, rules, match.names, moves, results
-    )
+        report_error(ConfigError(f"{path} was not written: {error.strerror}"))
 
 
 def _held_out_fields(match: Match, rng: torch.Generator) -> dict[str, Any]:

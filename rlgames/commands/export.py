@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ from torch import Tensor
 from rlgames.commands.configs import ExportConfig
 from rlgames.config.compose import load_config
 from rlgames.config.typed import to_plain
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, check_installed
 from rlgames.core.text import json_text
 from rlgames.factory.agents import load_agent, trained_config
 from rlgames.games.game import Game
@@ -39,9 +36,7 @@ def export_command(run: Path, overrides: list[str]) -> dict[str, str]:
     for a file that gives other scores than torch.
     """
     cfg = load_config(ExportConfig, overrides)
-    for needed in ("onnx", "onnxscript", "onnxruntime"):
-        if find_spec(needed) is None:
-            raise ConfigError(f"export needs {needed}", "pip install 'rlgames[onnx]'")
+    check_installed("export", "onnx", "onnx", "onnxscript", "onnxruntime")
     agent = load_agent(run, checkpoint=cfg.checkpoint)
     game, policy = agent.game.to("cpu"), agent.policy.to("cpu")
     trained = trained_config(run)
@@ -89,16 +84,21 @@ def _exported(
     policy: Network, inputs: Tensor, outputs: list[str], metadata: dict[str, str]
 ) -> bytes:
     batch = torch.export.Dim("batch")
-    with _quiet():
-        program = torch.onnx.export(
-            policy,
-            (inputs,),
-            dynamo=True,
-            dynamic_shapes=({0: batch},),
-            input_names=["inputs"],
-            output_names=outputs,
-            verbose=False,
-        )
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # of the exporter
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            program = torch.onnx.export(
+                policy,
+                (inputs,),
+                dynamo=True,
+                dynamic_shapes=({0: batch},),
+                input_names=["inputs"],
+                output_names=outputs,
+                verbose=False,
+            )
+    finally:
+        logging.disable(disabled)
     assert program is not None
     program.model.metadata_props.update(metadata)
     return bytes(program.model_proto.SerializeToString())
@@ -117,16 +117,3 @@ def _difference(policy: Network, inputs: Tensor, model: bytes) -> float:
             raise ConfigError("the exported network and torch give different scores")
         difference = max(difference, float((output - exported).abs().max()))
     return difference
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the messages of the exporter."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)

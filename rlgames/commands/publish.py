@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from rlgames.commands.report import report_command
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
 from rlgames.config.typed import from_plain, to_yaml
-from rlgames.core.errors import ConfigError
-from rlgames.core.text import json_text, printable
+from rlgames.core.errors import ConfigError, check_installed, report_error
+from rlgames.core.text import json_text
 from rlgames.core.untrusted import sanitized
 from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
@@ -38,7 +37,6 @@ MOVE_SECONDS = 0.5
 """Between two moves of the animation."""
 
 SPACE_FOLDER = "space"
-SPACE_FILES = ("README.md", "Dockerfile", "requirements.txt")
 SPACE_PORT = 7860
 
 DOCKERFILE = """\
@@ -69,7 +67,7 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     number_of_games(cfg.games)
     if cfg.repo is not None:
         hub.parse_name(cfg.repo)
-        hub.check_installed(f"repo={cfg.repo}")
+        check_installed(f"repo={cfg.repo}", *hub.EXTRA)
     elif cfg.private:
         raise ConfigError("private=true is for an upload", "add repo=user/name")
     checkpoint = Checkpoint.read(checkpoint_path(run, cfg.checkpoint))
@@ -79,8 +77,8 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     has_curve = run.is_dir() and any(name.startswith("eval/") for name in metric_names(run))
     if has_curve and not figures.is_installed():
         has_curve = False
-        text = f"rlgames: no learning curve, which needs matplotlib: {figures.INSTALL}"
-        print(printable(text), file=sys.stderr)
+        text = "no learning curve, which needs matplotlib: pip install 'rlgames[figures]'"
+        report_error(ConfigError(text))
     storage.make_directory(folder)
     trained = _shared_config(checkpoint.config)
     published = Checkpoint(trained, checkpoint.games, checkpoint.policy, {})
@@ -96,11 +94,12 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     agent = Agent(run.resolve().stem, cfg.repo, config, published, report, read_info(run), files)
     storage.write_file(folder, CARD, model_card(agent, cfg.license))
     space = write_space(folder, agent.title, published, cfg.license) if cfg.space else []
-    result: dict[str, Any] = {"folder": str(folder), "files": ", ".join([*files, *space])}
+    written = [*files, *(f"{SPACE_FOLDER}/{name}" for name in space)]
+    result: dict[str, Any] = {"folder": str(folder), "files": ", ".join(written)}
     if cfg.repo is not None:
         result["url"] = hub.upload(folder, files, cfg.repo, cfg.private)
         if space:
-            result["space"] = upload_space(folder, cfg.repo, cfg.private)
+            result["space"] = hub.upload(folder / SPACE_FOLDER, space, cfg.repo, cfg.private, True)
         result["next"] = f"rlgames play {hub.PREFIX}{cfg.repo}"
     else:
         result["next"] = command_for_run("play", folder, list(config.plugins))
@@ -173,7 +172,7 @@ def check_space(is_asked_for: bool, plugins: list[str]) -> None:
 
 
 def write_space(folder: Path, agent: str, checkpoint: Checkpoint, license: str | None) -> list[str]:
-    """Write the folder `space` of a published agent; its files, from the agent's folder.
+    """Write the folder `space` of a published agent; its files.
 
     agent: its name. license: of the agent; None: not said.
     """
@@ -206,14 +205,4 @@ def write_space(folder: Path, agent: str, checkpoint: Checkpoint, license: str |
     for file, text in texts.items():
         storage.write_file(space, file, text)
     checkpoint.write(space / hub.MODEL)
-    return [f"{SPACE_FOLDER}/{file}" for file in (*SPACE_FILES, hub.MODEL)]
-
-
-def upload_space(folder: Path, repository: str, private: bool) -> str:
-    """Upload the folder `space` of a published agent; the address of the Space.
-
-    Raises ConfigError where the hub refuses it.
-    """
-    return hub.upload(
-        folder / SPACE_FOLDER, [*SPACE_FILES, hub.MODEL], repository, private, is_space=True
-    )
+    return [*texts, hub.MODEL]

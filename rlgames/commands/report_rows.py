@@ -13,7 +13,6 @@ import numpy as np
 
 from rlgames.core.metrics import direction, gap_to_optimum, goal_of
 from rlgames.core.text import json_text, printable
-from rlgames.core.untrusted import finite_or_none
 from rlgames.evaluation.aggregate import Statistic, mean_of_runs
 from rlgames.runs.files import FINAL_PREFIX, as_text
 from rlgames.runs.index import RunSummary
@@ -90,9 +89,7 @@ class Row:
     def status(self) -> str:
         names = [run.status for run in self.runs]
         if len(names) == 1:
-            run, games = self.first, finite_or_none(self.first.settings.get("games"))
-            fraction = f" at {min(run.games / games, 1):.0%}" if games and games > 0 else ""
-            return names[0] if names[0] in ("done", "damaged") else names[0] + fraction
+            return self.first.status_in_words
         kinds = sorted(set(names))
         return kinds[0] if len(kinds) == 1 else ", ".join(f"{names.count(k)} {k}" for k in kinds)
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import torch
 
-from rlgames.commands.configs import PlayerConfig
+from rlgames.commands.configs import MatchConfig, PlayerConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
-from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.options.players import RandomConfig, RunPlayerConfig
 from rlgames.config.schema import OptionConfig, as_typed, groups_of, names_of
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import checked_value
@@ -114,6 +114,20 @@ def game_and_player(
     game = build_game(cfg.game).to(device)
     player = cfg.player
     return game, None if player is None else build_player(player, game, cfg.game, cfg.search)
+
+
+def build_opponent(cfg: MatchConfig, game: Game[Any]) -> Player | None:
+    """The player in the other seat; None in a one-player game. Raises ConfigError for one there."""
+    if game.spec.seats == 2:
+        return build_player(cfg.opponent or RandomConfig(), game, cfg.game, cfg.opponent_search)
+    check_no_opponent(game, cfg.opponent, cfg.opponent_search)
+    return None
+
+
+def check_no_opponent(game: Game[Any], *options: OptionConfig | None) -> None:
+    """Raises ConfigError if one of these options is about an opponent in a one-player game."""
+    if game.spec.seats == 1 and any(options):
+        raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
 
 
 def player_name(

@@ -112,12 +112,15 @@ def evaluate_position(
             likely = probabilities(
                 make_advisor(player) if isinstance(player, Search) else player, state
             )
-            value, scores = _opinion(player, state)
+            value, scores = (
+                None if part is None else part[0] for part in expected_returns(player, state)
+            )
         except (NonFiniteError, ValueError) as error:
             raise ConfigError(f"{name} cannot evaluate it: {sanitized(error)}") from None
     with value_errors("state= is impossible: "):
         exact = solve_position(game, state, solve_seconds)
-    return Evaluation(likely, value, exact, _actions(game, state, likely, scores, exact))
+    actions = _actions(game, state, likely, scores, exact)
+    return Evaluation(likely, None if value is None else float(value), exact, actions)
 
 
 def exact_text(value: float, unit: str) -> str:
@@ -165,12 +168,6 @@ def _actions(
 def unit_of(game: Game[Any]) -> str:
     """The unit of exact values: turns, points or outcome."""
     return {"score": "points"}.get(game.spec.goal, game.spec.goal)
-
-
-def _opinion(player: Player, state: State) -> tuple[float | None, Tensor | None]:
-    """A player's value of a position, and of its actions, float32 [A]; None where it has none."""
-    value, scores = expected_returns(player, state)
-    return None if value is None else float(value[0]), None if scores is None else scores[0]
 
 
 @torch.no_grad()

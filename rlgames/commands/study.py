@@ -21,7 +21,7 @@ from rlgames.commands.configs import (
     SolveConfig,
     StudyConfig,
 )
-from rlgames.commands.run_config import drop_training_words
+from rlgames.commands.run_config import check_no_opponent, drop_training_words
 from rlgames.commands.study_checks import check_curves, check_match, check_metrics
 from rlgames.commands.sweep import LAUNCHER_KEYS, Watch, check_new_sweep
 from rlgames.config.compose import load, load_config
@@ -240,8 +240,7 @@ def _evaluation_config(
             own = [] if config is not None else first
             cfg: Any = load_config(schema, [*shared, *own, *typed])
             game, rules = planned.games[run.name], cfg.game if config is None else config.game
-            if game.spec.seats == 1 and (cfg.opponent or cfg.opponent_search):
-                raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
+            check_no_opponent(game, cfg.opponent, cfg.opponent_search)
             if words == [*evaluation.words] and (agent is not None or config is None):
                 trained = None if agent is None or config is None else (agent, config.reward)
                 check_match(cfg, game, rules, trained)

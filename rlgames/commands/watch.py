@@ -9,7 +9,12 @@ from pathlib import Path
 from rlgames.commands import board_pictures
 from rlgames.commands.configs import WatchConfig
 from rlgames.commands.frames import Frame, play_games
-from rlgames.commands.run_config import config_for_run, game_and_player, player_name
+from rlgames.commands.run_config import (
+    check_no_opponent,
+    config_for_run,
+    game_and_player,
+    player_name,
+)
 from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_device
@@ -40,8 +45,7 @@ def watch_command(run: Path | None, overrides: list[str]) -> Replay:
         raise ConfigError("watch needs a run, or a player", "as in: rlgames watch player=random")
     players, names = [player], [player_name(cfg.player, run, cfg.search)]
     if cfg.opponent is not None:
-        if game.spec.seats == 1:
-            raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
+        check_no_opponent(game, cfg.opponent)
         players.append(build_player(cfg.opponent, game, cfg.game))
         names.append(player_name(cfg.opponent))
     games = play_games(game, players, names, cfg.games, cfg.seed)

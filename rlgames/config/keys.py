@@ -97,18 +97,13 @@ def option_keys(name: str, group: Group, option: str, files: OptionFiles) -> lis
     if record is None:
         return []
     keys = schema_keys(record.schema, files.values(group.folder, option), prefix)
-    documented = _docstring_help(record.schema)  # of a plugin
+    lines = (line.strip().partition(": ") for line in (record.schema.__doc__ or "").splitlines())
+    documented = {name: about for name, _, about in lines if about}  # of a plugin, as `key: help`
     return [
         replace(key, help=key.help or documented.get(key.name.rpartition(".")[2], ""))
         for key in keys
         if key.name != f"{prefix}name"
     ]
-
-
-def _docstring_help(schema: type) -> dict[str, str]:
-    """The lines of the form `key: help` in a docstring."""
-    lines = (line.strip().partition(": ") for line in (schema.__doc__ or "").splitlines())
-    return {name: about for name, _, about in lines if about}
 
 
 def used_preset(schema: type, words: Sequence[str], files: OptionFiles) -> Preset:

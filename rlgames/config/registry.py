@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, is_dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from rlgames.config.options.engines import ENGINES
@@ -22,7 +21,7 @@ from rlgames.config.options.sampling import SAMPLING_RULES
 from rlgames.config.options.search import HPARAMS_SEARCHES, SEARCHES
 from rlgames.config.schema import Option, defaults, kind_in_words, kind_of, names_of
 from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
-from rlgames.core.errors import ConfigError
+from rlgames.core import errors
 
 REGISTRY: dict[str, dict[str, Option]] = {
     "game": GAMES,
@@ -58,12 +57,8 @@ def load_option(group: str, name: str) -> Any:
 
 def check_installed(group: str, name: str) -> None:
     """Raises ConfigError for an option whose package is not installed."""
-    extra = REGISTRY[group][name].extra
-    if extra is not None and find_spec(extra) is None:
-        raise ConfigError(
-            f"{group}={name} needs {extra}, which is not installed",
-            f"pip install 'rlgames[{extra}]'",
-        )
+    if extra := REGISTRY[group][name].extra:
+        errors.check_installed(f"{group}={name}", extra, extra)
 
 
 def check_schema(group: str, name: str, schema: type) -> None:

@@ -245,9 +245,7 @@ def initial_values(schema: type) -> dict[str, Any]:
     return values
 
 
-@_cached
-def _kinds(schema: type) -> dict[str, Any]:
-    return get_type_hints(schema)
+_kinds = _cached(get_type_hints)
 
 
 def kind_of(schema: type, name: str) -> Any:

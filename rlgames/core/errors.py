@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from rlgames.core.text import json_text, printable
 
@@ -41,7 +42,8 @@ class UnknownOption(ConfigError):
 
 def to_user_error(error: Exception) -> ConfigError:
     """An unexpected error as one line for the user, who may have written what failed."""
-    text = "; ".join(" ".join(each.split()) for each in [str(error), *_notes(error)])
+    texts = [str(error), *getattr(error, "__notes__", [])]
+    text = "; ".join(" ".join(each.split()) for each in texts)
     if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", text):
         return ConfigError("out of memory", "smaller batch= or games= may help")
     place = own_place(error)
@@ -70,11 +72,6 @@ def _is_installed(file: str) -> bool:
     return file.startswith(("<", *starts)) or is_script
 
 
-def _notes(error: BaseException) -> list[str]:
-    """Notes that add_note attached to an error."""
-    return list(getattr(error, "__notes__", []))
-
-
 def nearest(word: str, names: list[str]) -> str:
     """A hint with the closest of the names, or with all of them if none is close. The keys of a
     listed group, as in group.key, are not listed as well."""
@@ -83,7 +80,7 @@ def nearest(word: str, names: list[str]) -> str:
     return "available: " + ", ".join(sorted(n for n in names if n.rpartition(".")[0] not in names))
 
 
-def report_error(error: ConfigError, as_json: bool, code: int = 2) -> int:
+def report_error(error: ConfigError, as_json: bool = False, code: int = 2) -> int:
     """Print an error in one line and return its exit code, by default the one for bad input."""
     if as_json:
         print(json_text({"error": error.error, "hint": error.hint}))
@@ -96,6 +93,13 @@ def report_error(error: ConfigError, as_json: bool, code: int = 2) -> int:
 def detach_stdout() -> None:
     """Redirect a closed standard output to null, so that Python does not fail at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def check_installed(what: str, extra: str, *packages: str) -> None:
+    """Raises ConfigError unless these packages, which an extra of rlgames installs, are there."""
+    missing = " and ".join(name for name in packages if find_spec(name) is None)
+    if missing:
+        raise ConfigError(f"{what} needs {missing}", f"pip install 'rlgames[{extra}]'")
 
 
 def nearest_path(name: str, is_directory: bool = False) -> str:

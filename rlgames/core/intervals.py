@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,13 +169,9 @@ def power_of_t_test(shift: float, freedom: float) -> float:
     ratio = np.linspace(max(1e-6, 1 - spread), 1 + spread, 2001)
     log_density = (freedom - 1) * np.log(ratio) - freedom * ratio**2 / 2
     density = np.exp(log_density - log_density.max())
-    rejects = _normal_above(t * ratio - shift) + _normal_above(t * ratio + shift)
+    normal = np.vectorize(NormalDist().cdf)
+    rejects = normal(shift - t * ratio) + normal(-shift - t * ratio)
     return float((density * rejects).sum() / density.sum())
-
-
-def _normal_above(x: Floats) -> Floats:
-    """The probability that a standard normal number exceeds x."""
-    return np.array([0.5 * math.erfc(each / math.sqrt(2)) for each in x])
 
 
 def student_t(freedom: float) -> float:

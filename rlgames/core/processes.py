@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -37,6 +36,17 @@ def no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process of this number exists, as far as this one may know."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
+
+
 def kill_with_parent(parent: int) -> None:
     """Have Linux kill this process when its parent, a process of this number, ends.
 
@@ -59,7 +69,8 @@ def stop_with_parent() -> None:
     parent = os.getppid()
 
     def watch() -> None:
-        _wait_for_end(parent)
+        while os.getppid() == parent:
+            time.sleep(POLL_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(GRACE_SECONDS)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -81,18 +92,3 @@ def last_words(message: str) -> Iterator[None]:
             yield
         finally:
             witness.communicate(b"the block was left")
-
-
-def _wait_for_end(parent: int) -> None:
-    """Wait until the parent of this process is another one, or has ended."""
-    if hasattr(os, "pidfd_open"):
-        try:
-            descriptor = os.pidfd_open(parent)
-        except OSError:  # an old kernel, a sandbox, or it has just ended
-            pass
-        else:
-            if os.getppid() == parent:
-                select.select([descriptor], [], [])
-            return
-    while os.getppid() == parent:
-        time.sleep(POLL_SECONDS)

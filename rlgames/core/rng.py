@@ -24,12 +24,7 @@ SEARCH_STREAM = "search"
 """Another evaluation of the best run of a search."""
 
 REPORT_STREAM = "report"
-"""The games of `rlgames eval`. Those of a pair in an arena have the stream of pair_stream."""
-
-
-def pair_stream(first: str, second: str) -> str:
-    """The stream of the games between two players, whoever else takes part."""
-    return f"arena {[*sorted((first, second))]}"
+"""The games of `rlgames eval`. An arena has a stream for each pair of players."""
 
 
 def make_generator(seed: int, name: str, device: torch.device | str = "cpu") -> torch.Generator:

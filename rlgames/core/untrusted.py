@@ -37,17 +37,13 @@ def parse_json(text: str | bytes) -> Any:
     for repeated names in an object."""
     try:
         value = json.loads(text, object_pairs_hook=_unique_names)
+        content = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+        is_flat = content.count(b"{") + content.count(b"[") <= MAX_JSON_DEPTH
+        if is_flat or _depth(value) <= MAX_JSON_DEPTH:
+            return value
     except RecursionError:
-        raise ValueError("JSON is nested too deeply") from None
-    content = text.encode(errors="surrogatepass") if isinstance(text, str) else text
-    if content.count(b"{") + content.count(b"[") <= MAX_JSON_DEPTH:
-        return value
-    level, depth = [value], 0
-    while level := [child for parent in level for child in _children(parent)]:
-        depth += 1
-        if depth > MAX_JSON_DEPTH:
-            raise ValueError("JSON is nested too deeply")
-    return value
+        pass
+    raise ValueError("JSON is nested too deeply")
 
 
 def is_plain_yaml(text: str) -> bool:
@@ -62,10 +58,10 @@ def is_plain_yaml(text: str) -> bool:
     return True
 
 
-def _children(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    return value if isinstance(value, list) else []
+def _depth(value: Any) -> int:
+    """How deep a JSON value is nested; 0 without anything in it."""
+    children = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, children)) if children and isinstance(value, dict | list) else 0
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -18,16 +18,12 @@ LAST_FRAME_SECONDS = 2.5
 
 def encode_gif(frames: list[Image.Image], max_bytes: int = MAX_GIF_BYTES) -> bytes:
     """A looping GIF; while it is too large, every other frame but the last is dropped."""
-    data = _encode_frames(frames)
-    while len(data) > max_bytes and len(frames) > 2:
-        frames = [*frames[:-1:2], frames[-1]]
-        data = _encode_frames(frames)
-    return data
-
-
-def _encode_frames(frames: list[Image.Image]) -> bytes:
     frame_seconds = min(0.8, max(0.2, 20 / len(frames)))
-    return encode_animation(frames, [frame_seconds] * (len(frames) - 1) + [LAST_FRAME_SECONDS])
+    seconds = [frame_seconds] * (len(frames) - 1) + [LAST_FRAME_SECONDS]
+    data = encode_animation(frames, seconds)
+    if len(data) <= max_bytes or len(frames) <= 2:
+        return data
+    return encode_gif([*frames[:-1:2], frames[-1]], max_bytes)
 
 
 def encode_animation(frames: list[Image.Image], seconds: Sequence[float]) -> bytes:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.errors import ConfigError, check_installed, nearest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,9 +103,6 @@ class Panel:
     y_range: tuple[float, float] | None = None
 
 
-INSTALL = "pip install 'rlgames[figures]'"
-
-
 def is_installed() -> bool:
     """Whether figures can be drawn."""
     return find_spec("matplotlib") is not None
@@ -116,8 +113,7 @@ def check_figure(key: str, path: Path) -> None:
     if path.suffix.lower() not in FORMATS:
         names = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
         raise ConfigError(f"{key}={path} is not a picture", f"it should end in {names}")
-    if not is_installed():
-        raise ConfigError(f"{key}= needs matplotlib", INSTALL)
+    check_installed(f"{key}=", "figures", "matplotlib")
 
 
 def width_in_inches(width: str | float) -> float:

@@ -120,9 +120,7 @@ def text(string: str, size: int, color: Color) -> Image.Image:
     return image
 
 
-@lru_cache
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
+_font = lru_cache(ImageFont.load_default)
 
 
 @lru_cache

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any
 
 import torch
+from rich.box import ASCII2, SQUARE
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 from torch import Tensor
@@ -231,10 +232,8 @@ def _labels(labels: list[str], inner: int, size: str, lined: bool) -> Text:
 
 def _edges(columns: int, width: int, ascii_only: bool) -> list[str]:
     """The lines above the first row, between rows and below the last."""
-    if ascii_only:
-        return ["+" + "+".join(["-" * width] * columns) + "+"] * 3
-    ends = (("┌", "┬", "┐"), ("├", "┼", "┤"), ("└", "┴", "┘"))
-    return [left + middle.join(["─" * width] * columns) + right for left, middle, right in ends]
+    lines, widths = ASCII2 if ascii_only else SQUARE, [width] * columns
+    return [lines.get_top(widths), lines.get_row(widths), lines.get_bottom(widths)]
 
 
 def _widest(block: list[Text]) -> int:

@@ -113,8 +113,5 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
         """The board as the agent to move sees it, as text."""
         return render(self.game, self.game.public(self.position), 0)
 
-    def close(self) -> None:
-        """Nothing to close."""
-
     def _select_mover(self) -> None:
         self.agent_selection = self.possible_agents[int(self.position.current_seat[0])]

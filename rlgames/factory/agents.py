@@ -160,10 +160,7 @@ def load_agent(
 def load_shipped_agent(rules: OptionConfig, device: torch.device) -> Agent | None:
     """The agent that comes with rlgames for a game; None if there is none or the rules differ."""
     path = shipped_agent(rules.name)
-    if path is None:
-        return None
-    trained, played = arguments(trained_config(path).game), arguments(rules)
-    if any(trained.get(k) != v for k, v in played.items() if k not in PRESENTATION_KEYS):
+    if path is None or differing_key(trained_config(path).game, rules, PRESENTATION_KEYS):
         return None
     return load_agent(path, device=device)
 
@@ -203,13 +200,18 @@ def _check_same(
     run: Path, group: str, old: OptionConfig, new: OptionConfig, ignored: Sequence[str]
 ) -> None:
     """Raises ConfigError unless the weights of a run fit an option of a training."""
-    for name, value in vars(new).items():
-        if name not in ignored and getattr(old, name, None) != value:
-            raise ConfigError(
-                f"{run_name(run)} has {group} {name}={getattr(old, name, None)}, "
-                f"and this run {name}={value}",
-                "init_from= needs the same game and policy",
-            )
+    if name := differing_key(old, new, ignored):
+        raise ConfigError(
+            f"{run_name(run)} has {group} {name}={getattr(old, name, None)}, "
+            f"and this run {name}={getattr(new, name)}",
+            "init_from= needs the same game and policy",
+        )
+
+
+def differing_key(old: OptionConfig, new: OptionConfig, ignored: Sequence[str]) -> str:
+    """The first key of an option, or its name, whose value another one lacks; empty for none."""
+    differ = (name for name, value in vars(new).items() if getattr(old, name, None) != value)
+    return next((name for name in differ if name not in ignored), "")
 
 
 def _is_in_value_head(name: str) -> bool:
@@ -282,16 +284,13 @@ def _load_opponent(run: Path, game: Game[Any], rules: OptionConfig) -> Agent:
             "players must play the same game",
         )
     # Each network may encode the board in its own way.
-    may_differ = (*PRESENTATION_KEYS, *RULES_OUTSIDE_POLICIES)
-    old, new = arguments(trained), arguments(rules)
-    for name in new:
-        if name not in may_differ and old.get(name) != new[name]:
-            raise ConfigError(
-                f"{run_name(run)} was trained with {name}={old.get(name)}, "
-                f"not with {name}={new[name]}",
-                "players must play the same game",
-            )
+    if name := differing_key(trained, rules, (*PRESENTATION_KEYS, *RULES_OUTSIDE_POLICIES)):
+        raise ConfigError(
+            f"{run_name(run)} was trained with {name}={getattr(trained, name, None)}, "
+            f"not with {name}={getattr(rules, name)}",
+            "players must play the same game",
+        )
     agent = load_agent(run, device=game.device)
-    followed = {name: new[name] for name in RULES_OUTSIDE_POLICIES if name in new}
+    followed = {name: vars(rules)[name] for name in RULES_OUTSIDE_POLICIES if name in vars(rules)}
     own_rules = dataclasses.replace(trained, **followed)
     return Agent(build_game(own_rules).to(game.device), agent.policy, agent.sampling)

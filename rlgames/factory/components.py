@@ -18,7 +18,6 @@ from rlgames.core.errors import ConfigError, nearest, value_errors
 from rlgames.core.tensor_checks import AllocationLimit, TooLarge
 from rlgames.factory.memory import (
     check_fits_in_memory,
-    check_number_of_weights,
     check_weight_memory,
     count_parameters,
 )
@@ -48,6 +47,11 @@ KINDS: dict[str, type] = {
     "logger": Logger,
 }
 """The base class of the parts of each group that takes parts of one's own."""
+
+
+MAX_WEIGHTS = 100_000_000
+"""Of a network. To initialize more takes minutes, before a game is played; AlphaGo Zero had 23
+million."""
 
 
 def register(
@@ -171,7 +175,11 @@ def _build_network(
     make = functools.partial(make, game, value=with_value, **settings)
     num_weights = count_parameters(lambda: make(rng=torch.Generator()))
     check_weight_memory(config.name, num_weights)
-    check_number_of_weights(config.name, num_weights)
+    if num_weights > MAX_WEIGHTS:
+        raise ConfigError(
+            f"policy={config.name} would have {num_weights:,} weights",
+            f"a network can have up to {MAX_WEIGHTS:,}; use fewer or narrower layers",
+        )
     with limit:
         network = make(rng=rng)
     network.inputs(game, game.example_state())

@@ -85,20 +85,6 @@ CACHES = ("inactive_file", "active_file")
 """In a group's memory.stat: pages of files, which count as used and make room when needed."""
 
 
-MAX_WEIGHTS = 100_000_000
-"""Of a network. To initialize more takes minutes, before a game is played; AlphaGo Zero had 23
-million."""
-
-
-def check_number_of_weights(name: str, weights: int) -> None:
-    """Raises ConfigError for a network with more than MAX_WEIGHTS weights."""
-    if weights > MAX_WEIGHTS:
-        raise ConfigError(
-            f"policy={name} would have {weights:,} weights",
-            f"a network can have up to {MAX_WEIGHTS:,}; use fewer or narrower layers",
-        )
-
-
 def check_weight_memory(
     name: str, weights: int, held: int = 0, copies: int = COPIES_PER_WEIGHT
 ) -> None:

@@ -130,14 +130,14 @@ class Checkpoint:
         Raises BadCheckpoint unless it is a whole regular file in this format.
         """
         while True:
-            version = _version(path)
+            version = storage.stamp(path)
             try:
                 checkpoint = cls._read(path)
             except BadCheckpoint:
-                if _version(path) == version:
+                if storage.stamp(path) == version:
                     raise
             else:
-                if _version(path) == version:
+                if storage.stamp(path) == version:
                     return checkpoint
             # A training has replaced the file, which is opened several times.
 
@@ -199,15 +199,6 @@ def read_identity(path: Path) -> str | None:
     except (OSError, safetensors.SafetensorError):
         return None
     return hashlib.sha256(f"{header.get('config')} {header.get('games')}".encode()).hexdigest()
-
-
-def _version(path: Path) -> tuple[int, int] | None:
-    """What differs once a file is replaced; None without a file."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
 
 
 def drop_state(path: Path) -> None:

@@ -13,13 +13,12 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
 from rlgames.runs.directory import FILES, FOLDERS, LOCK, lock_directory
+from rlgames.runs.event_file import PREFIX
 from rlgames.runs.files import LATEST, MAX_HEADER_BYTES
 from rlgames.runs.hyperparameters import MANIFEST
 
 WRITTEN = (*FILES, *FOLDERS, "evaluations", "published", "policy.onnx", "wandb", "mlruns")
 """The files and folders that rlgames writes into the directory of a run, besides event files."""
-
-EVENTS = "events.out.tfevents.*"
 
 
 def size_of(directory: Path) -> int:
@@ -69,7 +68,7 @@ def _locked(*directories: Path) -> Iterator[None]:
 def _written(directory: Path) -> Iterator[Path]:
     """What rlgames wrote into a run, run.json last: until it is gone the run can be named."""
     names = [name for name in WRITTEN if name != "run.json"]
-    for path in (*(directory / name for name in names), *directory.glob(EVENTS)):
+    for path in (*(directory / name for name in names), *directory.glob(f"{PREFIX}*")):
         if os.path.lexists(path):
             yield path
     yield directory / "run.json"

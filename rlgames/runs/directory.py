@@ -17,6 +17,7 @@ from typing import BinaryIO
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
+from rlgames.runs.event_file import PREFIX
 from rlgames.runs.run_info import read_info
 
 LOCK = "lock"
@@ -141,7 +142,7 @@ def check_regular_files(directory: Path) -> None:
     """Raises ConfigError if a file of a run or a sweep is a link, a FIFO or a device: writing
     would change something else, and reading might never end."""
     paths = [directory / name for name in (*FILES, *FOLDERS)]
-    paths += directory.glob("events.out.tfevents.*")
+    paths += directory.glob(f"{PREFIX}*")
     for name in FOLDERS:
         with contextlib.suppress(OSError):
             if not (directory / name).is_symlink():

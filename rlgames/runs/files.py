@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rlgames.config.files import flat
 from rlgames.config.schema import groups_of
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
@@ -128,19 +129,19 @@ def flatten(config: dict[str, Any]) -> dict[str, Any]:
     The choice of a group has the group's name; it is None for a group without a choice, so that all
     runs have the same names.
     """
-    flat: dict[str, Any] = dict.fromkeys(groups_of(TrainConfig))
+    settings: dict[str, Any] = dict.fromkeys(groups_of(TrainConfig))
     for name, value in config.items():
         if not isinstance(value, dict):
-            flat[str(name)] = value
+            settings[str(name)] = value
             continue
-        for key, leaf in _leaves(value):
+        for key, leaf in flat(value):
             if key == "name":
-                flat[str(name)] = leaf
+                settings[str(name)] = leaf
             else:
-                flat[key if name == "game" else f"{name}.{key}"] = leaf
+                settings[key if name == "game" else f"{name}.{key}"] = leaf
     return {
         name: value
-        for name, value in flat.items()
+        for name, value in settings.items()
         if name.partition(".")[0] not in ("out", "logger")
     }
 
@@ -179,14 +180,6 @@ def as_text(value: Any) -> str:
     """A value as text, equal for equal values."""
     is_nested = isinstance(value, dict | list)
     return json.dumps(value, sort_keys=True) if is_nested else repr(value)
-
-
-def _leaves(tree: dict[Any, Any]) -> Iterable[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield from ((f"{name}.{key}", leaf) for key, leaf in _leaves(value))
-        else:
-            yield str(name), value
 
 
 def parse_line(line: bytes) -> dict[str, float] | None:

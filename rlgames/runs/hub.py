@@ -6,11 +6,10 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, check_installed
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
 
@@ -19,6 +18,9 @@ PREFIX = "hf:"
 
 MODEL = "model.safetensors"
 """The checkpoint in the folder of a published agent, the only file that is downloaded."""
+
+EXTRA = ("hub", "huggingface_hub")
+"""What installs the library of the hub, and its name."""
 
 LOGIN = "log in with `hf auth login`, or set HF_TOKEN"
 
@@ -45,7 +47,7 @@ def download(word: str) -> Path:
     Raises ConfigError for a name that is none, and for what the hub does not have.
     """
     repository, revision = parse_name(word.removeprefix(PREFIX))
-    check_installed(word)
+    check_installed(word, *EXTRA)
     import huggingface_hub
     from huggingface_hub import constants
 
@@ -112,12 +114,6 @@ def parse_name(name: str) -> tuple[str, str | None]:
     if match is None or ".." in name:
         raise ConfigError(f"{sanitized(name)} is not a repository of the hub", "write user/name")
     return match[1], match[2]
-
-
-def check_installed(word: str) -> None:
-    """Raises ConfigError without the library of the hub."""
-    if find_spec("huggingface_hub") is None:
-        raise ConfigError(f"{word} needs huggingface_hub", "pip install 'rlgames[hub]'")
 
 
 @contextmanager

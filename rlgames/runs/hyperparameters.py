@@ -59,7 +59,5 @@ def _swept(directory: Path) -> list[str]:
         with storage.open_to_read(directory, MANIFEST) as file:
             head = file.readline(MAX_MANIFEST_BYTES)
         return [str(name) for name in parse_json(head.rstrip() + b"]}")["listed"]]
-    except FileNotFoundError:
-        return []
-    except (ConfigError, LookupError, TypeError, ValueError):
-        return []  # a file of something else
+    except (FileNotFoundError, ConfigError, LookupError, TypeError, ValueError):
+        return []  # none, or a file of something else

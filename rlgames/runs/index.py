@@ -14,6 +14,7 @@ from typing import Any
 from rlgames.core.errors import ConfigError, nearest_path
 from rlgames.core.metrics import direction, goal_of
 from rlgames.core.untrusted import finite_or_none
+from rlgames.runs import storage
 from rlgames.runs.files import FINAL_PREFIX, as_text, flatten
 from rlgames.runs.run_info import DamagedRun, MetricsFollower, RunInfo, check_log, parse_info
 
@@ -37,6 +38,14 @@ class RunSummary(RunInfo):
     def game(self) -> str:
         """The game with its rules, as text: metrics of different games cannot be compared."""
         return as_text(self.config.get("game"))
+
+    @property
+    def status_in_words(self) -> str:
+        """The status; of a run that is not done, with the fraction of its games that is played."""
+        games = finite_or_none(self.settings.get("games")) or 0.0
+        if self.status in ("done", "damaged") or games <= 0:
+            return self.status
+        return f"{self.status} at {min(self.games / games, 1):.0%}"
 
 
 def find_runs(directories: list[str]) -> list[Path]:
@@ -99,11 +108,6 @@ def _number_first(name: str) -> tuple[int, str]:
     return (int(match[0]) if match else -1), name
 
 
-def read_summary(path: Path) -> RunSummary:
-    """Summarize a run; nothing of a damaged one is used."""
-    return RunReader(path).read()
-
-
 Known = tuple[list[tuple[int, ...] | None], RunSummary | None]
 """What was read of a run, with what would differ had its files changed since."""
 
@@ -122,7 +126,7 @@ class RunReader:
 
     def read(self) -> RunSummary:
         """The run as it is now; nothing of a damaged one is used."""
-        stamps = [_stamp(f"{self._path}/{name}") for name in ("run.json", "metrics.jsonl")]
+        stamps = [storage.stamp(f"{self._path}/{name}") for name in ("run.json", "metrics.jsonl")]
         known, summary = self.known
         if summary is None or stamps != known or summary.status == "running":
             try:
@@ -169,12 +173,3 @@ class RunReader:
             value, best = metrics.get(info.best_by), self._best.get(info.best_by, -sign * inf)
             if value is not None and sign * (value - best) > 0:
                 self._best = metrics
-
-
-def _stamp(path: str) -> tuple[int, ...] | None:
-    """What changes when a file does, the time first; None without one."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_ctime_ns, status.st_size, status.st_ino

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import math
 import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rlgames.core.errors import ConfigError
+from rlgames.core.processes import is_alive
 from rlgames.core.untrusted import (
     MAX_NUMBER,
     checked_float,
@@ -63,15 +66,8 @@ class RunInfo:
     @property
     def is_process_gone(self) -> bool:
         """Whether the process of a running run has certainly died: it may have been killed."""
-        if self.status != "running" or self.host != platform.node() or not self.pid:
-            return False
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except (OSError, OverflowError):
-            pass
-        return False
+        is_here = self.status == "running" and self.host == platform.node()
+        return is_here and bool(self.pid) and not is_alive(self.pid or 0)
 
 
 def read_info(directory: Path) -> RunInfo:
@@ -171,19 +167,11 @@ def _config(value: Any) -> dict[str, Any]:
     game = value.get("game") if isinstance(value, dict) else None
     if not isinstance(game, dict) or not isinstance(game.get("name"), str):
         raise ValueError("it names no game")
-    if any(isinstance(part, float) and not math.isfinite(part) for part in _parts(value)):
-        raise ValueError("it has numbers that JSON lacks")
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise ValueError("it has numbers that JSON lacks") from None
     return dict(value)
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """A JSON value and all that is in it."""
-    yield value
-    for part in value.values() if isinstance(value, dict) else value:
-        if isinstance(part, dict | list):
-            yield from _parts(part)
-        else:
-            yield part
 
 
 def _text(value: Any) -> str:
@@ -223,15 +211,11 @@ def _texts_by_name(value: Any) -> dict[str, str]:
     return {name: _text(part) for name, part in value.items()}
 
 
-def _count(value: Any) -> int:
-    return checked_int(value, 0)
-
-
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "config": _config,
     **dict.fromkeys(("status", "figure", "best_by", "host", "commit"), _text),
     **dict.fromkeys(("results", "final_results"), _numbers),
-    **dict.fromkeys(("best_games", "games", "pid"), _count),
+    **dict.fromkeys(("best_games", "games", "pid"), partial(checked_int, low=0)),
     "seconds": lambda value: checked_float(value, 0, MAX_SECONDS),
     "start": _time,
     "command": _texts,

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -301,14 +302,10 @@ def timestamp() -> str:
 
 
 def _processor() -> str:
-    name = platform.processor() or platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.split(":", 1)[1].strip()
-                break
-    except OSError:
-        pass
+    found = None
+    with contextlib.suppress(OSError):
+        found = re.search(r"^model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text(), re.M)
+    name = found[1].strip() if found else platform.processor() or platform.machine()
     return f"{name}, {os.cpu_count()} cores"
 
 

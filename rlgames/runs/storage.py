@@ -49,6 +49,15 @@ def read_end(directory: Path, name: str, max_bytes: int) -> bytes:
         return file.read(max_bytes)
 
 
+def stamp(path: str | Path) -> tuple[int, ...] | None:
+    """What changes when a file does, the time first; None without one."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ctime_ns, status.st_size, status.st_ino
+
+
 def cache_folder() -> Path:
     """The folder of caches; without a home directory, as in some containers, one that can be
     neither read nor made."""
@@ -114,13 +123,17 @@ def replace_file(directory: Path, name: str, durable: bool = True) -> Iterator[B
     """
     with _parent(directory, name) as (parent, last):
         temporary = f"{last}.{secrets.token_hex(4)}{TEMPORARY}"
-        with _removed_after_error(parent, temporary):
+        try:
             with os.fdopen(_create(parent, temporary), "wb") as file:
                 yield file
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
             os.replace(temporary, last, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:  # a temporary file takes up space
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=parent)
+            raise
         if durable:
             os.fsync(parent)
 
@@ -262,17 +275,6 @@ def _parent(directory: Path, name: str) -> Iterator[tuple[int, str]]:
                 raise _refused(directory, "/".join(folders[:number]), what) from None
             stack.callback(os.close, handle)
         yield handle, last
-
-
-@contextmanager
-def _removed_after_error(parent: int, last: str) -> Iterator[None]:
-    """A block that writes a temporary file, which is removed after an error: it takes up space."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(last, dir_fd=parent)
-        raise
 
 
 def _open(directory: Path, name: str, parent: int, last: str, flags: int) -> int:

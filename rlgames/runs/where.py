@@ -48,11 +48,10 @@ class Condition:
 
     def holds(self, run: RunSummary) -> bool:
         """Whether it holds for a run; never for a name that the run does not have."""
-        known = values_of(run)
-        return self.name in known and self._compares(known[self.name])
-
-    def _compares(self, value: Any) -> bool:
-        compare = OPERATORS[self.sign]
+        known, compare = values_of(run), OPERATORS[self.sign]
+        if self.name not in known:
+            return False
+        value = known[self.name]
         if self.name == "started":
             date = self._date()  # also checked where no run has one
             return value is not None and compare(_date(value), date)

@@ -45,7 +45,7 @@ class JobEvaluation:
 
     def filled(self, sweep: Path, own: str) -> list[str]:
         """The words with the paths of directories."""
-        return [filled(word, sweep, own) for word in self.words]
+        return [REFERENCE.sub(lambda m: str(sweep / (m[1] or own)), word) for word in self.words]
 
     def path(self, sweep: Path, own: str) -> Path | None:
         """The file that keeps the report; None while a checkpoint is missing."""
@@ -80,7 +80,3 @@ class JobEvaluation:
         storage.make_folder(sweep, f"{own}/{FOLDER}")
         text = json.dumps({"name": self.name, "words": self.words} | saved) + "\n"
         storage.write_file(sweep / own, f"{FOLDER}/{path.name}", text)
-
-
-def filled(word: str, sweep: Path, own: str) -> str:
-    return REFERENCE.sub(lambda match: str(sweep / (match[1] or own)), word)

@@ -200,28 +200,20 @@ class Search:
             tried.update(batch)
             self.sweep.launch(batch, options, interrupts)
 
-    def evaluate_best(self) -> Winner | None:
-        """Evaluate the best trial again, on other games; None before any trial is complete.
-
-        The manifest stores it as `winner`.
-        """
+    def print_best(self) -> None:
+        """Evaluate the best trial again, on other games, if any is complete, and print it with its
+        overrides. The manifest stores it as `winner`."""
         states = (self.optuna.trial.TrialState.COMPLETE,)
         if not self.study.get_trials(deepcopy=False, states=states):
-            return None
+            return
         best = self.study.best_trial
         run = self.sweep.path(best.number)
         winner = evaluate_again(run, best.number, self.objective, best.value)
         assert self.sweep.search is not None
         self.sweep.search["winner"] = asdict(winner)
         self.sweep.write()
-        return winner
-
-    def print_best(self) -> None:
-        """Print the best trial: its overrides and its figure, in two evaluations."""
-        winner = self.evaluate_best()
-        if winner is not None:
-            words = " ".join(self.sweep.jobs[winner.job].overrides)
-            print(printable(f"best: job {winner.job}, {words}: {winner}"))
+        words = " ".join(self.sweep.jobs[winner.job].overrides)
+        print(printable(f"best: job {winner.job}, {words}: {winner}"))
 
     def _num_trials(self) -> int:
         return len(self.study.get_trials(deepcopy=False))

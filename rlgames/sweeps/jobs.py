@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.core.errors import ConfigError, report_error
+from rlgames.core.processes import is_alive
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.runs import storage
 from rlgames.sweeps.job_process import start_process
@@ -45,7 +46,7 @@ def run_job(cfg: Any) -> None:
     if (path / STOP_FILE).exists() or not _is_alive(owner):
         raise Interrupted(signal.SIGINT)
     if shutil.disk_usage(path).free < MIN_FREE_BYTES:
-        report_error(ConfigError(f"no space left in {path}: no more jobs are started"), False)
+        report_error(ConfigError(f"no space left in {path}: no more jobs are started"))
         raise Interrupted(signal.SIGINT)
     if owner == this_process():
         _supervise(cfg, path, owner, None)
@@ -108,7 +109,7 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
             output = stack.enter_context(storage.open_to_append(sweep, f"{name}/output.log"))
             process = start_process(words, output)
         except (ConfigError, OSError) as error:  # raising it would end the other jobs
-            report_error(ConfigError(f"{path} was not started: {error}"), False)
+            report_error(ConfigError(f"{path} was not started: {error}"))
             return
         assert process.stdin is not None
         try:
@@ -127,12 +128,4 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
 def _is_alive(owner: str) -> bool:
     """Whether the sweep's process exists; assumed on another host."""
     host, _, number = owner.rpartition(":")
-    if host != socket.gethostname():
-        return True
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    return host != socket.gethostname() or is_alive(int(number))

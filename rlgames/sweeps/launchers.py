@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from hydra import compose, initialize_config_dir, main
@@ -76,29 +75,22 @@ def launch(task: Callable[[DictConfig], None], words: list[str]) -> None:
     if "hydra/launcher=joblib" in words:
         end_joblib_workers_too()
     environment, arguments = dict(os.environ), sys.argv
+    validate = Sweeper.validate_batch_is_legal
+    # It composes all jobs before the first one starts. Launchers compose each job when they start
+    # it, and a job's own config is checked already.
+    Sweeper.validate_batch_is_legal = lambda *_: None  # type: ignore[method-assign]
     sys.argv = [arguments[0], "-m", *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # otherwise Hydra exits
     # Workers import from the same places as this process.
     os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     try:
-        with hydra_state(), _checked_jobs():
+        with hydra_state():
             main(config_path=str(conf_dir()), config_name="job", version_base="1.3")(task)()
     finally:
+        Sweeper.validate_batch_is_legal = validate  # type: ignore[method-assign]
         sys.argv = arguments
         os.environ.clear()
         os.environ.update(environment)
-
-
-@contextmanager
-def _checked_jobs() -> Iterator[None]:
-    """A block in which Hydra does not compose all jobs before the first one starts: its launchers
-    compose each job when they start it, and a job's own config is checked already."""
-    validate = Sweeper.validate_batch_is_legal
-    Sweeper.validate_batch_is_legal = lambda *_: None  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Sweeper.validate_batch_is_legal = validate  # type: ignore[method-assign]
 
 
 def end_joblib_workers_too() -> None:

@@ -287,7 +287,7 @@ class Sweep:
                 self._wait_for_jobs()
             except Exception as error:
                 message = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                report_error(ConfigError(f"the launcher failed: {message}"), False)
+                report_error(ConfigError(f"the launcher failed: {message}"))
 
     def report(self, numbers: Sequence[int] | None = None) -> int:
         """Print how many jobs are done, and why the others are not; the exit code.
@@ -297,13 +297,11 @@ class Sweep:
         jobs = range(len(self.jobs)) if numbers is None else numbers
         unfinished = [number for number in self.unfinished if number in jobs]
         for number in unfinished:
-            report_error(
-                ConfigError(f"{self.path(number)}: {self.reason_unfinished(number)}"), False
-            )
+            report_error(ConfigError(f"{self.path(number)}: {self.reason_unfinished(number)}"))
         count = len(jobs) - len(unfinished)
         print(printable(f"{count} of {len(jobs)} jobs done, in {self.directory}"), flush=True)
         if unfinished:
-            report_error(ConfigError(f"resume with: {self.resume_command()}"), False)
+            report_error(ConfigError(f"resume with: {self.resume_command()}"))
         else:
             command = shlex.join(["rlgames", "report", str(self.directory)])
             print(printable(f"next: {command}"), flush=True)

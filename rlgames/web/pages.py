@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ from rlgames.config.folders import split_folders
 from rlgames.config.options.players import RandomConfig
 from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import arguments
-from rlgames.core.errors import ConfigError
-from rlgames.factory.agents import trained_config
+from rlgames.core.errors import ConfigError, check_installed
+from rlgames.factory.agents import differing_key, trained_config
 from rlgames.factory.components import build_device
 from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs.names import find_run, run_name, shipped_agent
@@ -36,7 +35,7 @@ PACKAGES = ("starlette", "uvicorn")
 
 def serve_command(names: list[str], words: list[str]) -> int:
     """Serve the games of some runs, one game, or all games; the exit code."""
-    _check_installed("serve")
+    check_installed("serve", "web", *PACKAGES)
     cfg = load_config(ServeConfig, words)
     query = {} if cfg.search is None else {"search": cfg.search.name}
     return _serve(cfg, offered_tables(names, words), query, cfg.seed)
@@ -67,7 +66,7 @@ def offered_tables(names: list[str], words: list[str]) -> Tables:
 
 def play_page(run: Path | None, words: list[str]) -> int:
     """Serve a game against a run or a player; the exit code."""
-    _check_installed("interface=web")
+    check_installed("interface=web", "web", *PACKAGES)
     cfg = config_for_run(PlayConfig, run, words)
     _check_fits_page(cfg, "record", "games")
     opponent = cfg.opponent or (RandomConfig() if run is None else None)
@@ -79,7 +78,7 @@ def play_page(run: Path | None, words: list[str]) -> int:
 
 def watch_page(run: Path | None, words: list[str]) -> int:
     """Serve a game of a run against itself or another player; the exit code."""
-    _check_installed("interface=web")
+    check_installed("interface=web", "web", *PACKAGES)
     cfg = config_for_run(WatchConfig, run, words)
     if run is None and cfg.player is None:
         raise ConfigError("watch needs a run, or a player", "as in: rlgames watch player=random")
@@ -93,7 +92,7 @@ def watch_page(run: Path | None, words: list[str]) -> int:
 
 def show_page(run: Path | None, words: list[str]) -> int:
     """Serve a position, to play on from it in every seat; the exit code."""
-    _check_installed("interface=web")
+    check_installed("interface=web", "web", *PACKAGES)
     cfg = config_for_run(ShowConfig, run, words)
     _check_fits_page(cfg, "picture", "format", "solve_seconds")
     offer, _ = _offer(cfg, run, cfg.player)
@@ -108,12 +107,6 @@ def _check_fits_page(cfg: Any, *names: str) -> None:
     for name in names:
         if getattr(cfg, name) != getattr(type(cfg)(), name):
             raise ConfigError(f"{name}= is not for a page", f"remove {name}=")
-
-
-def _check_installed(word: str) -> None:
-    missing = [name for name in PACKAGES if find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"{word} needs {' and '.join(missing)}", "pip install 'rlgames[web]'")
 
 
 def _base(cfg: Any) -> Offer:
@@ -148,7 +141,7 @@ def _add_run(offers: dict[str, Offer], run: Path, base: Offer) -> None:
     """Add a run to the offer of its game."""
     rules, name = trained_config(run).game, run_label(run)
     for label, offer in offers.items():
-        if _are_same(offer.rules, rules):
+        if not differing_key(offer.rules, rules, PRESENTATION_KEYS):
             if name in offer.runs and offer.runs[name] != run:
                 name = run_name(run)
             offers[label] = dataclasses.replace(offer, runs=dict(offer.runs) | {name: run})
@@ -172,17 +165,9 @@ def run_label(run: Path) -> str:
 def _shipped(rules: OptionConfig) -> dict[str, Path]:
     """The agent that comes with rlgames for these rules, by its name."""
     run = shipped_agent(rules.name)
-    fits = run is not None and _are_same(trained_config(run).game, rules)
-    return {run_label(run): run} if run is not None and fits else {}
-
-
-def _are_same(one: OptionConfig, other: OptionConfig) -> bool:
-    """Whether two options are the same game, however it is shown."""
-    rules = [
-        {key: value for key, value in arguments(each).items() if key not in PRESENTATION_KEYS}
-        for each in (one, other)
-    ]
-    return one.name == other.name and rules[0] == rules[1]
+    if run is None or differing_key(trained_config(run).game, rules, PRESENTATION_KEYS):
+        return {}
+    return {run_label(run): run}
 
 
 def _serve_game(

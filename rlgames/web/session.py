@@ -212,7 +212,8 @@ class Session:
             action = int(record.decision.action[0])
             name = self.game.action_to_string(record.before, 0, action)
             self._log.append({"move": name, "seat": int(record.before.current_seat[0]) + 1})
-        return {"seats": self.seats, "search": self.search, "log": [*self._log]}
+        empty = dict.fromkeys(("caption", "history", "text"), "")
+        return empty | {"seats": self.seats, "search": self.search, "log": [*self._log]}
 
     def _view_placement(self) -> dict[str, Any]:
         placement = self.placement
@@ -225,10 +226,7 @@ class Session:
             "plies": 0,
             "status": f"Place your ship of {length}: choose its two ends",
             "turn": "place",
-            "caption": "",
-            "history": "",
             "boards": self._draw([board], [[]], ["your sea"]),
-            "text": "",
             "moves": [
                 {"move": name, "cells": [cells[0], cells[-1]][: len(cells)]}
                 for name, cells in placement.open_places().items()

@@ -327,7 +327,7 @@ def test_axes_and_scores_that_are_not_known_are_refused(tmp_path, typed):
 
 
 def test_without_matplotlib_a_hint_says_what_to_install(sweep, typed, monkeypatch):
-    monkeypatch.setattr(figures, "find_spec", lambda name: None)
+    monkeypatch.setattr("rlgames.core.errors.find_spec", lambda name: None)
     for words in (["curves=x.png"], ["compare=lr", "profile=x.png"]):
         said = typed("report", "sweep", *words)
         assert said.returncode == 2

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import rlgames as package
-from rlgames.commands import export
 from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import load_agent
 from rlgames.players.player import Random
@@ -125,7 +124,8 @@ def test_what_is_no_network_is_refused(words, told, tmp_path):
 
 
 def test_without_the_extra_it_says_what_to_install(typed, small, monkeypatch):
-    monkeypatch.setattr(export, "find_spec", lambda name: None if name == "onnxscript" else name)
+    missing = {"onnxscript": None}
+    monkeypatch.setattr("rlgames.core.errors.find_spec", lambda name: missing.get(name, name))
     done = typed("export", str(small))
     assert done.returncode == 2
     assert "pip install 'rlgames[onnx]'" in done.stderr

@@ -108,7 +108,7 @@ def test_the_cursor_reaches_every_move_by_its_name(name):
     """In the game's own notation, which is a number on a board of one row."""
     game = make_game(f"game={name}")
     state = game.public(game.initial(1, rng(0)))
-    cursor = Cursor.of(Position(game, state, ""))
+    cursor = Cursor(Position(game, state, ""))
     chosen = set()
     for _ in range(cursor.rows):
         for _ in range(cursor.columns):

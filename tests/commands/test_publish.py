@@ -189,7 +189,7 @@ def test_a_name_that_is_no_repository_is_refused_before_any_work(name, tmp_path)
 
 
 def test_a_missing_library_is_named_with_its_extra(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(hub, "find_spec", lambda name: None)
+    monkeypatch.setattr("rlgames.core.errors.find_spec", lambda name: None)
     with pytest.raises(ConfigError) as error:
         publish_command(run, [f"out={tmp_path}/new", "repo=me/agent"])
     assert error.value.hint == "pip install 'rlgames[hub]'"

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from rlgames.runs import index, summary_cache
-from rlgames.runs.index import read_summary
+from rlgames.runs.index import RunReader
 from rlgames.runs.summary_cache import read_summaries
 
 CONFIG = {"game": {"name": "tictactoe", "board": 3}, "plugins": [], "lr": 0.1}
@@ -47,7 +47,7 @@ def test_runs_that_have_ended_are_read_once(runs, monkeypatch):
     assert read == ["0", "1", "2", "3"]
     second = read_summaries(["runs"], {})
     assert read[4:] == ["2"]  # it is still running
-    assert first == second == [read_summary(run.path) for run in first]
+    assert first == second == [RunReader(run.path).read() for run in first]
     monkeypatch.chdir(runs)
     read.clear()
     assert str(read_summaries(["../runs"], {})[0].path) == "../runs/0"
@@ -62,7 +62,7 @@ def test_a_run_whose_files_change_is_read_again(runs, monkeypatch, name):
     read = files_read(monkeypatch)
     again = read_summaries(["runs"], {})[1]
     assert "1" in read
-    assert again == read_summary(again.path)
+    assert again == RunReader(again.path).read()
 
 
 def test_an_edit_is_seen_although_size_and_time_of_the_file_stay(runs):

@@ -42,8 +42,8 @@ def start(tmp_path, monkeypatch):
     with open(tmp_path / "output.log", "ab") as output:
         yield lambda *words: start_process([*map(str, words)], output)
     for forking in job_process._forks:
-        forking._process.kill()
-        forking._process.wait()
+        forking.process.kill()
+        forking.process.wait()
 
 
 @pytest.mark.slow
@@ -69,10 +69,10 @@ def test_a_job_ends_as_its_process_does(start, tmp_path):
 def test_without_the_process_that_forks_a_job_is_started_by_itself(start, tmp_path):
     job = start(*words_of_a_long_job(tmp_path))
     [forking] = job_process._forks
-    forking._process.kill()
+    forking.process.kill()
     assert job.wait(30) == -signal.SIGKILL
     job.stdin.close()
-    forking._process.wait()
+    forking.process.wait()
     plain = start(tmp_path / "nothing", 0)
     assert isinstance(plain, subprocess.Popen)
     assert plain.wait(30) == 1
@@ -111,10 +111,10 @@ def test_a_process_with_threads_is_asked_once(start, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_another_environment_has_another_process_that_forks(start, tmp_path, monkeypatch):
     start(tmp_path / "nothing", 0).wait(30)
-    first = job_process._forks[0]._process
+    first = job_process._forks[0].process
     monkeypatch.setenv("ANOTHER", "2")
     start(tmp_path / "nothing", 0).wait(30)
-    assert job_process._forks[0]._process is not first
+    assert job_process._forks[0].process is not first
     first.wait(30)  # it ends with its socket
 
 

@@ -41,7 +41,7 @@ def test_an_unknown_engine_is_refused_with_the_nearest_name(typed):
 def test_a_missing_ray_is_named_with_the_command_that_installs_it(typed, monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        registry, "find_spec", lambda name: None if name == "ray" else find_spec(name)
+        "rlgames.core.errors.find_spec", lambda name: None if name == "ray" else find_spec(name)
     )
     done = typed("train", *TICTACTOE, "engine=ray")
     check_refused(done, "engine=ray needs ray", "pip install 'rlgames[ray]'")

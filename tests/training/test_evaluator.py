@@ -11,7 +11,7 @@ from rlgames.config.options.search import HparamsConfig
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
-from rlgames.runs.index import read_summary
+from rlgames.runs.index import RunReader
 from rlgames.sweeps.hparam_search import plan_search
 from rlgames.training.components import build_components
 from rlgames.training.eval_metrics import EVAL_METRICS
@@ -72,7 +72,7 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
         run = {"status": "done", "figure": evaluator.goal_metric, "best_by": metric}
         run["config"] = {"game": {"name": game}}
         (path / "run.json").write_text(json.dumps(run | {"results": {metric: value}}))
-        runs.append(read_summary(path))
+        runs.append(RunReader(path).read())
     assert min(runs, key=lambda run: sort_key(run, run.results)).results[metric] == best
     progress = Progress(2, metric=evaluator.goal_metric)
     progress.on_metrics(1, {f"eval/{progress.metric}": 0.25})

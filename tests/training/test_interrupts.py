@@ -580,7 +580,7 @@ def at_line(owner, name, count, times):
 
     def called(frame, event, arg):
         file = Path(frame.f_code.co_filename).name
-        return line if file in ("tensorboard.py", "event_file.py", "record_writer.py") else None
+        return line if file in ("tensorboard.py", "record_writer.py") else None
 
     def traced(self, *args):
         if self.state.progress.games_played >= 100:

@@ -213,8 +213,8 @@ class Loggers(Logger):
             with self._interrupts.shielded():
                 call(self._loggers[name])
         except Exception as error:
-            logger = self._loggers[name]
-            self._loggers[name] = _Failed(logger.tracked)
+            logger, self._loggers[name] = self._loggers[name], Logger()  # which does nothing
+            self._loggers[name].tracked = logger.tracked
             reason = sanitized(error, MAX_REASON_LENGTH) or type(error).__name__
             self._warn(f"logger={name} failed ({reason}); the run continues without it")
             logger.abandon()
@@ -223,13 +223,6 @@ class Loggers(Logger):
 for _method, _value in vars(Logger).items():
     if isfunction(_value) and _method not in vars(Loggers):
         setattr(Loggers, _method, partialmethod(Loggers._call_each, _method))
-
-
-class _Failed(Logger):
-    """Takes the place of a logger that has failed."""
-
-    def __init__(self, tracked: TrackedRun | None) -> None:
-        self.tracked = tracked
 
 
 def build_loggers(config: Mapping[str, Any]) -> dict[str, Logger]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
+import time
 from itertools import accumulate, repeat
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard import summary as summaries
 
 from rlgames.core.metrics import HEADLINES
-from rlgames.runs.event_file import EventFile
+from rlgames.runs import storage
+from rlgames.runs.event_file import next_name
 from rlgames.runs.loggers.logger import TABLE_COLUMNS, Logger, RunResults, RunStart
 
 MAX_EXACT_INTEGER = 2**53
@@ -24,23 +29,33 @@ HISTOGRAM_EDGES = [*(-edge for edge in reversed(_POSITIVE_EDGES)), 0.0, *_POSITI
 
 
 class TensorBoardLogger(Logger):
-    """TensorBoard's event files in the run directory, one for each process of the run."""
+    """TensorBoard's event files in the run directory, one for each process of the run.
+
+    torch.utils.tensorboard.SummaryWriter hands its events to a thread, whose errors appear late and
+    as tracebacks, and which a signal in the wrong moment makes the program wait for forever.
+    """
 
     def __init__(self) -> None:
         self._is_laid_out = False
         self._end_of_session: Any = None
         self._settings: dict[str, Any] = {}
-        self._file: EventFile | None = None
+        self._file: BinaryIO | None = None
 
     def start(self, run: RunStart) -> None:
         games, _, num_bytes, is_changed = run.resume_point
-        self._file = EventFile(run.directory, games + 1)
+        self._path = run.directory / next_name(run.directory)
+        self._file = storage.create_file(run.directory, self._path.name)
+        self._records = RecordWriter(self._file)
+        # From this step on, a TensorBoard that is open forgets events of earlier files, unless it
+        # uses its fast loader, which forgets a tag's events when an earlier one follows.
+        start = Event(step=games + 1, session_log=SessionLog(status=SessionLog.START))
+        self._write(Event(file_version="brain.Event:2"), start)
         self._is_laid_out = bool(num_bytes)
         self._settings = {name: _exact(value) for name, value in run.settings.items()}
         if not num_bytes or is_changed:
             self.text(games, "config", run.yaml)
-            _, start, self._end_of_session = summaries.hparams(self._settings, {})
-            self._add(None, [start])  # settings by name, which TensorBoard lists for each run
+            _, begun, self._end_of_session = summaries.hparams(self._settings, {})
+            self._add(None, [begun])  # settings by name, which TensorBoard lists for each run
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         self._add(games, [summaries.scalar(*item) for item in metrics.items()])
@@ -79,16 +94,17 @@ class TensorBoardLogger(Logger):
 
     def sync(self) -> None:
         if self._file is not None:
-            self._file.sync()
+            with storage.errors_name(self._path):
+                storage.sync_file(self._file)
 
     def close(self, status: str) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self.sync()
+        self.abandon()
 
     def abandon(self) -> None:
         if self._file is not None:
-            self._file.abandon()
+            with contextlib.suppress(OSError):
+                self._file.close()
             self._file = None
 
     def _columns(self, metric: str, best_by: str) -> Any:
@@ -103,11 +119,16 @@ class TensorBoardLogger(Logger):
         return columns
 
     def _add(self, games: int | None, events: list[Any]) -> None:
-        """Write summaries and hand them to the system."""
+        self._write(*(Event(summary=summary, step=games) for summary in events))
+
+    def _write(self, *events: Event) -> None:
+        """Write events and hand them to the system."""
         assert self._file is not None
-        for summary in events:
-            self._file.add(summary, games)
-        self._file.flush()
+        with storage.errors_name(self._path):
+            for event in events:
+                event.wall_time = time.time()
+                self._records.write(event.SerializeToString())
+            self._file.flush()
 
 
 def _cell(value: str | float | None) -> str:
