@@ -109,16 +109,14 @@ class ImageCallback(Callback):
             players.append(evaluator.opponent)
         pool = GamePool(game, players, NUM_PARALLEL_GAMES, rng)
         trajectories, final_states = pool.collect(MAX_SHOWN_PLIES)
-        self._write_position_values(games, trajectories.by_player(0).state)
-        first_game = trajectories.select_games(trajectories.game.new_zeros(1))
-        self._write_game(games, first_game, final_states.state[:1])
-
-    def _write_position_values(self, games: int, positions: State) -> None:
+        positions = trajectories.by_player(0).state
         chosen = evenly_spaced(len(positions), MAX_VALUED_POSITIONS)
         rows = torch.tensor(chosen, device=positions.done.device)
-        values = position_values(self.game, self.policy, positions[rows], self.learns_logits)
+        values = position_values(game, self.policy, positions[rows], self.learns_logits)
         if values is not None and bool(values.isfinite().all()):
             self.log.histogram(games, "values/positions", values.numpy())
+        first_game = trajectories.select_games(trajectories.game.new_zeros(1))
+        self._write_game(games, first_game, final_states.state[:1])
 
     def _write_game(self, games: int, trajectory: Trajectories, final: State) -> None:
         try:
