@@ -172,9 +172,12 @@ class Othello(StoneGame[OthelloState]):
 
     def final_score(self, state: OthelloState) -> Tensor:
         """Float32 [B, 2] of finished positions: 1 and -1 for more and fewer discs, or 0."""
-        lead = self.contains(state.own).sum(1) - self.contains(state.other).sum(1)
-        first = lead.sign().float() * (1 - 2 * state.current_seat)
+        first = self.lead(state).sign().float() * (1 - 2 * state.current_seat)
         return torch.stack([first, -first], 1)
+
+    def lead(self, state: OthelloState) -> Tensor:
+        """Int64 [B]: how many more discs the seat to move has."""
+        return self.contains(state.own).sum(1) - self.contains(state.other).sum(1)
 
     def compiled_rules(self) -> CompiledOthello:
         return CompiledOthello(self)
