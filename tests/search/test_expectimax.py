@@ -107,7 +107,7 @@ def test_the_discount_is_that_of_the_run():
     cfg = load_config(EvalConfig, ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
     reward = load_config(TrainConfig, ["game=2048", "reward.discount=0.7"]).reward
     search: Any = build_search(cfg.search, game, agent_of(game), reward)
-    assert (search.settings.plies, search.settings.discount) == (3, 0.7)
+    assert (search.plies, search.discount) == (3, 0.7)
 
 
 @pytest.mark.parametrize(
