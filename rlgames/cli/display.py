@@ -21,7 +21,7 @@ from rlgames.config.registry import REGISTRY
 from rlgames.core.text import json_text, printable
 from rlgames.evaluation.evaluate import OUTCOMES
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
-from rlgames.training.eval_metrics import EvaluationResult
+from rlgames.training.evaluator import EvaluationResult
 from rlgames.training.run import TrainingResult
 
 COMMON_TILE_RATE = 0.995

@@ -7,6 +7,7 @@ al. (NeurIPS 2021) and Patterson et al. (JMLR 25, 2024) give the reasons for the
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -198,16 +199,8 @@ def seeds_needed(difference: float, first: Scores, second: Scores, power: float)
         freedom = (seeds - 1) * variance**2 / sum(each**2 for each in variances)
         return power_of_t_test(abs(difference) / math.sqrt(variance / seeds), freedom)
 
-    high = 2
-    while power_with(high) < power:
-        high *= 2
-        if high > MAX_SEEDS:
-            return None
-    low = max(2, high // 2)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power_with(middle) >= power else (middle + 1, high)
-    return low
+    seeds = 2 + bisect_left(range(2, MAX_SEEDS + 1), power, key=power_with)
+    return seeds if seeds <= MAX_SEEDS else None
 
 
 def performance_profile(scores: Scores, levels: Floats) -> Floats:

@@ -13,11 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from rlgames.core import progress
+from rlgames.core.intervals import Floats
 from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-
-Floats = NDArray[np.float64]
 
 ELO_PER_LOGIT = 400 / math.log(10)
 

@@ -13,25 +13,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rlgames.games.battleship_notation import BattleshipNotation, BattleshipState
+from rlgames.games import board as games_board
 from rlgames.games.capabilities import ExactKey, HiddenHits, ListedWorlds
-from rlgames.games.fleets import Fleet
-from rlgames.games.game import HIDDEN, Spec
+from rlgames.games.fleets import Fleet, FleetGame
+from rlgames.games.game import HIDDEN, Spec, State
 from rlgames.games.numbering import TOO_MANY_POSITIONS, encode_cells, encode_digits, fits_in_key
 from rlgames.games.posterior import MAX_ENUMERATED_LAYOUTS
-from rlgames.games.salvos import Salvos, expected_random_turns, is_sequential, random_turns_std
+from rlgames.games.salvos import Salvos, is_sequential, random_turns
 from rlgames.games.sinkings import Seen, Sinkings, SinkingSlots
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
 
 
-class Battleship(BattleshipNotation):
+@dataclass(frozen=True)
+class BattleshipState(State):
+    """N cells in row-major order. score counts the ship cells hit, by the end of each turn.
+
+    ships: uint8 [B, N], hidden: 0 for sea, otherwise the number of the ship, from 1. shot, hit:
+    bool [B, N], the cells whose result has been shown. aimed: bool [B, N], the cells chosen so
+    far in an unfinished turn. hit_turn: int16 [B, N], the turn, from 1, in which each cell was hit,
+    0 for none; [B, 0] where no rule refers to it. sunk_turn: int16 [B, ships], the announced
+    sinkings, as in SinkingSlots; [B, 0] where none are announced.
+    """
+
+    ships: Tensor
+    shot: Tensor
+    hit: Tensor
+    aimed: Tensor
+    hit_turn: Tensor
+    sunk_turn: Tensor
+
+
+class Battleship(FleetGame[BattleshipState]):
     """rows × columns cells, ships by length, shots cells per turn.
 
     aim: "joint" makes one action of each set of cells; "sequential" chooses the cells of a turn
@@ -264,10 +284,11 @@ class Battleship(BattleshipNotation):
         return not_hit / unshot.clamp(min=1) * shots
 
     def expected_random_turns(self) -> float:
-        return expected_random_turns(self.num_cells, self.ship_cells, self.shots)
+        return random_turns(self.num_cells, self.ship_cells, self.shots)
 
     def random_turns_std(self) -> float:
-        return random_turns_std(self.num_cells, self.ship_cells, self.shots)
+        square = random_turns(self.num_cells, self.ship_cells, self.shots, 2)
+        return math.sqrt(square - self.expected_random_turns() ** 2)
 
     def symmetries(self) -> Tensor:
         return board_symmetries(self.rows, self.columns)
@@ -289,6 +310,116 @@ class Battleship(BattleshipNotation):
 
     def hidden_hits(self, state: BattleshipState) -> Tensor:
         return (state.ships > 0)[:, None]
+
+    # Text
+
+    @property
+    def how_to_play(self) -> str:
+        ships = ", ".join(map(str, sorted(self.fleet.ships, reverse=True)))
+        count = "one cell" if self.shots == 1 else f"{self.shots} cells"
+        return f"sink the hidden fleet, ships of {ships}, in few turns; each turn shoots at {count}"
+
+    def boards(
+        self, state: BattleshipState, row: int, reveal: bool = False
+    ) -> list[games_board.Board]:
+        shot, hit, aimed = (field[row].tolist() for field in (state.shot, state.hit, state.aimed))
+        ships = (state.ships[row] > 0).tolist() if reveal else [False] * self.num_cells
+        marks = [
+            "x" if h else "o" if s else "+" if a else "#" if ship else "."
+            for s, h, a, ship in zip(shot, hit, aimed, ships, strict=True)
+        ]
+        return [games_board.split(marks, self.columns)]
+
+    def action_cells(self, state: BattleshipState, row: int) -> Tensor:
+        return self.salvos.cells & ~state.shot[row]
+
+    @cached_property
+    def board_format(self) -> games_board.BoardFormat:
+        return games_board.BoardFormat(1, self.columns) if self.rows == 1 else super().board_format
+
+    def history(self, state: BattleshipState, row: int) -> str:
+        timelines = []
+        if self._keeps_hit_turns:
+            hits = self.fleet.list_hits(state.hit_turn[row], self.board_format.cell_name)
+            timelines.append(games_board.draw_timeline("hits", hits))
+        if "sunk" in self.show:
+            sunk = self.slots.list_sinkings(state.sunk_turn[row])
+            timelines.append(games_board.draw_timeline("sunk", sunk))
+        return "\n".join(timelines)
+
+    def parse_all(self, texts: Sequence[str]) -> BattleshipState:
+        names = ["hits"] * self._keeps_hit_turns + ["sunk"] * ("sunk" in self.show)
+        histories, boards = zip(
+            *(games_board.split_timelines(t, names) for t in texts), strict=True
+        )
+        cells = torch.tensor(
+            [[".ox+".index(mark) for mark in self._parse_marks(board)] for board in boards]
+        )
+        hit = cells == 2
+        shot = hit | (cells == 1)
+        sea = torch.zeros(len(texts), self.num_cells, dtype=torch.uint8)
+        state = replace(
+            self._start(sea),
+            ships=HIDDEN,
+            shot=shot,
+            hit=hit,
+            aimed=cells == 3,
+            done=hit.sum(1) == self.ship_cells,
+            turn=(shot.sum(1) + self.shots - 1) // self.shots,
+            score=hit.sum(1, keepdim=True).float(),
+        )
+        return self._with_histories(state, histories) if names else state
+
+    def _with_histories(
+        self, state: BattleshipState, histories: Sequence[games_board.Timelines]
+    ) -> BattleshipState:
+        """Raises ValueError for a history that cannot have led to its board."""
+        hit_turn = [
+            self.fleet.parse_hits(each["hits"], self.board_format.cell_name) for each in histories
+        ]
+        state = replace(state, hit_turn=torch.stack(hit_turn))
+        if "sunk" in self.show:
+            sunk_turn = [self.slots.parse(each["sunk"]) for each in histories]
+            state = replace(state, sunk_turn=torch.stack(sunk_turn))
+        if not bool(self.is_valid(state).all()):
+            raise ValueError("the hits and sinkings listed above a board do not fit it")
+        return state
+
+    def _parse_marks(self, text: str) -> list[str]:
+        """The marks of the cells. Raises ValueError if no game can have as many of each."""
+        (marks,) = games_board.read(text, self.board_format, ".ox+")
+        hits, aimed = marks.count("x"), marks.count("+")
+        shots = hits + marks.count("o")
+        if hits > self.ship_cells:
+            raise ValueError(f"{hits} hits; the fleet has {self.ship_cells} cells")
+        if aimed >= max(self.shots, 1) or (aimed and not self.sequential):
+            raise ValueError("more cells are aimed at than an unfinished turn can have")
+        if shots != self.num_cells and shots % self.shots:
+            raise ValueError(f"{shots} shots are not a whole number of turns")
+        return marks
+
+    def action_to_string(self, state: BattleshipState, row: int, action: int) -> str:
+        cells = (self.salvos.cells[action] & ~state.shot[row]).nonzero()[:, 0].tolist()
+        return " ".join(map(self.board_format.cell_name, cells))
+
+    @property
+    def _keeps_hit_turns(self) -> bool:
+        return "sunk" in self.show or "first_hit" in self.show
+
+    def _start(self, ships: Tensor) -> BattleshipState:
+        no_cells = torch.zeros_like(ships, dtype=torch.bool)
+        no_turns = torch.zeros(len(ships), 1, dtype=torch.int16, device=ships.device)
+        return BattleshipState.start(
+            len(ships),
+            1,
+            ships.device,
+            ships=ships,
+            shot=no_cells,
+            hit=no_cells,
+            aimed=no_cells,
+            hit_turn=no_turns.expand(-1, self.num_cells * self._keeps_hit_turns),
+            sunk_turn=no_turns.expand(-1, len(self.fleet) * ("sunk" in self.show)),
+        )
 
 
 def battleship(board: int, **rules: Any) -> Battleship:

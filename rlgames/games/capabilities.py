@@ -256,7 +256,8 @@ def purpose(capability: type) -> str:
 
 
 def check_declared(game: Declared) -> None:
-    """Raises MissingCapability where a game does not define what its spec declares."""
+    """Raises MissingCapability where a game with chance, hidden information or symmetries does not
+    define all that belongs to it."""
     spec = game.spec
     if spec.num_chance_inputs:
         require(game, Chance, f"spec.num_chance_inputs={spec.num_chance_inputs}")

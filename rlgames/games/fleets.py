@@ -108,12 +108,9 @@ class FleetGame(Game[S]):
         layouts = None if fleet.layouts is None else fleet.layouts.cpu()
         return Posterior(fleet.rows, fleet.columns, fleet.ships, layouts)
 
-    def layout_counter(self, announces: bool) -> LayoutCounter:
-        """Counts and lists the layouts that agree. announces: whether sinkings are announced."""
-        return self._layout_counters[announces]
-
     @cached_property
-    def _layout_counters(self) -> dict[bool, LayoutCounter]:
+    def layout_counters(self) -> dict[bool, LayoutCounter]:
+        """What counts and lists the layouts that agree, by whether sinkings are announced."""
         fleet = self.fleet
         return {
             announces: LayoutCounter(fleet.rows, fleet.columns, fleet.ships, announces)
@@ -144,7 +141,7 @@ class FleetGame(Game[S]):
         if not max_steps or not (is_named or len(self.fleet) <= MAX_UNNAMED_SHIPS):
             nan = torch.full(seen.shot.shape, torch.nan, device=device)
             return nan, nan[:, 0].double()
-        counter = self.layout_counter(seen.sinkings is not None)
+        counter = self.layout_counters[seen.sinkings is not None]
         occupancy, total = map(torch.from_numpy, counter.occupancy(seen, max_steps))
         return occupancy.to(device).float(), total.to(device)
 

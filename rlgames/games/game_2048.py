@@ -316,10 +316,6 @@ class Compiled2048(CompiledRules[Game2048State]):
             planes=game.spec.observation[0],
         )
 
-    @property
-    def _shifts(self) -> Tensor:
-        return torch.from_numpy(self.rules.shifts.astype(np.int64))
-
     def fits(self, state: Game2048State) -> bool:
         return bool(state.tiles.numpy().max(initial=0) <= MAX_EXPONENT)
 
@@ -329,5 +325,6 @@ class Compiled2048(CompiledRules[Game2048State]):
         return torch.from_numpy(words.view(np.int64))
 
     def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> Game2048State:
-        exponents = (words >> self._shifts) & MAX_EXPONENT
+        shifts = torch.from_numpy(self.rules.shifts.view(np.int64))
+        exponents = (words >> shifts) & MAX_EXPONENT
         return Game2048State(**fields, tiles=exponents.to(torch.uint8))

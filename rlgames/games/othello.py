@@ -172,8 +172,7 @@ class Othello(StoneGame[OthelloState]):
 
     def final_score(self, state: OthelloState) -> Tensor:
         """Float32 [B, 2] of finished positions: 1 and -1 for more and fewer discs, or 0."""
-        lead = self.lead(state).sign().float()
-        first = torch.where(state.current_seat == 0, lead, -lead)
+        first = self.lead(state).sign().float() * (1 - 2 * state.current_seat)
         return torch.stack([first, -first], 1)
 
     def lead(self, state: OthelloState) -> Tensor:

@@ -42,21 +42,11 @@ def is_sequential(aim: str, cells: int, shots: int) -> bool:
     return False
 
 
-def expected_random_turns(cells: int, ship_cells: int, shots: int) -> float:
-    """The expected turn of the last hit when cells are shot at in random order.
+def random_turns(cells: int, ship_cells: int, shots: int, power: int = 1) -> float:
+    """The mean power of the turn of the last hit when cells are shot at in random order.
 
     The last of T ship cells among N is the m-th shot with probability C(m-1, T-1) / C(N, T).
     """
-    return _random_turns(cells, ship_cells, shots, 1)
-
-
-def random_turns_std(cells: int, ship_cells: int, shots: int) -> float:
-    """The standard deviation of the turns of random play."""
-    mean = _random_turns(cells, ship_cells, shots, 1)
-    return math.sqrt(_random_turns(cells, ship_cells, shots, 2) - mean**2)
-
-
-def _random_turns(cells: int, ship_cells: int, shots: int, power: int) -> float:
     total = math.comb(cells, ship_cells)
     return sum(
         float(math.ceil(m / shots) ** power) * math.comb(m - 1, ship_cells - 1) / total

@@ -87,13 +87,6 @@ class SinkingSlots(Tables):
         pairs_of_cases = (sorted(zip(lengths, turns, strict=True)) for turns in orders)
         return sorted({tuple(turn for _, turn in pairs) for pairs in pairs_of_cases})
 
-    def agree(self, slots: Tensor, ship_turns: Tensor) -> Tensor:
-        """Bool [B]: whether the ships, int16 [B, S], sank in the turns that the slots record."""
-        same_kind = self.group[:, None] == self.group
-        recorded = ((slots[:, :, None] == slots[:, None, :]) & same_kind).sum(2)
-        sunk = ((slots[:, :, None] == ship_turns[:, None, :]) & same_kind).sum(2)
-        return (recorded == sunk).all(1)
-
     def are_valid(self, slots: Tensor, hit_turn: Tensor) -> Tensor:
         """Bool [B]: whether the slots are in order and each sinking is in the turn of a hit.
 
@@ -136,7 +129,12 @@ class Sinkings:
     def agree(self, layouts: Tensor) -> Tensor:
         """Bool [B]: whether the ships of numbered layouts, uint8 [B, N], sank as announced."""
         ship_turns = sinking_turns(layouts, self.hit_turn, self.slots.lengths)
-        return self.slots.agree(self.turns, ship_turns)
+        same_kind = self.slots.group[:, None] == self.slots.group
+        recorded, sunk = (
+            ((self.turns[:, :, None] == turns[:, None, :]) & same_kind).sum(2)
+            for turns in (self.turns, ship_turns)
+        )
+        return (recorded == sunk).all(1)
 
     def turn_ranks(self) -> tuple[Tensor, Tensor]:
         """Int64 [B, N] and [B, S]: hit_turn and turns, renumbered by what they say about ships.

@@ -56,10 +56,3 @@ def holds(cache: EvaluationCache, slot: np.uint64, position: Position) -> bool:
     for word in range(len(position)):
         is_same &= cache.positions[slot, word] == position[word]
     return is_same
-
-
-@compiled
-def put_position(cache: EvaluationCache, slot: np.uint64, position: Position) -> None:
-    """Give a slot to a position."""
-    for word in range(len(position)):
-        cache.positions[slot, word] = position[word]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.rules import load, observe, random_move
+from rlgames.kernels.rules import load, observe, random_move, store
 from rlgames.kernels.words import Array
 
 
@@ -44,8 +44,7 @@ def play_games(
             game = game_of_row[row]
             position = load(rules.start, games.positions, game)
             position, is_over, points = random_move(rules, position, rng)
-            for word in range(len(position)):
-                games.positions[game, word] = position[word]
+            store(games.positions, game, position)
             if points != 0:
                 seat = (games.current_seat[game] + moves[row]) % seats
                 games.score[game, seat] += points

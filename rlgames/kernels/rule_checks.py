@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.rules import is_legal, load, observe, play
+from rlgames.kernels.rules import is_legal, load, observe, play, store
 from rlgames.kernels.words import Array
 
 
@@ -28,5 +28,4 @@ def play_moves(rules: Any, positions: Array, actions: Array, is_over: Array, poi
     for row in range(len(positions)):
         position = load(rules.start, positions, row)
         after, is_over[row], points[row] = play(rules, position, actions[row])
-        for word in range(len(after)):
-            positions[row, word] = after[word]
+        store(positions, row, after)

@@ -133,7 +133,7 @@ def load(example: Position, positions: Array, row: int, first: int = 0) -> Posit
 
 
 @compiled
-def store(positions: Array, row: int, position: Position) -> None:
+def store(positions: Array, row: int | np.uint64, position: Position) -> None:
     """Write a position to a row of int64 [N, W]."""
     for word in range(len(position)):
         positions[row, word] = position[word]

@@ -11,13 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.kernels.evaluation_cache import (
-    EvaluationCache,
-    holds,
-    key_of,
-    put_position,
-    slot_of,
-)
+from rlgames.kernels.evaluation_cache import EvaluationCache, holds, key_of, slot_of
 from rlgames.kernels.mlp import MlpWeights
 from rlgames.kernels.rules import (
     Position,
@@ -214,7 +208,7 @@ def expand_leaves(
         estimate = outputs[actions] * np.float32(evaluator.value_scale)
         limit = np.float32(evaluator.max_value)
         cache.value[slot] = min(max(estimate, -limit), limit)
-        put_position(cache, slot, position)
+        store(cache.positions, slot, position)
         expand(tree, nodes, batch, evaluator, slot, max_depth, simulation)
     return True
 

@@ -19,7 +19,7 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
 from rlgames.learners.reachable import MAX_POSITIONS, reachable_afterstates
 from rlgames.learners.td_compiled import CompiledTd, reason_not_compiled
-from rlgames.learners.td_minimax import MinimaxTd, check_backup, discount_per_ply
+from rlgames.learners.td_minimax import check_backup, discount_per_ply, learn_replies
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import AfterstateValues, mean_over_chance
 from rlgames.rewards import is_last, reversed_plies, trajectory_id
@@ -129,7 +129,7 @@ class Td(Learner):
         and value, without noise from chance or from exploration; "reachable": the same, not for
         the moves of the games but for all legal moves from all boards of 2048 that play
         reaches, the largest sum of tiles first (LAO*; Hansen and Zilberstein 2001). Both need
-        one seat and reward.scored=score_delta. "minimax": for two seats, see MinimaxTd. None:
+        one seat and reward.scored=score_delta. "minimax": for two seats, see learn_replies. None:
         minimax for n-tuples of two seats, else sampled.
     min_probability: boards that play reaches less often do not count as reachable.
     td_lambda: λ. The target has (1 - λ) · V(s_{t+1}) + λ · γ · (target of s_{t+1}) for V(s_{t+1}),
@@ -177,7 +177,7 @@ class Td(Learner):
             if self.game.spec.max_positions > MAX_POSITIONS:
                 raise NotImplementedError("backup=reachable needs a small board, such as board=3")
         self.frozen_tuples, self.td_lambda = frozen_tuples, td_lambda
-        self.sampling, self.min_probability = context.sampling, min_probability
+        self.min_probability = min_probability
         self.lr = Schedule(lr, lr_end)
         self._trained_columns = _trained_columns(self.policy.tuple_of, frozen_tuples)
         reason = reason_not_compiled(context, step_size, backup, frozen_tuples)
@@ -227,10 +227,11 @@ class Td(Learner):
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
         if self.backup == "minimax":
-            discount = discount_per_ply(self.reward)
             assert isinstance(self.policy, Ntuple)
-            minimax = MinimaxTd(self.game, self.policy, self._update, discount, self.td_lambda)
-            total_error = minimax.learn(trajectories, lr)
+            update, discount = partial(self._update, lr=lr), discount_per_ply(self.reward)
+            total_error = learn_replies(
+                self.game, self.policy, trajectories, update, discount, self.td_lambda
+            )
             return {"td_error": float(total_error) / len(trajectories), "lr": lr}
         if self.backup == "reachable":
             return self._back_up_reachable(lr, progress)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -54,9 +53,15 @@ def discount_per_ply(reward: Reward) -> float:
     return math.sqrt(reward.discount)
 
 
-@dataclass(frozen=True)
-class MinimaxTd:
-    """Learns each afterstate that is not final from the reply to it, the last one first:
+def learn_replies(
+    game: Game[Any],
+    policy: Ntuple,
+    trajectories: Trajectories,
+    update: Callable[[Tensor, Tensor], None],
+    discount: float,
+    td_lambda: float,
+) -> Tensor:
+    """Learn each afterstate that is not final from the reply to it, the last one first:
 
         V(s_t) ← V(s_t) + lr · (-√γ · R_{t+1} - V(s_t))
 
@@ -64,39 +69,30 @@ class MinimaxTd:
     (1 - λ) · V(s_{t+1}) + λ · (the target of s_{t+1}), with V(s_{t+1}) as just updated. So random
     moves do not spoil the targets of the moves before them (Watkins's Q(λ)).
 
-    update: as SharedValues.update, of the columns that are trained.
+    trajectories: of both seats. update: as SharedValues.update, of the columns that are trained.
+    discount: √γ. Returns the sum of the sizes of the errors.
     """
-
-    game: Game[Any]
-    policy: Ntuple
-    update: Callable[[Tensor, Tensor, float], None]
-    discount: float
-    td_lambda: float
-
-    def learn(self, trajectories: Trajectories, lr: float) -> Tensor:
-        """Learn from moves of both seats; the sum of the sizes of the errors."""
-        game, policy = self.game, self.policy
-        afterstate = game.apply_action(trajectories.state, trajectories.action)
-        indices = policy.feature_indices(game, afterstate)
-        value, best_reply = policy.value(game, afterstate), policy.best(game, afterstate)
-        # For each game the move that follows: when it was made, its value before learning, and R if
-        # it was the best.
-        turn = trajectories.state.turn
-        reply_turn = turn.new_full((trajectories.num_games,), -1)
-        reply_value, reply = torch.zeros((2, trajectories.num_games), device=value.device)
-        total_error = torch.zeros((), device=value.device)
-        for ply in reversed_plies(trajectories):
-            games, is_final = trajectories.game[ply], afterstate.done[ply]
-            is_reply = reply_turn[games] == turn[ply] + 1  # the other player's moves may be absent
-            is_best = is_reply & (reply_value[games] >= best_reply[ply])
-            best = torch.where(is_best, reply[games], best_reply[ply])
-            target = -self.discount * best
-            live = ~is_final
-            error = target - policy.lookup(indices[ply])
-            total_error += error[live].abs().sum()
-            self.update(indices[ply][live], error[live], lr)
-            learned = policy.clamp(policy.lookup(indices[ply]))
-            learned += self.td_lambda * (target - learned)
-            reply[games] = torch.where(is_final, value[ply], learned)
-            reply_value[games], reply_turn[games] = value[ply], turn[ply]
-        return total_error
+    afterstate = game.apply_action(trajectories.state, trajectories.action)
+    indices = policy.feature_indices(game, afterstate)
+    value, best_reply = policy.value(game, afterstate), policy.best(game, afterstate)
+    # For each game the move that follows: when it was made, its value before learning, and R if
+    # it was the best.
+    turn = trajectories.state.turn
+    reply_turn = turn.new_full((trajectories.num_games,), -1)
+    reply_value, reply = torch.zeros((2, trajectories.num_games), device=value.device)
+    total_error = torch.zeros((), device=value.device)
+    for ply in reversed_plies(trajectories):
+        games, is_final = trajectories.game[ply], afterstate.done[ply]
+        is_reply = reply_turn[games] == turn[ply] + 1  # the other player's moves may be absent
+        is_best = is_reply & (reply_value[games] >= best_reply[ply])
+        best = torch.where(is_best, reply[games], best_reply[ply])
+        target = -discount * best
+        live = ~is_final
+        error = target - policy.lookup(indices[ply])
+        total_error += error[live].abs().sum()
+        update(indices[ply][live], error[live])
+        learned = policy.clamp(policy.lookup(indices[ply]))
+        learned += td_lambda * (target - learned)
+        reply[games] = torch.where(is_final, value[ply], learned)
+        reply_value[games], reply_turn[games] = value[ply], turn[ply]
+    return total_error

@@ -44,8 +44,6 @@ class ShipBeliefs(nn.Module):
     counts: float32 [T, 1, 1], the ships of each length.
     """
 
-    counts: Tensor
-
     def __init__(self, fleet: Fleet) -> None:
         super().__init__()
         count = Counter(fleet.ships)
@@ -60,7 +58,7 @@ class ShipBeliefs(nn.Module):
             self.register_buffer(f"placements_{length}", table, persistent=False)
         self.lengths = list(sizes)
         counts = torch.tensor([float(count[length]) for length in sizes])
-        self.register_buffer("counts", counts[:, None, None], persistent=False)
+        self.counts = nn.Buffer(counts[:, None, None], persistent=False)
 
     def forward(self, log_ratio: Tensor, penalty: Tensor) -> Tensor:
         """Float32 [T, B, N]: the probability that a ship of each length covers each cell, if the

@@ -46,7 +46,7 @@ class Conv(Network):
         ys = torch.linspace(-1, 1, rows) if rows > 1 else torch.zeros(1)
         xs = torch.linspace(-1, 1, columns) if columns > 1 else torch.zeros(1)
         place = torch.stack(torch.meshgrid(ys, xs, indexing="ij"))
-        self.register_buffer("place", place, persistent=False)
+        self.place = nn.Buffer(place, persistent=False)
         self.layers = nn.ModuleList()
         width = planes + 2
         for units in channels:
@@ -68,7 +68,6 @@ class Conv(Network):
             self.value = make_linear(width, 1, init, 0.01, rng)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        assert isinstance(self.place, Tensor)
         place = self.place.expand(inputs.shape[0], -1, -1, -1)
         features = torch.cat([inputs, place], 1)
         for layer in self.layers:

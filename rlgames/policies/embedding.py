@@ -14,13 +14,7 @@ from rlgames.games.capabilities import CellBoard, MoverCells, find, require
 from rlgames.games.game import Game, State
 from rlgames.games.symmetry import cell_symmetries
 from rlgames.policies.mlp import apply_heads, heads, hidden_layers, pack_layers
-from rlgames.policies.policy import (
-    ACTIVATION_GAINS,
-    ACTIVATIONS,
-    Network,
-    init_weights,
-    make_linear,
-)
+from rlgames.policies.policy import ACTIVATION_GAINS, ACTIVATIONS, Network, make_linear
 
 if TYPE_CHECKING:
     from rlgames.kernels.mlp import MlpWeights
@@ -69,8 +63,7 @@ class Embedding(Network):
         modules: list[nn.Module] = [ACTIVATIONS[activation]()] if self.adds else []
         width = units if self.adds else len(lines) * units
         for outputs in layers:
-            layer = nn.Linear(width, outputs)
-            init_weights(layer, init, ACTIVATION_GAINS[activation], rng)
+            layer = make_linear(width, outputs, init, ACTIVATION_GAINS[activation], rng)
             modules += [layer, ACTIVATIONS[activation]()]
             width = outputs
         self.torso = nn.Sequential(*modules)
@@ -101,7 +94,12 @@ class Embedding(Network):
         rng: torch.Generator,
     ) -> None:
         """The vectors of all lines, and what turns cells into their indices."""
-        offsets, entries = self._table_offsets(lines, shared_with)
+        offsets, entries = [0] * len(lines), 0  # each line's first vector, and how many there are
+        for number, shared in enumerate(shared_with):
+            if shared == number:
+                offsets[number] = entries
+                entries += self.num_cell_values ** len(lines[number])
+            offsets[number] = offsets[shared]
         if entries * units > MAX_TABLE_SIZE:
             raise ValueError(
                 f"policy.units={units} for {entries:,} contents of lines needs "
@@ -111,29 +109,14 @@ class Embedding(Network):
         strides = torch.zeros(math.prod(game.spec.observation[1:]), len(lines))
         for number, line in enumerate(lines):
             strides[line, number] = self.num_cell_values ** torch.arange(len(line)).float()
-        self._strides: Tensor
-        self._offsets: Tensor
-        self.register_buffer("_strides", strides.double(), persistent=False)
-        self.register_buffer("_offsets", torch.tensor(offsets), persistent=False)
+        self._strides = nn.Buffer(strides.double(), persistent=False)
+        self._offsets = nn.Buffer(torch.tensor(offsets), persistent=False)
         self.vectors = nn.Embedding(entries, units)
         deviation = 0.5 / math.sqrt(len(lines)) if self.adds else 0.5
         nn.init.normal_(self.vectors.weight, 0, deviation, generator=rng)
         if self.adds:
             self.bias = nn.Parameter(torch.zeros(units))
-            self._lines: Tensor
-            self.register_buffer("_lines", torch.tensor(lines), persistent=False)
-
-    def _table_offsets(
-        self, lines: list[list[int]], shared_with: list[int]
-    ) -> tuple[list[int], int]:
-        """The index of each line's first vector, and the number of vectors."""
-        offsets, entries = [0] * len(lines), 0
-        for number, shared in enumerate(shared_with):
-            if shared == number:
-                offsets[number] = entries
-                entries += self.num_cell_values ** len(lines[number])
-            offsets[number] = offsets[shared]
-        return offsets, entries
+            self._lines = nn.Buffer(torch.tensor(lines), persistent=False)
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
         """Float32 [B, 1, H, W]: the cell values, seen from the seat to move."""

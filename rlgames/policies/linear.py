@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
@@ -125,8 +125,7 @@ class LinearValue(ValueFunction):
         if not features or len(set(features)) < len(features):
             raise ValueError(f"policy.features={features} needs distinct names, each of them once")
         self.names = features
-        self.weights: Tensor
-        self.register_buffer("weights", torch.full((len(features),), init_value))
+        self.weights = nn.Buffer(torch.full((len(features),), init_value))
 
     def features(self, game: Game[Any], state: Any) -> Tensor:
         """Float32 [B, K]: φ, in the order of names."""

@@ -18,7 +18,6 @@ from rlgames.policies.policy import (
     ACTIVATIONS,
     Network,
     in_float32,
-    init_weights,
     make_linear,
 )
 
@@ -49,8 +48,8 @@ class Mlp(Network):
         inputs = width = math.prod(game.spec.observation)
         modules: list[nn.Module] = [nn.Flatten()]
         for number, units in enumerate(layers):
-            layer = nn.Linear(width, units or inputs, bias=bias)
-            init_weights(layer, init, ACTIVATION_GAINS[activation], rng)
+            gain = ACTIVATION_GAINS[activation]
+            layer = make_linear(width, units or inputs, init, gain, rng, bias)
             if skip and number and layer.in_features == layer.out_features:
                 modules[-1] = Residual(layer, modules[-1])
             else:

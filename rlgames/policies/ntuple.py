@@ -100,8 +100,7 @@ class Ntuple(AfterstateValues):
             sizes[number] = self._hashed_table(number).missing_slot + 1
         self._make_lookups([symmetries[:, cells] for cells in tuples], num_cells)
         offsets = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)
-        self._offsets: Tensor
-        self.register_buffer("_offsets", offsets[self.tuple_of].int(), persistent=False)
+        self._offsets = nn.Buffer(offsets[self.tuple_of].int(), persistent=False)
         self._init_entry = init_value / len(self.tuple_of)
         self.part_size: int = sum(sizes)  # the values of a seat or of a stage
         self.register_buffer("values", torch.full((num_parts * sum(sizes),), self._init_entry))
@@ -154,8 +153,7 @@ class Ntuple(AfterstateValues):
         # Float products are many times as fast as integer ones, and exact up to these sizes.
         max_size = self.num_cell_values ** max(cells.shape[1] for cells in placements)
         dtype = torch.float32 if max_size <= 1 << 24 else torch.float64
-        self._strides: Tensor
-        self.register_buffer("_strides", torch.cat(all_strides).T.to(dtype), persistent=False)
+        self._strides = nn.Buffer(torch.cat(all_strides).T.to(dtype), persistent=False)
 
     def feature_indices(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Int32 [B, K]: the index of the value of each lookup."""
@@ -333,11 +331,9 @@ class HashedTable(nn.Module):
         super().__init__()
         buckets = max(1, table_size // SLOTS_PER_BUCKET)
         self.missing_slot = buckets * SLOTS_PER_BUCKET
-        self.keys: Tensor
-        self._slot_numbers: Tensor
-        self.register_buffer("keys", torch.zeros(buckets, SLOTS_PER_BUCKET, dtype=torch.int64))
+        self.keys = nn.Buffer(torch.zeros(buckets, SLOTS_PER_BUCKET, dtype=torch.int64))
         slot_numbers = torch.arange(1.0, SLOTS_PER_BUCKET + 1)
-        self.register_buffer("_slot_numbers", slot_numbers, persistent=False)
+        self._slot_numbers = nn.Buffer(slot_numbers, persistent=False)
 
     def lookup(self, content: Tensor) -> Tensor:
         """Int64 [B]: the slots of contents, int64 [B]."""

@@ -92,17 +92,13 @@ def _runs(positions: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _views(game: Game2048) -> list[Tensor]:
-    """The cells of the board that each view shows, as the board is shown."""
-    grid = torch.arange(game.num_cells).view(game.rows, game.columns)
-    views = [grid, grid.flip(1), grid.flip(0), grid.flip(0, 1)]
-    return views + ([view.T for view in views] if game.rows == game.columns else [])
-
-
 def _views_by_lookup(game: Game2048, cells: Sequence[int]) -> list[list[int]]:
     """The views that show a tuple's cells on the same cells of the board, for each set of these."""
+    grid = torch.arange(game.num_cells).view(game.rows, game.columns)
+    views = [grid, grid.flip(1), grid.flip(0), grid.flip(0, 1)]
+    views += [view.T for view in views] if game.rows == game.columns else []
     lookups: dict[frozenset[int], list[int]] = {}
-    for number, view in enumerate(_views(game)):
+    for number, view in enumerate(views):
         shown = frozenset(view.reshape(-1)[list(cells)].tolist())
         lookups.setdefault(shown, []).append(number)
     return list(lookups.values())

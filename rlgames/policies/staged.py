@@ -26,8 +26,7 @@ class Staged(Network):
         if not at or at != sorted(set(at)):
             raise ValueError(f"policy.at={at} needs rising numbers, as in [512]")
         self.by = by
-        self.at: Tensor
-        self.register_buffer("at", torch.tensor(at), persistent=False)
+        self.at = nn.Buffer(torch.tensor(at), persistent=False)
         self.stages = nn.ModuleList(Mlp(game, **network) for _ in range(len(at) + 1))
         self.has_value = bool(network["value"])
 

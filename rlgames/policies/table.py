@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rlgames.games.capabilities import CellBoard, require
 from rlgames.games.game import Game, State
@@ -33,9 +33,8 @@ class Table(AfterstateValues):
                 f"{MAX_TABLE_SIZE:,}"
             )
         self.register_buffer("values", torch.full((entries,), init_value))
-        self._strides: Tensor
         strides = board.num_cell_values ** torch.arange(cells)
-        self.register_buffer("_strides", strides, persistent=False)
+        self._strides = nn.Buffer(strides, persistent=False)
 
     def feature_indices(self, game: Game[Any], afterstate: State) -> Tensor:
         """Int64 [B, 1]: the index of each board in the table."""

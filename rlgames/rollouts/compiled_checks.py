@@ -15,8 +15,9 @@ from rlgames.games.game import Game, State
 from rlgames.rollouts.random_walk import rng
 
 
-def check_compiled_rules(game: Game[Any], positions: int, batch: int) -> None:
-    """Compare positions of random games, `batch` of them side by side, and their moves.
+def check_compiled_rules(game: Game[Any], positions: int = 1000, batch: int = 50) -> None:
+    """Compiled rules, if any, allow, observe and play the same: in positions of random games,
+    `batch` of them side by side, and their moves.
 
     positions: at least how many.
 

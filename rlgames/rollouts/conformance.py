@@ -51,11 +51,6 @@ def check(game: Game[Any]) -> None:
             raise
 
 
-def spec_declares_what_is_defined(game: Game[Any]) -> None:
-    """A game with chance, hidden information or symmetries defines all that belongs to it."""
-    check_declared(game)
-
-
 def every_ply_follows_the_contract(game: Game[Any], batch: int = 24, seed: int = 1) -> None:
     """Shapes, ranges, legal actions, and independence of other rows and of hidden information."""
     walk = RandomWalk(game, batch, seed)
@@ -360,11 +355,6 @@ def _hashes(state: State) -> Tensor:
     return (content * torch.randint(2**62, content.shape[1:], generator=rng(16))).sum(1)
 
 
-def compiled_rules_are_the_rules(game: Game[Any]) -> None:
-    """Compiled rules, if any, allow, observe and play the same."""
-    check_compiled_rules(game, positions=1000, batch=50)
-
-
 def _check_frequencies(rows: Tensor, probability: Tensor) -> None:
     """Whether samples, int64 [N], follow a distribution, float64 [K]: chi-square lies within five
     standard deviations of its mean."""
@@ -379,7 +369,7 @@ def _check_frequencies(rows: Tensor, probability: Tensor) -> None:
 
 
 CHECKS = (
-    spec_declares_what_is_defined,
+    check_declared,
     every_ply_follows_the_contract,
     illegal_actions_change_no_shape_and_no_range,
     same_seed_gives_same_games,
@@ -394,5 +384,5 @@ CHECKS = (
     symmetries_leave_the_rules_unchanged,
     openings_match_initial_positions,
     chance_follows_its_probabilities,
-    compiled_rules_are_the_rules,
+    check_compiled_rules,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -67,18 +68,16 @@ class Trajectories(Rows):
 
     def join(self, other: Trajectories) -> Trajectories:
         """These games followed by the other's, as if all were played side by side."""
-        own, added = self._columns(), other._columns()
-        for one, length in ((own, len(self)), (added, len(other))):
-            for name in ("log_prob", "value", "state_value"):
-                if name in own | added and name not in one:
-                    one[name] = torch.full((length,), MISSING[name], device=self.game.device)
-        columns = {name: torch.cat([column, added[name]]) for name, column in own.items()}
+        columns = {
+            name: torch.cat([getattr(self, name), getattr(other, name)]) for name in MOVE_COLUMNS
+        }
         joined = Trajectories(
             state=type(self.state).cat([self.state, other.state]),
             game=torch.cat([self.game, other.game + self.num_games]),
             ply_sizes=[len(self) + len(other)],
             num_games=self.num_games + other.num_games,
             **columns,
+            **_join_optional([self, other], [len(self), len(other)]),
         )
         return joined.ordered(torch.cat([self._ply(), other._ply()]))
 
@@ -91,12 +90,6 @@ class Trajectories(Rows):
 
     def _rows(self, rows: Tensor, game: Tensor, num_games: int) -> Trajectories:
         return replace(self[rows], game=game, num_games=num_games)
-
-    def _columns(self) -> dict[str, Tensor]:
-        """The tensors with one value per move, except the index of its game."""
-        optional = {name: getattr(self, name) for name in MISSING}
-        recorded = {name: column for name, column in optional.items() if column is not None}
-        return {name: getattr(self, name) for name in MOVE_COLUMNS} | recorded
 
     @cached_property
     def _rows_by_game(self) -> Tensor:
@@ -185,19 +178,21 @@ def build_trajectories(
     return replace(rows, ply_sizes=live_sizes)
 
 
-def _join_optional(decisions: list[Decision], ply_sizes: list[int]) -> dict[str, Tensor]:
-    """The columns that not all players give, with MISSING for plies without; not those that no
-    player gave."""
+def _join_optional(
+    parts: Sequence[Decision] | Sequence[Trajectories], sizes: list[int]
+) -> dict[str, Tensor]:
+    """The columns that not all players give, of parts of these sizes, with MISSING for parts
+    without; not those that no player gave."""
     joined = {}
     for name, missing in MISSING.items():
-        columns = [getattr(decision, name) for decision in decisions]
+        columns = [getattr(part, name) for part in parts]
         example = next((column for column in columns if column is not None), None)
         if example is not None:
-            parts = [
+            filled = [
                 example.new_full((size, *example.shape[1:]), missing) if column is None else column
-                for column, size in zip(columns, ply_sizes, strict=True)
+                for column, size in zip(columns, sizes, strict=True)
             ]
-            joined[name] = torch.cat(parts)
+            joined[name] = torch.cat(filled)
     return joined
 
 

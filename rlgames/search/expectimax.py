@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,29 +14,12 @@ from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048, Game2048State
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import Ntuple
+from rlgames.policies.packed_ntuple import flat_table, pack_network, reason_not_packed
 from rlgames.policies.policy import ValueFunction
 from rlgames.sampling import greedy_action, mask_illegal
-from rlgames.search.expectimax_compiled import CompiledExpectimax
 
 CHUNK_SIZE = 2048
 """Positions per call, few enough that their successors fit into the processor's cache."""
-
-
-@dataclass(frozen=True)
-class ExpectimaxSettings:
-    """The keys of search=expectimax, and discount.
-
-    plies: the number of the player's own moves to look ahead. min_probability: less likely
-    chance outcomes are left out, except the likeliest. tile_downgrading: boards of 2048 with
-    this tile, or with one that the n-tuples count as a smaller one, are searched as
-    downgrade_tiles returns them; None: as they are.
-    discount: γ of the values.
-    """
-
-    plies: int = 2
-    min_probability: float = 0.0
-    tile_downgrading: int | None = 16384
-    discount: float = 1.0
 
 
 class Expectimax(Player):
@@ -48,10 +32,22 @@ class Expectimax(Player):
 
     player: an agent whose policy values afterstates and was trained on points. N-tuple networks
         on boards of up to 4×4 are searched in a compiled kernel with a transposition table.
+    plies: the number of the player's own moves to look ahead. min_probability: less likely
+        chance outcomes are left out, except the likeliest. tile_downgrading: boards of 2048 with
+        this tile, or with one that the n-tuples count as a smaller one, are searched as
+        downgrade_tiles returns them; None: as they are. discount: γ of the values.
     Raises ValueError if player and game do not fit together.
     """
 
-    def __init__(self, game: Game[Any], player: Player, settings: ExpectimaxSettings) -> None:
+    def __init__(
+        self,
+        game: Game[Any],
+        player: Player,
+        plies: int = 2,
+        min_probability: float = 0.0,
+        tile_downgrading: int | None = 16384,
+        discount: float = 1.0,
+    ) -> None:
         policy = player.policy if isinstance(player, Agent) else None
         if game.spec.seats == 2 or game.spec.hidden or not game.spec.num_chance_inputs:
             raise ValueError(
@@ -63,21 +59,21 @@ class Expectimax(Player):
                 "search=expectimax adds the points of moves to the values of a run; it needs a run "
                 "with reward=score and policy=ntuple, table or linear"
             )
-        self.game, self.policy, self.settings = game, policy, settings
-        self.compiled: CompiledExpectimax | None = None
-        if isinstance(policy, Ntuple) and isinstance(game, Game2048):
-            min_probability, discount = settings.min_probability, settings.discount
-            self.compiled = CompiledExpectimax(game, policy, min_probability, discount)
+        self.game, self.policy, self.plies = game, policy, plies
+        self.min_probability, self.discount = min_probability, discount
+        self.tile_downgrading = tile_downgrading
+        self.is_compiled = isinstance(policy, Ntuple) and isinstance(game, Game2048)
+        self._network: tuple[int, Any] | None = None
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         def choose(live: State) -> Tensor:
             legal = self.game.legal_action_mask(live)
-            return greedy_action(self.scores(self._downgraded(live), self.settings.plies), legal)
+            return greedy_action(self.scores(self._downgraded(live), self.plies), legal)
 
         return choose_in_live_rows(state, choose)
 
     def _downgraded(self, state: State) -> State:
-        least = self.settings.tile_downgrading
+        least = self.tile_downgrading
         if least is None or not isinstance(state, Game2048State):
             return state
         if isinstance(self.policy, Ntuple):
@@ -85,12 +81,38 @@ class Expectimax(Player):
         return replace(state, tiles=downgrade_tiles(state.tiles, least))
 
     @torch.no_grad()
-    def scores(self, state: State, plies: int) -> Tensor:
+    def scores(self, state: Any, plies: int) -> Tensor:
         """Float32 [B, A]: Q_plies of live positions; meaningless for illegal actions."""
-        if self.compiled and len(state) and self.compiled.fits(state):
-            return self.compiled.scores(state, plies)
+        game, policy = self.game, self.policy
+        if self.is_compiled and len(state) and not reason_not_packed(game, policy):
+            assert isinstance(game, Game2048)
+            assert isinstance(policy, Ntuple)
+            if game.compiled_rules().fits(state):  # there may be tiles that are too large
+                return self._compiled_scores(game, policy, state, plies)
         starts = range(0, len(state), CHUNK_SIZE)
         return torch.cat([self._scores(state[n : n + CHUNK_SIZE], plies) for n in starts])
+
+    def _compiled_scores(
+        self, game: Game2048, policy: Ntuple, state: Game2048State, plies: int
+    ) -> Tensor:
+        """As scores, in a compiled kernel."""
+        from rlgames.kernels.ntuple_expectimax import TABLE_SIZE, SearchSettings, search
+
+        compiled = game.compiled_rules()
+        stride = policy.values.stride(0)  # training may keep statistics next to the values
+        if self._network is None or self._network[0] != stride:
+            self._network = stride, pack_network(game, policy, stride)
+        settings = SearchSettings(
+            fours=game.fours,
+            discount=float(self.discount),
+            scale=float(policy.score_scale),
+            min_probability=float(self.min_probability),
+        )
+        size = max(1, plies - 1) * int(TABLE_SIZE)
+        memory = np.zeros(size, np.uint64), np.empty(size, np.float64)
+        boards = compiled.pack(state).numpy().view(np.uint64)[:, 0]
+        shared = flat_table(policy.values), self._network[1], compiled.rules, settings
+        return torch.from_numpy(search(boards, np.uint64(plies), *shared, *memory))
 
     def _scores(self, state: State, plies: int) -> Tensor:
         if plies == 1:
@@ -99,7 +121,7 @@ class Expectimax(Player):
         row, action = legal.nonzero(as_tuple=True)
         after = self.game.apply_action(state[row], action)
         probability, outcomes = chance_outcomes(self.game, after)
-        threshold = probability.amax(1, keepdim=True).clamp(max=self.settings.min_probability)
+        threshold = probability.amax(1, keepdim=True).clamp(max=self.min_probability)
         probability = probability * (probability >= threshold)
         possible = (probability > 0).flatten().nonzero()[:, 0]
         future = torch.zeros(probability.numel(), device=row.device)
@@ -107,7 +129,7 @@ class Expectimax(Player):
         expected = (probability * future.view_as(probability)).sum(1) / probability.sum(1)
         points = (after.score - state.score[row])[:, 0]
         scores = torch.zeros(legal.shape, device=row.device)
-        discounted = self.settings.discount * expected.float()
+        discounted = self.discount * expected.float()
         scores[row, action] = self.policy.score_scale * points + discounted
         return scores
 
@@ -141,8 +163,3 @@ def downgrade_tiles(tiles: Tensor, least: int) -> Tensor:
             break
         tiles = tiles - is_halved.to(torch.uint8)
     return tiles
-
-
-def make_expectimax(game: Game[Any], player: Player, **keys: Any) -> Expectimax:
-    """The search of a config; keys: the fields of ExpectimaxSettings."""
-    return Expectimax(game, player, ExpectimaxSettings(**keys))

@@ -6,7 +6,6 @@ Letters in shapes: T roots, K actions tried, W worlds, A actions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,9 +27,14 @@ MAX_PLAYOUTS = 1 << 17
 """Games that are played on at once."""
 
 
-@dataclass(frozen=True)
-class RolloutSettings:
-    """The keys of search=rollout.
+class Rollouts(Search):
+    """Makes the move with the largest mean value, when the player makes all moves after it
+    (Tesauro and Galperin 1996). Of equal moves it makes the one that is likeliest. An agent plays
+    on greedily.
+
+    All actions are tried in the same worlds. If the game lists all that agree with the observations
+    and neither chance nor the player is random, these are played and the result is exact; otherwise
+    worlds and chance are sampled.
 
     max_num_considered_actions: how many actions are tried, the likeliest by the player's
         probabilities; all legal ones for a player without. simulations: games played on after each
@@ -41,26 +45,19 @@ class RolloutSettings:
         maximize, see Utility.
     """
 
-    max_num_considered_actions: int = 16
-    simulations: int = 100
-    gumbel_scale: float = 0.0
-    temperature: float = 0.0
-    value: str | None = None
-
-
-class Rollouts(Search):
-    """Makes the move with the largest mean value, when the player makes all moves after it
-    (Tesauro and Galperin 1996). Of equal moves it makes the one that is likeliest. An agent plays
-    on greedily.
-
-    All actions are tried in the same worlds. If the game lists all that agree with the observations
-    and neither chance nor the player is random, these are played and the result is exact; otherwise
-    worlds and chance are sampled.
-    """
-
-    def __init__(self, game: Game[Any], player: Player, settings: RolloutSettings) -> None:
-        self.game, self.settings = game, settings
-        self.utility = Utility(game, settings.value)
+    def __init__(
+        self,
+        game: Game[Any],
+        player: Player,
+        max_num_considered_actions: int = 16,
+        simulations: int = 100,
+        gumbel_scale: float = 0.0,
+        temperature: float = 0.0,
+        value: str | None = None,
+    ) -> None:
+        self.game, self.utility = game, Utility(game, value)
+        self.max_num_considered_actions, self.simulations = max_num_considered_actions, simulations
+        self.gumbel_scale, self.temperature = gumbel_scale, temperature
         if isinstance(player, Agent):
             player = Agent(game, player.policy, Argmax())
         self._ranks = player if isinstance(player, HasProbabilities) else None
@@ -107,9 +104,9 @@ class Rollouts(Search):
         low = mean.masked_fill(~is_legal, math.inf).amin(1, keepdim=True)
         q = ((mean - low) / (value - low).clamp(min=1e-9)).clamp(0, 0.999)
         share = ((mean == value) & is_legal).double()
-        if self.settings.temperature:
+        if self.temperature:
             gap = (mean - value).clamp(max=0)  # what is not legal may be above, which overflows
-            share = torch.exp(gap / self.settings.temperature) * is_legal
+            share = torch.exp(gap / self.temperature) * is_legal
         shape = (len(mean), self.game.spec.actions)
         visits, q, policy = (
             torch.zeros(shape, dtype=torch.float64, device=mean.device)
@@ -131,15 +128,15 @@ class Rollouts(Search):
         if self._ranks is None:
             action = torch.arange(count, device=legal.device).expand(legal.shape)
             return action, legal
-        count = min(count, self.settings.max_num_considered_actions)
+        count = min(count, self.max_num_considered_actions)
         if isinstance(self._ranks, Agent):
             # Its own probabilities may be greedy ones.
             scores, _ = self._ranks.policy.scores(self.game, roots)
         else:
             scores = self._ranks.probabilities(roots).float().log()
-        if self.settings.gumbel_scale:
+        if self.gumbel_scale:
             noise = torch.empty(scores.shape, device=rng.device).exponential_(generator=rng)
-            scores = scores - self.settings.gumbel_scale * noise.log().to(scores.device)
+            scores = scores - self.gumbel_scale * noise.log().to(scores.device)
         order = mask_illegal(scores, legal).argsort(dim=1, descending=True, stable=True)[:, :count]
         return order, legal.gather(1, order)
 
@@ -147,7 +144,7 @@ class Rollouts(Search):
         """Full positions [W] and the root of each, int64 [W]."""
         if self._is_exact and self._listed is not None:
             return self._listed.worlds(roots)
-        count = 1 if self._is_exact else self.settings.simulations
+        count = 1 if self._is_exact else self.simulations
         root = torch.arange(len(roots), device=roots.done.device).repeat_interleave(count)
         worlds = roots[root]
         if self._hidden is not None:
@@ -173,8 +170,3 @@ def _distinct(key: Tensor) -> tuple[Tensor, Tensor]:
     row = torch.arange(len(key), device=key.device)
     first = torch.full_like(distinct, len(key)).scatter_reduce(0, inverse, row, "amin")
     return first, inverse
-
-
-def make_rollouts(game: Game[Any], player: Player, **keys: Any) -> Rollouts:
-    """The search of a config; keys: the fields of RolloutSettings."""
-    return Rollouts(game, player, RolloutSettings(**keys))

@@ -11,8 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from rlgames.games.battleship import Battleship
-from rlgames.games.battleship_notation import BattleshipState
+from rlgames.games.battleship import Battleship, BattleshipState
 from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow

@@ -16,8 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rlgames.games.battleship import Battleship
-from rlgames.games.battleship_notation import BattleshipState
+from rlgames.games.battleship import Battleship, BattleshipState
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARowState
@@ -73,9 +72,7 @@ def position_solver(
     """What values positions of a game; None where no solver fits, and for fleets with too many
     layouts. max_positions: see PositionSolver; it takes at most 4 GiB of memory."""
     solver = solver_of(game)
-    if isinstance(solver, FleetSolver) and not solver.is_in_reach:
-        return None
-    if solver is None:
+    if solver is None or (isinstance(solver, FleetSolver) and not solver.is_in_reach):
         return None
     return SOLVERS[type(solver)](solver, 4 * 2**30, max_positions)
 

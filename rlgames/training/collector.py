@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,7 +15,6 @@ from rlgames.games.game import State
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.policies.policy import Network
-from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.demonstrations import Demonstrations
@@ -45,39 +44,6 @@ def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStat
         return initial.put(copied, after.put(finished, before[finished]))
 
     return start
-
-
-@dataclass(frozen=True)
-class PlayedGames:
-    """A batch of games that were played, or sampled from recorded ones."""
-
-    collector: Collector
-    trajectories: Trajectories
-    final_states: FinalStates
-
-    def train(self, learner: Learner, progress: float) -> tuple[FinalStates, dict[str, float]]:
-        """Learn from the agent's moves, and from recorded ones; how the games ended, and metrics.
-
-        progress: as in Learner.update.
-        """
-        collector, metrics = self.collector, {}
-        own = self.trajectories.by_player(0)
-        examples = collector.with_demonstrations(own, self.final_states)
-        # An opponent may have won before the agent moved.
-        if len(examples[0]) or distributed.world_size() > 1:
-            metrics = learner.update(*examples, progress)
-        return self.final_states, metrics | collector.engine.metrics()
-
-
-@dataclass(frozen=True)
-class GamesToPlay:
-    """A batch of games that the learner plays. window: plies of each; None: all."""
-
-    pool: GamePool
-    window: int | None
-
-    def train(self, learner: Learner, progress: float) -> tuple[FinalStates, dict[str, float]]:
-        return learner.play_and_learn(self.pool, self.window, progress)
 
 
 class Collector:
@@ -116,11 +82,26 @@ class Collector:
 
     def next_batch(
         self, num_games: int, games_played: int, rng: torch.Generator
-    ) -> PlayedGames | GamesToPlay:
-        """The games of the next update. games_played: in the run before these."""
+    ) -> tuple[Trajectories, FinalStates] | GamePool:
+        """The games of the next update, or those that the learner plays. games_played: in the run
+        before these."""
         if self.learner_plays:
-            return GamesToPlay(self.games_to_play(num_games, rng), self.cfg.window)
-        return PlayedGames(self, *self.collect(num_games, games_played, rng))
+            return self.games_to_play(num_games, rng)
+        return self.collect(num_games, games_played, rng)
+
+    def train(
+        self, learner: Learner, batch: tuple[Trajectories, FinalStates] | GamePool, progress: float
+    ) -> tuple[FinalStates, dict[str, float]]:
+        """Learn from the agent's moves in a batch, and from recorded ones; how the games ended, and
+        metrics. progress: as in Learner.update."""
+        if isinstance(batch, GamePool):
+            return learner.play_and_learn(batch, self.cfg.window, progress)
+        (trajectories, final_states), metrics = batch, dict[str, float]()
+        examples = self.with_demonstrations(trajectories.by_player(0), final_states)
+        # An opponent may have won before the agent moved.
+        if len(examples[0]) or distributed.world_size() > 1:
+            metrics = learner.update(*examples, progress)
+        return final_states, metrics | self.engine.metrics()
 
     def collect(
         self, num_games: int, games_played: int, rng: torch.Generator
@@ -140,8 +121,8 @@ class Collector:
         """The games of the next batch of the agent alone: those in progress, with window=, else new
         ones."""
         if not self.cfg.window:
-            initial = self._initial_states()
-            return GamePool(self.game, self.players, num_games, rng, initial_states=initial)
+            starts = self.engine.initial_states
+            return GamePool(self.game, self.players, num_games, rng, initial_states=starts)
         self.pool = self.pool or self._make_pool(num_games, rng)
         return self.pool
 
@@ -201,21 +182,17 @@ class Collector:
             self.pool.load_state_dict(state["pool"])
 
     def _make_pool(self, num_parallel: int, rng: torch.Generator) -> GamePool:
-        initial = self._initial_states()
         pool = GamePool(
             self.game,
             self.players,
             UNLIMITED_GAMES,
             rng,
             batch=num_parallel,
-            initial_states=initial,
+            initial_states=self.engine.initial_states,
         )
         if self.cfg.restart_fraction:
             pool.initial_states = restarting_from_pool(pool, self.cfg.restart_fraction)
         return pool
-
-    def _initial_states(self) -> InitialStates | None:
-        return None if self.split is None else sampled_from(self.split.trained_on)
 
     def _make_pretraining(self) -> BehaviorCloning:
         return BehaviorCloning(self.context, lr=self.cfg.lr)

@@ -60,7 +60,7 @@ def conflicts(training: Training) -> Iterator[Conflict]:
     yield from _records(training)
     yield from _teachers(training)
     yield from _processes(training)
-    yield from _precision(training)
+    yield from _networks(training)
 
 
 def _search(training: Training) -> Iterator[Conflict]:
@@ -177,13 +177,6 @@ def _records(training: Training) -> Iterator[Conflict]:
         f"learner={name} does not learn from recorded games",
         "learner=ppo does",
     )
-    is_network = issubclass(load_option("policy", cfg.policy.name), Network)
-    yield (
-        bool(cfg.clone_epochs) and (not is_network or "afterstates" in learner.trains),
-        f"clone_epochs={cfg.clone_epochs} fits networks that score actions, not "
-        f"policy={cfg.policy.name} of learner={name}",
-        "policy=mlp learner=ppo fits",
-    )
     if cfg.demos_per_batch:
         yield from _needs_batches(training, f"demos_per_batch={cfg.demos_per_batch}")
     yield (
@@ -255,16 +248,21 @@ def _processes(training: Training) -> Iterator[Conflict]:
     )
 
 
-def _precision(training: Training) -> Iterator[Conflict]:
+def _networks(training: Training) -> Iterator[Conflict]:
     cfg = training.cfg
-    is_network = issubclass(load_option("policy", cfg.policy.name), Network)
     trains = load_option("learner", cfg.learner.name).trains
-    yield (
-        cfg.precision != "float32" and (not is_network or "afterstates" in trains),
-        f"precision={cfg.precision} fits networks that score actions, not "
-        f"policy={cfg.policy.name} of learner={cfg.learner.name}",
-        "remove precision=",
-    )
+    scores_actions = issubclass(load_option("policy", cfg.policy.name), Network)
+    scores_actions &= "afterstates" not in trains
+    for key, usual, hint in (
+        ("clone_epochs", 0, "policy=mlp learner=ppo fits"),
+        ("precision", "float32", "remove precision="),
+    ):
+        yield (
+            getattr(cfg, key) != usual and not scores_actions,
+            f"{key}={getattr(cfg, key)} fits networks that score actions, not "
+            f"policy={cfg.policy.name} of learner={cfg.learner.name}",
+            hint,
+        )
 
 
 def _learners_from(source: Source) -> str:

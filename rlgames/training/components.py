@@ -97,8 +97,16 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     announce_backend(cfg.learner, device)
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     players = training_players(cfg, game, agent)
-    engine = build_engine(cfg, game, agent, _taught(cfg, game, players, learner), split)
-    collector = Collector(cfg, context, learner, engine, _demonstrations(cfg, game, rng))
+    taught = _taught(cfg, game, players, learner)
+    plays = EngineContext(
+        game, agent, taught, split, cfg.batch, cfg.threads, cfg.join_seconds, to_plain(cfg)
+    )
+    engine: Engine = load_option("engine", cfg.engine.name)(plays, **arguments(cfg.engine))
+    recorded = None
+    if cfg.demonstrations is not None:
+        path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
+        recorded = Demonstrations.read(path, game, rules, cfg.demonstrator, rng)
+    collector = Collector(cfg, context, learner, engine, recorded)
     if device.type == "cpu":
         check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
     dtype = compute_dtype(cfg.precision, device)
@@ -126,16 +134,6 @@ def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> E
     if game.spec.seats == 2:
         opponent = build_player(cfg.eval_opponent, game, cfg.game, in_training=True)
     return Evaluator(game, opponent, split, build_greedy(cfg.sampling), cfg.best_by, cfg.seed)
-
-
-def build_engine(
-    cfg: TrainConfig, game: Game[Any], agent: Agent, players: list[Player], split: Split | None
-) -> Engine:
-    """What plays the games of a training."""
-    context = EngineContext(
-        game, agent, players, split, cfg.batch, cfg.threads, cfg.join_seconds, to_plain(cfg)
-    )
-    return load_option("engine", cfg.engine.name)(context, **arguments(cfg.engine))
 
 
 def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor], device: torch.device) -> None:
@@ -180,15 +178,6 @@ def _taught(
     return [teacher, *players[1:]]
 
 
-def _demonstrations(
-    cfg: TrainConfig, game: Game[Any], rng: torch.Generator
-) -> Demonstrations | None:
-    if cfg.demonstrations is None:
-        return None
-    path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
-    return Demonstrations.read(path, game, rules, cfg.demonstrator, rng)
-
-
 def _initial_policy(
     cfg: TrainConfig, game: Game[Any], reward: Reward, checkpoint: Checkpoint | None
 ) -> Policy:
@@ -200,10 +189,7 @@ def _initial_policy(
 
 
 def _new_policy(
-    cfg: TrainConfig,
-    game: Game[Any],
-    reward: Reward,
-    num_parameters: int | None = None,
+    cfg: TrainConfig, game: Game[Any], reward: Reward, num_parameters: int | None = None
 ) -> Policy:
     rng = make_generator(cfg.seed, "init")
     return build_policy(cfg.policy, cfg.learner, reward, game, rng, num_parameters)

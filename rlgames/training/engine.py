@@ -52,6 +52,8 @@ class Engine(ABC):
     def __init__(self, context: EngineContext) -> None:
         self.game, self.agent = context.game, context.agent
         self.players, self.split = context.players, context.split
+        split = context.split
+        self.initial_states = None if split is None else sampled_from(split.trained_on)
 
     def start(self, games_played: int, interrupts: Interrupts) -> None:  # noqa: B027
         """Prepare for play, once and before it. interrupts: the run's.
@@ -87,7 +89,7 @@ class LocalEngine(Engine):
             # The first player has seat 0 in every other game, counted from the start of the run.
             games = torch.arange(num_games, device=rng.device) + games_played
             seating = torch.stack([games % 2, 1 - games % 2], 1)
-        initial = None if self.split is None else sampled_from(self.split.trained_on)
+        starts = self.initial_states
         return collect_games(
-            self.game, self.players, num_games, rng, initial_states=initial, seating=seating
+            self.game, self.players, num_games, rng, initial_states=starts, seating=seating
         )

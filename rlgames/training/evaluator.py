@@ -1,22 +1,23 @@
-"""Evaluates the greedy policy; what is measured is listed in eval_metrics.py."""
+"""Evaluates the greedy policy; EVAL_METRICS lists what is measured."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from rlgames.core.errors import ConfigError
-from rlgames.core.metrics import GOAL_METRICS, direction, reason_unranked
+from rlgames.core.metrics import GOAL_METRICS, direction, has_metric, reason_unranked
 from rlgames.core.rng import make_generator
-from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.games.capabilities import InvertibleKey, find
+from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
+from rlgames.games.capabilities import InvertibleKey, find, measures
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.holdout import Split
 from rlgames.sampling import Sampling
-from rlgames.solvers.graph import Graph
+from rlgames.solvers.graph import Graph, exploitability
 from rlgames.solvers.optimum import find_graph
-from rlgames.training.eval_metrics import EVAL_METRICS, EvalMetric, EvaluationResult
 
 MAX_GRAPH_POSITIONS = 50_000
 """Exploitability is computed during training for games of at most this many positions."""
@@ -25,6 +26,36 @@ GRAPH_SECONDS = 60.0
 
 FINAL_EVAL_FACTOR = 4
 """The final evaluation plays this many times the games of one during training."""
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """The games of an evaluation, those on held-out layouts if there are any, and the metrics.
+
+    opponent_statistics: of its play in these games, see Player.statistics.
+    """
+
+    evaluation: Evaluation
+    held_out: Evaluation | None
+    metrics: dict[str, float]
+    opponent_statistics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EvalMetric:
+    """A number that each evaluation logs as eval/NAME.
+
+    To add one, add it to EVAL_METRICS, to core/metrics.py, which says which games have it and
+    whether higher or lower is better there, and to docs/metrics.md.
+    is_measured: whether an evaluation of such a game computes it.
+    """
+
+    name: str
+    compute: Callable[[Evaluator, EvaluationResult], float]
+    is_measured: Callable[[Evaluator], bool] = lambda subject: True
+
+    def applies(self, subject: Evaluator) -> bool:
+        return has_metric(subject.game.spec.goal, self.name) and self.is_measured(subject)
 
 
 class Evaluator:
@@ -64,7 +95,6 @@ class Evaluator:
         self.greedy = Agent(self.game, policy, self.greedy_rule)
 
     def _check_best_by(self) -> None:
-        """Raises ConfigError where best_by is not a metric that ranks agents in the game."""
         name, hint = self.game.spec.name, f"best_by={self.goal_metric} fits"
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
             raise ConfigError(f"{name} is too large for best_by=exploitability", hint)
@@ -108,3 +138,32 @@ class Evaluator:
         sign = direction(self.game.spec.goal, self.best_by)
         candidate = [sign * metrics[self.best_by], metrics.get("points", 0.0)]
         return candidate if best is None or candidate >= best else None
+
+
+def _share(name: str) -> EvalMetric:
+    return EvalMetric(name, lambda subject, result: result.evaluation.outcome_rate(name).rate)
+
+
+def _held_out_turns(subject: Evaluator, result: EvaluationResult) -> float:
+    assert result.held_out is not None
+    return result.held_out.turns.mean
+
+
+def _exploitability(subject: Evaluator, result: EvaluationResult) -> float:
+    assert subject.graph is not None
+    return exploitability(subject.graph, subject.greedy.probabilities)[0]
+
+
+EVAL_METRICS = (
+    EvalMetric("points", lambda subject, result: result.evaluation.points),
+    *map(_share, ("win", "draw", "loss")),
+    EvalMetric("turns", lambda subject, result: result.evaluation.turns.mean),
+    EvalMetric("score", lambda subject, result: result.evaluation.score.mean),
+    EvalMetric(
+        "grid_sum",
+        lambda subject, result: result.evaluation.measures["grid_sum"].mean,
+        lambda subject: "grid_sum" in measures(subject.game, subject.game.example_state()),
+    ),
+    EvalMetric("held_out_turns", _held_out_turns, lambda subject: subject.split is not None),
+    EvalMetric("exploitability", _exploitability, lambda subject: subject.graph is not None),
+)

@@ -16,7 +16,6 @@ from rlgames.drawing.pictures import ActionOverlay, draw_scene, format_percent, 
 from rlgames.evaluation.diagnostics import afterstate_values, certainty_by_move
 from rlgames.evaluation.evaluate import Evaluation
 from rlgames.games.game import Game, State
-from rlgames.players.player import Player
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import Trajectories
@@ -104,21 +103,17 @@ class ImageCallback(Callback):
             title = f"one game, after {games:,} games of training"
             chart = plots.plot_by_move(title, "distance to certainty", certainty, 2.0)
             self.log.save_picture("certainty", plots.encode_png(chart))
-        players: list[Player] = [evaluator.greedy]
-        if evaluator.opponent is not None:
-            players.append(evaluator.opponent)
+        players = [each for each in (evaluator.greedy, evaluator.opponent) if each is not None]
         pool = GamePool(game, players, NUM_PARALLEL_GAMES, rng)
         trajectories, final_states = pool.collect(MAX_SHOWN_PLIES)
-        self._write_position_values(games, trajectories.by_player(0).state)
-        first_game = trajectories.select_games(trajectories.game.new_zeros(1))
-        self._write_game(games, first_game, final_states.state[:1])
-
-    def _write_position_values(self, games: int, positions: State) -> None:
+        positions = trajectories.by_player(0).state
         chosen = evenly_spaced(len(positions), MAX_VALUED_POSITIONS)
         rows = torch.tensor(chosen, device=positions.done.device)
-        values = position_values(self.game, self.policy, positions[rows], self.learns_logits)
+        values = position_values(game, self.policy, positions[rows], self.learns_logits)
         if values is not None and bool(values.isfinite().all()):
             self.log.histogram(games, "values/positions", values.numpy())
+        first_game = trajectories.select_games(trajectories.game.new_zeros(1))
+        self._write_game(games, first_game, final_states.state[:1])
 
     def _write_game(self, games: int, trajectory: Trajectories, final: State) -> None:
         try:

@@ -13,10 +13,10 @@ from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.evaluation.evaluate import Evaluation
 from rlgames.learners.learner import NonFiniteError
 from rlgames.policies.policy import computing_in
+from rlgames.rollouts.play import GamePool
 from rlgames.runs.files import LATEST
 from rlgames.training.callbacks import CallbackList
 from rlgames.training.checkpointer import Checkpointer
-from rlgames.training.collector import PlayedGames
 from rlgames.training.measurements import Measurement
 from rlgames.training.references import EARLY_SOLVE_SECONDS, References
 from rlgames.training.state import TrainingState
@@ -125,13 +125,13 @@ class TrainingLoop:
         policy, dtype = components.agent.policy, components.compute_dtype
         with self.phase("playing"), computing_in(policy, dtype):
             batch = components.collector.next_batch(state.batch_size, games, state.rng)
-        if isinstance(batch, PlayedGames):
-            self.callbacks.on_batch_collected(batch.trajectories, batch.final_states)
+        if not isinstance(batch, GamePool):
+            self.callbacks.on_batch_collected(*batch)
         with self.phase("learning"), self.interrupts.shielded():
             try:
                 with computing_in(policy, dtype):
-                    final_states, metrics = batch.train(
-                        components.learner, components.agent.progress
+                    final_states, metrics = components.collector.train(
+                        components.learner, batch, components.agent.progress
                     )
             except NonFiniteError as error:
                 at = f"update {progress.num_updates + 1}, after {games:,} games"

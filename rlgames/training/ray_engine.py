@@ -148,6 +148,8 @@ class RayEngine(Engine):
         address = self.address
         _check_address(address)
         check_token(address)
+        num_cpus = self.num_actors * self.threads
+        own: dict[str, Any] = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
         host, colon, port = (address or "").rpartition(":")
         while colon and not accepts_connections(host, int(port)):
             wait.sleep(f"Ray at {sanitized(address)}", announce=True)
@@ -155,7 +157,12 @@ class RayEngine(Engine):
             with self._interrupts.shielded(), _own_sigterm(), _own_groups():
                 self._is_ray_ours = True
                 try:
-                    _init_ray(address, self.num_actors * self.threads)
+                    ray.init(  # without its messages and its dashboard
+                        address or "local",
+                        log_to_driver=False,
+                        logging_level=logging.CRITICAL,
+                        **own,
+                    )
                 except Exception as error:
                     # Of its own timeout of 30 s, short for a busy machine, Ray raises no subclass.
                     if type(error) is Exception and wait.remaining > 0:
@@ -224,12 +231,6 @@ class RayEngine(Engine):
             total = untyped.cluster_resources().get("CPU", 0)
             free = untyped.available_resources().get("CPU", 0)
         return f", which takes {self.threads} of {total:g} CPUs, {free:g} of them free"
-
-
-def _init_ray(address: str | None, num_cpus: int) -> None:
-    """ray.init without its messages and its dashboard."""
-    own: dict[str, Any] = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
-    ray.init(address or "local", log_to_driver=False, logging_level=logging.CRITICAL, **own)
 
 
 @contextmanager

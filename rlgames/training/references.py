@@ -82,9 +82,5 @@ class References:
 
     def as_dict(self) -> dict[str, float]:
         """Those that are known, by name."""
-        values = {
-            "random": self.random,
-            "optimal": self.optimal,
-            "held_out_optimal": self.held_out_optimal,
-        }
-        return {name: value for name, value in values.items() if value is not None}
+        names = ("random", "optimal", "held_out_optimal")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}

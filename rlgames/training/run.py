@@ -18,6 +18,7 @@ from rlgames.core import distributed
 from rlgames.core.devices import choose_device
 from rlgames.core.processes import last_words
 from rlgames.core.rng import FINAL_STREAM
+from rlgames.core.schedule import Schedule
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.games.game import Game
 from rlgames.runs import cleanup
@@ -29,11 +30,9 @@ from rlgames.runs.run_log import RunLog
 from rlgames.training.callbacks import Callback, CallbackList
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.components import build_components
-from rlgames.training.eval_metrics import EvaluationResult
-from rlgames.training.evaluator import FINAL_EVAL_FACTOR
+from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult
 from rlgames.training.images import ImageCallback
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.progress import schedule_changes
 from rlgames.training.references import References
 from rlgames.training.state import TrainingState
 
@@ -130,6 +129,25 @@ def resume(
             if callback is not None:
                 callback.on_resume(read_metrics(directory / "metrics.jsonl"))
         return Run(state, log, interrupts, callback).run()
+
+
+def schedule_changes(trained: TrainConfig, cfg: TrainConfig, games: int) -> str:
+    """Which scheduled values jump if a run resumes by another config after this many games, and
+    how to prevent it; empty if none does."""
+    before, after = (each.schedule_progress(games) for each in (trained, cfg))
+    jumps = []
+    keys = [(options, key) for options in (cfg.learner, cfg.sampling) for key in vars(options)]
+    for options, key in keys:
+        name, end = key.removesuffix("_end"), getattr(options, key)
+        if name != key and end is not None:
+            schedule = Schedule(getattr(options, name, cfg.lr), end)
+            values = [f"{schedule.at(progress):.4g}" for progress in (before, after)]
+            if values[0] != values[1]:
+                jumps.append(f"{name} jumps from {values[0]} to {values[1]}")
+    if not jumps:
+        return ""
+    first = trained.schedule_games or trained.games
+    return f"{', '.join(jumps)}; schedule_games={first} keeps the first schedule"
 
 
 class Run:

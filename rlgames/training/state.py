@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -22,7 +22,6 @@ from rlgames.games.game import Game, State
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint, Tree, restore_weights
 from rlgames.training.components import Components
-from rlgames.training.progress import Progress
 
 METRIC_NAME = re.compile(r"[\w ,:/.+=()%-]{1,100}")
 """Names of metrics that a checkpoint may contain."""
@@ -150,6 +149,44 @@ class MetricAccumulator:
             metrics[f"time/{phase}"] = phase_seconds / seconds
         self._reset()
         return metrics
+
+
+@dataclass
+class Progress:
+    """How far a run is, as a checkpoint stores it.
+
+    logged_at, evaluated_at, saved_at, kept_at: games played at the last line of the log, the last
+    evaluation, the last checkpoint (-1: none yet) and the last checkpoint that is kept. best: the
+    best evaluation so far, as Evaluator.better compares it. has_converged: more training would
+    change nothing. seconds: wall-clock time of earlier processes. num_moves: made so far.
+    """
+
+    games_played: int = 0
+    num_updates: int = 0
+    logged_at: int = 0
+    evaluated_at: int = 0
+    saved_at: int = -1
+    kept_at: int = 0
+    best: list[float] | None = None
+    has_converged: bool = False
+    seconds: float = 0.0
+    num_moves: int = 0
+
+    def check(self, games: int) -> None:
+        """Raises ValueError or TypeError for values that are impossible after this many games."""
+        checked_int(self.games_played, games, games)
+        checked_int(self.num_updates, 0)
+        checked_int(self.saved_at, -1, games)
+        for last_games in (self.logged_at, self.evaluated_at, self.kept_at):
+            checked_int(last_games, 0, games)
+        checked_float(self.seconds)
+        checked_int(self.num_moves, 0)
+        if self.best is not None and (
+            len(self.best) != 2 or not all(type(value) in (int, float) for value in self.best)
+        ):
+            raise ValueError("the best evaluation is not two numbers")
+        if type(self.has_converged) is not bool:
+            raise ValueError("has_converged is neither true nor false")
 
 
 class TrainingState:

@@ -12,7 +12,7 @@ from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.games.sinkings import Seen
 from rlgames.players.scripted import Density, DensityRollout
 from rlgames.sampling import sample_uniform
-from rlgames.search.rollout import Rollouts, RolloutSettings
+from rlgames.search.rollout import Rollouts
 
 GAMES = {
     "line": Battleship(1, 9, [2, 3, 2], 1),
@@ -45,7 +45,7 @@ def random_positions(game, plies, batch=12):
 @pytest.mark.parametrize("name", GAMES)
 def test_lists_are_all_layouts_that_agree(name):
     game = GAMES[name]
-    counter = game.layout_counter("sunk" in game.show)
+    counter = game.layout_counters["sunk" in game.show]
     layouts = counter.make_list(10_000)
     for plies in range(0, 5, 2):
         state = random_positions(game, plies)
@@ -63,7 +63,7 @@ def test_lists_are_all_layouts_that_agree(name):
 def test_a_list_without_room_for_all_layouts():
     game = GAMES["board"]
     nothing = torch.zeros(1, 16, dtype=torch.bool)
-    counter = game.layout_counter(False)
+    counter = game.layout_counters[False]
     assert counter.write_list(Seen(nothing, nothing), counter.make_list(10)) == -1
 
 
@@ -71,7 +71,7 @@ def test_a_list_without_room_for_all_layouts():
 def test_turns_are_those_of_rollouts_over_all_layouts(name):
     """Against search=rollout around density, which plays every layout to the end."""
     game = GAMES[name]
-    rollouts = Rollouts(game, Density(game, 1), RolloutSettings())
+    rollouts = Rollouts(game, Density(game, 1))
     player = DensityRollout(game, 1, STEPS, next_cells=100)
     for plies in (0, 2, 4):
         state = game.public(random_positions(game, plies))

@@ -18,7 +18,7 @@ from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.table import Table
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
-from rlgames.search.expectimax import Expectimax, ExpectimaxSettings, downgrade_tiles
+from rlgames.search.expectimax import Expectimax, downgrade_tiles
 from rlgames.solvers.graph import Graph
 
 
@@ -55,9 +55,7 @@ def test_scores_are_those_of_a_slow_recursion(plies, least):
     game = Game2048(2, 2)
     agent = agent_of(game, 50.0, score_scale=0.5)
     state = collect_games(game, [Random(game)], 4, rng())[0].state[::9]
-    search = Expectimax(
-        game, agent, ExpectimaxSettings(plies=plies, min_probability=least, discount=0.9)
-    )
+    search = Expectimax(game, agent, plies=plies, min_probability=least, discount=0.9)
     found, legal = search.scores(state, plies), game.legal_action_mask(state)
     chosen = search.choose(state, rng())
     for row in range(len(state)):
@@ -72,7 +70,7 @@ def test_scores_are_those_of_a_slow_recursion(plies, least):
 def test_a_search_to_the_end_finds_the_exact_optimum(shape):
     """Without any values: what the moves themselves gain."""
     game = Game2048(*shape)
-    search = Expectimax(game, agent_of(game), ExpectimaxSettings(plies=20))
+    search = Expectimax(game, agent_of(game), plies=20)
     openings, probability = game.openings(1000)
     best = torch.zeros(len(openings), dtype=torch.float64)
     live = (~openings.done).nonzero()[:, 0]
@@ -86,7 +84,7 @@ def test_finished_rows_and_batches_in_chunks(monkeypatch):
     game = Game2048(2, 2)
     moves, results = collect_games(game, [Random(game)], 30, rng())
     state = type(moves.state).cat([moves.state, results.state])
-    search = Expectimax(game, agent_of(game, 50.0), ExpectimaxSettings())
+    search = Expectimax(game, agent_of(game, 50.0))
     whole = search.choose(state, rng())
     monkeypatch.setattr("rlgames.search.expectimax.CHUNK_SIZE", 7)
     assert torch.equal(search.choose(state, rng()), whole)
@@ -96,12 +94,12 @@ def test_finished_rows_and_batches_in_chunks(monkeypatch):
 def test_unsuitable_players_and_games_are_refused():
     game = Game2048(2, 2)
     with pytest.raises(ValueError, match="policy=ntuple"):
-        Expectimax(game, Random(game), ExpectimaxSettings())
+        Expectimax(game, Random(game))
     with pytest.raises(ValueError, match="reward=score"):
-        Expectimax(game, agent_of(game, score_scale=0.0), ExpectimaxSettings())
+        Expectimax(game, agent_of(game, score_scale=0.0))
     other = agent_of(KInARow(3, 3, 3, False, "tictactoe"))
     with pytest.raises(ValueError, match="one-player games with chance"):
-        Expectimax(other.game, other, ExpectimaxSettings())
+        Expectimax(other.game, other)
 
 
 def test_the_discount_is_that_of_the_run():
@@ -109,7 +107,7 @@ def test_the_discount_is_that_of_the_run():
     cfg = load_config(EvalConfig, ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
     reward = load_config(TrainConfig, ["game=2048", "reward.discount=0.7"]).reward
     search: Any = build_search(cfg.search, game, agent_of(game), reward)
-    assert (search.settings.plies, search.settings.discount) == (3, 0.7)
+    assert (search.plies, search.discount) == (3, 0.7)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +120,9 @@ def test_n_tuples_are_searched_in_a_kernel_with_the_same_scores(shape, plies, le
     policy.values.copy_(50 * torch.rand(len(policy.values), generator=rng(3)))
     agent = Agent(game, policy, Argmax())
     state = collect_games(game, [Random(game)], 2, rng())[0].state[::15]
-    settings = ExpectimaxSettings(plies=plies, min_probability=least, discount=0.9)
-    compiled, batched = (Expectimax(game, agent, settings) for _ in range(2))
-    batched.compiled = None
+    settings = {"plies": plies, "min_probability": least, "discount": 0.9}
+    compiled, batched = (Expectimax(game, agent, **settings) for _ in range(2))
+    batched.is_compiled = False
     expected, legal = batched.scores(state, plies), game.legal_action_mask(state)
     assert torch.allclose(compiled.scores(state, plies)[legal], expected[legal], rtol=1e-5)
     assert compiled.choose(state, rng()).equal(batched.choose(state, rng()))
@@ -134,9 +132,7 @@ def test_n_tuples_are_searched_in_a_kernel_with_the_same_scores(shape, plies, le
 
 def test_tiles_beyond_four_bits_are_searched_in_batches():
     game = Game2048(4, 4)
-    search = Expectimax(
-        game, Agent(game, Ntuple(game, 1.0, [[0, 1]], 16, 0.0), Argmax()), ExpectimaxSettings()
-    )
+    search = Expectimax(game, Agent(game, Ntuple(game, 1.0, [[0, 1]], 16, 0.0), Argmax()))
     exponents = torch.zeros(1, 4, 4, dtype=torch.int64)
     exponents[0, 0, :2] = 16
     assert float(search.scores(game.from_exponents(exponents), 1)[0, 1]) == 2.0**17
@@ -186,7 +182,7 @@ def test_downgraded_boards_have_the_same_moves():
 
 
 def searching_from(tile, agent):
-    return Expectimax(agent.game, agent, ExpectimaxSettings(plies=1, tile_downgrading=tile))
+    return Expectimax(agent.game, agent, plies=1, tile_downgrading=tile)
 
 
 def test_boards_with_large_tiles_are_searched_downgraded():
@@ -200,7 +196,7 @@ def test_boards_with_large_tiles_are_searched_downgraded():
     state = game.from_exponents(tiles.view(-1, 4, 4))
     known = game.from_exponents(downgrade_tiles(tiles, 2**15).view(-1, 4, 4))
     plain, downgrading = (searching_from(tile, agent) for tile in (None, 2**15))
-    plain.compiled = downgrading.compiled = None
+    plain.is_compiled = downgrading.is_compiled = False
     chosen = downgrading.choose(state, rng())
     assert chosen.equal(plain.choose(known, rng()))
     assert not chosen.equal(plain.choose(state, rng()))

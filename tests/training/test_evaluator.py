@@ -14,7 +14,7 @@ from rlgames.core.metrics import METRICS, direction
 from rlgames.runs.index import RunReader
 from rlgames.sweeps.hparam_search import plan_search
 from rlgames.training.components import build_components
-from rlgames.training.eval_metrics import EVAL_METRICS
+from rlgames.training.evaluator import EVAL_METRICS
 
 NETWORK = ["policy=mlp", "policy.layers=[4]", "eval_games=4", "batch=4"]
 GAMES = {

@@ -146,9 +146,9 @@ class HparamsConfig(OptionConfig):
 SEARCHES = {
     "mcts": Option(MctsConfig, "rlgames.search.mcts:make_mcts"),
     "dedieu_amar": Option(DedieuAmarConfig, "rlgames.search.mcts:make_mcts"),
-    "expectimax": Option(ExpectimaxConfig, "rlgames.search.expectimax:make_expectimax"),
+    "expectimax": Option(ExpectimaxConfig, "rlgames.search.expectimax:Expectimax"),
     "alphabeta": Option(AlphaBetaConfig, "rlgames.search.alphabeta:AlphaBetaSearch"),
-    "rollout": Option(RolloutConfig, "rlgames.search.rollout:make_rollouts"),
+    "rollout": Option(RolloutConfig, "rlgames.search.rollout:Rollouts"),
 }
 HPARAMS_SEARCHES = {
     "tpe": Option(HparamsConfig),
