@@ -101,10 +101,8 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
+    def __exit__(self, *error: Any) -> None:
+        self._process.__exit__(*error)
 
     def send(self, **words: Any) -> None:
         assert self._process.stdin
