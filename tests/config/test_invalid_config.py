@@ -86,7 +86,13 @@ def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch)
             ),
             (["game=tictactoe", "policy=conv", "policy.channels=[4096,4096]"], ["weights"]),
             (["game=2048", "policy=staged", "policy.layers=[65536,65536]"], ["weights"]),
-            (["game=2048", "board=3", "columns=3", "policy=ntuple", "learner=td"], ["weights"]),
+            (
+                [
+                    *("game=2048", "board=3", "policy=ntuple", "learner=td", "batch=8"),
+                    "learner.step_size=temporal_coherence",
+                ],
+                ["policy=ntuple", "weights", "GiB"],
+            ),
             (
                 ["learner=dqn", "sampling=epsilon_greedy", "learner.buffer_size=100000000"],
                 ["learner.buffer_size=100000000", "GiB", "fits"],
