@@ -25,7 +25,7 @@ class Checkpointer:
 
     latest: what a run resumes from. best: the weights of the best evaluation. games_N: kept ones.
     log: the run's files; None in every process but the first, which alone writes.
-    A large checkpoint is complete only after wait or check, or when the next one is begun.
+    A large checkpoint is complete only after wait or poll, or when the next one is begun.
     """
 
     def __init__(self, state: TrainingState, log: RunLog | None) -> None:
@@ -59,7 +59,7 @@ class Checkpointer:
         self.log.flush()  # a checkpoint never counts lines that are not on the disk
         self._write([(name, state) for name in names])
 
-    def check(self) -> None:
+    def poll(self) -> None:
         """See whether a write in the background has ended. Raises as wait."""
         if self._fork is not None and self._fork.has_value():
             self.wait()

@@ -49,7 +49,7 @@ class TrainingLoop:
         state, progress = self.state, self.state.progress
 
         def run_periodic_tasks() -> None:
-            self.checkpointer.check()
+            self.checkpointer.poll()
             if state.is_due(progress.logged_at, self.log_every):
                 self.log_metrics()
             if state.is_due(progress.evaluated_at, self.eval_every):
