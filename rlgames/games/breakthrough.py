@@ -262,6 +262,8 @@ class Breakthrough(StoneGame[BreakthroughState]):
 class CompiledBreakthrough(CompiledRules[BreakthroughState]):
     """Words: own, other."""
 
+    has_draws = False
+
     @cached_property
     def rules(self) -> Any:
         from rlgames.kernels.breakthrough import BreakthroughRules

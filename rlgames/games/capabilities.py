@@ -169,7 +169,7 @@ class KnownRandomPlay(Protocol):
 
 
 class Compiled(Protocol):
-    """fast tree search and random play on the CPU
+    """fast tree search, random play and, with two seats, an exact solver on the CPU
 
     A derived class does not inherit it, because its rules may differ.
     """

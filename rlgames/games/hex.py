@@ -272,6 +272,8 @@ class Hex(StoneGame[HexState]):
 class CompiledHex(CompiledRules[HexState]):
     """Words: two of own stones with flags, two of the other seat's."""
 
+    has_draws = False
+
     @cached_property
     def rules(self) -> Any:
         from rlgames.kernels.hex import HexRules

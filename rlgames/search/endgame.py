@@ -30,21 +30,23 @@ class EndgameSolver:
             raise ValueError(f"no solver plays the end of {game.spec.name}")
         self._solver: PositionSolver[Any, Any] = solver
         self._num_actions = game.spec.actions
-        self._known: dict[tuple[bytes, ...], tuple[float, list[int]] | None] = {}
+        self._known: dict[tuple[bytes, ...], tuple[float | None, list[int]]] = {}
 
     def solve(self, state: State) -> tuple[Tensor, Tensor]:
-        """The best actions of live positions, bool [T, A], none if a position is not solved; and
-        their values for the seats to move, float32 [T], 0 if not solved."""
+        """The best actions of live positions, bool [T, A], those not known to be worse than others
+        if a position is not solved; and its value for the seat to move, float32 [T], NaN if not
+        solved."""
         best = torch.zeros(len(state), self._num_actions, dtype=torch.bool)
-        value = torch.zeros(len(state))
+        value = torch.full((len(state),), torch.nan)
         state = state.to("cpu")
         for row in range(len(state)):
-            found = self._solve(state[torch.tensor([row])])
+            found, actions = self._solve(state[torch.tensor([row])])
+            best[row, actions] = True
             if found is not None:
-                value[row], best[row, found[1]] = found[0], True
+                value[row] = found
         return best, value
 
-    def _solve(self, position: State) -> tuple[float, list[int]] | None:
+    def _solve(self, position: State) -> tuple[float | None, list[int]]:
         key = tuple(field.numpy().tobytes() for field in vars(position).values())
         if key not in self._known:
             if len(self._known) >= MAX_KNOWN:
@@ -63,7 +65,6 @@ class ExactEndgame(Player):
         def choose(live: State) -> Tensor:
             action = self.player.choose(live, rng).cpu()
             best, _ = self.solver.solve(live)
-            best[~best.any(1)] = True
             is_best = best.gather(1, action[:, None])[:, 0]
             return torch.where(is_best, action, best.int().argmax(1))
 
@@ -71,7 +72,7 @@ class ExactEndgame(Player):
 
 
 class ExactEndgameSearch(Search):
-    """The same around a search. In solved positions, its policy is left with the best actions."""
+    """The same around a search, whose policy is left with these actions."""
 
     def __init__(self, inner: Search, solver: EndgameSolver) -> None:
         self.inner, self.solver = inner, solver
@@ -80,16 +81,15 @@ class ExactEndgameSearch(Search):
     def search(self, state: State, rng: torch.Generator) -> SearchResult:
         result = self.inner.search(state, rng)
         best, value = (each.to(result.policy.device) for each in self.solver.solve(state))
-        is_solved = best.any(1)
-        best[~is_solved] = True
+        is_limited = (result.policy.where(best, 0.0) != result.policy).any(1, keepdim=True)
         # Of actions that the search has never tried, each is as good as the others.
         policy = result.policy.where(best, 0.0) + 1e-12 * best
         policy /= policy.sum(1, keepdim=True)
         is_best = best.gather(1, result.action[:, None])[:, 0]
-        knows_value = is_solved & (self.utility.value == "outcome")
+        knows_value = ~value.isnan() & (self.utility.value == "outcome")
         return replace(
             result,
-            policy=policy.where(is_solved[:, None], result.policy),
+            policy=policy.where(is_limited, result.policy),
             action=torch.where(is_best, result.action, policy.argmax(1)),
             value=torch.where(knows_value, value, result.value),
         )

@@ -21,14 +21,22 @@ from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
+from rlgames.solvers.proof import ProofSearch, can_prove
 
 G = TypeVar("G", bound=Game[Any])
 
 MAX_SOLVER_ENTRIES = 1 << 27
 """The most entries of the table that is used to solve Connect 4: 1 GiB."""
 
+MAX_BYTES_PER_SLOT = 200
+"""Of the memory for a proof: more than twice what any game of MAX_PROVEN_POSITIONS takes."""
+
 ENTRIES_PER_SECOND = 1 << 20
 """Entries for each second of the time limit: short searches do not need more."""
+
+MIN_PROVEN_POSITIONS, MAX_PROVEN_POSITIONS = 1e6, 1e13
+"""Games whose rules allow fewer positions are listed before a kernel is loaded; with more, a search
+for who wins does not begin at the start of the game."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,28 @@ class AlphaBetaSolver(Solver[KInARow]):
         return Optimum(float(value), search.positions, time.perf_counter() - start)
 
 
+class ProofSolver(Solver[Game[Any]]):
+    """proof-number search, for two-player games with compiled rules"""
+
+    @property
+    def is_in_reach(self) -> bool:
+        return self.game.spec.max_positions <= MAX_PROVEN_POSITIONS
+
+    def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum | None:
+        """By a search whose table takes at most half of the memory."""
+        openings = self.game.openings(1) if self.is_in_reach else None
+        if openings is None:
+            return None
+        start = time.perf_counter()
+        slots = min(memory_bytes // MAX_BYTES_PER_SLOT, seconds * ENTRIES_PER_SECOND)
+        search = ProofSearch(self.game, slots)
+        value, _ = search.search(openings[0], seconds)
+        if value is None:
+            return None
+        sign = int(1 - 2 * openings[0].current_seat)
+        return Optimum(float(sign * value), search.positions, time.perf_counter() - start)
+
+
 class FleetSolver(Solver[Battleship]):
     """Needs a list of all layouts of a fleet."""
 
@@ -133,9 +163,10 @@ def solver_of(game: Game[Any]) -> Solver[Any] | None:
     # Its kernel knows the rules of k in a row, not of a game derived from it.
     if type(game) is KInARow and game.gravity:
         return AlphaBetaSolver(on_cpu(game))
-    if find(game, InvertibleKey) and not game.spec.hidden:
-        return ListingSolver(on_cpu(game))
-    return None
+    can_list = find(game, InvertibleKey) is not None and not game.spec.hidden
+    if can_prove(game) and not (can_list and game.spec.max_positions < MIN_PROVEN_POSITIONS):
+        return ProofSolver(on_cpu(game))
+    return ListingSolver(on_cpu(game)) if can_list else None
 
 
 def find_optimum(

@@ -31,9 +31,11 @@ from rlgames.solvers.optimum import (
     BeliefSolver,
     FleetSolver,
     ListingSolver,
+    ProofSolver,
     Solver,
     solver_of,
 )
+from rlgames.solvers.proof import MAX_SLOTS, ProofSearch
 
 X = TypeVar("X", bound=Solver[Any])
 S = TypeVar("S", bound=State)
@@ -107,15 +109,15 @@ class PositionSolver(ABC, Generic[X, S]):
     def value(self, state: S, seconds: float) -> PositionValue:
         """The value of one position. Raises as solve, and OutOfBudget."""
 
-    def best_actions(self, state: S) -> tuple[float, list[int]] | None:
-        """The value of one position and its best actions, which depend on this position alone; None
-        beyond max_positions."""
+    def best_actions(self, state: S) -> tuple[float | None, list[int]]:
+        """The value of one position and its best actions; beyond max_positions None and those that
+        are not known to be worse than others. Both depend on this position alone."""
         try:
             found = self.value(state, math.inf)
         except OutOfBudget:
-            return None
-        if found.value is None:
-            return None
+            legal = self.solver.game.legal_action_mask(state)[0]
+            return None, legal.nonzero()[:, 0].tolist()
+        assert found.value is not None
         values = [-math.inf if value is None else value for value in found.actions]
         best = [action for action, value in enumerate(values) if value > found.value - 1e-9]
         return found.value, best
@@ -199,7 +201,7 @@ class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
             return ByListing(ListingSolver(game), self.memory, limit).value(state, seconds)
         return PositionValue(None if result.value is None else float(result.value), actions, plies)
 
-    def best_actions(self, state: KInARowState) -> tuple[float, list[int]] | None:
+    def best_actions(self, state: KInARowState) -> tuple[float | None, list[int]]:
         """Those that win as soon, or lose as late, as can be told with the positions that the
         question who wins has left."""
         search, board = self._search, (int(state.own[0]), int(state.occupied[0]))
@@ -207,10 +209,47 @@ class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
         before = search.positions
         result = search.search(*board, max_positions=self.max_positions)
         if result.value is None:
-            return None
+            return None, result.columns
         left = self.max_positions - (search.positions - before)
         scored = search.analyze(*board, max_positions=left)
         return float(result.value), (result if scored.value is None else scored).best_columns
+
+
+class ByProof(PositionSolver[ProofSolver, State]):
+    """Searches for who wins after each action, within the limits."""
+
+    @cached_property
+    def _search(self) -> ProofSearch:
+        return ProofSearch(self.solver.game, min(4 * self.max_positions, MAX_SLOTS))
+
+    def value(self, state: State, seconds: float) -> PositionValue:
+        game, search = self.solver.game, self._search
+        legal = game.legal_action_mask(state)[0].nonzero()[:, 0]
+        before = state[torch.zeros_like(legal)]
+        after = game.apply_action(before, legal)
+        gained = (1 - 2 * before.current_seat) * (after.score - before.score)[:, 0]
+        end, last = time.perf_counter() + seconds, search.positions + self.max_positions
+        actions: list[float | None] = [None] * game.spec.actions
+        for number, action in enumerate(legal.tolist()):
+            if bool(after.done[number]):
+                actions[action] = float(gained[number])
+                continue
+            # What one action does not need is left to the others.
+            now, share = time.perf_counter(), len(legal) - number
+            row = after[torch.tensor([number])]
+            left = max(end - now, 0.0) / share, (last - search.positions) / share
+            value, _ = search.search(row, *left)
+            actions[action] = None if value is None else -float(value)
+        values = [actions[action] for action in legal.tolist()]
+        known = [value for value in values if value is not None]
+        is_known = 1.0 in known or len(known) == len(values)
+        return PositionValue(max(known) if is_known else None, actions)
+
+    def best_actions(self, state: State) -> tuple[float | None, list[int]]:
+        """As ProofSearch.search."""
+        self._search.clear()
+        value, actions = self._search.search(state, max_positions=self.max_positions)
+        return None if value is None else float(value), actions
 
 
 class ByBeliefs(PositionSolver[BeliefSolver, BattleshipState]):
@@ -272,6 +311,7 @@ class ByLayouts(PositionSolver[AnnouncedSolver, BattleshipState]):
 SOLVERS: dict[type[Solver[Any]], type[PositionSolver[Any, Any]]] = {
     ListingSolver: ByListing,
     AlphaBetaSolver: BySearch,
+    ProofSolver: ByProof,
     BeliefSolver: ByBeliefs,
     AnnouncedSolver: ByLayouts,
 }

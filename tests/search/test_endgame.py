@@ -94,7 +94,7 @@ def test_a_move_depends_on_the_position_alone():
     assert torch.equal(torch.cat(moves[0]), torch.cat(moves[1]))
 
 
-@pytest.mark.parametrize("name", ["gomoku", "salvo"])
+@pytest.mark.parametrize("name", ["salvo", "salvo_duel"])
 def test_a_game_without_such_a_solver_says_so_before_it_is_played(name):
     with pytest.raises(ConfigError, match=r"search\.solve_positions=1000") as raised:
         search_of(make_game(f"game={name}"), "search=mcts", "search.solve_positions=1000")

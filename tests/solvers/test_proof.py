@@ -1,0 +1,153 @@
+"""Proof-number search: the values that listing all positions gives, within limits."""
+
+import math
+
+import pytest
+import torch
+from helpers import make_game, rng
+
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Random
+from rlgames.rollouts.play import collect_games
+from rlgames.solvers.graph import Graph
+from rlgames.solvers.optimum import ProofSolver, find_optimum, solver_of, solver_reach
+from rlgames.solvers.position import ByListing, ByProof, ListingSolver, position_solver
+from rlgames.solvers.proof import ProofSearch, can_prove
+
+SMALL = [
+    ["game=tictactoe"],
+    ["game=connect4", "rows=4", "columns=4", "line=3"],
+    ["game=othello", "board=4"],
+    ["game=hex", "board=3", "swap=true"],
+    ["game=hex", "board=3", "swap=false"],
+    ["game=breakthrough", "rows=4", "columns=3", "home_rows=1"],
+]
+LARGE = [
+    ["game=othello", "board=6"],
+    ["game=hex", "board=7"],
+    ["game=gomoku", "board=9"],
+    ["game=breakthrough", "rows=6", "columns=6"],
+]
+
+
+def positions(game, games=12, seed=3):
+    return collect_games(game, [Random(game)], games, rng(seed))[0].state
+
+
+def one(state, row):
+    return state[torch.tensor([row])]
+
+
+@pytest.mark.parametrize("words", SMALL, ids=" ".join)
+def test_values_and_actions_are_those_of_all_positions(words):
+    game = make_game(*words)
+    state = positions(game)
+    graph = Graph(game, 60, 2 << 30)
+    solution = graph.solve([None, None])
+    expected = (1 - 2 * state.current_seat) * graph.state_values(solution, state)
+    best = graph.best_actions(solution, state)
+    search = ProofSearch(game)
+    for row in range(len(state)):
+        value, actions = search.search(one(state, row))
+        assert value == expected[row]
+        found = torch.zeros(game.spec.actions, dtype=torch.bool)
+        found[actions] = True
+        assert actions
+        assert not (found & ~best[row]).any()
+        assert value >= 0 or torch.equal(found, best[row])
+
+
+@pytest.mark.parametrize("words", LARGE, ids=" ".join)
+def test_a_position_is_worth_as_much_as_its_best_move(words):
+    game = make_game(*words)
+    state, values = positions(game, 30), set()
+    for row in game.depth(state).argsort()[-120::8].tolist():
+        before = one(state, row)
+        value, actions = ProofSearch(game, 1e4).search(before, max_positions=2000)
+        if value is None:
+            continue
+        sign, worth = 1 - 2 * int(before.current_seat), {}
+        for action in legal(game, before):
+            after = game.apply_action(before, torch.tensor([action]))
+            found = None if after.done else ProofSearch(game, 1e4).search(after)[0]
+            worth[action] = sign * int(after.score[0, 0]) if found is None else -found
+        assert value == max(worth.values())
+        assert {worth[action] for action in actions} == {value}
+        values.add(value)
+    assert {1, -1} <= values
+
+
+def test_limits_leave_questions_open_and_rule_out_moves_that_lose():
+    game = make_game("game=gomoku", "board=9")
+    state, search = game.initial(1, rng()), ProofSearch(game)
+    for action in (39, 40, 8, 41, 72, 42, 80, 43):
+        state = game.apply_action(state, torch.tensor([action]))
+    # The other seat has four stones in a row, cells 40 to 43, with one end open.
+    value, actions = search.search(state, max_positions=1000)
+    assert search.positions <= 1000
+    assert (value, actions) == (None, [44])
+    search.clear()
+    assert search.search(state, max_positions=2) == (None, legal(game, state))
+    assert search.search(state, seconds=0) == (None, legal(game, state))
+
+
+def legal(game, state):
+    return game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
+
+
+def test_a_result_depends_on_the_position_alone():
+    game = make_game("game=othello", "board=6")
+    state = positions(game)
+    state = state[(game.legal_action_mask(state).sum(1) > 3).nonzero()[::9, 0]]
+    solver = position_solver(game, max_positions=2000)
+    assert isinstance(solver, ByProof)
+    forward = [solver.best_actions(one(state, row)) for row in range(len(state))]
+    back = [solver.best_actions(one(state, row)) for row in reversed(range(len(state)))]
+    assert forward == back[::-1]
+    known = [value is not None for value, _ in forward]
+    assert 0 < sum(known) < len(known)
+
+
+@pytest.mark.parametrize("words", SMALL, ids=" ".join)
+def test_each_action_has_its_own_value(words):
+    game = make_game(*words)
+    state = positions(game, 4)
+    listed = ByListing(ListingSolver(game), 2 << 30, math.inf).solve(state, 60)
+    assert ByProof(ProofSolver(game), 2 << 30, math.inf).solve(state, 60) == listed
+
+
+def test_what_a_limit_leaves_open_has_no_value():
+    game = make_game("game=othello", "board=6")
+    found = position_solver(game, max_positions=200).solve(positions(game, 1), 60)
+    assert not any(each.value is None for each in found[-4:])
+    assert all(each.value is None for each in found[:4])
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (["game=gomoku", "board=5", "line=3"], 1.0),
+        pytest.param(
+            ["game=breakthrough", "rows=5", "columns=5", "home_rows=1"], 1.0, marks=pytest.mark.slow
+        ),
+    ],
+    ids=str,
+)
+def test_boards_with_too_many_positions_to_list_are_solved(words, value):
+    game = make_game(*words)
+    assert isinstance(solver_of(game), ProofSolver)
+    assert solver_reach(game) == "yes"
+    assert find_optimum(game, 100).value == value
+    assert find_optimum(game, 1e-9) is None
+
+
+def test_large_boards_are_not_tried_from_the_start():
+    game = make_game("game=othello", "board=8")
+    assert solver_reach(game) == "smaller boards"
+    assert find_optimum(game, 60) is None
+
+
+@pytest.mark.parametrize("name", ["2048", "salvo", "salvo_duel"])
+def test_other_games_are_not_for_it(name):
+    assert not can_prove(make_game(f"game={name}"))
+    assert can_prove(KInARow(3, 3, 3, gravity=False))
