@@ -35,9 +35,12 @@ class ProofTable(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The positions from the root to where the search is, at most D: int64 [D, W]. thresholds:
-    int64 [D, 2], numbers from which on another line is better. children: int32 [D, A, 2], the
-    numbers of the positions after each action, -1 for an illegal one. actions: int64 [D]."""
+    """The positions from the root to where the search is, int64 [D, W]; it looks no further than D.
+
+    thresholds: int64 [D, 2], numbers from which on another line is better. children: int32
+    [D, A, 2], the numbers of the positions after each action, -1 for an illegal one. actions:
+    int64 [D].
+    """
 
     positions: NDArray[np.int64]
     thresholds: NDArray[np.int64]
@@ -79,7 +82,8 @@ def prove(
     while True:
         proof, disproof, action, second = numbers_of(rules, line, ply)
         proof_limit, disproof_limit = line.thresholds[ply]
-        if proof >= proof_limit or disproof >= disproof_limit or visited >= max_positions:
+        is_last = visited >= max_positions or ply + 1 == len(line.actions)
+        if is_last or proof >= proof_limit or disproof >= disproof_limit:
             put(table, load(rules.start, line.positions, ply), goal ^ (ply & 1), proof, disproof)
             if ply == 0:
                 return visited, proof, disproof
@@ -90,11 +94,10 @@ def prove(
         after, _, _ = play(rules, load(rules.start, line.positions, ply), action)
         others = disproof - line.children[ply, action, 0]
         line.actions[ply] = action
-        ply += 1
-        visited += 1
+        ply, visited = ply + 1, visited + 1
         store(line.positions, ply, after)
         line.thresholds[ply, 0] = min(disproof_limit - others, NEVER)
-        # The next best move may become better by a quarter before the search changes over to it.
+        # Another move may become better by a quarter before the search changes over to it.
         line.thresholds[ply, 1] = min(proof_limit, second + 1 + second // 4)
         expand(rules, table, line, ply, goal ^ (ply & 1))
 
