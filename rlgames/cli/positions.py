@@ -60,6 +60,8 @@ def print_position(position: ShownPosition) -> None:
         )
     if report["exact"] is not None:
         _print_best_moves(report)
+    elif position.solve_seconds:
+        print(f"exact: not found within {position.solve_seconds:g} s (solve_seconds=)")
     columns = [
         name for name in COLUMNS if any(action[name] is not None for action in report["actions"])
     ]

@@ -140,7 +140,12 @@ class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, PageConfig):
     state: str | None = key(
         None, is_text=True, help="a board, @FILE or - (standard input); null: the start"
     )
-    solve_seconds: float = key(20.0, 0, 1e6, help="time limit of the exact values; 0: skip them")
+    solve_seconds: float | None = key(
+        None,
+        0,
+        1e6,
+        help="time limit of the exact values; null: 20, or 3 on large boards; 0: skip them",
+    )
     picture: str | None = key(None, is_path=True, help="SVG or PNG file for the position")
 
 

@@ -132,7 +132,11 @@ def print_games(result: dict[str, Any]) -> None:
     ]
     print("\n".join(map(printable, columns(rows))))
     solver = result["solver"] or "none"
-    reach = "" if result["is_in_reach"] or not result["solver"] else "; this board is too large"
+    reach = (
+        ""
+        if result["is_in_reach"] or not result["solver"]
+        else "; this board is too large to solve from the start"
+    )
     print(f"\nexact solver: {solver}{reach}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from rlgames.policies.policy import ValueFunction
 from rlgames.rollouts.trace import describe_ending
 from rlgames.sampling import NonFiniteError
 from rlgames.search.search import Search
+from rlgames.solvers.optimum import solver_reach
 from rlgames.solvers.position import PositionValue, solve_position
 
 MAX_BOARD_LENGTH = 1 << 16
@@ -37,12 +38,13 @@ MAX_BOARD_LENGTH = 1 << 16
 
 @dataclass(frozen=True)
 class ShownPosition:
-    """A position as `rlgames show` prints it: the fields of its JSON, its board, and the file of
-    picture=."""
+    """A position as `rlgames show` prints it: the fields of its JSON, its board, the file of
+    picture=, and the time that the solver had."""
 
     fields: dict[str, Any]
     board: BoardView
     picture: str | None = None
+    solve_seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         return self.fields
@@ -76,13 +78,20 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     if bool(state.done[0]):
         over = {"over": describe_ending(game, state, None)}
         return _shown(report | over, BoardView(game, state), cfg.picture)
-    found = evaluate_position(game, state, player, str(report["player"]), cfg.solve_seconds)
+    seconds = _solve_seconds(game) if cfg.solve_seconds is None else cfg.solve_seconds
+    found = evaluate_position(game, state, player, str(report["player"]), seconds)
     report |= {
         "value": found.value,
         "exact": None if found.exact is None else found.exact.value,
         "actions": found.actions,
     }
-    return _shown(report, BoardView(game, state, found.likely, listed=False), cfg.picture)
+    shown = _shown(report, BoardView(game, state, found.likely, listed=False), cfg.picture)
+    return replace(shown, solve_seconds=seconds)
+
+
+def _solve_seconds(game: Game[Any]) -> float:
+    """The time for exact values where none is given: not long where they are unlikely."""
+    return {"yes": 20.0, "smaller boards": 3.0, "no": 0.0}[solver_reach(game)]
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,12 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Solution:
-    """The exact optimum of a game, None where a limit was reached. goal: Spec.goal."""
+    """The exact optimum of a game, None where a limit was reached. goal: Spec.goal. reach: see
+    solver_reach."""
 
     optimum: Optimum | None
     goal: str
+    reach: str
 
     def as_dict(self) -> dict[str, Any]:
         """{optimal, states, seconds}, None where not computed."""
@@ -44,17 +46,19 @@ def solve_command(overrides: list[str]) -> Solution:
     from rlgames.solvers.optimum import find_optimum, solver_reach
 
     game = build_game(cfg.game)
-    if solver_reach(game) == "no":
+    reach = solver_reach(game)
+    if reach == "no":
         raise ConfigError(
             f"there is no solver for game={cfg.game.name}", "rlgames games lists those with one"
         )
-    return Solution(find_optimum(game, cfg.seconds, cfg.memory_gb), game.spec.goal)
+    return Solution(find_optimum(game, cfg.seconds, cfg.memory_gb), game.spec.goal, reach)
 
 
 def print_solution(solution: Solution) -> None:
     optimum = solution.optimum
     if optimum is None:
-        print("not computed: the limit on time or memory was reached (seconds=, memory_gb=)")
+        limit = "the limit on time or memory was reached (seconds=, memory_gb=)"
+        print(f"not computed: {'this board is too large' if solution.reach != 'yes' else limit}")
         return
     print(
         f"optimum {optimum.value:.6f} {UNITS[solution.goal]}, from {optimum.states:,} positions "

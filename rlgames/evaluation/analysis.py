@@ -22,7 +22,7 @@ from rlgames.evaluation.positions import LabeledPositions
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.solvers.position import PositionSolver
+from rlgames.solvers.position import PositionSolver, PositionValue
 
 ROUNDING_ERROR = 1e-9
 """Smaller losses are the rounding of sums."""
@@ -118,11 +118,19 @@ def with_values(
     first, where = distinct(moves.state)
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
     values = torch.full((len(first), game.spec.actions), torch.nan, dtype=torch.float64)
+    num_legal = game.legal_action_mask(moves.state[first]).sum(1).tolist()
     for row, value in enumerate(solver.solve(moves.state[first], seconds)):
-        if value is not None and value.value is not None:
+        if value is None or value.value is None:
+            continue
+        # Where only some outcomes are known, a win is more often among them than a mistake.
+        if game.spec.goal != "outcome" or num_legal[row] == _num_known(value):
             numbers = [torch.nan if each is None else sign * each for each in value.actions]
             values[row] = torch.tensor(numbers, dtype=torch.float64)
     return replace(moves, values=values[where])
+
+
+def _num_known(value: PositionValue) -> int:
+    return sum(each is not None for each in value.actions)
 
 
 def distinct(state: State) -> tuple[Tensor, Tensor]:

@@ -1,10 +1,10 @@
 """Depth-first proof-number search (Nagai 2002) for two-player games with compiled rules.
 
 It answers one question about a position: is it worth at least `goal`, 1 or 0, to the seat to move?
-A move does if the position after it is not worth 1 - goal to the other seat. Two numbers of a
-position say how many positions at least have still to be decided until the answer is yes (the proof
-number) or no (the disproof number). The search goes where the fewest are left, and keeps both
-numbers of every position in a table.
+A move does if the position after it is not worth 1 - goal to the other seat. Each position has two
+numbers: the least number of positions that must still be decided before the answer is yes (the
+proof number) or no (the disproof number). The search always expands where the fewest are left, and
+keeps the numbers of all positions in a table.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class ProofTable(NamedTuple):
 class Line(NamedTuple):
     """The positions from the root to where the search is, int64 [D, W]; it looks no further than D.
 
-    thresholds: int64 [D, 2], numbers from which on another line is better. children: int32
-    [D, A, 2], the numbers of the positions after each action, -1 for an illegal one. actions:
-    int64 [D].
+    thresholds: int64 [D, 2]; once a number reaches its threshold, another line is better.
+    children: int32 [D, A, 2], the numbers of the positions after each action, -1 for an illegal
+    one. actions: int64 [D].
     """
 
     positions: NDArray[np.int64]
@@ -97,7 +97,7 @@ def prove(
         ply, visited = ply + 1, visited + 1
         store(line.positions, ply, after)
         line.thresholds[ply, 0] = min(disproof_limit - others, NEVER)
-        # Another move may become better by a quarter before the search changes over to it.
+        # The search switches to another move only once that move is better by a quarter.
         line.thresholds[ply, 1] = min(proof_limit, second + 1 + second // 4)
         expand(rules, table, line, ply, goal ^ (ply & 1))
 
@@ -154,8 +154,7 @@ def get(table: ProofTable, position: Position, goal: int) -> tuple[int, int]:
 
 @compiled
 def put(table: ProofTable, position: Position, goal: int, proof: int, disproof: int) -> None:
-    """Keep the numbers of a position, in place of those of the easiest position of its bucket that
-    is not solved."""
+    """Store the numbers of a position in its bucket, in place of the smallest ones."""
     bucket = bucket_of(table, position)
     place, least = bucket, np.int64(NEVER) * 4
     for slot in range(bucket, bucket + BUCKET):

@@ -29,14 +29,14 @@ MAX_SOLVER_ENTRIES = 1 << 27
 """The most entries of the table that is used to solve Connect 4: 1 GiB."""
 
 MAX_BYTES_PER_SLOT = 200
-"""Of the memory for a proof: more than twice what any game of MAX_PROVEN_POSITIONS takes."""
+"""Memory set aside for each position of a table: more than twice what it takes."""
 
 ENTRIES_PER_SECOND = 1 << 20
 """Entries for each second of the time limit: short searches do not need more."""
 
 MIN_PROVEN_POSITIONS, MAX_PROVEN_POSITIONS = 1e6, 1e13
-"""Games whose rules allow fewer positions are listed before a kernel is loaded; with more, a search
-for who wins does not begin at the start of the game."""
+"""Games whose rules allow fewer positions are listed, which takes less time than loading a kernel.
+Games that allow more are not solved from the start."""
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,16 @@ class AlphaBetaSolver(Solver[KInARow]):
 class ProofSolver(Solver[Game[Any]]):
     """proof-number search, for two-player games with compiled rules"""
 
-    @property
-    def is_in_reach(self) -> bool:
-        return self.game.spec.max_positions <= MAX_PROVEN_POSITIONS
-
     def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum | None:
         """By a search whose table takes at most half of the memory."""
-        openings = self.game.openings(1) if self.is_in_reach else None
+        is_tried = self.game.spec.max_positions <= MAX_PROVEN_POSITIONS
+        openings = self.game.openings(1) if is_tried else None
         if openings is None:
             return None
         start = time.perf_counter()
-        slots = min(memory_bytes // MAX_BYTES_PER_SLOT, seconds * ENTRIES_PER_SECOND)
+        slots = min(
+            memory_bytes // MAX_BYTES_PER_SLOT, seconds * ENTRIES_PER_SECOND, MAX_SOLVER_ENTRIES
+        )
         search = ProofSearch(self.game, slots)
         value, _ = search.search(openings[0], seconds)
         if value is None:

@@ -216,7 +216,7 @@ class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
 
 
 class ByProof(PositionSolver[ProofSolver, State]):
-    """Searches for who wins after each action, within the limits."""
+    """Searches for who wins, and then for who wins after each action, within the limits."""
 
     @cached_property
     def _search(self) -> ProofSearch:
@@ -230,20 +230,24 @@ class ByProof(PositionSolver[ProofSolver, State]):
         gained = (1 - 2 * before.current_seat) * (after.score - before.score)[:, 0]
         end, last = time.perf_counter() + seconds, search.positions + self.max_positions
         actions: list[float | None] = [None] * game.spec.actions
+        best, best_actions = search.search(state, seconds / 2, self.max_positions / 2)
+        for action in [] if best is None else best_actions:
+            actions[action] = float(best or 0)
         for number, action in enumerate(legal.tolist()):
             if bool(after.done[number]):
                 actions[action] = float(gained[number])
+            if actions[action] is not None:
                 continue
             # What one action does not need is left to the others.
             now, share = time.perf_counter(), len(legal) - number
             row = after[torch.tensor([number])]
             left = max(end - now, 0.0) / share, (last - search.positions) / share
             value, _ = search.search(row, *left)
-            actions[action] = None if value is None else -float(value)
-        values = [actions[action] for action in legal.tolist()]
-        known = [value for value in values if value is not None]
-        is_known = 1.0 in known or len(known) == len(values)
-        return PositionValue(max(known) if is_known else None, actions)
+            actions[action] = None if value is None else float(0 - value)
+        known = [value for value in actions if value is not None]
+        if best is None and (1.0 in known or len(known) == len(legal)):
+            best = int(max(known))
+        return PositionValue(None if best is None else float(best), actions)
 
     def best_actions(self, state: State) -> tuple[float | None, list[int]]:
         """As ProofSearch.search."""

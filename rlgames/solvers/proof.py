@@ -13,13 +13,16 @@ from rlgames.games.capabilities import find_compiled_rules
 from rlgames.games.game import Game, State
 
 MAX_SLOTS = 1 << 22
-"""Positions in the table, some 30 bytes each, where nothing else is asked for."""
+"""Positions that the table can hold where nothing else is asked for: 25 bytes each or more."""
 
 MAX_PLIES = 10_000
 """Of games that are searched: the line to the current position has room for as many."""
 
-SLICE = 1 << 15
-"""Positions between two checks of the time, and of signals: up to 200 milliseconds."""
+FIRST_SLICE, SLICE = 1 << 8, 1 << 15
+"""Positions between two checks for signals. With a limit of time, the first slices are short, as a
+position takes from 1 to 200 microseconds, and grow while one takes less than SLICE_SECONDS."""
+
+SLICE_SECONDS = 0.02
 
 
 def can_prove(game: Game[Any]) -> bool:
@@ -39,7 +42,8 @@ class ProofSearch:
     """Searches positions and keeps what it learns about them in a table, for later searches.
 
     With a limit on positions and an empty table, the result depends on the position alone.
-    slots: positions in the table, at least. positions: how many all searches have visited.
+    slots: the least number of positions that the table can hold. positions: how many all searches
+    have visited.
     """
 
     def __init__(self, game: Game[Any], slots: float = MAX_SLOTS) -> None:
@@ -95,12 +99,18 @@ class ProofSearch:
         """Whether the position in the first row is worth at least goal; None beyond a limit."""
         from rlgames.kernels.proof_search import prove
 
-        end, last = time.perf_counter() + seconds, self.positions + max_positions
+        now = time.perf_counter()
+        end, last = now + seconds, self.positions + max_positions
         self._children[:] = -1  # nothing is known of them yet
-        while time.perf_counter() < end and self.positions < last:
-            limit = int(min(SLICE, max(last - self.positions, 1)))
+        # Where only positions are limited, the result must not depend on the time.
+        size = SLICE if seconds == math.inf else FIRST_SLICE
+        while now < end and self.positions < last:
+            limit = int(min(size, max(last - self.positions, 1)))
             visited, *numbers = prove(self._rules, self._table, self._line, goal, limit)
             self.positions += visited
             if 0 in numbers:
                 return numbers[PROOF] == 0
+            before, now = now, time.perf_counter()
+            if now - before < SLICE_SECONDS:
+                size = min(2 * size, SLICE)
         return None

@@ -49,7 +49,7 @@ def test_solved_positions_are_won_as_soon_and_lost_as_late_as_possible(words):
 
 
 @pytest.mark.parametrize("words", one_in(2, [["game=tictactoe"], ["game=othello", "board=4"]]))
-def test_positions_are_listed_in_games_without_another_solver(words):
+def test_other_games_have_solvers_too(words):
     game = make_game(*words)
     state = positions(game)
     state = state[game.depth(state) > 4]
@@ -68,6 +68,19 @@ def test_beyond_the_limit_the_search_is_unchanged():
     expected, result = plain.search(first, rng()), exact.search(first, rng())
     for name, column in vars(expected).items():
         assert torch.equal(column, getattr(result, name))
+
+
+@pytest.mark.parametrize("words", [["search.rule=gumbel"], ["search.rule=puct"]])
+def test_moves_that_are_proven_to_lose_are_not_made(words):
+    game = make_game("game=gomoku", "board=9")
+    state = game.initial(1, rng())
+    for action in (39, 40, 8, 41, 72, 42, 80, 43):  # four in a row with one end open
+        state = game.apply_action(state, torch.tensor([action]))
+    plain = search_of(game, *MCTS, *words).search(state, rng())
+    result = search_of(game, *MCTS, *words, "search.solve_positions=1000").search(state, rng())
+    assert result.policy[0].nonzero().tolist() == [[44]]
+    assert result.action.tolist() == [44]
+    assert result.value == plain.value
 
 
 def test_the_policy_and_the_value_are_exact_where_solved():

@@ -1,6 +1,7 @@
 """Proof-number search: the values that listing all positions gives, within limits."""
 
 import math
+import time
 
 import pytest
 import torch
@@ -46,10 +47,12 @@ def test_values_and_actions_are_those_of_all_positions(words):
     solution = graph.solve([None, None])
     expected = (1 - 2 * state.current_seat) * graph.state_values(solution, state)
     best = graph.best_actions(solution, state)
-    search = ProofSearch(game)
+    search, small = ProofSearch(game), ProofSearch(game, 64)
     for row in range(len(state)):
         value, actions = search.search(one(state, row))
         assert value == expected[row]
+        if row % 4 == 0 and game.spec.max_positions < 1e6:
+            assert small.search(one(state, row))[0] == value
         found = torch.zeros(game.spec.actions, dtype=torch.bool)
         found[actions] = True
         assert actions
@@ -136,7 +139,7 @@ def test_what_a_limit_leaves_open_has_no_value():
 def test_boards_with_too_many_positions_to_list_are_solved(words, value):
     game = make_game(*words)
     assert isinstance(solver_of(game), ProofSolver)
-    assert solver_reach(game) == "yes"
+    assert solver_reach(game) == "smaller boards"
     assert find_optimum(game, 100).value == value
     assert find_optimum(game, 1e-9) is None
 
@@ -145,6 +148,21 @@ def test_large_boards_are_not_tried_from_the_start():
     game = make_game("game=othello", "board=8")
     assert solver_reach(game) == "smaller boards"
     assert find_optimum(game, 60) is None
+
+
+def test_a_limit_of_time_is_kept_and_finds_what_is_near():
+    game = make_game("game=gomoku", "board=9")
+    state = game.initial(1, rng())
+    start = time.perf_counter()
+    ProofSearch(game).search(state, seconds=0.1)
+    assert time.perf_counter() - start < 30  # of a slow machine
+    game = make_game("game=gomoku", "board=6", "line=4")
+    state = game.initial(1, rng())
+    for action in (14, 0, 15, 30):  # an open row of two becomes one of three
+        state = game.apply_action(state, torch.tensor([action]))
+    found = position_solver(game).solve(state, 3)[0]
+    assert found.value == 1
+    assert found.actions[13] == 1 or found.actions[16] == 1
 
 
 @pytest.mark.parametrize("name", ["2048", "salvo", "salvo_duel"])
