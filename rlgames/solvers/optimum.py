@@ -64,6 +64,11 @@ class Solver(ABC, Generic[G]):
         """Whether a board of this size can be solved, given time and memory."""
         return self.game.spec.max_positions <= MAX_POSITIONS
 
+    @property
+    def has_player(self) -> bool:
+        """Whether it can also play such a board."""
+        return self.is_in_reach
+
     @abstractmethod
     def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum | None:
         """As find_optimum. Raises OutOfBudget and ValueError."""
@@ -98,10 +103,17 @@ class AlphaBetaSolver(Solver[KInARow]):
 class ProofSolver(Solver[Game[Any]]):
     """proof-number search, for two-player games with compiled rules"""
 
+    @property
+    def is_in_reach(self) -> bool:
+        return self.game.spec.max_positions <= MAX_PROVEN_POSITIONS
+
+    @property
+    def has_player(self) -> bool:
+        return super().is_in_reach
+
     def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum | None:
         """By a search whose table takes at most half of the memory."""
-        is_tried = self.game.spec.max_positions <= MAX_PROVEN_POSITIONS
-        openings = self.game.openings(1) if is_tried else None
+        openings = self.game.openings(1) if self.is_in_reach else None
         if openings is None:
             return None
         start = time.perf_counter()

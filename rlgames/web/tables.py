@@ -91,7 +91,7 @@ class Table:
         """Who can take a seat, agents first."""
         names = [*self.offer.runs, *self.offer.players, *_options("player", OTHERS)]
         solver = solver_of(self.game)
-        if solver is not None and solver.is_in_reach:
+        if solver is not None and solver.has_player:
             names.append("exact")
         return [name for name in dict.fromkeys(names) if self._fits(name, None)]
 

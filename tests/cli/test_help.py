@@ -203,7 +203,7 @@ def test_listings_have_a_line_for_each(typed, capfd):
     [
         (lambda: KInARow(3, 3, 3, False), "yes"),
         (lambda: KInARow(5, 6, 4, True), "yes"),
-        (lambda: KInARow(5, 5, 4, False), "smaller boards"),
+        (lambda: KInARow(6, 6, 4, False), "smaller boards"),
         (lambda: Game2048(2, 2), "yes"),
         (lambda: Game2048(4, 4), "smaller boards"),
         (lambda: SalvoDuel(3, 3, [2]), "no"),
