@@ -73,8 +73,8 @@ def prove(
     this many positions have been visited.
 
     Returns how many were, and the proof and the disproof number, one of which is 0 if the question
-    is answered. If the answer is yes, children with a disproof number of 0 say so. Another call
-    goes on with what the table has.
+    is answered. If the answer is yes, the winning moves lead to children with a disproof number
+    of 0. Another call continues from the table.
     """
     ply, visited = 0, 1
     line.thresholds[0] = NEVER
@@ -123,8 +123,8 @@ def expand(rules: Any, table: ProofTable, line: Line, ply: int, goal: int) -> No
 
 @compiled
 def numbers_of(rules: Any, line: Line, ply: int) -> tuple[int, int, int, int]:
-    """The proof and disproof number of a position, by those of its children; the action that is
-    easiest to prove, and the disproof number of the next one."""
+    """The proof and disproof number of a position, from the numbers of its children; the action
+    that is easiest to prove; and the disproof number of the second easiest."""
     proof, second, disproof, best = NEVER, NEVER, 0, 0
     for action in range(rules.actions):
         child_proof, child_disproof = line.children[ply, action]
@@ -154,7 +154,7 @@ def get(table: ProofTable, position: Position, goal: int) -> tuple[int, int]:
 
 @compiled
 def put(table: ProofTable, position: Position, goal: int, proof: int, disproof: int) -> None:
-    """Store the numbers of a position in its bucket, in place of the smallest ones."""
+    """Store the numbers of a position in its bucket, replacing the entry with the smallest."""
     bucket = bucket_of(table, position)
     place, least = bucket, np.int64(NEVER) * 4
     for slot in range(bucket, bucket + BUCKET):

@@ -29,7 +29,7 @@ MAX_SOLVER_ENTRIES = 1 << 27
 """The most entries of the table that is used to solve Connect 4: 1 GiB."""
 
 MAX_BYTES_PER_SLOT = 200
-"""Memory set aside for each position of a table: more than twice what it takes."""
+"""Memory set aside for each position in a table, more than twice its size."""
 
 ENTRIES_PER_SECOND = 1 << 20
 """Entries for each second of the time limit: short searches do not need more."""

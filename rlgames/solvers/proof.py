@@ -39,7 +39,7 @@ PROOF, DISPROOF = range(2)
 
 
 class ProofSearch:
-    """Searches positions and keeps what it learns about them in a table, for later searches.
+    """Searches positions and stores the results in a table, for later searches.
 
     With a limit on positions and an empty table, the result depends on the position alone.
     slots: the least number of positions that the table can hold. positions: how many all searches
