@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.core.pages import collapse_pages
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048, Game2048State
@@ -64,6 +65,8 @@ class Expectimax(Player):
         self.tile_downgrading = tile_downgrading
         self.is_compiled = isinstance(policy, Ntuple) and isinstance(game, Game2048)
         self._network: tuple[int, Any] | None = None
+        if isinstance(policy, Ntuple):
+            collapse_pages(policy.values)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         def choose(live: State) -> Tensor:
@@ -96,23 +99,20 @@ class Expectimax(Player):
         self, game: Game2048, policy: Ntuple, state: Game2048State, plies: int
     ) -> Tensor:
         """As scores, in a compiled kernel."""
-        from rlgames.kernels.ntuple_expectimax import TABLE_SIZE, SearchSettings, search
+        from rlgames.kernels.ntuple_expectimax import SearchSettings, search
 
         compiled = game.compiled_rules()
         stride = policy.values.stride(0)  # training may keep statistics next to the values
         if self._network is None or self._network[0] != stride:
             self._network = stride, pack_network(game, policy, stride)
         settings = SearchSettings(
-            fours=game.fours,
             discount=float(self.discount),
             scale=float(policy.score_scale),
             min_probability=float(self.min_probability),
         )
-        size = max(1, plies - 1) * int(TABLE_SIZE)
-        memory = np.zeros(size, np.uint64), np.empty(size, np.float64)
         boards = compiled.pack(state).numpy().view(np.uint64)[:, 0]
         shared = flat_table(policy.values), self._network[1], compiled.rules, settings
-        return torch.from_numpy(search(boards, np.uint64(plies), *shared, *memory))
+        return torch.from_numpy(search(boards, np.uint64(plies), *shared))
 
     def _scores(self, state: State, plies: int) -> Tensor:
         if plies == 1:
