@@ -24,22 +24,14 @@ import torch
 from rlgames.cli import job_worker, main
 from rlgames.core.signals import STOP_SIGNALS
 
-PARTS = [
-    f"rlgames.{name}"
-    for name in (
-        "cli.display",
-        "games.game_2048",
-        "cli.live_view",
-        "cli.play",
-        "cli.report_tables",
-        "cli.sweep_view",
-        "training.run",
-    )
-]
+PARTS = ["cli.display", "cli.live_view", "cli.play", "cli.report_tables", "cli.sweep_view"]
+PARTS += ["games.game_2048", "training.run"]
 COMMANDS = ["arena", "evaluate", "listing", "report", "resume", "show", "solve", "sweep"]
 OTHERS = ["PIL.GifImagePlugin", "PIL.PngImagePlugin", "numpy.random", "torch._dynamo"]
 OTHERS += ["tensorboard.plugins.hparams.api_pb2", "hydra._internal.core_plugins.basic_sweeper"]
-for module in (*PARTS, *(f"rlgames.commands.{name}" for name in COMMANDS), *OTHERS):
+for module in (*PARTS, *(f"commands.{name}" for name in COMMANDS)):
+    importlib.import_module(f"rlgames.{module}")
+for module in OTHERS:
     importlib.import_module(module)
 
 # A fork hangs at its first operation by several threads if this process has had some, too.
@@ -47,10 +39,15 @@ torch.set_num_threads(1)
 
 Prepare = Callable[[], object]
 
+INHERITED: list[object] = []
+"""The streams of the processes before a fork. Closing one would wait for ever if a thread was
+writing to it."""
+
 
 @contextmanager
 def ending_process() -> Iterator[None]:
     """A block that this process, a fork, ends with: by SystemExit or, otherwise, with 99."""
+    INHERITED.extend((sys.stdin, sys.stdout, sys.stderr))
     try:
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
