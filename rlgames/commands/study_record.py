@@ -23,7 +23,7 @@ from rlgames.config.studies import (
     is_number,
     values_of,
 )
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import parse_json
 from rlgames.evaluation.cells import NEVER, Cell, evaluate_expression, rounded
 from rlgames.evaluation.curves import moving_mean, points
@@ -198,12 +198,16 @@ class _Reader:
 
 def logged(lines: list[dict[str, float]], name: str) -> float:
     """A statistic of a metric of training, such as turns.last2000; NaN where the training was too
-    short for it."""
+    short for it. Raises ConfigError for a metric that it did not log."""
     match = re.fullmatch(r"(.+?)\.(last|first|at|below([\d.]+)over)(\d+)", name)
     assert match is not None
     metric, kind, bound, count = match.groups()
     name = f"train/{metric}"
-    known = [line for line in lines if line["games"] > 0 and name in line]
+    played = [line for line in lines if line["games"] > 0]
+    names = {key.removeprefix("train/") for line in played for key in line if "train/" in key}
+    if names and metric not in names:
+        raise ConfigError(f"the training logged no metric {metric}", nearest(metric, sorted(names)))
+    known = [line for line in played if name in line]
     games, means = points([line["games"] for line in known], [line[name] for line in known])
     if not len(games):
         return math.nan

@@ -246,6 +246,12 @@ def test_a_training_that_is_too_short_for_a_metric_has_none(name):
     )
 
 
+def test_a_metric_that_a_training_did_not_log_is_named():
+    with pytest.raises(ConfigError, match="logged no metric truns") as raised:
+        logged([{"games": 32.0, "train/turns": 7.0}], "truns.last32")
+    assert raised.value.hint == "did you mean turns?"
+
+
 def test_the_directory_of_a_sweep_is_left_alone(typed, tmp_path):
     (tmp_path / "mine.yaml").write_text(STUDY)
     (tmp_path / "out").mkdir()
