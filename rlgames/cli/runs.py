@@ -111,8 +111,6 @@ def removals(runs: RunList, cfg: RunsConfig) -> list[Removal]:
     """What delete= or prune= would remove; never anything of a run in progress or damaged."""
     if cfg.delete and cfg.prune:
         raise ConfigError("delete=true and prune=true contradict each other", "use one of them")
-    if cfg.delete and {*cfg.keep} != {*RunsConfig().keep}:
-        raise ConfigError("delete=true removes whole runs, and keep= is for prune=true", "omit one")
     plan = []
     for run in runs.runs:
         if run.is_in_progress or run.summary.damage:
@@ -160,6 +158,8 @@ def bytes_in_words(num_bytes: int) -> str:
 def runs_command(directories: list[str], overrides: list[str]) -> int:
     """List runs, and delete or prune them; the exit code. Raises ConfigError."""
     cfg = load_config(RunsConfig, overrides)
+    if {*cfg.keep} != {*RunsConfig().keep} and not cfg.prune:
+        raise ConfigError("keep= is for prune=true", "add prune=true, or omit keep=")
     listing = list_runs(directories, cfg)
     is_removing = cfg.delete or cfg.prune
     if not is_removing:

@@ -26,6 +26,9 @@ from rlgames.rewards import is_last, reversed_plies, trajectory_id
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
+MIN_PROBABILITY = 1e-7
+"""How often play reaches a board that counts as reachable, at least."""
+
 
 class SharedValues(nn.Module):
     """Batched updates of values that several afterstates share. step_size: as in Td.
@@ -156,7 +159,7 @@ class Td(Learner):
         lr_end: float | None,
         step_size: str,
         backup: str | None = None,
-        min_probability: float = 1e-7,
+        min_probability: float = MIN_PROBABILITY,
         frozen_tuples: Sequence[int] = (),
         td_lambda: float = 0.0,
         backend: str = "torch",
@@ -176,6 +179,8 @@ class Td(Learner):
                 raise NotImplementedError(f"backup=reachable needs {needs}")
             if self.game.spec.max_positions > MAX_POSITIONS:
                 raise NotImplementedError("backup=reachable needs a small board, such as board=3")
+        elif min_probability != MIN_PROBABILITY:
+            raise ValueError(f"learner.min_probability is for backup=reachable, not {backup}")
         self.frozen_tuples, self.td_lambda = frozen_tuples, td_lambda
         self.min_probability = min_probability
         self.lr = Schedule(lr, lr_end)

@@ -103,6 +103,7 @@ def test_every_line_fits_a_narrow_terminal_and_the_results_stay(runs, monkeypatc
         (["delete=true", "prune=true", "yes=true"], "contradict"),
         (["prune=true", "keep=bst"], "did you mean best?"),
         (["delete=true", "keep=[best]", "yes=true"], "keep= is for prune=true"),
+        (["keep=[best]"], "keep= is for prune=true"),
         (["where=started<9999-12-31T23:59:59-10:00"], "is not a date"),
     ],
 )

@@ -32,6 +32,16 @@ from rlgames.games.k_in_a_row import KInARow
             (["game=conect4"], ["'conect4'", "did you mean connect4?"]),
             (["learner.minibatch=2"], ["learner.minibatch is a key of learner=dqn"]),
             (["learner.minibatches=0"], ["valid: 1 to 100,000"]),
+            (
+                [
+                    "game=2048",
+                    "board=2",
+                    "policy=ntuple",
+                    "learner=td",
+                    "learner.min_probability=0.1",
+                ],
+                ["learner.min_probability is for backup=reachable, not sampled"],
+            ),
             (["learner.minibatches=1.5"], ["a whole number"]),
             (["batch=1.5e0"], ["a whole number"]),
             (["game=battleship", "board=3", "ships=[4]"], ["the longest that does is 3"]),
