@@ -93,6 +93,11 @@ class FleetGame(Game[S]):
     def seen(self, state: S) -> Seen:
         """What the seat to move knows of the fleet that it shoots at."""
 
+    @property
+    def target_planes(self) -> list[int]:
+        """The planes of an observation that tell of the fleet that the seat to move shoots at."""
+        return list(range(self.spec.observation[0]))
+
     @abstractmethod
     def score_actions(self, cells: Tensor) -> Tensor:
         """Float32 [B, A]: the sum over the cells of each action, from float [B, N]."""

@@ -166,6 +166,10 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         planes = [cells.view(torch.uint8).float(), aimed[:, None], filled, history.flatten(1, 2)]
         return torch.cat(planes, 1).view(-1, *self.spec.observation)
 
+    @property
+    def target_planes(self) -> list[int]:
+        return [0, 1, 2, 6, 7, 8, 9, 10, 11]
+
     def is_valid(self, state: SalvoDuelState) -> Tensor:
         current_seat = state.current_seat.clamp(0, 1)
         shot = of_seat(state.shot, current_seat)

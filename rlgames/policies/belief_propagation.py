@@ -116,6 +116,8 @@ class BeliefPropagation(Network):
     and of means over the board, and moves a learned part of the way to the sum. The score of a cell
     is the log-odds that some ship covers it, plus a learned function. All cells share the weights,
     so the network is equivariant: a rotated or mirrored board gets the rotated or mirrored scores.
+    They depend on what is seen of the fleet alone, so no shots of an opponent can mislead them; the
+    value sees the whole observation.
     Belief propagation with learned weights is known from decoders: Nachmani, Be'ery and Burshtein,
     Learning to Decode Linear Codes Using Deep Learning, 2016.
 
@@ -140,7 +142,9 @@ class BeliefPropagation(Network):
             )
         self.beliefs = ShipBeliefs(game.fleet)
         lengths = len(self.beliefs.lengths)
-        planes = 2 + game.spec.observation[0]
+        shown = [0, 1, *(2 + plane for plane in game.target_planes)]
+        self.shown = nn.Buffer(torch.tensor(shown), persistent=False)
+        planes, all_planes = len(shown), 2 + game.spec.observation[0]
         self.memory = memory
         self.layers = nn.ModuleList(
             CellLayers(planes, lengths, memory, units, lengths + memory, rng) for units in layers
@@ -151,7 +155,7 @@ class BeliefPropagation(Network):
         self.logit_scale = nn.Parameter(torch.ones(()))
         self.has_value = value
         if value:
-            self.value = CellLayers(planes, lengths, memory, layers[-1], 1, rng)
+            self.value = CellLayers(all_planes, lengths, memory, layers[-1], 1, rng)
 
     def inputs(self, game: Game[Any], state: Any) -> Tensor:
         """Float32 [B, 2 + C, H, W]: the misses, the hits and the observation."""
@@ -161,7 +165,8 @@ class BeliefPropagation(Network):
         return torch.cat([marks.view(-1, 2, *observation.shape[2:]), observation], 1)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        planes = inputs.flatten(2).transpose(0, 1)
+        all_planes = inputs.flatten(2).transpose(0, 1)
+        planes = all_planes.index_select(0, self.shown)
         penalty, is_hit = MISS_PENALTY * planes[0], planes[1] > 0
         shape = planes.shape[1:]
         log_ratio = planes.new_zeros(len(self.beliefs.lengths), *shape)
@@ -178,7 +183,9 @@ class BeliefPropagation(Network):
         covered = (self.beliefs.counts * belief).sum(0)
         covered = covered.clamp(MIN_PROBABILITY, 1 - 10 * MIN_PROBABILITY)
         scores = self.logit_scale * torch.logit(covered) + self.logits(features)[0]
-        return scores, self.value(features)[0].mean(1) if self.has_value else None
+        if not self.has_value:
+            return scores, None
+        return scores, self.value(torch.cat([all_planes, received, memory]))[0].mean(1)
 
     def _messages(
         self, log_ratio: Tensor, penalty: Tensor, is_hit: Tensor

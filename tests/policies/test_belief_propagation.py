@@ -1,5 +1,6 @@
 """Belief propagation against exact posteriors, and the games that it is refused for."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from helpers import make_agent, rng
 
 from rlgames.core.errors import ConfigError
 from rlgames.games.battleship import Battleship
+from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Random
 from rlgames.policies.belief_propagation import BeliefPropagation
 from rlgames.rollouts.play import collect_games
@@ -61,6 +63,23 @@ def test_any_game_with_a_fleet_and_an_action_per_cell_trains(words):
     game, agent, learner = make_agent(*words, *parts, "learner=occupancy")
     moves, results = collect_games(game, [agent] * game.spec.seats, 6, rng(1))
     assert learner.update(moves, results, 0.0)["loss"] > 0
+
+
+def test_shots_at_the_own_board_change_the_value_and_no_score():
+    """An opponent that is trained against the network could mislead it by them."""
+    game = SalvoDuel(4, 4, [2, 2])
+    network = BeliefPropagation(game, [4, 4], 2, True, rng())
+    state: Any = collect_games(game, [Random(game)] * 2, 8, rng(1))[0].state
+    state = state[~state.done]
+    shot, hit_turn, row = state.shot.clone(), state.hit_turn.clone(), torch.arange(len(state))
+    shot[row, 1 - state.current_seat] ^= True
+    hit_turn[row, 1 - state.current_seat] = 0
+    changed = replace(state, own=state.own.flip(1), shot=shot, hit_turn=hit_turn)
+    with torch.no_grad():
+        scores, value = network(network.inputs(game, state))
+        same, other = network(network.inputs(game, changed))
+    assert scores.equal(same)
+    assert not value.isclose(other).any()
 
 
 @pytest.mark.parametrize(
