@@ -24,7 +24,10 @@ from rlgames.runs.names import AGENTS as FOLDER
 from rlgames.runs.names import agent_strengths, run_name, run_path, shipped_agent, shipped_agents
 
 ROOT = Path(__file__).parent.parent
-AGENTS = {name: [*run.words] for name, run in read_study("agents", []).runs.items()}
+AGENTS = {
+    name: [*run.words, f"seed={run.seeds[0]}"]
+    for name, run in read_study("agents", []).runs.items()
+}
 MEASURED = yaml.safe_load((FOLDER / "strength.yaml").read_text(encoding="utf-8"))
 RECIPE = ["game", "reward", "policy", "sampling", "learner", "opponent", "search"]
 RECIPE += ["games", "batch", "lr", "seed"]

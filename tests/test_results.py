@@ -39,8 +39,14 @@ def test_a_record_holds_values_of_its_study_alone(name):
     assert {(run, metric) for run, entry in recorded for metric in entry["cells"]} <= used
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["reproduce", "strength", "agents"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("reproduce", marks=pytest.mark.slow),
+        pytest.param("strength", marks=pytest.mark.slow),
+        "agents",
+    ],
+)
 def test_the_studies_fit_their_games_and_keep_their_records(name, tmp_path):
     """Each recorded value stays, because the commands that made it are those of the study."""
     planned = plan_study([name], [f"out={tmp_path}"])
