@@ -62,7 +62,7 @@ def key(
     Args:
         is_text: any characters, which the command line quotes for Hydra.
         is_path: the path of a file or a folder; is_text too. `~` is the home directory.
-        takes_word: a list of words that may be typed as a single word.
+        takes_word: a list of words, also numbers, that may be typed as a single word.
         follows: another key of the schema, whose value is the default.
     """
     metadata = {"low": low, "high": high, "of": tuple(of), "help": help, "is_path": is_path}

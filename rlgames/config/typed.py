@@ -109,8 +109,9 @@ def _values(schema: type, values: Mapping[str, Any], prefix: str) -> dict[str, A
 def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
     """A plain value of a key as its type. Raises ConfigError."""
     kind, limits, key = kind_of(schema, name), key_fields(schema)[name].metadata, prefix + name
-    if limits.get("takes_word") and isinstance(value, str):
-        value = [value]
+    if limits.get("takes_word") and value is not None:
+        words = value if isinstance(value, list) else [value]
+        value = [str(word) if type(word) is int else word for word in words]
     if limits.get("is_text") and not limits.get("is_path") and isinstance(value, str):
         value = value.strip()
     for text in value if isinstance(value, list) else [value]:
@@ -124,8 +125,8 @@ def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
     try:
         result = converted(kind, value, limits.get("is_text", False))
     except WrongKind:
-        words = kind_in_words(kind)
-        raise ConfigError(f"{key}={sanitized(value, MAX_VALUE_LENGTH)} is not {words}") from None
+        wanted = kind_in_words(kind)
+        raise ConfigError(f"{key}={sanitized(value, MAX_VALUE_LENGTH)} is not {wanted}") from None
     _check_range(key, result, limits)
     is_home = limits.get("is_path") and isinstance(result, str)
     return os.path.expanduser(result) if is_home else result

@@ -11,8 +11,10 @@ from processes import Forked, Process, fork_jobs, run
 
 from rlgames.cli.study import section, update_page
 from rlgames.cli.text_tables import escape_latex
+from rlgames.commands.configs import StudyConfig
 from rlgames.commands.study import plan_study
 from rlgames.commands.study_record import evaluation_command, logged
+from rlgames.config.compose import load_config
 from rlgames.config.studies import parse_column
 from rlgames.config.study_file import read_study
 from rlgames.core.errors import ConfigError
@@ -244,6 +246,13 @@ def test_a_training_that_is_too_short_for_a_metric_has_none(name):
     assert logged(lines, name) == (
         7.0 if name == "turns.last63" else pytest.approx(nan, nan_ok=True)
     )
+
+
+@pytest.mark.parametrize(
+    ("word", "names"), [("2048", ["2048"]), ("[2048,a]", ["2048", "a"]), ("a", ["a"])]
+)
+def test_a_row_may_have_a_number_for_its_name(word, names):
+    assert load_config(StudyConfig, [f"only={word}"]).only == names
 
 
 def test_a_metric_that_a_training_did_not_log_is_named():
