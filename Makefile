@@ -79,7 +79,7 @@ intervals: .venv/installed
 # The agents that come with rlgames.
 agents: .venv/installed
 	$(BIN)/rlgames study agents
-	for run in outputs/studies/agents/*/0; do \
+	for run in outputs/studies/agents/*/[0-9]*; do \
 		cp $$run/checkpoints/best.safetensors rlgames/agents/$$(basename $$(dirname $$run)).safetensors; \
 	done
 
