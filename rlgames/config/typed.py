@@ -109,9 +109,8 @@ def _values(schema: type, values: Mapping[str, Any], prefix: str) -> dict[str, A
 def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
     """A plain value of a key as its type. Raises ConfigError."""
     kind, limits, key = kind_of(schema, name), key_fields(schema)[name].metadata, prefix + name
-    if limits.get("takes_word") and value is not None:
-        words = value if isinstance(value, list) else [value]
-        value = [str(word) if type(word) is int else word for word in words]
+    if limits.get("takes_word") and isinstance(value, str):
+        value = [value]
     if limits.get("is_text") and not limits.get("is_path") and isinstance(value, str):
         value = value.strip()
     for text in value if isinstance(value, list) else [value]:
@@ -125,8 +124,8 @@ def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
     try:
         result = converted(kind, value, limits.get("is_text", False))
     except WrongKind:
-        wanted = kind_in_words(kind)
-        raise ConfigError(f"{key}={sanitized(value, MAX_VALUE_LENGTH)} is not {wanted}") from None
+        words = kind_in_words(kind)
+        raise ConfigError(f"{key}={sanitized(value, MAX_VALUE_LENGTH)} is not {words}") from None
     _check_range(key, result, limits)
     is_home = limits.get("is_path") and isinstance(result, str)
     return os.path.expanduser(result) if is_home else result

@@ -40,6 +40,9 @@ SWEEP_FUNCTION = re.compile(r"\s*(choice|range|glob|interval|tag|sort|shuffle|ex
 LISTED = re.compile(r"""((?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^,])*),""")
 """What ends at a comma outside of quotes."""
 
+NUMBER_WORD = re.compile(r"(?:(?<=[\[,])|^)\d+(?=[,\]]|$)")
+"""Digits alone, as an item of a list or without one."""
+
 RUN_KEYS = ("hydra.run.dir",)
 SWEEP_KEYS = (
     *("hydra.sweep.dir", "hydra.sweep.subdir", "hydra.sweeper.max_batch_size"),
@@ -204,12 +207,16 @@ class Grammar:
         return parse(self.for_parser(word), self.files).is_sweep_override()
 
     def for_parser(self, word: str) -> str:
-        """A word with quotes around the options that it names and around text."""
+        """A word with quotes around the options that it names and around text, also digits where a
+        list of words is due."""
         name, _, value = word.partition("=")
         texts = [
             text if text in ("", "null") or text[0] in "'\"" else quoted(text)
             for text in self._texts(name, value)
         ]
+        field = key_fields(self.schema).get(name)
+        if field is not None and field.metadata.get("takes_word"):
+            return f"{name}=" + NUMBER_WORD.sub(r"'\g<0>'", value)
         return f"{name}={','.join(texts)}" if texts else word
 
     def check(self, words: Sequence[str], preset: Preset) -> dict[str, str]:

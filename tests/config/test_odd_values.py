@@ -137,7 +137,7 @@ def means(result: Any, key: Key, value: str) -> bool:
         is_one = isinstance(result, list) and len(result) == 1  # a word where a list is due
         return result in NAMED[value] or (is_one and result[0] in NAMED[value])
     if isinstance(result, list):
-        parts = [part for part in text.strip("[]").split(",") if part]
+        parts = [part.strip("'") for part in text.strip("[]").split(",") if part]
         is_words = any(isinstance(each, str) for each in result)
         return bool(result == (parts if is_words else [float(part) for part in parts]))
     if isinstance(result, str):
