@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers import SMALL_SALVO
-from processes import Forked, Process, final_state, metrics_without_times, run, same
+from processes import Forked, Process, final_state, has_ended, metrics_without_times, run, same
 
 from rlgames.runs.files import LATEST, read_run
 from rlgames.sweeps import jobs
@@ -144,6 +144,8 @@ def test_one_of_two_resumed_sweeps_runs(tmp_path):
     has_checkpoint(tmp_path / "sweep" / JOBS[0])
     sweep.send(9)
     sweep.wait()
+    while not has_ended(read_run(tmp_path / "sweep" / JOBS[0])["pid"]):
+        time.sleep(0.02)  # a job that is a fork of the sweep holds its lock, too
     refused, pid = one_runs(tmp_path, ["resume", "sweep"], forked_and_slow)
     assert f"another process ({pid}) is running in sweep" in refused
     assert all(read_run(tmp_path / "sweep" / job)["status"] == "done" for job in JOBS)
