@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from bench_tools import ROOT, in_turn, progress, ratio, rows, short
+from bench_tools import FOUR_TUPLES, ROOT, in_turn, progress, ratio, rows, short
 from bench_train import speed
 
 sys.path.append(str(ROOT / "scripts" / "checks"))
@@ -23,7 +23,7 @@ from rlgames.kernels.jit import jit
 from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.optimum import find_optimum
 
-TD = ["experiment=2048_ntuple", "learner.step_size=constant", "lr=0.1", "learner.lr_end=0.1"]
+TD = [*FOUR_TUPLES, "learner.step_size=constant", "lr=0.1", "learner.lr_end=0.1"]
 ONE, TWO = "learner.threads=1", "learner.threads=2"
 COMPILED = ["learner.backend=numba", "batch=2048", "window=64"]
 HALF = ["lr=0.5", "learner.lr_end=0.5"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench_tools import environment, in_turn, progress, rows
+from bench_tools import FOUR_TUPLES, environment, in_turn, progress, rows
 
 from rlgames.runs.files import read_metrics
 
@@ -51,7 +51,7 @@ JOBS = {
         ]
         for batch in (64, 1024, 8192)
     },
-    "training on 2048, 4 six-tuples": [*TRAIN, "experiment=2048_ntuple", "games=512"],
+    "training on 2048, 4 six-tuples": [*TRAIN, *FOUR_TUPLES, "games=512"],
     "training on connect4, alphazero": [*TRAIN, "experiment=connect4_alphazero", "games=512"],
 }
 """Commands whose peak memory is reported."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench_case import OPTIMA
 from bench_start import train_until
-from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
+from bench_tools import FOUR_TUPLES, PEERS, Rounds, Worker, in_turn, progress, ratio, rows
 
 import rlgames
 from rlgames.runs.files import read_metrics
@@ -85,7 +85,8 @@ LEARNERS = {
     "dqn, tictactoe": ["experiment=tictactoe_dqn", "games=6000"],
     "td, tictactoe, table": ["experiment=hickman_tuned", "games=20000"],
     "td, 2048, 4 six-tuples": [
-        *("experiment=2048_ntuple", "games=1500", "learner.backend=torch", "learner.threads=1"),
+        *FOUR_TUPLES,
+        *("games=1500", "learner.backend=torch", "learner.threads=1"),
     ],
     "td_lambda, 2048": ["experiment=2048_td_lambda", "games=600"],
     "adp, 2048": ["experiment=dedieu_amar_adp_tuned", "games=200"],

@@ -9,7 +9,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from bench_tools import ROOT, in_turn, ratio, rows
+from bench_tools import FOUR_TUPLES, ROOT, in_turn, ratio, rows
 from bench_train import trained
 
 SOURCE = ROOT / ".venv-bench" / "2048-tdl"
@@ -56,7 +56,7 @@ def beside_ziap(rounds: int) -> str:
 
 
 def _our_speed(words: list[str]) -> float:
-    whole_games = ["experiment=2048_ntuple", "window=null", "restart_fraction=0", "batch=500"]
+    whole_games = [*FOUR_TUPLES, "window=null", "restart_fraction=0", "batch=500"]
     brief = [f"games={GAMES}", "log_every=1000", f"eval_every={GAMES}", "eval_games=1"]
     lines, _ = trained([*whole_games, *brief, *words], 0)
     return [line["time/moves_per_s"] for line in lines if "train/turns" in line][-1]
