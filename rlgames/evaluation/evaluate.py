@@ -20,7 +20,7 @@ from rlgames.evaluation.chance import (
     list_openings,
     without_chance,
 )
-from rlgames.evaluation.parallel import ShardedGames, find_random_play
+from rlgames.evaluation.parallel import ShardedGames, find_kernel
 from rlgames.evaluation.statistics import Estimate, Rate
 from rlgames.games.capabilities import expected_random_turns, measures
 from rlgames.games.game import Game, State
@@ -164,12 +164,10 @@ def _evaluate(
         seat = torch.arange(start.games, device=rng.device) % 2
     # A player against itself needs no seating, and its two seats play in one batch.
     seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
-    random_play = None
+    kernel = None
     if on_games is None:
-        random_play = find_random_play(game, players, start.games, batch, rng.device)
-    games = ShardedGames(
-        game, players, start.games, batch, start.initial_states, seating, random_play
-    )
+        kernel = find_kernel(game, players, start.games, batch, rng.device)
+    games = ShardedGames(game, players, start.games, batch, start.initial_states, seating, kernel)
     final, hashes, seconds = _play(games, rng, on_games)
     return _summarize(game, final, hashes, seat.cpu(), start, seconds)
 

@@ -19,6 +19,7 @@ from rlgames.core import progress, signals
 from rlgames.core.forks import Fork, can_fork
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.chance import MoveHashes
+from rlgames.evaluation.greedy_play import CompiledGreedyPlay, find_greedy_play
 from rlgames.games.capabilities import find_compiled_rules
 from rlgames.games.game import HIDDEN, Game, State
 from rlgames.games.random_play import CompiledRandomPlay
@@ -39,7 +40,7 @@ class ShardedGames:
     Up to BATCHES_PER_SHARD batches are played in one pool. More are split into shards, each with
     its own random stream, and as many shards run at once as torch has threads. The number of
     threads does not change the result.
-    random_play: the kernel that plays all seats in run; None: the players do.
+    kernel: it plays all seats in run; None: the players do.
     """
 
     game: Game[Any]
@@ -48,7 +49,7 @@ class ShardedGames:
     batch: int
     initial_states: InitialStates
     seating: Tensor | None = None
-    random_play: CompiledRandomPlay[Any] | None = None
+    kernel: CompiledRandomPlay[Any] | CompiledGreedyPlay | None = None
 
     def run(self, rng: torch.Generator) -> tuple[FinalStates, Tensor | None]:
         """Play all games; how they ended, and a hash of the moves of each, see MoveHashes; None
@@ -57,7 +58,7 @@ class ShardedGames:
         Raises ChildProcessError if a process is killed, or what it raised.
         """
         hashes, final = self._play(rng, self._run_shard)
-        return final, None if self.random_play else torch.cat(hashes)
+        return final, None if self.kernel else torch.cat(hashes)
 
     def collect(self, rng: torch.Generator) -> tuple[Trajectories, FinalStates]:
         """Like run, and record every move."""
@@ -66,7 +67,7 @@ class ShardedGames:
 
     def _run_shard(self, rows: slice, rng: torch.Generator) -> tuple[Tensor, FinalStates]:
         hashes = MoveHashes(rows.stop - rows.start, rng.device)
-        if self.random_play is None:
+        if self.kernel is None:
             pool = self._pool(rows, rng)
 
             def on_ply(record: PlyRecord) -> None:
@@ -79,7 +80,7 @@ class ShardedGames:
         start = self.initial_states(rows.start, rows.stop - rows.start, rng)
         seed = int(torch.randint(2**62, (1,), generator=rng))
         observe = observes(self.players)
-        final = FinalStates(*self.random_play.play(start, self.batch, seed, observe=observe))
+        final = FinalStates(*self.kernel.play(start, self.batch, seed, observe=observe))
         return hashes.values, final
 
     def _play(
@@ -143,11 +144,14 @@ class ShardedGames:
         return can_fork() and device.type == "cpu" and not is_stateful
 
 
-def find_random_play(
+def find_kernel(
     game: Game[Any], players: Sequence[Player], games: int, batch: int, device: torch.device
-) -> CompiledRandomPlay[Any] | None:
-    """The game's kernel, compiled, if all players choose at random and loading it pays: for games
-    in several shards, as many as min_random_games and max_random_batch of the rules ask for."""
+) -> CompiledRandomPlay[Any] | CompiledGreedyPlay | None:
+    """What plays like these players, if loading it pays. Where all of them choose at random it
+    does for games in several shards, as many as min_random_games and max_random_batch of the rules
+    ask for."""
+    if device.type == "cpu" and (greedy_play := find_greedy_play(game, players[0], games)):
+        return greedy_play
     all_random = all(type(player) is Random for player in players)
     if device.type != "cpu" or not all_random or games <= BATCHES_PER_SHARD * batch:
         return None

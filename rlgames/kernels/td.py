@@ -34,7 +34,8 @@ class Settings(NamedTuple):
     game in a call. discount: from one ply to the next, negative if the other seat moves then.
     scale: the reward of a point. coherent: whether each value in the table is followed by the sum
     of its errors and the sum of their sizes. minimax: whether a move learns from the best reply
-    where another one was made. expected: whether targets are means over chance."""
+    where another one was made. expected: whether targets are means over chance. learns: whether
+    the table changes."""
 
     epsilon: np.uint64
     plies: int
@@ -45,6 +46,22 @@ class Settings(NamedTuple):
     coherent: bool
     minimax: bool
     expected: bool
+    learns: bool
+
+
+PLAY = Settings(
+    epsilon=U(0),
+    plies=0,
+    lr=np.float32(0),
+    discount=np.float32(1),
+    td_lambda=np.float32(0),
+    scale=np.float32(1),
+    coherent=False,
+    minimax=False,
+    expected=False,
+    learns=False,
+)
+"""Greedy play; plies and scale are to be replaced."""
 
 
 class History(NamedTuple):
@@ -220,7 +237,8 @@ def learn_backward(
 def learn_games(
     table: Array, network: Any, rules: Any, settings: Settings, games: Games, seed: np.uint64
 ) -> tuple[int, float]:
-    """Play up to settings.plies moves of each game, and learn from them before the next one.
+    """Play up to settings.plies moves of each game, and learn from them before the next one, unless
+    settings.learns is false.
 
     Returns the number of moves and the sum of the sizes of their errors.
     """
@@ -239,6 +257,8 @@ def learn_games(
                 games, game, table, network, rules, settings, memory, history, rng
             )
             num_moves += end.plies
+            if not settings.learns:
+                continue
             total_error += learn_backward(
                 end, table, network, rules, settings, memory, history, seats
             )

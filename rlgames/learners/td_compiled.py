@@ -121,6 +121,7 @@ class CompiledTd:
             coherent=self.stride > 1,
             minimax=is_minimax,
             expected=self.backup == "expected",
+            learns=True,
         )
 
 

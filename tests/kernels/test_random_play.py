@@ -8,7 +8,7 @@ from helpers import check_uncompiled, rng
 from markers import quick
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.evaluation.parallel import find_random_play
+from rlgames.evaluation.parallel import find_kernel
 from rlgames.games.breakthrough import Breakthrough
 from rlgames.games.capabilities import chance_outcomes, find_compiled_rules
 from rlgames.games.game_2048 import Game2048
@@ -184,7 +184,7 @@ def test_finished_games_do_not_change_and_plies_are_limited(game):
 
 def test_only_many_games_of_random_players_on_the_cpu_use_a_kernel():
     def found(game, players, games=100_000, batch=64):
-        return find_random_play(game, players, games, batch, torch.device("cpu"))
+        return find_kernel(game, players, games, batch, torch.device("cpu"))
 
     player = Random(TICTACTOE, observe=True)
     assert found(TICTACTOE, [player]) is not None

@@ -1,0 +1,94 @@
+"""Greedy play by n-tuple networks of 2048 in a compiled kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from rlgames.core import progress
+from rlgames.games.compiled import copied_fields
+from rlgames.games.game import Game
+from rlgames.games.game_2048 import MAX_EXPONENT, Game2048
+from rlgames.players.player import Agent, Player
+from rlgames.policies.ntuple import Ntuple
+from rlgames.policies.packed_ntuple import flat_table, pack_network, reason_not_packed
+from rlgames.rollouts.play import GamePool
+from rlgames.sampling import Argmax
+
+MOVES_PER_CALL = 200_000
+"""Half a second at most, after which Ctrl-C is answered."""
+
+MAX_PLIES = 4096
+"""Too few to get two tiles of 32768 where there was none."""
+
+MIN_GAMES = 1000
+"""Fewer games take less time than compiling the kernel, unless training has done so."""
+
+
+class CompiledGreedyPlay:
+    """Plays games on the CPU as this agent does, with random tiles of its own.
+
+    agent: it chooses the first best move by this policy, which kernels can read.
+    """
+
+    def __init__(self, game: Game2048, agent: Agent, policy: Ntuple) -> None:
+        self._game, self._agent, self._policy = game, agent, policy
+        self._network = pack_network(game, policy, policy.values.stride(0))
+
+    def play(self, state: Any, batch: int, seed: int, *, observe: bool = False) -> tuple[Any, int]:
+        """Play on to the ends of all games, as CompiledRandomPlay.play."""
+        rng, num_moves = np.random.default_rng(seed), 0
+        while True:
+            is_live = ~state.done & (state.tiles.amax(1) < MAX_EXPONENT)
+            rows = is_live.nonzero()[:, 0]
+            if not len(rows):
+                break
+            played, moves = self._play_window(state[rows], rng)
+            state, num_moves = state.put(rows, played), num_moves + moves
+            progress.report(float(state.done.float().mean()))
+        rows = (~state.done).nonzero()[:, 0]
+        if len(rows):  # they may get a tile of 65536, which the kernel does not have
+            last = GamePool(
+                self._game,
+                [self._agent],
+                len(rows),
+                torch.Generator().manual_seed(int(rng.integers(1 << 62))),
+                batch=batch,
+                initial_states=lambda first, count, _: state[rows[first : first + count]],
+            ).run()
+            state, num_moves = state.put(rows, last.state), num_moves + last.num_moves
+        return state, num_moves
+
+    def _play_window(self, state: Any, rng: np.random.Generator) -> tuple[Any, int]:
+        """Play some moves of each game in the kernel; the last positions, the number of moves."""
+        from rlgames.kernels.random_play import Games
+        from rlgames.kernels.td import PLAY, learn_games
+
+        compiled, policy = self._game.compiled_rules(), self._policy
+        plies, scale = 1 + MOVES_PER_CALL // len(state), np.float32(policy.score_scale)
+        settings = PLAY._replace(plies=min(MAX_PLIES, plies), scale=scale)
+        words, fields = compiled.pack(state), copied_fields(state)
+        columns = {name: column.numpy() for name, column in fields.items()}
+        num_moves, _ = learn_games(
+            flat_table(policy.values),
+            self._network,
+            compiled.rules,
+            settings,
+            Games(**columns, positions=words.numpy()),
+            rng.integers(1 << 62, dtype=np.uint64),
+        )
+        return compiled.unpack(words, fields), num_moves
+
+
+def find_greedy_play(game: Game[Any], player: Player, games: int) -> CompiledGreedyPlay | None:
+    """The kernel that plays like this player, if there is one and compiling it pays."""
+    if type(player) is not Agent or not isinstance(game, Game2048):
+        return None
+    policy, sampling = player.policy, player.sampling
+    is_greedy = isinstance(sampling, Argmax) and sampling.deterministic
+    if not is_greedy or not isinstance(policy, Ntuple) or reason_not_packed(game, policy):
+        return None
+    is_training = not policy.values.is_contiguous()
+    return CompiledGreedyPlay(game, player, policy) if is_training or games >= MIN_GAMES else None
