@@ -28,7 +28,7 @@ MIN_GAMES = 1000
 
 
 class CompiledGreedyPlay:
-    """Plays games on the CPU as this agent does, with random tiles of its own.
+    """Plays games on the CPU as this agent does, but with other random tiles.
 
     agent: it chooses the first best move by this policy, which kernels can read.
     """
