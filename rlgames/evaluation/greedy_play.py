@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from rlgames.core import progress
-from rlgames.games.compiled import copied_fields
+from rlgames.games.compiled import play_packed
 from rlgames.games.game import Game
 from rlgames.games.game_2048 import MAX_EXPONENT, Game2048
 from rlgames.players.player import Agent, Player
@@ -63,23 +63,14 @@ class CompiledGreedyPlay:
 
     def _play_window(self, state: Any, rng: np.random.Generator) -> tuple[Any, int]:
         """Play some moves of each game in the kernel; the last positions, the number of moves."""
-        from rlgames.kernels.random_play import Games
         from rlgames.kernels.td import PLAY, learn_games
 
         compiled, policy = self._game.compiled_rules(), self._policy
         plies, scale = 1 + MOVES_PER_CALL // len(state), np.float32(policy.score_scale)
         settings = PLAY._replace(plies=min(MAX_PLIES, plies), scale=scale)
-        words, fields = compiled.pack(state), copied_fields(state)
-        columns = {name: column.numpy() for name, column in fields.items()}
-        num_moves, _ = learn_games(
-            flat_table(policy.values),
-            self._network,
-            compiled.rules,
-            settings,
-            Games(**columns, positions=words.numpy()),
-            rng.integers(1 << 62, dtype=np.uint64),
-        )
-        return compiled.unpack(words, fields), num_moves
+        shared = flat_table(policy.values), self._network, compiled.rules, settings
+        seed = rng.integers(1 << 62, dtype=np.uint64)
+        return play_packed(compiled, state, lambda games: learn_games(*shared, games, seed))
 
 
 def find_greedy_play(game: Game[Any], player: Player, games: int) -> CompiledGreedyPlay | None:

@@ -6,12 +6,16 @@ Letters in shapes: B games, W words of a position.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from rlgames.games.state import State
+
+if TYPE_CHECKING:
+    from rlgames.kernels.random_play import Games
 
 S = TypeVar("S", bound=State)
 
@@ -60,6 +64,21 @@ def copied_fields(state: State) -> dict[str, Tensor]:
     """Copies of the fields that every state has, as unpack takes them."""
     names = ("done", "current_seat", "turn", "score")
     return {name: getattr(state, name).clone() for name in names}
+
+
+def play_packed(
+    compiled: CompiledRules[S], state: S, play: Callable[[Games], tuple[int, Any]]
+) -> tuple[S, int]:
+    """The positions after a kernel has played on from these, and the number of moves.
+
+    play: plays the games in place; its first result is the number of moves.
+    """
+    from rlgames.kernels.random_play import Games
+
+    words, fields = compiled.pack(state), copied_fields(state)
+    columns = {name: column.numpy() for name, column in fields.items()}
+    num_moves, _ = play(Games(**columns, positions=words.numpy()))
+    return compiled.unpack(words, fields), num_moves
 
 
 def pack_cells(cells: Tensor) -> Tensor:

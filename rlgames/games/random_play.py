@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from rlgames.games.compiled import CompiledRules, copied_fields
+from rlgames.games.compiled import CompiledRules, play_packed
 from rlgames.games.game import Game
 from rlgames.games.state import State
 
@@ -40,17 +40,14 @@ class CompiledRandomPlay(Generic[S]):
         least 1; None: no limit. observe: compute the observation of each position in which a move
         is made. Equal seeds, from 0 to 2^63 - 1, give equal games.
         """
-        from rlgames.kernels.random_play import Games, play_games
+        from rlgames.kernels.random_play import play_games
 
         size = min(batch, len(state))
         num_observed = size if observe else 0
         if len(self.observations) != num_observed:
             self.observations = np.zeros((num_observed, self._observation_size), np.float32)
-        words, fields = self._compiled.pack(state), copied_fields(state)
-        arrays = {name: tensor.numpy() for name, tensor in fields.items()}
-        games = Games(**arrays, positions=words.numpy())
         max_plies = MAX_PLIES if plies is None else plies
-        num_moves, _ = play_games(
-            games, self._compiled.rules, size, max_plies, self.observations, np.uint64(seed)
+        settings = size, max_plies, self.observations, np.uint64(seed)
+        return play_packed(
+            self._compiled, state, lambda games: play_games(games, self._compiled.rules, *settings)
         )
-        return self._compiled.unpack(words, fields), num_moves
