@@ -112,7 +112,7 @@ def print_evaluation(report: dict[str, Any]) -> None:
     else:
         goal = "score" if "score" in report else "turns"
         search = _search_suffix(report["search"])
-        rows = _checkpoint_rows(report) + _figure_rows(report, goal)
+        rows = _checkpoint_rows(report) + _metric_rows(report, goal)
         title, exact = f"{goal} per game{search}, {games}", report["exact_mean"]
         if report["exact"] or exact is None:
             _print_columns(title, [], [rows])
@@ -159,12 +159,12 @@ def _opponent_rows(proven_moves: float | None) -> Rows:
     return [("opponent's moves proven optimal", f"{proven_moves:.1%}")]
 
 
-def _figure_rows(report: dict[str, Any], goal: str) -> Rows:
+def _metric_rows(report: dict[str, Any], goal: str) -> Rows:
     """The rows of an evaluation in a game with one seat; goal: turns or score."""
-    figure, reference = report["score" if goal == "score" else "moves"], report["reference"]
-    value = _mean(figure, report["exact"])
+    result, reference = report["score" if goal == "score" else "moves"], report["reference"]
+    value = _mean(result, report["exact"])
     rows = _reference_rows(reference["random"], report["player"], value, reference["optimal"])
-    spread = f"{figure['median']:g}, {figure['min']:g}, {figure['max']:g}"
+    spread = f"{result['median']:g}, {result['min']:g}, {result['max']:g}"
     if reference["gap_to_optimal"] is not None:
         rows.append((GAP, f"{reference['gap_to_optimal']:z.2%}"))
     rows.append(("median, min, max", spread))
@@ -190,7 +190,7 @@ def _search_suffix(search: dict[str, Any] | None) -> str:
 def print_arena(report: dict[str, Any]) -> None:
     """The ranking and the cross table of `rlgames arena`, the strongest player first; for a
     one-player game the differences on the same boards and random numbers."""
-    if "figure" in report:
+    if "metric" in report:
         _print_paired(report)
         return
     order = sorted(report["players"], key=lambda player: -float(player["elo"]))
@@ -250,16 +250,16 @@ def _print_cross_table(players: list[dict[str, Any]], report: dict[str, Any]) ->
 
 
 def _print_paired(report: dict[str, Any]) -> None:
-    """The figure of each player, then the difference of each pair; the best player first."""
-    figure, is_exact = report["figure"], report["exact"]
-    sign = 1 if figure == "turns" else -1
+    """The metric of each player, then the difference of each pair; the best player first."""
+    metric, is_exact = report["metric"], report["exact"]
+    sign = 1 if metric == "turns" else -1
     players = sorted(report["players"], key=lambda player: sign * float(player["mean"]))
     games = _games_in_words(report["games"], None, is_exact, 1)
     columns = [[(player["name"], _mean(player, is_exact)) for player in players]]
     computed = [(p["name"], _number(p["exact_mean"])) for p in players if p["exact_mean"]]
     headings = ["played", "computed exactly"] if computed and not is_exact else []
     columns += [computed] if headings else []
-    _print_columns(f"{figure} per game, {games}", headings, columns)
+    _print_columns(f"{metric} per game, {games}", headings, columns)
     order = [player["name"] for player in players]
     rows = []
     for pair in report["pairs"]:

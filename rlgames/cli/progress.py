@@ -201,15 +201,15 @@ class PlainProgress(Callback):
         print_line(f"{games:>10,} of {self._total:,} games, {clock}: {line}")
 
     def _line(self) -> str:
-        latest, figures = self._latest, HEADLINES
+        latest, metrics = self._latest, HEADLINES
         speed = latest.get("time/games_per_s")
         parts = [] if speed is None else [f"{speed:,.0f} games/s"]
-        for name in figures:
+        for name in metrics:
             if f"train/{name}" in latest and not (name == "turns" and "train/score" in latest):
                 parts.append(f"{name} {latest[f'train/{name}']:.2f}")
         greedy = [
             f"{name} {latest[f'eval/{name}']:.{0 if name == 'elo' else 3}f}"
-            for name in (*figures, "regret", "elo")
+            for name in (*metrics, "regret", "elo")
             if f"eval/{name}" in latest
         ]
         if greedy:

@@ -75,7 +75,7 @@ def title(report: Report) -> str:
         text += f", the first {len(report.rows):,}"
     if len(report.folder.parts) > 1:
         text += f", in {report.folder}"
-    if any(row.so_far(name) is not None for row in report.rows for name in report.figures):
+    if any(row.so_far(name) is not None for row in report.rows for name in report.metrics):
         text += ", * so far, by evaluations during training"
     return text
 
@@ -87,11 +87,11 @@ def columns(report: Report, names: Sequence[str] = ()) -> list[Column]:
     between runs of one game, and the metrics that runs are judged by.
     """
     keys, judged = _essence(report)
-    figures = report.figures if names else [name for name in report.figures if name in judged]
-    pairs = [(row, row.record(report.keys, figures)) for row in report.rows]
+    metrics = report.metrics if names else [name for name in report.metrics if name in judged]
+    pairs = [(row, row.record(report.keys, metrics)) for row in report.rows]
 
     def column(name: str, rank: int, is_text: bool = False) -> tuple[str, Column]:
-        is_metric = name in (*report.figures, "gap", "final/gap")
+        is_metric = name in (*report.metrics, "gap", "final/gap")
         texts = [_shown(row, name, record[name], is_metric) for row, record in pairs]
         heading = _heading(printable(name)) if is_metric else printable(name)
         return name, Column(heading, texts, rank, is_text)
@@ -101,7 +101,7 @@ def columns(report: Report, names: Sequence[str] = ()) -> list[Column]:
         *(column(key, 0 if key in keys else 5, is_text=True) for key in report.keys),
         column("status", 1, is_text=True),
         column("runs", 3),
-        *(column(name, judged.get(name, 5)) for name in figures),
+        *(column(name, judged.get(name, 5)) for name in metrics),
         *(column(name, 3) for name in REFERENCES),
         *(column(name, rank) for name, rank in (("gap", 1), ("final/gap", 3), ("seconds", 4))),
         ("run", Column("run", paths, is_text=True)),
@@ -128,7 +128,7 @@ def _essence(report: Report) -> tuple[list[str], dict[str, int]]:
     differ = {"game", *(key for settings in by_game.values() for key in differing(settings))}
     ranks: dict[str, int] = {}
     for run in report.runs:
-        for rank, name in ((2, run.figure), (0, run.best_by)):
+        for rank, name in ((2, run.metric), (0, run.best_by)):
             ranks |= {name: min(rank, ranks.get(name, rank))}
     ranks |= {FINAL_PREFIX + name: rank + 1 for name, rank in ranks.items()}
     return [key for key in report.keys if key in differ], ranks
@@ -213,8 +213,8 @@ def _pair_columns(entries: Sequence[dict[str, Any]], power: float) -> list[Colum
 
 
 def _what_columns(entries: Sequence[dict[str, Any]]) -> list[Column]:
-    figures = [f"{each['figure']}, {each['checkpoint']}" for each in entries]
-    return [Column("figure", figures, is_text=True)]
+    metrics = [f"{each['metric']}, {each['checkpoint']}" for each in entries]
+    return [Column("metric", metrics, is_text=True)]
 
 
 def _games(entry: dict[str, Any]) -> str:

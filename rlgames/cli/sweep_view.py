@@ -145,7 +145,7 @@ class SweepReader:
     def _read(self, job: JobProgress) -> None:
         path = self._sweep.path(job.number)
         info = read_info(path)
-        metric = info.figure
+        metric = info.metric
         if metric != job.run.metric:
             self._followers[job.number] = MetricsFollower(path)
         is_replaced, lines = False, list[dict[str, float]]()

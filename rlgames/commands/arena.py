@@ -56,7 +56,7 @@ def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any
 def _paired_fields(
     contestants: list[str], cfg: ArenaConfig, game: Game[Any], players: list[Player]
 ) -> dict[str, Any]:
-    """The figure of each player of a one-player game, and the paired differences."""
+    """The metric of each player of a one-player game, and the paired differences."""
 
     def make_rng(stream: str) -> torch.Generator:
         return make_generator(cfg.seed, f"arena {stream}", game.device)

@@ -27,7 +27,7 @@ from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_t
 from rlgames.runs.index import RunSummary
 
 NORMALIZED = "normalized score"
-"""The figure that is 0 for random play and 1 for the optimum."""
+"""The metric that is 0 for random play and 1 for the optimum."""
 
 DEFAULT_POWER = 0.8
 
@@ -52,12 +52,12 @@ class Agent:
 
 @dataclass(frozen=True)
 class Sample:
-    """The scores of all agents in one figure at one checkpoint.
+    """The scores of all agents in one metric at one checkpoint.
 
     scores: by agent, for each game one number per seed. sign: 1 where higher is better, else -1.
     """
 
-    figure: str
+    metric: str
     checkpoint: str
     scores: list[Scores]
     sign: int
@@ -114,11 +114,11 @@ def compare(
 
     Runs of the same agent and game are its seeds, so nothing else may differ between them. Several
     games are compared between random play and the optimum of each. power, difference: of
-    seeds_needed; the difference is in the game's figure, or in the normalized score of several.
+    seeds_needed; the difference is in the game's metric, or in the normalized score of several.
     top: how many of the best agents are compared, by default DEFAULT_TOP.
     Raises ConfigError for an unknown setting and for runs that cannot be compared.
     """
-    finished = [run for run in runs if run.figure in run.results]
+    finished = [run for run in runs if run.metric in run.results]
     if not finished:
         raise ConfigError("compare= needs runs that are done", "resume them with rlgames resume")
     chosen = DEFAULT_POWER if power is None else power
@@ -159,10 +159,10 @@ def _add(
     comparison.agents.extend(agents)
     for sample in samples:
         sample = replace(sample, scores=[sample.scores[index] for index in order])
-        target = difference if sample.figure == samples[0].figure else None
+        target = difference if sample.metric == samples[0].metric else None
         for agent, scores in zip(agents, sample.scores, strict=True):
             comparison.statistics.append(_statistics(sample, agent, scores))
-            if sample.figure == NORMALIZED:
+            if sample.metric == NORMALIZED:
                 profile = performance_profile(scores, PROFILE_LEVELS)
                 comparison.profiles[f"{agent.label}, {sample.checkpoint}"] = profile
         for indices in itertools.combinations(range(len(agents)), 2):
@@ -210,10 +210,10 @@ def group_agents(runs: list[RunSummary], name: str) -> list[Agent]:
 
 
 def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
-    """The game's figure, if there is one game, and the normalized score, if there is an optimum,
+    """The game's metric, if there is one game, and the normalized score, if there is an optimum,
     of each checkpoint."""
     rows = [row for agent in agents for row in agent.games.values()]
-    figure = rows[0].first.figure
+    metric = rows[0].first.metric
     ranges = {
         game: random_and_optimum([run for agent in agents for run in agent.games[game].runs])
         for game in games
@@ -224,8 +224,8 @@ def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
         if any(not len(values) for each in scores for values in each):
             continue
         if len(games) == 1:
-            sign = direction(goal_of(figure), figure) or 1
-            samples.append(Sample(figure, checkpoint, list(scores), sign))
+            sign = direction(goal_of(metric), metric) or 1
+            samples.append(Sample(metric, checkpoint, list(scores), sign))
         if all(ends is not None for ends in ranges.values()):
             normal = [
                 [
@@ -246,8 +246,8 @@ def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
 
 
 def _values(row: Row, prefix: str) -> Floats:
-    """The figure of each seed."""
-    return np.array(row.values(prefix + row.first.figure))
+    """The metric of each seed."""
+    return np.array(row.values(prefix + row.first.metric))
 
 
 def random_and_optimum(runs: list[RunSummary]) -> tuple[float, float] | None:
@@ -264,7 +264,7 @@ def _statistics(sample: Sample, agent: Agent, scores: Scores) -> dict[str, Any]:
     return {
         "agent": agent.label,
         "games": [game_in_words(game) for game in sorted(agent.games)],
-        "figure": sample.figure,
+        "metric": sample.metric,
         "checkpoint": sample.checkpoint,
         "runs": sum(map(len, scores)),
         **aggregate(scores),
@@ -286,7 +286,7 @@ def _pair(
     return {
         "agents": [agents[index].label for index in indices],
         "games": [game_in_words(game) for game in sorted(agents[indices[0]].games)],
-        "figure": sample.figure,
+        "metric": sample.metric,
         "checkpoint": sample.checkpoint,
         "difference": observed,
         "probability_of_improvement": probability_of_improvement(*better),

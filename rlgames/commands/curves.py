@@ -26,7 +26,7 @@ from rlgames.runs.files import metric_names, read_points
 from rlgames.runs.index import RunSummary
 
 NORMALIZED = "normalized"
-"""The value of metric= for the game's figure between random play (0) and the optimum (1)."""
+"""The value of metric= for the game's metric between random play (0) and the optimum (1)."""
 
 BEST_BY = "best_by"
 """The metric that selects the checkpoints of each game."""
@@ -191,7 +191,7 @@ class _Drawing:
 
     def _points(self, run: RunSummary, metric: str, game: str) -> Curve:
         is_normalized = metric == NORMALIZED
-        curve = self.read(run, f"eval/{run.figure}" if is_normalized else metric)
+        curve = self.read(run, f"eval/{run.metric}" if is_normalized else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
         axis, _ = X_AXES[self.options.x]
@@ -210,7 +210,7 @@ class _Drawing:
         if metric == NORMALIZED:
             return {"random play": 0.0, "optimum": 1.0}
         for run in self.report.runs:
-            is_own = metric in (f"eval/{run.figure}", f"train/{run.figure}")
+            is_own = metric in (f"eval/{run.metric}", f"train/{run.metric}")
             if run.results and is_own and run.game in games:
                 return {
                     words: run.results[name]

@@ -72,7 +72,7 @@ def model_card(agent: Agent, license: str | None) -> str:
         "![A game of the agent](game.gif)\n",
         markdown_table(["", ""], _facts(agent)),
         f"## Figures\n\n{_conditions(agent)}\n",
-        markdown_table(["", "mean", "95% interval"], figure_rows(agent.report)),
+        markdown_table(["", "mean", "95% interval"], result_rows(agent.report)),
     ]
     if "learning_curve.png" in agent.files:
         parts.append("## Learning curve\n\n![Evaluations](learning_curve.png)\n")
@@ -82,7 +82,7 @@ def model_card(agent: Agent, license: str | None) -> str:
     return "\n".join(parts)
 
 
-def figure_rows(report: dict[str, Any]) -> list[list[str]]:
+def result_rows(report: dict[str, Any]) -> list[list[str]]:
     """Each figure of a report of `rlgames eval`: its name, mean and interval, as text."""
     rows = []
     for name, metric in ESTIMATES.items():
@@ -117,7 +117,7 @@ def _metadata(agent: Agent, license: str | None) -> dict[str, Any]:
     names = [game, str(agent.config.learner.name)]
     metrics = [
         {"type": name, "name": name, "value": mean if not interval else f"{mean} ({interval})"}
-        for name, mean, interval in figure_rows(agent.report)
+        for name, mean, interval in result_rows(agent.report)
         if not name.startswith("for comparison")
     ]
     task = {"type": "reinforcement-learning", "name": "reinforcement-learning"}

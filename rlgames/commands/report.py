@@ -71,14 +71,14 @@ def make_report(
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
     keys = differing([run.settings for run in runs])
     keys = [key for key in keys if key != "seed" or cfg.by == "run"]
-    figures = _figures(runs)
+    metrics = _metrics(runs)
     every_row = [*rows, *(Row([run]) for run in damaged)]
-    shown = _sorted(every_row, cfg.sort, keys, figures)
+    shown = _sorted(every_row, cfg.sort, keys, metrics)
     for name in cfg.columns:
-        _check_column("columns", name, ["all", *shown[0].record(keys, figures)])
+        _check_column("columns", name, ["all", *shown[0].record(keys, metrics)])
     top = _top(shown, cfg.top)
     folder = Path(os.path.commonpath([run.path for run in every]))
-    report = Report(runs, damaged, top, keys, figures, _best(rows), len(shown), folder)
+    report = Report(runs, damaged, top, keys, metrics, _best(rows), len(shown), folder)
     _check_figure_keys(cfg)
     if cfg.curves is not None:
         from rlgames.commands.curves import CurveOptions, draw
@@ -146,8 +146,8 @@ def _top(rows: list[Row], count: int | None) -> list[Row]:
     return [row for row in rows if id(row) in first]
 
 
-def _figures(runs: list[RunSummary]) -> list[str]:
-    """The figures that runs are judged by, then the others whose values differ. Those of the first
+def _metrics(runs: list[RunSummary]) -> list[str]:
+    """The metrics that runs are judged by, then the others whose values differ. Those of the first
     are shown of both checkpoints, side by side."""
     known = [{**run.results, **run.so_far} for run in runs]
     first = dict.fromkeys(
@@ -164,7 +164,7 @@ def _figures(runs: list[RunSummary]) -> list[str]:
         if name not in (*first, *REFERENCES) and not name.startswith(FINAL_PREFIX)
         if few or len(different) > 1
     ]
-    judged = {FINAL_PREFIX + name for run in runs for name in (run.figure, run.best_by)}
+    judged = {FINAL_PREFIX + name for run in runs for name in (run.metric, run.best_by)}
     final = {name for has in known for name in has if name in judged}
     pairs = [(name, FINAL_PREFIX + name) for name in (*first, *others)]
     return [name for pair in pairs for name in pair if name in pair[:1] or name in final]
@@ -179,12 +179,12 @@ def _best(rows: list[Row]) -> list[RunSummary]:
     return list(best.values())
 
 
-def _sorted(rows: list[Row], sort: str, keys: list[str], figures: list[str]) -> list[Row]:
+def _sorted(rows: list[Row], sort: str, keys: list[str], metrics: list[str]) -> list[Row]:
     """Sorted rows; rows: the best first. Raises ConfigError for an unknown column."""
     name = sort.removeprefix("-")
     if sort == "best":
         return rows
-    records = [row.record(keys, figures) for row in rows]
+    records = [row.record(keys, metrics) for row in rows]
     _check_column("sort", sort, ["best", *records[0]])
     values = {id(row): record[name] for row, record in zip(rows, records, strict=True)}
     return sorted_by(rows, lambda row: values[id(row)], sort.startswith("-"))

@@ -18,7 +18,7 @@ from rlgames.runs.files import FINAL_PREFIX, as_text
 from rlgames.runs.index import RunSummary
 
 REFERENCES = ("random", "optimal", "held_out_optimal")
-"""Results that are references for the figures of a run."""
+"""Results that are references for the metrics of a run."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class Row:
 
         prefix: FINAL_PREFIX: the same of the final network.
         """
-        mean, optimum = map(self.mean, (prefix + self.first.figure, "optimal"))
+        mean, optimum = map(self.mean, (prefix + self.first.metric, "optimal"))
         if mean is None or optimum is None:
             return None
-        return gap_to_optimum(goal_of(self.first.figure), mean, optimum)
+        return gap_to_optimum(goal_of(self.first.metric), mean, optimum)
 
     @property
     def seconds(self) -> float | None:
@@ -98,11 +98,11 @@ class Row:
         values = {name: self.values(name) for name in (self.first.best_by, "points")}
         return sort_key(self.first, {name: fmean(of) for name, of in values.items() if of})
 
-    def record(self, keys: Sequence[str], figures: Sequence[str]) -> dict[str, Any]:
+    def record(self, keys: Sequence[str], metrics: Sequence[str]) -> dict[str, Any]:
         """The values by the names of columns; an interval takes two of them. None: unknown."""
         record = {key: self.settings.get(key) for key in keys}
         record |= {"status": self.status, "runs": len(self.runs)}
-        for name in figures:
+        for name in metrics:
             mean = self.result(name)
             record[name] = self.so_far(name) if mean is None else mean.value
             ends = None if mean is None else mean.interval
@@ -123,7 +123,7 @@ class Report:
     """A comparison of runs.
 
     runs: without the damaged ones. rows: damaged runs have a row each, at the end. keys: the
-    settings that differ between runs. figures: the results that are shown, those that select
+    settings that differ between runs. metrics: the results that are shown, those that select
     checkpoints first. best: the best run of each game. num_rows: with those that top= leaves out.
     folder: the one that holds all runs.
     """
@@ -132,7 +132,7 @@ class Report:
     damaged: list[RunSummary]
     rows: list[Row]
     keys: list[str]
-    figures: list[str]
+    metrics: list[str]
     best: list[RunSummary]
     num_rows: int
     folder: Path
@@ -140,7 +140,7 @@ class Report:
     @property
     def records(self) -> list[dict[str, Any]]:
         """The rows by the names of columns."""
-        return [row.record(self.keys, self.figures) for row in self.rows]
+        return [row.record(self.keys, self.metrics) for row in self.rows]
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
@@ -174,7 +174,7 @@ class Report:
 def sort_key(run: RunSummary, results: dict[str, float]) -> tuple[bool, float, float]:
     """A key by which the best sorts first, by the run's best_by and then by points; runs without a
     metric that ranks them come last."""
-    sign = direction(goal_of(run.figure), run.best_by)
+    sign = direction(goal_of(run.metric), run.best_by)
     if run.best_by not in results or not sign:
         return True, 0.0, 0.0
     return False, -sign * results[run.best_by], -results.get("points", 0.0)

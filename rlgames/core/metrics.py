@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure of an evaluation.
+    """A metric of an evaluation.
 
     directions: by the goal of the game (Spec.goal) +1 where higher is better, -1 where lower is
         better and 0 where neither is; games with another goal do not have the metric.

@@ -166,14 +166,15 @@ class Interrupts:
         if number == signal.SIGHUP:
             _detach_closed_terminal()
         is_first = not self._arrived
-        self.is_forced = number == signal.SIGINT and number in self._arrived
+        is_second_ctrl_c = number == signal.SIGINT and number in self._arrived
+        self.is_forced |= is_second_ctrl_c
         self._arrived.append(number)
-        if not (is_first or self.is_forced):
+        if not (is_first or is_second_ctrl_c):
             return
         self.pending = number
         if self._on_first_signal and is_first:
             self._on_first_signal()
-        if self.is_forced or not (self._shields or is_importing(frame)):
+        if is_second_ctrl_c or not (self._shields or is_importing(frame)):
             self._raise()
 
     def _raise(self) -> None:

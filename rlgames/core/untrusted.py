@@ -46,6 +46,14 @@ def parse_json(text: str | bytes) -> Any:
     raise ValueError("JSON is nested too deeply")
 
 
+def parse_object(text: str | bytes) -> dict[str, Any]:
+    """A JSON object, as parse_json. Raises ValueError for other JSON, too."""
+    value = parse_json(text)
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    return value
+
+
 def is_plain_yaml(text: str) -> bool:
     """Whether YAML has neither aliases, which turn little text into a huge value, nor deep nesting,
     which is slow to parse. Raises yaml.YAMLError."""

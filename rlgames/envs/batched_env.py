@@ -120,7 +120,7 @@ class BatchedEnv:
     def step(self, action: Tensor) -> Tensor:
         """Apply an action in every row, int64 [B]; returns the rewards, float32 [B].
 
-        Raises IndexError for an action out of range.
+        Raises RuntimeError for an action out of range.
         """
         before = self.game.public(self.state)
         is_legal = self.legal_action_mask().gather(1, action[:, None])[:, 0] & ~before.done

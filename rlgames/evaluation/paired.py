@@ -34,8 +34,8 @@ def compare_paired(
     """Each player plays the same games: the same boards and, after equally many moves, the same
     random numbers. Players without chance play each board once, if the boards can be listed.
 
-    Returns fields of a report: the figure, "turns" or "score", of each player and, for any two, the
-    first one's figure minus the second one's, game by game, and the correlation of their results,
+    Returns fields of a report: the metric, "turns" or "score", of each player and, for any two, the
+    first one's value minus the second one's, game by game, and the correlation of their results,
     None where one of them does not vary. exact: all ways the games can go were played.
     make_rng: the generator of a stream with this name; names: of the players, for their streams.
     """
@@ -59,21 +59,21 @@ def _compare(
     weight = torch.full((count,), 1 / count, dtype=torch.float64)
     weight = weight if openings is None else openings[1]
     rngs = [make_rng(f"player {name}") for name in names]
-    figures: list[list[Tensor]] = [[] for _ in players]
+    results: list[list[Tensor]] = [[] for _ in players]
     for first in range(0, count, EVAL_BATCH):
         if openings is None:
             boards = game.initial(min(EVAL_BATCH, count - first), make_rng(f"boards {first}"))
         else:
             boards = openings[0][first : first + EVAL_BATCH].to(rngs[0].device)
-        for each, player, rng in zip(figures, players, rngs, strict=True):
+        for each, player, rng in zip(results, players, rngs, strict=True):
             final = _play(game, player, boards, make_rng(f"dice {first}"), rng)
             each.append(final.turn if game.spec.goal == "turns" else final.score[:, 0])
-    values = [torch.cat(each).cpu().double() for each in figures]
+    values = [torch.cat(each).cpu().double() for each in results]
     is_exact = openings is not None
     return {
         "games": count,
         "exact": is_exact,
-        "figure": "turns" if game.spec.goal == "turns" else "score",
+        "metric": "turns" if game.spec.goal == "turns" else "score",
         "players": [Estimate.of(value, weight, is_exact).as_dict() for value in values],
         "pairs": [
             {

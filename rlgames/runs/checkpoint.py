@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from rlgames.core.errors import ConfigError
 from rlgames.core.pages import release_pages
 from rlgames.core.tensor_checks import load_weights
-from rlgames.core.untrusted import parse_json, sanitized
+from rlgames.core.untrusted import parse_object, sanitized
 from rlgames.runs import storage
-from rlgames.runs.files import MAX_HEADER_BYTES
+from rlgames.runs.files import read_header
 
 Tree = dict[str, Any]
 """Maps names without slashes to trees, tensors, numbers, text, None, and lists of these."""
@@ -148,7 +148,9 @@ class Checkpoint:
         if not path.is_file():
             raise BadCheckpoint(f"{path} is not a checkpoint file")
         try:
-            layout, start = _check_header(path)
+            if (size := path.stat().st_size) > MAX_FILE_BYTES:
+                raise ValueError(f"a file of {size:,} bytes is too large")
+            layout, start = read_header(path.parent, path.name)
             with safetensors.safe_open(path, "pt") as content:
                 header = dict(content.metadata() or {})
                 _check_format(path, header)
@@ -157,7 +159,7 @@ class Checkpoint:
             digest = header.pop("sha256")
             if len(header["config"]) > MAX_CONFIG_LENGTH:
                 raise ValueError("its config is too long")
-            config, state = (_object(header[name]) for name in ("config", "state"))
+            config, state = (parse_object(header[name]) for name in ("config", "state"))
             games = int(header["games"])
             if not 0 <= games <= MAX_GAMES:
                 raise ValueError(f"{games:,} is not a possible number of games")
@@ -194,11 +196,11 @@ def read_identity(path: Path) -> str | None:
     """What identifies the weights of a checkpoint: its config and its games, which its header has;
     None without a checkpoint."""
     try:
-        with safetensors.safe_open(path, "pt") as file:
-            header = file.metadata() or {}
-    except (OSError, safetensors.SafetensorError):
+        header = read_header(path.parent, path.name)[0]["__metadata__"]
+        text = f"{header.get('config')} {header.get('games')}"
+    except (AttributeError, ConfigError, LookupError, OSError, ValueError):
         return None
-    return hashlib.sha256(f"{header.get('config')} {header.get('games')}".encode()).hexdigest()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def drop_state(path: Path) -> None:
@@ -293,19 +295,6 @@ def _map_tensor(path: Path, name: str) -> Tensor:
         return cast(Tensor, file.get_tensor(name))
 
 
-def _check_header(path: Path) -> tuple[dict[str, Any], int]:
-    """The header of a file, of which only safetensors checks more, and where it ends.
-
-    Raises ValueError for a file or header that is too large, and for a header that repeats a name.
-    """
-    size = path.stat().st_size
-    with storage.open_to_read(path.parent, path.name) as file:
-        length = int.from_bytes(file.read(8), "little")
-        if size > MAX_FILE_BYTES or length > MAX_HEADER_BYTES:
-            raise ValueError(f"a file of {size:,} bytes with a header of {length:,} is too large")
-        return _object(file.read(length)), 8 + length
-
-
 def _check_format(path: Path, header: dict[str, str]) -> None:
     """Raises BadCheckpoint for a file of another format."""
     number = int(header.get("format", 0))
@@ -315,11 +304,3 @@ def _check_format(path: Path, header: dict[str, str]) -> None:
             f"{path} has format {sanitized(number, 40)}, which {age} version of rlgames reads; "
             f"this one reads format {FORMAT}"
         )
-
-
-def _object(text: str | bytes) -> dict[str, Any]:
-    """Parse a JSON object. Raises ValueError for other text."""
-    value = parse_json(text)
-    if not isinstance(value, dict):
-        raise ValueError("its JSON is not an object")
-    return value

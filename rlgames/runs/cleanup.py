@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rlgames.core.errors import ConfigError
-from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
 from rlgames.runs.directory import FILES, FOLDERS, LOCK, lock_directory
-from rlgames.runs.event_file import PREFIX
-from rlgames.runs.files import LATEST, MAX_HEADER_BYTES
+from rlgames.runs.event_file import PREFIX, SUFFIX
+from rlgames.runs.files import LATEST, read_header
 from rlgames.runs.hyperparameters import MANIFEST
 
 WRITTEN = (*FILES, *FOLDERS, "evaluations", "published", "policy.onnx", "wandb", "mlruns")
@@ -41,6 +40,8 @@ def delete_run(directory: Path) -> None:
     sweep = next((path for path in above if os.path.lexists(path / MANIFEST)), None)
     with _locked(*([] if sweep is None else [sweep]), directory):
         _remove(directory)
+        if sweep is not None and directory.parent != sweep:
+            storage.remove_empty_directory(directory.parent)
         if sweep is not None and not any(path.is_dir() for path in sweep.iterdir()):
             _remove(sweep)  # it was the last of its jobs
 
@@ -68,7 +69,7 @@ def _locked(*directories: Path) -> Iterator[None]:
 def _written(directory: Path) -> Iterator[Path]:
     """What rlgames wrote into a run, run.json last: until it is gone the run can be named."""
     names = [name for name in WRITTEN if name != "run.json"]
-    for path in (*(directory / name for name in names), *directory.glob(f"{PREFIX}*")):
+    for path in (*(directory / name for name in names), *directory.glob(f"{PREFIX}*{SUFFIX}")):
         if os.path.lexists(path):
             yield path
     yield directory / "run.json"
@@ -84,15 +85,13 @@ def checkpoints_beyond(directory: Path, keep: Sequence[str]) -> list[Path]:
 def resume_state_bytes(directory: Path) -> int:
     """The bytes of the tensors that only a resume needs; 0 without any."""
     try:
-        with storage.open_to_read(directory, f"checkpoints/{LATEST}") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = parse_json(file.read(min(length, MAX_HEADER_BYTES)))
+        header, _ = read_header(directory, f"checkpoints/{LATEST}")
         sizes = [
             entry["data_offsets"][1] - entry["data_offsets"][0]
             for name, entry in header.items()
             if name.startswith("state/")
         ]
-    except (AttributeError, ConfigError, LookupError, OSError, TypeError, ValueError):
+    except (ConfigError, LookupError, OSError, TypeError, ValueError):
         return 0  # no checkpoint of ours
     return sum(map(int, sizes))
 

@@ -14,7 +14,7 @@ from rlgames.config.files import flat
 from rlgames.config.schema import groups_of
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
-from rlgames.core.untrusted import checked_int, parse_json
+from rlgames.core.untrusted import checked_int, parse_json, parse_object
 from rlgames.runs import storage
 
 BEST_IN_WORDS, FINAL_IN_WORDS = "best (selected)", "final"
@@ -56,16 +56,13 @@ def read_run(directory: Path) -> dict[str, Any]:
 def load_run(directory: Path) -> dict[str, Any]:
     """As read_run, but raises ConfigError or ValueError for an invalid run.json."""
     try:
-        run = parse_json(storage.read_file(directory, "run.json", MAX_FILE_BYTES).decode())
+        return parse_object(storage.read_file(directory, "run.json", MAX_FILE_BYTES).decode())
     except FileNotFoundError:
         return {}
     except OSError as error:
         if error.errno != errno.EFBIG:
             raise
         raise ValueError(error.strerror) from None
-    if not isinstance(run, dict):
-        raise ValueError("it is not a JSON object")
-    return run
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
@@ -101,7 +98,10 @@ def read_points(directory: Path, name: str) -> tuple[list[float], list[float]]:
     first = re.compile(rb'\{"games"' + number)
     with suppress(FileNotFoundError), storage.open_to_read(directory, "metrics.jsonl") as file:
         rest = b""
-        while chunk := file.read(CHUNK_BYTES):
+        for _ in range(MAX_METRICS_BYTES // CHUNK_BYTES):
+            chunk = file.read(CHUNK_BYTES)
+            if not chunk or len(rest) > MAX_LINE_LENGTH:
+                break
             chunk = rest + chunk
             whole, rest = chunk[: chunk.rfind(b"\n") + 1], chunk[chunk.rfind(b"\n") + 1 :]
             for match in metric.finditer(whole):
@@ -112,6 +112,19 @@ def read_points(directory: Path, name: str) -> tuple[list[float], list[float]]:
                         games.append(point[0])
                         values.append(point[1])
     return games, values
+
+
+def read_header(directory: Path, name: str) -> tuple[dict[str, Any], int]:
+    """The header of a checkpoint, of which only safetensors checks more, and where it ends.
+
+    Raises ConfigError for anything but a regular file, ValueError for a header that is too long,
+    repeats a name or is not a JSON object, and OSError.
+    """
+    with storage.open_to_read(directory, name) as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > MAX_HEADER_BYTES:
+            raise ValueError(f"a header of {length:,} bytes is too large")
+        return parse_object(file.read(length)), 8 + length
 
 
 def metric_names(directory: Path) -> set[str]:

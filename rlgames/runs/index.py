@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -163,13 +162,17 @@ class RunReader:
         is_replaced, lines = self._log.new_lines()
         if is_replaced:
             self._best, self._latest, self._last = {}, {}, {}
-        sign = direction(goal_of(info.figure), info.best_by)
+        sign = direction(goal_of(info.metric), info.best_by)
+
+        def rank(metrics: dict[str, float]) -> tuple[float, float]:  # as Evaluator.better
+            return sign * metrics[info.best_by], metrics.get("points", 0.0)
+
         for line in lines:
             numbers = {name: finite_or_none(value) for name, value in line.items()}
             known = {name: number for name, number in numbers.items() if number is not None}
             self._last |= known
             metrics = {name[5:]: number for name, number in known.items() if name[:5] == "eval/"}
             self._latest = self._latest | metrics
-            value, best = metrics.get(info.best_by), self._best.get(info.best_by, -sign * inf)
-            if value is not None and sign * (value - best) > 0:
-                self._best = metrics
+            if sign and info.best_by in metrics:
+                is_better = not self._best or rank(metrics) >= rank(self._best)
+                self._best = metrics if is_better else self._best

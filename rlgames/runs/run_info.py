@@ -41,7 +41,7 @@ class RunInfo:
     """The content of run.json; None and empty: unknown.
 
     status: one of STATUSES; "waiting" without a file; "damaged", with nothing else, for an invalid
-    one. figure: the metric of the game; best_by: the one that selects the best checkpoint. results:
+    one. metric: the metric of the game; best_by: the one that selects the best checkpoint. results:
     of this checkpoint, evaluated at the end, and of the final network, as final/NAME; empty unless
     the run is done. best_games: played before the best checkpoint was saved. games, seconds: so
     far. config: plain, with a game that has a name. start: in ISO 8601. The others say how the run
@@ -50,7 +50,7 @@ class RunInfo:
 
     status: str
     config: dict[str, Any] = field(default_factory=dict)
-    figure: str = ""
+    metric: str = ""
     best_by: str = ""
     results: dict[str, float] = field(default_factory=dict)
     best_games: int | None = None
@@ -213,7 +213,7 @@ def _texts_by_name(value: Any) -> dict[str, str]:
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "config": _config,
-    **dict.fromkeys(("status", "figure", "best_by", "host", "commit"), _text),
+    **dict.fromkeys(("status", "metric", "best_by", "host", "commit"), _text),
     **dict.fromkeys(("results", "final_results"), _numbers),
     **dict.fromkeys(("best_games", "games", "pid"), partial(checked_int, low=0)),
     "seconds": lambda value: checked_float(value, 0, MAX_SECONDS),

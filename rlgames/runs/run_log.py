@@ -108,7 +108,7 @@ class RunLog:
     def set_references(self, games: int, metric: str, best_by: str, random: float | None) -> None:
         """Record the metric of the game, the one that selects the best checkpoint, and what random
         play reaches, which is drawn next to the metric."""
-        self._run |= {"figure": metric, "best_by": best_by}
+        self._run |= {"metric": metric, "best_by": best_by}
         self._write_run()
         self._loggers.layout(metric, best_by)
         self._metric, self._random = metric, random

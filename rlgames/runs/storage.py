@@ -174,12 +174,13 @@ def remove_file(directory: Path, name: str) -> None:
 
 
 def remove_folder(directory: Path, name: str) -> None:
-    """Remove a folder of a run or sweep and all that is in it; of links only the links.
+    """Remove a folder of a run or sweep and all that is in it, durably; of links only the links.
 
     Raises ConfigError if it is a link or not a folder, and OSError.
     """
     check_folder(directory, name)
     shutil.rmtree(directory / name)
+    sync_directory((directory / name).parent)
 
 
 def remove_empty_directory(path: Path) -> None:
@@ -226,10 +227,12 @@ def make_folder(directory: Path, name: str) -> None:
 
 
 def move_folder(directory: Path, name: str, target: str) -> None:
-    """Rename a folder of a directory; the folders above the new one are created."""
+    """Rename a folder of a directory, durably; the folders above the new one are created."""
     check_folder(directory, name)
     make_folder(directory, target.rpartition("/")[0])
     os.rename(directory / name, directory / target)
+    sync_directory((directory / name).parent)
+    sync_directory((directory / target).parent)
 
 
 def check_folder(directory: Path, name: str) -> None:

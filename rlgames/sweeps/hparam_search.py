@@ -45,9 +45,9 @@ CHECKPOINTS = ("best", "final")
 class Winner:
     """The best job of a search, evaluated twice.
 
-    selection: its figure in the evaluation at the end of its training, by which it was selected
-    from all jobs. again: the same figure in other games. Both are equal where is_exact, because
-    then chance has no part in the figure. games: how many were played for `again`.
+    selection: its metric in the evaluation at the end of its training, by which it was selected
+    from all jobs. again: the same metric in other games. Both are equal where is_exact, because
+    then chance has no part in the metric. games: how many were played for `again`.
     """
 
     job: int

@@ -151,7 +151,7 @@ class RayEngine(Engine):
         num_cpus = self.num_actors * self.threads
         own: dict[str, Any] = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
         host, colon, port = (address or "").rpartition(":")
-        while colon and not accepts_connections(host, int(port)):
+        while colon and not accepts_connections(host.strip("[]"), int(port)):
             wait.sleep(f"Ray at {sanitized(address)}", announce=True)
         while not ray.is_initialized():
             with self._interrupts.shielded(), _own_sigterm(), _own_groups():

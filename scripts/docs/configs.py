@@ -72,7 +72,11 @@ def _schemas() -> dict[str, type]:
     train = COMMANDS["train"]
     assert train.launch is not None
     assert train.sweep is not None
-    more = {"train, not stored": train.launch, "train -m": train.sweep, "env": EnvConfig}
+    more = {
+        "train: keys that config.yaml does not store": train.launch,
+        "train -m": train.sweep,
+        "Gymnasium and PettingZoo environments": EnvConfig,
+    }
     return {**titles, **more}
 
 

@@ -24,7 +24,7 @@ def write_run(path, board, learner, seed, score, **more):
     run = {
         "config": config | {"out": str(path)} | more,
         "status": "done",
-        "figure": "turns",
+        "metric": "turns",
         "best_by": "turns",
         "results": {"turns": turns, "random": random, "optimal": optimum},
         "final_results": {"turns": turns + 0.5},
@@ -55,8 +55,8 @@ def entry(entries, **fields):
 def test_several_games_are_compared_between_random_play_and_the_optimum(runs, typed):
     report = json.loads(compared(typed, "runs", "compare=learner", "format=json"))
     assert [each["agent"] for each in report["agents"]] == ["learner=ppo", "learner=reinforce"]
-    assert {each["figure"] for each in report["statistics"]} == {"normalized score"}
-    best = {"figure": "normalized score", "checkpoint": "best (selected)"}
+    assert {each["metric"] for each in report["statistics"]} == {"normalized score"}
+    best = {"metric": "normalized score", "checkpoint": "best (selected)"}
     ppo = entry(report["statistics"], agent="learner=ppo", **best)
     assert (len(ppo["games"]), ppo["runs"]) == (2, 6)
     assert ppo["mean"]["value"] == pytest.approx(0.92)
@@ -71,17 +71,17 @@ def test_several_games_are_compared_between_random_play_and_the_optimum(runs, ty
     assert np.interp(0.65, report["profiles"]["levels"], profile) == pytest.approx(1 / 3)
 
 
-def test_one_game_is_also_compared_in_its_own_figure(runs, typed):
+def test_one_game_is_also_compared_in_its_own_metric(runs, typed):
     report = json.loads(compared(typed, "runs/large", "compare=config", "format=json"))
-    turns = entry(report["statistics"], figure="turns", checkpoint="final", agent="learner=ppo")
+    turns = entry(report["statistics"], metric="turns", checkpoint="final", agent="learner=ppo")
     assert turns["mean"]["value"] == pytest.approx(10.8 + 0.5)
-    pair = entry(report["pairs"], figure="turns", checkpoint="best (selected)")
+    pair = entry(report["pairs"], metric="turns", checkpoint="best (selected)")
     assert pair["difference"]["value"] == pytest.approx(-3.2)
     assert pair["probability_of_improvement"]["value"] == 1  # fewer turns are better
     assert pair["detects"] == pytest.approx(3.2)
     words = ["compare=config", "difference=0.5", "power=0.9", "format=json"]
     small = json.loads(compared(typed, "runs/large", *words))
-    needed = entry(small["pairs"], figure="turns", checkpoint="final")
+    needed = entry(small["pairs"], metric="turns", checkpoint="final")
     assert (needed["detects"], small["power"]) == (0.5, 0.9)
     assert needed["seeds_needed"] > pair["seeds_needed"]
 

@@ -20,7 +20,7 @@ from processes import served
 from safetensors.torch import save_file
 
 import rlgames as package
-from rlgames.commands.model_card import Agent, _code, figure_rows, model_card
+from rlgames.commands.model_card import Agent, _code, model_card, result_rows
 from rlgames.commands.publish import publish_command
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError
@@ -99,7 +99,7 @@ def test_the_card_has_the_figures_that_eval_reports(folder):
     assert metadata["license"] == "mit"
     assert {"tictactoe", "ppo", "reinforcement-learning"} <= {*metadata["tags"]}
     report = package.evaluate(folder, BRIEF)
-    for row in figure_rows(report):
+    for row in result_rows(report):
         assert f"| {' | '.join(row)} |" in text
     (result,) = metadata["model-index"][0]["results"]
     low, high = report["win"]["ci95"]

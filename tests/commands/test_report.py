@@ -40,7 +40,7 @@ def write(path, status="done", turns=(5.0,), results=None, facts=(), **settings)
         for i, turn in enumerate(turns)
     ]
     (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    own = {"status": status, "figure": "turns", "best_by": "turns"} | dict(facts)
+    own = {"status": status, "metric": "turns", "best_by": "turns"} | dict(facts)
     own["config"] = cfg | settings | {"out": str(path)}
     if status == "done":
         own |= {"results": results or {"turns": turns[-1], "optimal": 4.0}, "seconds": 9.0}
@@ -157,7 +157,7 @@ def test_markdown_has_what_differs_within_a_game_and_the_main_figures(sweep, typ
         figures = dict.fromkeys(("points", "win", "draw", "loss", "exploitability"), share)
         write(
             sweep / f"other{seed}", game={"name": "tictactoe", "line": 3}, results=figures,
-            facts={"figure": "points", "best_by": "exploitability"}, seed=seed, batch=64,
+            facts={"metric": "points", "best_by": "exploitability"}, seed=seed, batch=64,
             learner={"name": "q", "rate": 0.5},
         )  # fmt: skip
     told = reported(typed, "sweep", "format=markdown").splitlines()[0]
@@ -185,8 +185,8 @@ def test_rows_of_single_runs_and_their_order(sweep, typed):
 
 
 def test_better_is_what_the_run_is_judged_by(tmp_path, typed):
-    two = {"figure": "points", "best_by": "exploitability"}
-    one = {"figure": "score", "best_by": "score"}
+    two = {"metric": "points", "best_by": "exploitability"}
+    one = {"metric": "score", "best_by": "score"}
     write(tmp_path / "a/0", results={"points": 0.9, "exploitability": 0.5}, facts=two, lr=1)
     write(tmp_path / "a/1", results={"points": 0.8, "exploitability": 0.1}, facts=two, lr=2)
     write(tmp_path / "b/0", results={"score": 10.0, "turns": 5.0, "optimal": 40.0}, facts=one, lr=1)
@@ -251,11 +251,11 @@ def broken(folder):
     (write(folder / "garbage") / "run.json").write_bytes(b"\xff\x00{")
     (write(folder / "deep") / "run.json").write_text("[" * 100_000)
     (write(folder / "list") / "run.json").write_text("[1]")
-    (write(folder / "bare") / "run.json").write_text('{"status": "done", "figure": "turns"}')
+    (write(folder / "bare") / "run.json").write_text('{"status": "done", "metric": "turns"}')
     write(folder / "nan", lr=math.nan)
     write(folder / "no game", game="salvo")
     odd = {"turns": math.nan, "score": "high", "points": None, "win": [1], "loss": 10**400}
-    write(folder / "odd", results=odd, facts={"best_by": 3, "figure": []})
+    write(folder / "odd", results=odd, facts={"best_by": 3, "metric": []})
     strange = {"status": ["done"], "games": -1, "seconds": "long", "pid": -1}
     write(folder / "strange", "running", facts=strange, games="many")
     write(folder / "huge", lr=10**4000)
@@ -284,6 +284,17 @@ def test_runs_that_are_not_done_are_filled_in_from_their_metrics(tmp_path, typed
     assert found["best"] == ["runs/c"]
     assert found["runs"][0]["results"] == {}
     assert found["runs"][0]["so_far"] == {"turns": 5.0, "final/turns": 5.5}
+
+
+def test_of_equal_evaluations_the_later_one_with_more_points_is_the_best_so_far(tmp_path, typed):
+    """As the training itself selects its checkpoint."""
+    write(tmp_path / "runs/a", "interrupted", facts={"metric": "points", "best_by": "win"})
+    lines = [(10, 0.5, 0.6, 9.0), (20, 0.5, 0.7, 8.0), (30, 0.5, 0.7, 7.0), (40, 0.5, 0.6, 6.0)]
+    names = ("games", "eval/win", "eval/points", "eval/turns")
+    text = "".join(json.dumps(dict(zip(names, line, strict=True))) + "\n" for line in lines)
+    (tmp_path / "runs/a/metrics.jsonl").write_text(text)
+    found = json.loads(reported(typed, "runs", "format=json"))["runs"][0]["so_far"]
+    assert (found["points"], found["turns"]) == (0.7, 7.0)
 
 
 def reported_lines(typed, *words):
@@ -340,7 +351,7 @@ def test_damaged_runs_are_reported_and_harm_nothing(tmp_path, typed):
         text = reported(typed, "runs", f"format={form}")
         assert "NaN" not in text
         assert text.count("runs/odd") == (1 if form == "csv" else 2)
-    assert "damaged: runs/odd: run.json: figure: [] is not text" in reported(typed, "runs")
+    assert "damaged: runs/odd: run.json: metric: [] is not text" in reported(typed, "runs")
     assert "interrupted at 50%" in reported(typed, "runs")
 
 
@@ -352,7 +363,7 @@ DAMAGED = {
     "list": "run.json: it is not a JSON object",
     "nan": "run.json: config: it has numbers that JSON lacks",
     "no game": "run.json: config: it names no game",
-    "odd": "run.json: figure: [] is not text",
+    "odd": "run.json: metric: [] is not text",
     "pipe": "metrics.jsonl: it is not a regular file",
     "strange": "run.json: status: ['done'] is not text",
 }
@@ -491,7 +502,7 @@ def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
     ]
     run = package.train([*words, f"out={tmp_path}/run"])
     facts = json.loads((run / "run.json").read_text())
-    assert (facts["figure"], facts["best_by"]) == ("points", "exploitability")
+    assert (facts["metric"], facts["best_by"]) == ("points", "exploitability")
     assert 0.4 < facts["results"]["random"] < 0.6
     words = ["experiment=2048_mlp", "board=2", "columns=2", *words[1:], "solve_seconds=0"]
     run = package.train([*words, f"out={tmp_path}/slide"])

@@ -118,6 +118,7 @@ def test_only_what_is_named_is_deleted(runs, typed):
     outside.mkdir()
     (outside / "precious").write_text("x")
     (runs / "a" / "notes.txt").write_text("mine")
+    (runs / "a" / "events.out.tfevents.1.of.another.program").write_text("x")
     (runs / "a" / "policy.onnx").write_text("x")
     (runs / "a" / "published").mkdir()
     (runs / "a" / "published" / "model").symlink_to(outside / "precious")
@@ -129,7 +130,8 @@ def test_only_what_is_named_is_deleted(runs, typed):
     assert "left alone, because it is in progress: runs/b" in said.stdout
     assert "left alone, because it is damaged: runs/damaged" in said.stdout
     assert {path.name for path in runs.iterdir()} == {"a", "b", "link", "damaged"}
-    assert [path.name for path in (runs / "a").iterdir()] == ["notes.txt"]
+    left = {path.name for path in (runs / "a").iterdir()}
+    assert left == {"notes.txt", "events.out.tfevents.1.of.another.program"}
     assert (outside / "precious").read_text() == "x"
 
 
@@ -155,6 +157,15 @@ def test_a_run_of_a_study_in_progress_is_left_alone(runs, typed):
     lock.release()
     assert (said.returncode, (runs / "c" / "run.json").exists()) == (3, True)
     assert "is running in" in said.stderr
+
+
+def test_the_last_run_of_a_study_takes_the_study_with_it(tmp_path, typed):
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study/sweep.json").write_text("{}")
+    for name in ("one/0", "one/1", "two/0"):
+        write(tmp_path / "study" / name)
+    assert typed("runs", "study", "delete=true", "yes=true").returncode == 0
+    assert not (tmp_path / "study").exists()
 
 
 def test_a_pruned_run_is_evaluated_as_before_but_not_extended(tmp_path, typed):

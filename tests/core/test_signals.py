@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from rlgames.core.signals import Interrupted, Interrupts
+
 CODE = """
 import sys, time
 import numpy as np
@@ -69,3 +71,18 @@ def test_other_signals_count_for_nothing():
     process.send_signal(signal.SIGTERM)
     assert process.stdout.read().splitlines() == ["stopped after the call"]
     assert process.wait() == 0
+
+
+def press_ctrl_c_twice(interrupts):
+    with interrupts.shielded():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_ctrl_c_is_not_forgotten_when_another_signal_follows():
+    """What the second Ctrl-C has torn is not saved because of a later signal."""
+    with Interrupts() as interrupts:
+        with pytest.raises(Interrupted):
+            press_ctrl_c_twice(interrupts)
+        signal.raise_signal(signal.SIGTERM)
+        assert interrupts.is_forced

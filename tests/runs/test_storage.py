@@ -14,6 +14,7 @@ from processes import Forked
 from untrusted_files import QUICK, RUNS, plain_error_line
 
 from rlgames.runs import directory, storage
+from rlgames.runs.checkpoint import read_identity
 from rlgames.runs.files import read_run
 from rlgames.sweeps import jobs
 from rlgames.sweeps.sweep import Sweep
@@ -119,6 +120,12 @@ def test_odd_files_in_a_sweep_are_refused_by_name(name, kind, copies, typed):
     assert f"sweep/{name} is a link or no" in said or kind is dangling_link
     assert (copies / "mine").read_text() == "mine\n"
     assert not (copies / "missing").exists()
+
+
+def test_a_pipe_among_the_checkpoints_of_a_sweep_does_not_block(tmp_path):
+    fifo(tmp_path / "best.safetensors", None)
+    assert read_identity(tmp_path / "best.safetensors") is None
+    assert read_identity(tmp_path / "missing.safetensors") is None
 
 
 def rename_game(sweep, name):

@@ -20,7 +20,8 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.factory.agents import load_agent
 from rlgames.rollouts import records
-from rlgames.runs.checkpoint import FORMAT, MAX_HEADER_BYTES, BadCheckpoint, Checkpoint
+from rlgames.runs.checkpoint import FORMAT, BadCheckpoint, Checkpoint
+from rlgames.runs.files import MAX_HEADER_BYTES
 
 ESCAPE = "\x1b[31m\x07\n[bold red]x\u202e"
 

@@ -91,13 +91,13 @@ def test_the_time_left_counts_no_job_of_an_earlier_process(tmp_path):
     sweep = sweep_of(tmp_path, 4)
     for number in range(3):
         sweep.path(number).mkdir()
-        run = {"status": "done", "figure": "turns", "best_by": "turns", "games": 100}
+        run = {"status": "done", "metric": "turns", "best_by": "turns", "games": 100}
         (sweep.path(number) / "run.json").write_text(json.dumps(run))
     seconds = iter(range(0, 1000, 10))
     reader = SweepReader(sweep, lambda: next(seconds))
     assert (reader.progress.fraction, reader.progress.seconds_left) == (0.75, None)
     sweep.path(3).mkdir()
-    run = {"status": "running", "figure": "turns", "best_by": "turns"}
+    run = {"status": "running", "metric": "turns", "best_by": "turns"}
     (sweep.path(3) / "run.json").write_text(json.dumps(run))
     (sweep.path(3) / "metrics.jsonl").write_text('{"games": 50}\n')
     reader.read()

@@ -100,7 +100,7 @@ def test_a_sweep_is_read_from_the_files_of_its_jobs(tmp_path):
     folder = tmp_path / "0"
     folder.mkdir()
     (folder / "run.json").write_text(
-        '{"status": "done", "figure": "turns", "results": {"turns": 4}}'
+        '{"status": "done", "metric": "turns", "results": {"turns": 4}}'
     )
     reader.read()
     (job,) = reader.progress.jobs

@@ -69,7 +69,7 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
     for value in (1.0, 2.0):
         path = tmp_path / str(value)
         path.mkdir()
-        run = {"status": "done", "figure": evaluator.goal_metric, "best_by": metric}
+        run = {"status": "done", "metric": evaluator.goal_metric, "best_by": metric}
         run["config"] = {"game": {"name": game}}
         (path / "run.json").write_text(json.dumps(run | {"results": {metric: value}}))
         runs.append(RunReader(path).read())

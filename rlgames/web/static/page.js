@@ -66,10 +66,11 @@ function open(parts, note = "") {
 }
 
 const act = (body, shown = show) =>
-  ask(() => post(`/api/sessions/${game.id}`, body), shown);
+  view && ask(() => post(`/api/sessions/${game.id}`, body), shown);
 
 /** What would start this position again. */
 function settings(changes = {}) {
+  if (!view) return { game: $("game").value, fleet: "hand", ...changes };  // a game that did not open
   const position = view && (view.plies || fromLink) ? view.position : null;
   return { game: game.game, seats: view.seats, search: view.search, position, fleet: "hand", ...changes };
 }
