@@ -189,6 +189,18 @@ def test_a_shared_link_opens_the_same_position(open_page):
     assert page.locator(".cell.open").count() > 0
 
 
+def test_new_game_starts_the_chosen_game_if_it_could_not_be_opened_before(open_page):
+    page = open_page("game=connect4")
+    page.evaluate("() => { window.real = fetch; fetch = () => Promise.reject(Error('away')); }")
+    page.select_option("#game", "tictactoe")
+    page.wait_for_selector("text=No game: choose another one")
+    page.click("#undo", force=True)
+    page.evaluate("() => { fetch = window.real; }")
+    page.click("#new")
+    settle(page)
+    assert page.locator(".cell").count() == 9
+
+
 def test_hints_are_switched_on_and_off(open_page):
     page = open_page("game=tictactoe")
     assert page.locator("#advice li").count() == 0
