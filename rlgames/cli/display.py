@@ -10,10 +10,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from rlgames.cli.text_tables import Column, fits, print_table
 from rlgames.commands.evaluate import result_fields
 from rlgames.config.plugins import command_for_run
@@ -312,28 +308,10 @@ def _print_computed(title: str, rows: Rows, exact: Rows) -> None:
 
 def _print_columns(title: str, headings: list[str], columns: list[Rows]) -> None:
     """A table of rows that may have several values; the heading of each column, or none at all."""
-    names = dict.fromkeys(name for rows in columns for name, _ in rows)
-    table = Table(title=plain_text(title), show_header=bool(headings), min_width=len(title))
-    table.add_column(overflow="fold")
-    for number in range(len(columns)):
-        heading = plain_text(headings[number]) if headings else ""
-        table.add_column(heading, justify="right", overflow="fold")
-    for name in names:
-        values = [dict(rows).get(name, "") for rows in columns]
-        table.add_row(plain_text(name), *map(plain_text, values))
-    print_rich(table)
-
-
-def plain_text(text: str) -> Text:
-    """Text without markup: brackets in a name are printed as they are."""
-    return Text(printable(text))
-
-
-def print_rich(table: Table) -> None:
-    console = Console()
-    with console.capture() as capture:
-        console.print(table)
-    print(capture.get(), end="")  # rich would exit where a pipe is closed
+    names = list(dict.fromkeys(name for rows in columns for name, _ in rows))
+    values = [[dict(rows).get(name, "") for name in names] for rows in columns]
+    several = map(Column, headings or [""] * len(columns), values)
+    print_table(title, [Column("", names, is_text=True), *several], "table")
 
 
 def _mean(estimate: dict[str, Any], is_exact: bool) -> str:

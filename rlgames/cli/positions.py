@@ -8,9 +8,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 
-from rlgames.cli.display import plain_text, print_rich
+from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.show import ShownPosition, exact_text
 from rlgames.commands.watch import Replay
 from rlgames.core.text import printable
@@ -67,14 +66,13 @@ def print_position(position: ShownPosition) -> None:
     ]
     if not columns:
         return
-    table = Table()
-    table.add_column("move", overflow="fold")
+    listed = report["actions"][:MAX_LISTED_MOVES]
+    table = [Column("move", [action["action"] for action in listed], is_text=True)]
     for name in columns:
-        table.add_column(COLUMNS[name], justify="right", overflow="fold")
-    for action in report["actions"][:MAX_LISTED_MOVES]:
-        cells = [_cell(name, action[name], report) for name in columns]
-        table.add_row(plain_text(action["action"]), *cells)
-    print_rich(table)
+        cells = [_cell(name, action[name], report) for action in listed]
+        table.append(Column(COLUMNS[name], cells))
+    print()
+    print_table("moves", table, "table")
     hidden = len(report["actions"]) - MAX_LISTED_MOVES
     if hidden > 0:
         print(f"and {hidden} more; format=json lists all")

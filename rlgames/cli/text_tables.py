@@ -40,7 +40,7 @@ class Column:
     is_text: words, not numbers.
     """
 
-    heading: str
+    heading: str  # of all columns "": a table without headings
     cells: list[str]
     rank: int = 0
     is_text: bool = False
@@ -121,8 +121,10 @@ def _lines(columns: Sequence[Column], width: int | None) -> list[str]:
     heading = [each.heading.split("\n") for each in columns]
     height = max(map(len, heading))
     headings = [[""] * (height - len(lines)) + lines for lines in heading]
-    lines = [_line(columns, widths, row) for row in zip(*headings, strict=True)]
-    lines.append(GAP.join(("─" if is_utf else "-") * size for size in widths))
+    lines = []
+    if any(each.heading for each in columns):
+        lines = [_line(columns, widths, row) for row in zip(*headings, strict=True)]
+        lines.append(GAP.join(("─" if is_utf else "-") * size for size in widths))
     for row in rows(columns)[1:]:
         if all(cell_len(cell) <= size for cell, size in zip(row, widths, strict=True)):
             lines.append(_line(columns, widths, row))
@@ -133,13 +135,18 @@ def _lines(columns: Sequence[Column], width: int | None) -> list[str]:
 
 
 def _records(columns: Sequence[Column], width: int) -> list[str]:
-    """A block of lines for each row: a heading and its value in each."""
+    """A block of lines for each row: a heading and its value in each, below it if need be."""
     headings, *cells = _on_one_line(columns)
     size = max(map(cell_len, headings))
+    is_below = width - size - len(GAP) < MIN_FOLDED_WIDTH
+    size = 0 if is_below else size
     lines = []
     for row in cells:
         lines.append("")
         for heading, cell in zip(headings, row, strict=True):
+            if is_below and heading:
+                lines += _folded(heading, width)
+                heading = ""
             for part in _folded(cell, max(MIN_FOLDED_WIDTH, width - size - len(GAP))):
                 lines.append(f"{heading:{size}}{GAP}{part}")
                 heading = ""

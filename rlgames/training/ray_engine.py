@@ -266,7 +266,7 @@ def _check_address(address: str | None) -> None:
     _, colon, port = address.rpartition(":")
     if "://" in address or not colon or not port.isdecimal():
         raise ConfigError(
-            f"engine.address={sanitized(address)} is no HOST:PORT",
+            f"engine.address={sanitized(address)} is not HOST:PORT",
             "as `ray start` prints it, on one of whose machines the learner has to run",
         )
 

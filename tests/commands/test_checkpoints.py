@@ -47,10 +47,10 @@ def test_a_user_chooses_the_checkpoint_and_every_report_names_it(run, capsys):
     assert json.loads((run / "eval_final.json").read_text()) == reports["final"]
     display.print_evaluation(reports["final"])
     printed = " ".join(capsys.readouterr().out.split())
-    assert "checkpoint │ final" in printed
-    assert "trained for │ 400 games" in printed
+    assert "checkpoint final" in printed
+    assert "trained for 400 games" in printed
     display.print_evaluation(reports["best"])
-    assert "checkpoint │ best (selected)" in " ".join(capsys.readouterr().out.split())
+    assert "checkpoint best (selected)" in " ".join(capsys.readouterr().out.split())
 
 
 def evaluations(monkeypatch):
@@ -88,9 +88,9 @@ def test_a_run_reports_its_best_and_its_final_network(tmp_path, monkeypatch, cap
     display.print_result(result)
     printed = " ".join(capsys.readouterr().out.split())
     assert "all layouts (exact)" in printed
-    assert "best (selected) ┃ final" in printed
-    values = f"{best['moves']['mean']:.4f} │ {final['moves']['mean']:.4f}"
-    assert f"trained, greedy │ {values}" in printed
+    assert "best (selected) final" in printed
+    values = f"{best['moves']['mean']:.4f} {final['moves']['mean']:.4f}"
+    assert f"trained, greedy {values}" in printed
 
 
 def test_a_final_network_that_is_the_best_is_evaluated_once(tmp_path, monkeypatch, capsys):

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 
 import pytest
 import torch
@@ -261,7 +262,9 @@ def test_evaluations_during_training_count_games_alike(run, tmp_path):
 def test_exact_rates_have_a_column_of_their_own(typed):
     """Those of each seat, and of both."""
     lines = typed("eval", "player=random", "game=tictactoe", "games=2").stdout.splitlines()
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
+    rule = next(number for number, line in enumerate(lines) if line.startswith("─"))
+    columns = [slice(*match.span()) for match in re.finditer("─+", lines[rule])]
+    cells = [[line[column].strip() for column in columns] for line in lines[rule + 1 : -1]]
     exact = {name: computed for name, _, computed in cells if computed}
     assert exact["first seat"] == "58.49% / 12.70% / 28.81%"
     assert exact["second seat"] == "28.81% / 12.70% / 58.49%"

@@ -73,7 +73,7 @@ def test_a_report_says_how_much_of_the_opponents_play_is_proven(capsys):
     display.print_evaluation(report)
     share = f"{report['opponent_proven_moves']:.1%}"
     printed = " ".join(capsys.readouterr().out.split())
-    assert f"opponent's moves proven optimal │ {share}" in printed
+    assert f"opponent's moves proven optimal {share}" in printed
     both = evaluate_command(None, ["player=exact", "player.move_positions=200", *words[1:]])
     assert 0 < both["proven_moves"] < 1
     assert 0 < both["opponent_proven_moves"] < 1
