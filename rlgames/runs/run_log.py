@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import io
 import json
-import logging
 import os
 import platform
 import re
@@ -16,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +85,8 @@ class RunLog:
         with contextlib.ExitStack() as stack:
             self._metrics = storage.open_to_append(self.directory, "metrics.jsonl")
             stack.callback(self._metrics.close)
-            self.logger = _open_logger(self.directory, stack)
+            self._notes = storage.open_to_append(self.directory, "train.log")
+            stack.callback(self._close_notes)
             self._loggers = Loggers(build_loggers(config), self.warn, interrupts)
             stack.callback(self._loggers.abandon)
             commit = self._run.get("commit")
@@ -216,28 +215,20 @@ class RunLog:
 
     def warn(self, message: str) -> None:
         """A line in train.log and on standard error."""
-        self.logger.warning(message)
+        self.note(message)
         print(f"rlgames: {message}", file=sys.stderr)
 
+    def note(self, message: str) -> None:
+        """A line in train.log, in printable characters, because files may have put anything into
+        the message. It is dropped if it cannot be written: the cause is reported elsewhere."""
+        line = f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S} {printable(message)}\n"
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the file is closed
+            self._notes.write(line.encode())
+            self._notes.flush()
 
-class _LogFile(logging.StreamHandler[io.TextIOWrapper]):
-    """Writes each message as one printable line, because files may have put anything into it. A
-    message that cannot be written is dropped: the cause is reported elsewhere."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(io.TextIOWrapper(file, encoding="utf-8"))
-        self.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-
-    def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        pass
-
-    def close(self) -> None:
+    def _close_notes(self) -> None:
         with contextlib.suppress(OSError):
-            self.stream.close()
-        super().close()
+            self._notes.close()
 
 
 def _started(
@@ -253,18 +244,6 @@ def _started(
         run.pop(name, None)
     state = {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}
     return run | state | {"config": config}
-
-
-def _open_logger(directory: Path, stack: contextlib.ExitStack) -> logging.Logger:
-    """A logger that writes to train.log only, until the stack is closed."""
-    logger = logging.getLogger(f"rlgames.run.{directory}")
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    handler = _LogFile(storage.open_to_append(directory, "train.log"))
-    stack.callback(handler.close)
-    stack.callback(logger.removeHandler, handler)
-    logger.addHandler(handler)
-    return logger
 
 
 def _cut_lines(directory: Path, resumed_at: ResumePoint) -> int:

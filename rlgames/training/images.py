@@ -121,7 +121,7 @@ class ImageCallback(Callback):
                 self.game, self.policy, self.learns_logits, trajectory, final
             )
         except Exception as error:  # a plugin's game may be unable to draw itself
-            self.log.logger.warning("no images of games (%s: %s)", type(error).__name__, error)
+            self.log.note(f"no images of games ({type(error).__name__}: {error})")
             return
         for number, still in enumerate(stills, 1):
             self.log.image(games, f"game/position_{number}", plots.encode_png(still))

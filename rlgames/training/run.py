@@ -205,7 +205,7 @@ class Run:
                 raise Interrupted(signal.number, self.save_on_interrupt()) from None
             except BaseException as error:
                 if self.log is not None:
-                    self.log.logger.error("%s: %s", type(error).__name__, error)
+                    self.log.note(f"{type(error).__name__}: {error}")
                     self.end_saving()
                     if self.checkpointer.has_latest:
                         error.add_note(f"resume from the last checkpoint: {self.resume_command}")
@@ -356,7 +356,7 @@ class LogCallback(Callback):
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         if random is None:
-            self.log.logger.info("random play takes too long to be measured before the end")
+            self.log.note("random play takes too long to be measured before the end")
         self.log.set_references(self._first_games, metric, self.best_by, random)
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
@@ -367,4 +367,4 @@ class LogCallback(Callback):
             if name.startswith("eval/")
         ]
         if evaluated:
-            self.log.logger.info("games %d, greedy: %s", games, ", ".join(evaluated))
+            self.log.note(f"games {games}, greedy: {', '.join(evaluated)}")

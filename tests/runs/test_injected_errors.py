@@ -9,7 +9,6 @@ import errno
 import fcntl
 import functools
 import io
-import logging
 import os
 import re
 import shutil
@@ -367,8 +366,6 @@ class InThisProcess:
 
     def __init__(self, words: list[str], output: Any) -> None:
         sweep, number = Sweep.read(Path(words[0])), int(words[1])
-        # Hydra disables the loggers that exist before it starts.
-        logging.getLogger(f"rlgames.run.{sweep.path(number)}").disabled = False
         self.code = job_worker._run(sweep, number)
         self.stdin = io.BytesIO()
 
