@@ -1,10 +1,8 @@
 """Commands in forked processes at a pseudo-terminal; the processes and files of scripts/."""
 
-import codecs
 import fcntl
 import os
 import pty
-import select
 import signal
 import socket
 import struct
@@ -27,28 +25,29 @@ from screen import Session
 from rlgames.sweeps import jobs
 
 
-class Terminal:
-    """A fork of this process that runs a command at a pseudo-terminal, and what it has shown."""
+class Terminal(Session):
+    """A fork of this process that runs a command at a pseudo-terminal, read as a stream of text."""
 
     def __init__(self, folder, *words, **environment):
-        self.pid, self.file = pty.fork()
-        self.shown, self.read_up_to = "", 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end within a character
-        if not self.pid:
+        pid, file = pty.fork()
+        if not pid:
             os.environ.update({"TERM": "xterm", "COLUMNS": "80"} | environment)
             with ending_process():
                 type_in(folder, words)
+        super().__init__(pid, file)
+        self.read_up_to = 0
+
+    @property
+    def shown(self):
+        return self.raw.replace("\r\n", "\n")
 
     def send(self, number):
         os.kill(self.pid, number)
 
-    def type(self, text):
-        os.write(self.file, text.encode())
-
     def wait_for(self, *texts, seconds=60):
         """Wait for one of the texts. Returns the output before it, and the text, or None if
         the output ends first."""
-        end = time.monotonic() + seconds
+        end, is_open = time.monotonic() + seconds, True
         while time.monotonic() < end:
             new = self.shown[self.read_up_to :]
             matches = [(new.index(text), text) for text in texts if text in new]
@@ -56,23 +55,10 @@ class Terminal:
                 position, text = min(matches)
                 self.read_up_to += position + len(text)
                 return new[:position], text
-            if not select.select([self.file], [], [], 0.2)[0]:
-                continue
-            try:
-                data = os.read(self.file, 4096)
-            except OSError:  # the other end is closed
-                data = b""
-            if not data:
+            if not is_open:
                 return new, None
-            self.shown += self._decoder.decode(data).replace("\r\n", "\n")
+            is_open = self.read(0.2)
         raise AssertionError(f"none of {texts} came: {self.shown}")
-
-    def ended(self):
-        """The exit code."""
-        self.wait_for("\0nothing")
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self.file)
-        return os.waitstatus_to_exitcode(status)
 
 
 def session(folder, *words, rows=40, columns=80, prepare=None, **environment):

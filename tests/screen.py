@@ -1,5 +1,6 @@
 """What a terminal looks like after the control sequences that rich and prompt_toolkit write."""
 
+import codecs
 import os
 import re
 import select
@@ -87,6 +88,8 @@ class Session:
     def __init__(self, pid, file, rows=40, columns=80):
         self.pid, self.file, self.screen = pid, file, Screen(rows, columns)
         self.raw = ""
+        # A read may end within a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def type(self, text):
         os.write(self.file, text.encode())
@@ -111,7 +114,7 @@ class Session:
             data = os.read(self.file, 65536)
         except OSError:
             data = b""
-        text = data.decode(errors="replace")
+        text = self._decoder.decode(data)
         self.raw += text
         self.screen.feed(text)
         for _ in range(text.count("\x1b[6n")):  # where is the cursor?
