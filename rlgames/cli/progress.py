@@ -10,6 +10,7 @@ from pathlib import Path
 from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
 from rlgames.core.text import printable
+from rlgames.runs.files import read_metrics
 from rlgames.training.callbacks import Callback
 
 
@@ -31,6 +32,7 @@ class Progress(Callback):
         saved_at: the time of the last checkpoint.
         directory: of the run.
         is_done: whether the run is done.
+        lines_before: the run's log at the start of this process.
     """
 
     total: int
@@ -51,11 +53,9 @@ class Progress(Callback):
     is_done: bool = False
     lines_before: list[dict[str, float]] = field(default_factory=list)
 
-    def on_resume(self, lines: list[dict[str, float]]) -> None:
-        self.lines_before = lines
-
     def on_run_start(self, games: int, directory: Path) -> None:
         self.directory = directory
+        self.lines_before = read_metrics(directory / "metrics.jsonl")
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         self.metric, self.random, self.optimal = metric, random, optimal

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlgames.evaluation.evaluate import Evaluation
-    from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 
 class Callback:
@@ -19,9 +18,6 @@ class Callback:
     calls them.
     """
 
-    def on_resume(self, lines: list[dict[str, float]]) -> None:
-        """A run resumes; lines: its log so far, each with `games` and metrics."""
-
     def on_run_start(self, games: int, directory: Path) -> None:
         """Training starts; games: played by earlier processes of this run, in this directory."""
 
@@ -30,9 +26,6 @@ class Callback:
 
     def on_phase(self, phase: str) -> None:
         """A phase starts: "playing", "learning", "evaluating", "saving" or "solving"."""
-
-    def on_batch_collected(self, trajectories: Trajectories, final_states: FinalStates) -> None:
-        """A batch of games was played, or sampled from a record."""
 
     def on_update(self, games: int, metrics: dict[str, float]) -> None:
         """The learner returned these metrics; games: played so far."""

@@ -13,7 +13,6 @@ from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.evaluation.evaluate import Evaluation
 from rlgames.learners.learner import NonFiniteError
 from rlgames.policies.policy import computing_in
-from rlgames.rollouts.play import GamePool
 from rlgames.runs.files import LATEST
 from rlgames.training.callbacks import CallbackList
 from rlgames.training.checkpointer import Checkpointer
@@ -125,8 +124,6 @@ class TrainingLoop:
         policy, dtype = components.agent.policy, components.compute_dtype
         with self.phase("playing"), computing_in(policy, dtype):
             batch = components.collector.next_batch(state.batch_size, games, state.rng)
-        if not isinstance(batch, GamePool):
-            self.callbacks.on_batch_collected(*batch)
         with self.phase("learning"), self.interrupts.shielded():
             try:
                 with computing_in(policy, dtype):

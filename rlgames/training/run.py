@@ -24,7 +24,7 @@ from rlgames.games.game import Game
 from rlgames.runs import cleanup
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint, drop_state, restore_weights
 from rlgames.runs.directory import DirectoryLock, check_new_run, claim_directory, lock_directory
-from rlgames.runs.files import LATEST, read_metrics
+from rlgames.runs.files import LATEST
 from rlgames.runs.loggers.logger import ResumePoint, RunResults
 from rlgames.runs.run_log import RunLog
 from rlgames.training.callbacks import Callback, CallbackList
@@ -126,8 +126,6 @@ def resume(
             trained = from_plain(checkpoint.config)
             if changes := schedule_changes(trained, cfg, checkpoint.games):
                 log.warn(changes)
-            if callback is not None:
-                callback.on_resume(read_metrics(directory / "metrics.jsonl"))
         return Run(state, log, interrupts, callback).run()
 
 

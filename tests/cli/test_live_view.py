@@ -121,16 +121,30 @@ def test_colour_is_not_needed():
     assert drawn(Progress(10, 0.0), color_system=None).strip().startswith("0%")
 
 
-def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies():
+def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = Path("outputs/a\x1brun")
+    run.mkdir(parents=True)
+    (run / "metrics.jsonl").touch()
     viewer = Progress(20)
-    viewer.on_run_start(0, Path("outputs/a\x1brun"))
+    viewer.on_run_start(0, run)
     viewer.on_metrics(20, {})
     viewer.on_phase("evaluating")
     assert "20 games, evaluating, in outputs/a\\x1brun" in drawn(viewer, color_system=None)
-    viewer.on_run_end(Path("outputs/a\x1brun"))
+    viewer.on_run_end(run)
     text = drawn(viewer, color_system=None)
     assert "20 games, done, in outputs/a\\x1brun" in text
     assert "evaluating" not in text
+
+
+def test_a_resumed_run_shows_the_curve_from_its_beginning(tmp_path):
+    lines = ['{"games": 5, "eval/turns": 9.0}', '{"games": 10, "eval/turns": 8.0}']
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    viewer = Progress(20)
+    viewer.on_run_start(10, tmp_path)
+    viewer.on_references("turns", None, None)
+    assert viewer.curve == [(5, 9.0), (10, 8.0)]
+    assert viewer.first == 10
 
 
 def test_a_plain_line_tells_what_is_new(capsys):
