@@ -83,11 +83,19 @@ class Collector:
     def next_batch(
         self, num_games: int, games_played: int, rng: torch.Generator
     ) -> tuple[Trajectories, FinalStates] | GamePool:
-        """The games of the next update, or those that the learner plays. games_played: in the run
-        before these."""
+        """The games of the next update, or those that the learner plays.
+
+        Games are played with rng, or sampled from the recorded ones; with window=, the next window
+        of that many games in parallel is played. The moves to learn from are player 0's.
+        games_played: in the run before these.
+        """
         if self.learner_plays:
             return self.games_to_play(num_games, rng)
-        return self.collect(num_games, games_played, rng)
+        if self.samples_records and self.demonstrations:
+            return self.demonstrations.sample(num_games)
+        if not self.cfg.window:
+            return self.engine.play(num_games, games_played, rng)
+        return self.games_to_play(num_games, rng).collect(self.cfg.window)
 
     def train(
         self, learner: Learner, batch: tuple[Trajectories, FinalStates] | GamePool, progress: float
@@ -102,20 +110,6 @@ class Collector:
         if len(examples[0]) or distributed.world_size() > 1:
             metrics = learner.update(*examples, progress)
         return final_states, metrics | self.engine.metrics()
-
-    def collect(
-        self, num_games: int, games_played: int, rng: torch.Generator
-    ) -> tuple[Trajectories, FinalStates]:
-        """Play games with rng, or sample recorded ones; with window=, play the next window of that
-        many games in parallel.
-
-        The moves to learn from are player 0's.
-        """
-        if self.samples_records and self.demonstrations:
-            return self.demonstrations.sample(num_games)
-        if not self.cfg.window:
-            return self.engine.play(num_games, games_played, rng)
-        return self.games_to_play(num_games, rng).collect(self.cfg.window)
 
     def games_to_play(self, num_games: int, rng: torch.Generator) -> GamePool:
         """The games of the next batch of the agent alone: those in progress, with window=, else new

@@ -106,9 +106,9 @@ def trains(combination: Combination) -> bool:
     generator = rng(5)
     for games in (0, cfg.batch):
         components.agent.progress = games / cfg.games
-        moves, final = components.collector.collect(cfg.batch, games, generator)
-        examples = components.collector.with_demonstrations(moves.by_player(0), final)
-        metrics = components.learner.update(*examples, components.agent.progress)
+        batch = components.collector.next_batch(cfg.batch, games, generator)
+        progress = components.agent.progress
+        _, metrics = components.collector.train(components.learner, batch, progress)
         assert metrics, combination
         assert all(math.isfinite(value) for value in metrics.values()), (combination, metrics)
     return True

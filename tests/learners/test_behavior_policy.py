@@ -90,7 +90,7 @@ def test_log_probabilities_are_recorded_only_where_an_update_needs_them():
     ):
         words = ["game=tictactoe", f"learner={learner}", "policy.layers=[8]", "batch=4"]
         parts = build_components(load_config(TrainConfig, [*words, f"sampling={rule}"]))
-        moves, _ = parts.collector.collect(4, 0, rng())
+        moves, _ = parts.collector.engine.play(4, 0, rng())
         assert (moves.log_prob is not None) == records
         assert (moves.state_value is not None) == has_values
 
@@ -126,7 +126,7 @@ def test_moves_of_an_opponent_have_no_log_probability():
     words = ["game=tictactoe", "learner=ppo", "policy.layers=[8]", "opponent=random", "batch=4"]
     words.append("sampling=epsilon_greedy")
     parts = build_components(load_config(TrainConfig, words))
-    moves, _ = parts.collector.collect(4, 0, rng())
+    moves, _ = parts.collector.engine.play(4, 0, rng())
     assert moves.log_prob is not None
     assert torch.equal(moves.log_prob.isnan(), moves.player == 1)
     own = moves.by_player(0).log_prob

@@ -70,5 +70,5 @@ def test_a_training_plays_in_its_own_process_if_nothing_else_is_named():
 
 def test_the_local_engine_logs_nothing_of_its_own():
     collector = build_components(load_config(TrainConfig, TICTACTOE)).collector
-    collector.collect(4, 0, rng())
+    collector.engine.play(4, 0, rng())
     assert collector.engine.metrics() == {}
