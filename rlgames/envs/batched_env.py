@@ -111,7 +111,7 @@ class BatchedEnv:
         if not len(rows):
             return
         new = [self.game.initial(len(part), rng) for part, rng in self._streams(rows)]
-        self._replace(rows, type(self.state).cat(new))
+        self._replace(rows, new)
         self.num_illegal[rows] = 0
         self.paid_score = torch.where(mask, self.state.score[:, self.seat], self.paid_score)
         self._play_opponent()
@@ -169,7 +169,7 @@ class BatchedEnv:
         for part, rng in self._streams(rows):
             state = self.state[part]
             after.append(self.game.step(state, choose(state, part, rng), rng))
-        self._replace(rows, type(self.state).cat(after))
+        self._replace(rows, after)
 
     def _streams(self, rows: Tensor) -> Iterator[tuple[Tensor, torch.Generator]]:
         """Some rows, int64 [R], in parts that share a stream of chance."""
@@ -179,11 +179,7 @@ class BatchedEnv:
         for part in rows.split(1):
             yield part, self.rngs[int(part)]
 
-    def _replace(self, rows: Tensor, state: Any) -> None:
-        """Replace the positions in some rows, int64 [R], ascending."""
-        if len(rows) == len(self.state):
-            self.state = state
-            return
-        index = torch.arange(len(self.state))
-        index[rows] = torch.arange(len(self.state), len(self.state) + len(rows))
-        self.state = type(state).cat([self.state, state])[index]
+    def _replace(self, rows: Tensor, parts: list[Any]) -> None:
+        """Replace the positions in some rows, int64 [R], ascending, by those of these parts."""
+        new = type(self.state).cat(parts)
+        self.state = new if len(rows) == len(self.state) else self.state.put(rows, new)

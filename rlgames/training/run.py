@@ -45,15 +45,14 @@ class TrainingResult:
     """A finished run: its directory, and evaluations of two greedy policies.
 
     best: the checkpoint that evaluations during training selected. final: the network at the end
-    of training; the same evaluation where it is the best one. best_games: played before the best
-    checkpoint was saved. references: what random and optimal play reach in the metric of the game.
+    of training; the same evaluation where it is the best one. references: what random and optimal
+    play reach in the metric of the game.
     """
 
     directory: Path
     game: Game[Any]
     best: EvaluationResult
     final: EvaluationResult
-    best_games: int
     opponent: str
     references: References
     seconds: float
@@ -250,7 +249,6 @@ class Run:
             game=components.game,
             best=best,
             final=final,
-            best_games=best_games,
             opponent=str(cfg.eval_opponent.name),
             references=self.references,
             seconds=self.state.seconds,

@@ -21,6 +21,7 @@ from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint, Tree, restore_weights
+from rlgames.runs.run_info import MAX_SECONDS
 from rlgames.training.components import Components
 
 METRIC_NAME = re.compile(r"[\w ,:/.+=()%-]{1,100}")
@@ -30,8 +31,6 @@ PHASES = ("playing", "learning", "evaluating", "saving", "solving")
 """What a process does. Every line of the log has the fraction of the time of each of them."""
 
 MIN_WEIGHT = 1e-300
-
-MAX_SECONDS = 1e12
 
 RESTORE_ERRORS = (
     ArithmeticError,
