@@ -122,8 +122,8 @@ def observe(rules: Any, position: Position, planes: Array) -> None:
 @found_by_type
 def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
     """Write the values of all cells as the seat to move sees them, float32, with open_value, if it
-    is not 0, for empty cells that can be taken now. Only games that are a CellBoard need it.
-    """
+    is not 0, for empty cells that can be taken now. Without it, torch writes what policy=embedding
+    reads."""
     raise NotImplementedError
 
 

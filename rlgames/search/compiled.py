@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 import torch
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rlgames.kernels.tree_nodes import Batch, Evaluator, Nodes
     from rlgames.kernels.tree_search import TreeArrays
 
+N = TypeVar("N", bound=Network)
+
 MAX_COMPILED_ROWS = 32
 """The kernel evaluates at most as many leaves at once by an mlp without ReLU, of which no numbers
 are 0; torch is faster with more."""
@@ -43,8 +45,8 @@ class LeafEvaluator:
     """Evaluates leaves: by the cache, a kernel, or the policy itself.
 
     agent: None if all legal actions have the same prior, and random play values leaves. The cache
-    is emptied when the policy's weights have changed. network: the policy if a kernel writes what
-    it reads, float32 [B, *input_shape]; otherwise None.
+    is emptied when the policy's weights have changed. network: the policy if a kernel writes its
+    inputs, float32 [B, *input_shape]; otherwise None.
     """
 
     def __init__(
@@ -59,14 +61,10 @@ class LeafEvaluator:
         policy = None if agent is None else agent.policy
         self.input_shape = game.spec.observation
         if isinstance(policy, Embedding):
-            values = (
-                policy.open_value + 1
-                if policy.open_value
-                else cast(CellBoard, game).num_cell_values
-            )
             self.input_shape = (1, *game.spec.observation[1:])
-            self.network = policy if policy.num_cell_values == values else None
-        elif policy is not None and observes_alone(policy):
+            if reads_as(policy, Embedding) and _writes_cells_of(policy, game, compiled):
+                self.network = policy
+        elif reads_as(policy, Network):
             self.network = policy
         modules = () if policy is None else policy.modules()
         tables = (table for module in modules for table in (module._parameters, module._buffers))
@@ -332,11 +330,21 @@ class _Part:
         return state
 
 
-def observes_alone(policy: Policy) -> TypeGuard[Network]:
-    """Whether a policy reads observations and nothing else."""
-    if not isinstance(policy, Network):
+def reads_as(policy: Policy | None, base: type[N]) -> TypeGuard[N]:
+    """Whether a policy is a network that makes its inputs and scores as this class does."""
+    if not isinstance(policy, base):
         return False
-    return type(policy).inputs is Network.inputs and type(policy).scores is Network.scores
+    return type(policy).inputs is base.inputs and type(policy).scores is base.scores
+
+
+def _writes_cells_of(policy: Embedding, game: Game[Any], compiled: CompiledRules[Any]) -> bool:
+    """Whether a kernel writes the values of cells that a policy reads, all of them distinct."""
+    from rlgames.kernels.rules import IMPLEMENTED
+
+    board = cast(CellBoard, game)
+    values = policy.open_value + 1 if policy.open_value else board.num_cell_values
+    functions = IMPLEMENTED[type(compiled.rules)]
+    return policy.num_cell_values == values and "write_cells" in functions
 
 
 def _make_nodes(trees: int, max_nodes: int, words: int) -> Nodes:
