@@ -161,7 +161,7 @@ def _moves(subject: _Subject, rng: torch.Generator) -> tuple[Moves, int | None, 
             "rlgames games lists the games with one; some need smaller boards",
         )
     if positions is not None:
-        moves = moves_in(player, positions.to(game.device), rng)
+        moves = moves_in(player, positions, rng)
     else:
         count = number_of_games(cfg.games)
         check_seats(count, game)

@@ -118,7 +118,7 @@ def with_values(
     first, where = distinct(moves.state)
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
     values = torch.full((len(first), game.spec.actions), torch.nan, dtype=torch.float64)
-    num_legal = game.legal_action_mask(moves.state[first]).sum(1).tolist()
+    num_legal = solver.solver.game.legal_action_mask(moves.state[first]).sum(1).tolist()
     for row, value in enumerate(solver.solve(moves.state[first], seconds)):
         if value is None or value.value is None:
             continue

@@ -20,7 +20,8 @@ RESULTS = {"+": 1, "=": 0, "-": -1, ".": -2}
 
 @dataclass(frozen=True)
 class LabeledPositions:
-    """state: [B]. outcome: int64 [B, A], exact results by action. group: B names of classes."""
+    """state: [B], on the game's device. outcome: int64 [B, A] on the CPU, exact results by action.
+    group: B names of classes."""
 
     state: Any
     outcome: Tensor
@@ -33,21 +34,30 @@ class LabeledPositions:
 
         Raises ConfigError for a file that does not fit the game.
         """
+        lines = [line.split() for line in _lines(path)]
         try:
-            lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-            lines = [line for line in lines if line and line[0] != "#"]
             moves = [[int(each) - 1 for each in line[-3].strip("-")] for line in lines]
             outcome = [[RESULTS[mark] for mark in line[-2]] for line in lines]
-        except (OSError, LookupError, ValueError) as error:
+        except (LookupError, ValueError) as error:
             raise ConfigError(f"{path} holds no labeled positions ({error})") from None
         if not lines or {*map(len, outcome)} != {game.spec.actions} or game.spec.num_chance_inputs:
             raise ConfigError(f"{path} holds no positions of {game.spec.name}")
         group = ["_".join(line[:-3]) for line in lines]
-        return cls(_played(moves, game, path), torch.tensor(outcome), group)
+        state = _played(moves, on_cpu(game), path).to(game.device)
+        return cls(state, torch.tensor(outcome), group)
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file without blank ones and comments, which start with #."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} holds no positions ({error})") from None
+    return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
 def _played(moves: list[list[int]], game: Game[Any], path: Path) -> Any:
-    """The positions after these actions."""
+    """The positions after these actions; game: on the CPU."""
     rng = torch.Generator().manual_seed(0)
     state = game.initial(len(moves), rng)
     for ply in range(max(map(len, moves))):
@@ -61,19 +71,16 @@ def _played(moves: list[list[int]], game: Game[Any], path: Path) -> Any:
 
 
 def read_positions(path: Path, game: Game[Any]) -> LabeledPositions | State:
-    """The positions of a file: labeled ones, or in each line one as `show` takes it.
+    """The positions of a file: labeled ones, or in each line one as `show` takes it, of which the
+    live ones are returned, on the game's device.
 
     Raises ConfigError for a file that does not fit the game.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} holds no positions ({error})") from None
-    lines = [line for line in text.splitlines() if line.strip() and line[0] != "#"]
+    lines = _lines(path)
     if not lines or "/" not in lines[0]:
         return LabeledPositions.read(path, game)
     try:
         state: State = on_cpu(game).parse_all([re.sub(r"\s*/\s*", "\n", line) for line in lines])
     except ValueError as error:
         raise ConfigError(f"{path} holds no positions of {game.spec.name} ({error})") from None
-    return state[~state.done]
+    return state[~state.done].to(game.device)

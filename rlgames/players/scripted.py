@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import max_pool2d, pad
 
 from rlgames.core.devices import to_float64
+from rlgames.core.rng import cpu_generator
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets import FleetGame
 from rlgames.games.game import Game, State
@@ -204,11 +205,11 @@ class Density(BattleshipBot):
         self.reset_statistics()
 
     def priority(self, state: Any, rng: torch.Generator) -> Tensor:
-        generator = rng if rng.device.type == "cpu" else torch.Generator().manual_seed(0)
         self._num_moves += len(state)
         result = self.game.exact_occupancy(state, self.steps)
         sampled = result.isnan().any(1)
         if bool(sampled.any()):
+            generator = cpu_generator(rng)
             result[sampled] = self.game.occupancy(state[sampled], self.samples, generator)
         self._num_exact += len(state) - int(sampled.sum())
         return self._spread(state, result) if self.miss_weight else result

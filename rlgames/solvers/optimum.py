@@ -169,9 +169,9 @@ class AnnouncedSolver(FleetSolver):
 
 def solver_of(game: Game[Any]) -> Solver[Any] | None:
     """The exact solver that fits the rules of a game, on boards that are small enough."""
-    if isinstance(game, Battleship):
+    # These solvers know the rules of their games, not of games derived from them.
+    if type(game) is Battleship:
         return (AnnouncedSolver if "sunk" in game.show else BeliefSolver)(on_cpu(game))
-    # Its kernel knows the rules of k in a row, not of a game derived from it.
     if type(game) is KInARow and game.gravity:
         return AlphaBetaSolver(on_cpu(game))
     can_list = find(game, InvertibleKey) is not None and not game.spec.hidden

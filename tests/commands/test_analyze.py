@@ -18,7 +18,7 @@ from rlgames.core.intervals import clustered_rate_interval, wilson_interval
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.evaluation import analysis
 from rlgames.evaluation.analysis import distinct
-from rlgames.evaluation.positions import LabeledPositions
+from rlgames.evaluation.positions import LabeledPositions, read_positions
 from rlgames.factory.agents import load_agent
 from rlgames.runs.names import shipped_agents
 from rlgames.solvers.optimum import find_optimum
@@ -291,6 +291,16 @@ def test_moves_that_are_independent_have_the_interval_of_wilson():
     assert clustered_rate_interval(np.zeros(1), np.ones(1)) is None
     ones = np.ones(30)
     assert clustered_rate_interval(ones, 1 * ones) == wilson_interval(30, 30)
+
+
+def test_files_of_positions_have_comments_and_blank_lines(tmp_path):
+    lines = [line for line in POSITIONS.read_text().splitlines() if line[0] != "#"][:2]
+    file, game = tmp_path / "positions.txt", make_game("game=connect4")
+    file.write_text("\n".join(["#two positions", "  ", lines[0], "", "# the second", lines[1]]))
+    assert len(LabeledPositions.read(file, game).group) == 2
+    assert isinstance(read_positions(file, game), LabeledPositions)
+    file.write_text("#one\n\n. . . / . . . / . . .\n#another\nX . . / . . . / . . .\n")
+    assert len(read_positions(file, make_game("game=tictactoe"))) == 2
 
 
 def test_positions_that_do_not_fit_a_game_are_an_error(tmp_path):

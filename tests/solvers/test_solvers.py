@@ -1,6 +1,7 @@
 """Exact values over all positions, and what is built on them."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import Graph, exact_results, exploitability
-from rlgames.solvers.optimum import find_optimum
+from rlgames.solvers.optimum import find_optimum, solver_of
 
 INSTALL = "open_spiel is not installed: pip install -c constraints.txt '.[engines]'"
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
@@ -245,6 +246,20 @@ def test_the_exact_gunner_reaches_the_optimum_over_all_layouts(rules, optimal):
     states, weight = game.openings(1000)
     results = GamePool(game, [player], len(states), rng(), initial_states=lambda *_: states).run()
     assert float((weight * results.turns).sum()) == pytest.approx(optimal)
+
+
+class AlwaysHits(Battleship):
+    """Battleship in which every shot hits."""
+
+    def apply_action(self, state, action):
+        after = super().apply_action(state, action)
+        return replace(after, hit=after.shot)
+
+
+@pytest.mark.parametrize("show", [[], ["sunk"]], ids=str)
+def test_solvers_of_battleship_do_not_solve_a_game_derived_from_it(show):
+    assert solver_of(Battleship(3, 3, [2], show=show)) is not None
+    assert solver_of(AlwaysHits(3, 3, [2], show=show)) is None
 
 
 def test_the_exact_player_of_2048_reaches_its_value():

@@ -1,17 +1,21 @@
 """Runs on an accelerator, where there is one: they train, repeat, resume and search."""
 
 import pytest
+import torch
 from markers import ACCELERATOR, on_accelerator
 from processes import metrics_without_times
 
 import rlgames as package
 from rlgames.cli.engine import build_engine
+from rlgames.commands.analyze import analyze_command
 from rlgames.commands.resume import load_resumable
 from rlgames.commands.show import show_command
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
+from rlgames.games.battleship import Battleship
+from rlgames.players.scripted import Density
 from rlgames.runs.files import read_run
 from rlgames.training.collector import Collector
 from rlgames.training.run import resume, train
@@ -106,6 +110,23 @@ def test_a_run_of_the_accelerator_plays_on_the_cpu(tmp_path):
     train(config("ppo-othello", tmp_path / "run"))
     report = package.evaluate(tmp_path / "run", ["games=6", "device=cpu"])
     assert report["games"] == 6
+
+
+@pytest.mark.parametrize("name", ["connect4", "tictactoe"])
+def test_positions_of_a_file_are_analyzed(name, tmp_path):
+    lines = {"connect4": "beginning - =+++++= someone", "tictactoe": ". . . / . X . / . . O"}
+    file = tmp_path / "positions.txt"
+    file.write_text(lines[name])
+    words = ["player=win_or_block", f"game={name}", f"device={ACCELERATOR}", f"positions={file}"]
+    assert analyze_command(None, words)["losses"]["all"]["positions"] == 1
+
+
+def test_density_samples_other_layouts_for_each_move():
+    game = Battleship(10, 10, [5, 4, 3, 3, 2]).to(ACCELERATOR)
+    generator = torch.Generator(ACCELERATOR).manual_seed(0)
+    state = game.public(game.initial(1, generator))
+    first, second = (Density(game, 50).priority(state, generator) for _ in range(2))
+    assert not torch.equal(first, second)
 
 
 @pytest.mark.parametrize("name", ["ppo-othello", "ppo-hex", "ppo-gomoku", "ppo-breakthrough"])
