@@ -150,13 +150,6 @@ def _prepared(board: Bits, network: CompiledNetwork) -> tuple[Bits, Bits]:
     return clamp_exponents(board, U(described.radix)) if described.radix < 16 else board, U(stage)
 
 
-def value(board: Bits, network: CompiledNetwork, table: Array) -> np.float32:
-    """The value of a board: the sum of its entries."""
-    entries = np.empty(network.num_entries, np.uint64)
-    write_entries(board, network, entries, U(0))
-    return sum_values(table, entries, U(0), network.num_entries, U(0))
-
-
 def _num_entries(network: CompiledNetwork) -> Bits:
     return network.num_entries
 
@@ -224,27 +217,6 @@ def _write_entries(
     return types.none(entries, types.uint64, types.uint64, types.uint64, network), generate
 
 
-@intrinsic
-def _value(_context: Any, table: Any, board: Any, stage: Any, network: Any) -> Any:
-    """The value of a board that is prepared; it adds in the order of sum_values."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = make_array(signature.args[0])(context, builder, arguments[0]).data
-        entries = [
-            builder.extract_element(each.value, ir.IntType(64)(lane))
-            for each in _found(builder, arguments[1], arguments[2], network.network.network)
-            for lane in range(len(each))
-        ]
-        sums = [ir.FloatType()(0.0)] * 4
-        for number, entry in enumerate(entries):
-            at = number % 4 if number < len(entries) // 4 * 4 else 0
-            sums[at] = builder.fadd(sums[at], builder.load(builder.gep(data, [entry])))
-        total = builder.fadd(builder.fadd(*sums[:2]), builder.fadd(*sums[2:]))
-        return impl_ret_untracked(context, builder, signature.return_type, total)
-
-    return types.float32(table, types.uint64, types.uint64, network), generate
-
-
 @overload(_prepared)
 def _overload_prepared(board: Any, network: Any) -> Any:
     described = network.network.network
@@ -268,15 +240,6 @@ def _overload_write_entries(board: Any, network: Any, entries: Any, first: Any) 
     def implementation(board: Any, network: Any, entries: Any, first: Any) -> Any:
         shown, stage = _prepared(board, network)
         _write_entries(entries, first, shown, stage, network)  # type: ignore[call-arg]
-
-    return implementation
-
-
-@overload(value)
-def _overload_value(board: Any, network: Any, table: Any) -> Any:
-    def implementation(board: Any, network: Any, table: Any) -> Any:
-        shown, stage = _prepared(board, network)
-        return _value(table, shown, stage, network)  # type: ignore[call-arg]
 
     return implementation
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rlgames.kernels.gumbel import GumbelPlan, choose_by_plan
 from rlgames.kernels.jit import jit
-from rlgames.kernels.words import compiled
+from rlgames.kernels.words import GOLDEN_RATIO, compiled, mix
 
 DEDIEU_AMAR, PUCT, GUMBEL = 0, 1, 2
 RULES = {"dedieu_amar": DEDIEU_AMAR, "puct": PUCT, "gumbel": GUMBEL}
@@ -52,12 +52,9 @@ vectorized."""
 
 
 @compiled
-def spread(number: np.uint64) -> np.uint64:
-    """64 bits spread over 64 bits, never 0: the finalizer of splitmix64."""
-    number = number * np.uint64(0x9E3779B97F4A7C15)
-    number = (number ^ (number >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
-    number = (number ^ (number >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
-    return (number ^ (number >> np.uint64(32))) | np.uint64(1 << 63)
+def spread(number: np.uint64) -> Any:
+    """64 bits spread over 64 bits, never 0: a number of SplitMix64."""
+    return mix(number * GOLDEN_RATIO) | np.uint64(1 << 63)
 
 
 @compiled

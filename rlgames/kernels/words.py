@@ -14,6 +14,9 @@ compiled = jit(_nrt=False)
 
 ONE, TWO, ZERO = np.uint64(1), np.uint64(2), np.uint64(0)
 
+GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
+"""The fraction of 2^64 by which the states of SplitMix64 grow."""
+
 
 @compiled
 def count_bits(word: np.uint64) -> np.int64:
@@ -31,13 +34,18 @@ def first_bit(word: np.uint64) -> np.int64:
 
 
 @compiled
-def next_random(rng: Array) -> Any:
-    """64 random bits from the state at rng[0], which changes (SplitMix64)."""
-    rng[np.uint64(0)] += np.uint64(0x9E3779B97F4A7C15)
-    bits = rng[np.uint64(0)]
+def mix(bits: Any) -> Any:
+    """Other 64 bits, of which each depends on all of these: the finalizer of SplitMix64."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+@compiled
+def next_random(rng: Array) -> Any:
+    """64 random bits from the state at rng[0], which changes (SplitMix64)."""
+    rng[np.uint64(0)] += GOLDEN_RATIO
+    return mix(rng[np.uint64(0)])
 
 
 @compiled
