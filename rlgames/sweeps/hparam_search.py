@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from rlgames.config.options.search import HparamsConfig
-from rlgames.config.schema import key_fields
+from rlgames.config.schema import as_typed, key_fields, kind_of, members
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import checked_value, from_plain, to_plain
 from rlgames.core.errors import ConfigError, nearest
@@ -110,6 +110,10 @@ def plan_search(
         if node is None or last not in key_fields(type(node)):
             hint = "hparams_search.space=[] omits the keys of the preset"
             raise ConfigError(f"{name}= cannot be searched over", hint)
+        kinds = members(kind_of(type(node), last))
+        if isinstance(kind.get("low"), float) and int in kinds and float not in kinds:
+            hint = f"use {name}=int({word.partition('=')[2]})"
+            raise ConfigError(f"{name}= takes whole numbers, and {word} has others", hint)
         for value in kind.get("choices") or (kind["low"], kind["high"]):
             _with(base, {name: value})
     evaluator = build_components(base).evaluator
@@ -249,7 +253,7 @@ class Search:
         kinds = {"tpe": samplers.TPESampler, "random": samplers.RandomSampler}
         self.study.sampler = kinds[self.sampler](seed=seed)
         values = {name: self._value(trial, name, kind) for name, kind in self.space.items()}
-        words = [f"{name}={value}" for name, value in values.items()]
+        words = [f"{name}={as_typed(value)}" for name, value in values.items()]
         self.sweep.jobs.append(Job(words, to_plain(_with(self.base, values))))
 
     @staticmethod

@@ -32,10 +32,15 @@ from processes import (
     same,
 )
 
+from rlgames.config.compose import load_config
+from rlgames.config.options.search import HparamsConfig
+from rlgames.config.training import TrainConfig
 from rlgames.core import signals
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import read_run
 from rlgames.sweeps import jobs
+from rlgames.sweeps.hparam_search import Search, plan_search
+from rlgames.sweeps.sweep import Sweep
 from rlgames.training import run as training_run
 from rlgames.training.collector import Collector
 from rlgames.training.components import build_components
@@ -496,6 +501,7 @@ def test_a_killed_search_resumes_with_the_same_proposals(tmp_path):
         (["learner=td,reinforce"], "learner= cannot be searched over"),
         (["lr=interval(0.1,200)"], "lr=200.0 is out of range"),
         (["lr=tag(log,interval(0,1))"], "is not a range"),
+        (["learner.epochs=interval(1,5)"], "use learner.epochs=int(interval(1,5))"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused(words, told, typed, tmp_path):
@@ -504,6 +510,16 @@ def test_a_search_that_cannot_be_is_refused(words, told, typed, tmp_path):
     assert told in said.stderr
     assert len(said.stderr.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not installed("optuna"), reason="needs Optuna")
+def test_the_jobs_of_a_search_have_values_as_typed(tmp_path):
+    space = ["learner.max_grad_norm=null,null", "policy.layers=[4,2],[4,2]"]
+    plan = plan_search(HparamsConfig(), space, None, load_config(TrainConfig, WORDS))
+    search = Search(Sweep(tmp_path, [], [], search=plan))
+    search._suggest(search.study.ask())
+    words = ["learner.max_grad_norm=null", "policy.layers=[4,2]"]
+    assert search.sweep.jobs[0].overrides == words
 
 
 @pytest.mark.slow

@@ -97,6 +97,17 @@ def test_a_metric_that_ranks_nothing_selects_nothing(game, metric, reason):
         plan_search(HparamsConfig(), ["lr=0.1,0.2"], metric, base)
 
 
+def test_a_search_over_whole_numbers_has_whole_ends():
+    base = load_config(TrainConfig, ["experiment=null", *GAMES["tictactoe"][0], *NETWORK])
+    for name in ("learner.epochs", "games"):
+        with pytest.raises(ConfigError, match=f"{name}= takes whole numbers") as raised:
+            plan_search(HparamsConfig(), [f"{name}=interval(1,5)"], None, base)
+        assert raised.value.hint == f"use {name}=int(interval(1,5))"
+    for word in ("learner.epochs=int(interval(1,5))", "learner.epochs=range(1,6)"):
+        assert plan_search(HparamsConfig(), [word], None, base)["space"] == [word]
+    plan_search(HparamsConfig(), ["lr=interval(0.1,1)"], None, base)
+
+
 def test_metrics_have_one_row_each():
     names = [metric.name for metric in EVAL_METRICS]
     measured_apart = ["elo", "regret"]  # training/measurements.py
