@@ -39,14 +39,14 @@ MAX_REQUEST_BYTES = 1 << 16
 
 
 def main() -> None:
-    """The words are the sweep's directory, the number of the job, and plugins=."""
+    """The words are the sweep's directory, the number of the job, --config-dir= and plugins=."""
     if not sys.argv[1:]:
         fork_jobs()
         return
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     directory, number, *words = sys.argv[1:]
     plugins.import_plugins(words)
-    sys.exit(_run(Sweep.read_job(Path(directory), int(number)), 0))
+    sys.exit(_run(Sweep.read_job(Path(directory), int(number)), 0, words))
 
 
 def fork_jobs() -> None:
@@ -111,15 +111,15 @@ def _exit_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _run(sweep: Sweep, number: int) -> int:
-    """Train or resume, then evaluate; the exit code. An error is reported in a line, and in
-    train.log."""
+def _run(sweep: Sweep, number: int, options: list[str]) -> int:
+    """Train or resume, then evaluate with these options; the exit code. An error is reported in a
+    line, and in train.log."""
     path = sweep.path(number)
     try:
         if not sweep.is_trained(number) and (code := _train(sweep, number)):
             return code
         for evaluation in sweep.missing(number):
-            _evaluate(sweep, number, evaluation)
+            _evaluate(sweep, number, evaluation, options)
         return 0
     except Interrupted as stop:
         message = stop.message.partition(";")[0]
@@ -147,10 +147,10 @@ def _train(sweep: Sweep, number: int) -> int:
     return train_config(cfg, hydra_files(cfg, job.overrides))
 
 
-def _evaluate(sweep: Sweep, number: int, evaluation: JobEvaluation) -> None:
+def _evaluate(sweep: Sweep, number: int, evaluation: JobEvaluation, options: list[str]) -> None:
     """Make an evaluation and keep its report. Raises ConfigError."""
     own = sweep.name(number)
-    name, *words = evaluation.filled(sweep.directory, own)
+    name, *words = [*evaluation.filled(sweep.directory, own), *options]
     print(f"{evaluation.name}: rlgames {shlex.join([name, *words])}", flush=True)
     check_evaluation(name, evaluation.words[1:])
     command, started = COMMANDS[name], time.perf_counter()

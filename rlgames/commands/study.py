@@ -23,7 +23,7 @@ from rlgames.commands.configs import (
 )
 from rlgames.commands.run_config import check_no_opponent, drop_training_words
 from rlgames.commands.study_checks import check_curves, check_match, check_metrics
-from rlgames.commands.sweep import LAUNCHER_KEYS, Watch, check_new_sweep
+from rlgames.commands.sweep import LAUNCHER_KEYS, Watch, check_new_sweep, job_options
 from rlgames.config.compose import load, load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
@@ -103,8 +103,7 @@ def plan_study(names: Sequence[str], words: list[str]) -> PlannedStudy:
     study = read_study(names[0], folders, cfg.seeds)
     directory = Path(cfg.out) if cfg.out else DIRECTORY / study.name
     planned = PlannedStudy(study, cfg, Sweep(directory, [*names, *words], launcher))
-    shared = [f"--config-dir={folder}" for folder in folders]
-    shared += [f"plugins=[{','.join(cfg.plugins)}]"] if cfg.plugins else []
+    shared = job_options(words)
     for leaf in study.leaves:
         _add_jobs(planned, leaf, shared)
         for run, column in values_of(leaf):
@@ -283,7 +282,7 @@ def run_study(planned: PlannedStudy, watch: Watch) -> int:
     sweep, cfg = planned.sweep, planned.config
     numbers, others = selected(planned), [Sweep.read(Path(name)) for name in cfg.merge]
     lock = _claim(planned)
-    options = [f"plugins=[{','.join(cfg.plugins)}]"] if cfg.plugins else []
+    options = job_options(sweep.words)
     with sweep.owned(lock) as interrupts:
         for other in others:
             _merge(sweep, other)

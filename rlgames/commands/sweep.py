@@ -31,7 +31,7 @@ from rlgames.runs.files import as_text
 from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.runs.names import located
 from rlgames.sweeps import launchers
-from rlgames.sweeps.sweep import MAX_BATCH_SIZE, Job, Sweep
+from rlgames.sweeps.sweep import MAX_BATCH_SIZE, OPTIONS, Job, Sweep
 from rlgames.training.components import build_components
 from rlgames.training.sizes import fit_sizes
 
@@ -202,16 +202,15 @@ def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
 
     Raises ConfigError and Interrupted.
     """
-    launch, words = split(LaunchConfig, words)
-    sweep_words, own, rest = _split(words)
+    launch, others = split(LaunchConfig, words)
+    sweep_words, own, rest = _split(others)
     trials = [word for word in sweep_words if word.startswith("hparams_search.trials=")]
     launcher = [word for word in own if word.startswith(LAUNCHER_KEYS)]
-    allowed = (*launcher, *trials, *(word for word in rest if word.startswith("plugins=")))
-    others = [word for word in (*sweep_words, *own, *rest) if word not in allowed]
-    if others or launch.exist_ok:
-        word = [*others, "exist_ok=true"][0]
-        hint = "only hparams_search.trials= can change"
-        raise ConfigError(f"{word} cannot change the jobs of a sweep", hint)
+    allowed = (*launcher, *trials, *(word for word in rest if word.startswith(OPTIONS)))
+    for word in words:
+        if word not in allowed and key_of(word) != "dry_run":
+            hint = "only hparams_search.trials= can change"
+            raise ConfigError(f"{word} cannot change the jobs of a sweep", hint)
     for word in launcher:
         check_hydra_word(word, is_sweep=True)
     cfg = load_config(SweepConfig, [*(["hparams_search=tpe"] if trials else []), *trials, *rest])
@@ -221,9 +220,9 @@ def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
             raise ConfigError(f"{trials[0]} needs a search, and {directory} is a sweep", "omit it")
         sweep.search["trials"] = cfg.hparams_search.trials
     launchers.check_launcher(launcher)
-    for number in sweep.unfinished:
-        needed = sweep.jobs[number].config.get("plugins") or []
-        if needed != cfg.plugins:
+    for config in [sweep.jobs[number].config for number in sweep.unfinished]:
+        needed = config.get("plugins") or []
+        if config and needed != cfg.plugins:
             listed = f"plugins=[{','.join(map(str, needed))}]"
             raise ConfigError(
                 f"this sweep needs {listed}",
@@ -239,7 +238,7 @@ def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
 
 
 def _run(sweep: Sweep, lock: DirectoryLock, words: list[str], watch: Watch) -> int:
-    options = [word for word in words if word.startswith("plugins=")]
+    options = job_options(words)
     with sweep.owned(lock) as interrupts:
         if sweep.search is None:
             with watch(sweep):
@@ -252,6 +251,13 @@ def _run(sweep: Sweep, lock: DirectoryLock, words: list[str], watch: Watch) -> i
                 search.run(options, interrupts)
             search.print_best()
     return sweep.report()
+
+
+def job_options(words: Sequence[str]) -> list[str]:
+    """The words that the process of a job gets: the folders of options, and the plugins."""
+    folders, rest = split_folders(words)
+    modules = [word for word in rest if word.startswith("plugins=")]
+    return [*(f"--config-dir={folder}" for folder in folders), *modules]
 
 
 def _print_plan(sweep: Sweep) -> int:

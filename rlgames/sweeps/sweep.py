@@ -40,6 +40,9 @@ SHUTDOWN_SECONDS = 20.0
 MAX_BATCH_SIZE = "hydra.sweeper.max_batch_size"
 """Hydra's key for the number of jobs that a launcher gets at once."""
 
+OPTIONS = ("plugins=", "--config-dir=")
+"""What the words begin with that have to be typed again where a sweep is resumed."""
+
 QUOTES = "[]'\""
 
 MAX_REASON_BYTES = 1 << 16
@@ -220,8 +223,8 @@ class Sweep:
 
     def resume_command(self) -> str:
         """The command line that resumes this sweep."""
-        modules = [word for word in self.words if word.startswith("plugins=")]
-        return shlex.join(["rlgames", "resume", str(self.directory), *self.launcher, *modules])
+        options = [word for word in self.words if word.startswith(OPTIONS)]
+        return shlex.join(["rlgames", "resume", str(self.directory), *self.launcher, *options])
 
     @contextmanager
     def owned(self, lock: DirectoryLock) -> Iterator[Interrupts]:

@@ -1,6 +1,7 @@
 """A study runs what is missing, keeps its evaluations, and makes tables and pages of its record."""
 
 import json
+import shutil
 import signal
 import time
 from math import nan
@@ -125,6 +126,31 @@ def test_a_study_counts_mistakes(study, tmp_path):
     cells = json.loads(printed.splitlines()[-1])["mine"]["runs"]["one"]["cells"]
     rate = cells["mistakes.losses.all.rate"]["mean"]
     assert rate == pytest.approx(report["losses"]["all"]["rate"], abs=1e-6)
+
+
+PLAYERS = """
+runs:
+  one: player=random game=tictactoe
+evaluations:
+  played: games=20 opponent=mine
+table:
+  columns:
+    won: played.win.rate
+"""
+
+
+def test_evaluations_know_plugins_and_the_options_of_a_folder(study, tmp_path):
+    (tmp_path / "own/player").mkdir(parents=True)
+    (tmp_path / "own/player/mine.yaml").write_text("name: random\n")
+    (tmp_path / "empty.py").touch()
+    options = ["--config-dir=own", "plugins=[empty]"]
+    code, text = study(PLAYERS, *options)
+    assert (code, "1 of 1 jobs done" in text) == (0, True), text
+    shutil.rmtree(tmp_path / "out/one")
+    code, text = run(tmp_path, "resume", "out", *options, prepare=fork_jobs)
+    assert (code, "1 of 1 jobs done" in text) == (0, True), text
+    command = Sweep.read(tmp_path / "out").resume_command()
+    assert command.endswith("out --config-dir=own 'plugins=[empty]'")
 
 
 @pytest.mark.slow

@@ -392,6 +392,8 @@ REFUSED = {
     ("train", "-m", "lr=interval(0.1,0.2)"): "is an interval; add hparams_search=tpe",
     ("resume", "sweep", "games=50"): "games=50 cannot change the jobs of a sweep",
     ("resume", "sweep", "hparams_search=tpe"): "only hparams_search.trials= can change",
+    ("resume", "sweep", "config=x.yaml"): "config=x.yaml cannot change the jobs of a sweep",
+    ("resume", "sweep", "exist_ok=true"): "exist_ok=true cannot change the jobs of a sweep",
     ("resume", "sweep", "dry_rum=true"): "cannot change the jobs of a sweep",
 }
 
