@@ -26,7 +26,7 @@ from rlgames.config.compose import hydra_files
 from rlgames.config.study_file import check_evaluation
 from rlgames.config.training import MOVABLE_PLAYERS
 from rlgames.config.typed import from_plain
-from rlgames.core.errors import ConfigError, own_place, report_error
+from rlgames.core.errors import ConfigError, report_error, to_user_error
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
@@ -129,10 +129,9 @@ def _run(sweep: Sweep, number: int, options: list[str]) -> int:
         _note(sweep, path, error.error)
         return report_error(error)
     except Exception as error:
-        place = own_place(error)
-        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        _note(sweep, path, f"{traceback.format_exc()}{text}{place and ', in '}{place}")
-        return report_error(ConfigError(text, f"{path}/train.log shows where"), False, 3)
+        told = to_user_error(error, f"{path}/train.log shows where")
+        _note(sweep, path, f"{traceback.format_exc()}{told}")
+        return report_error(told, False, 3)
 
 
 def _train(sweep: Sweep, number: int) -> int:

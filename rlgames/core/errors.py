@@ -40,8 +40,11 @@ class UnknownOption(ConfigError):
     """A name that no option of its group has."""
 
 
-def to_user_error(error: Exception) -> ConfigError:
-    """An unexpected error as one line for the user, who may have written what failed."""
+def to_user_error(error: Exception, hint: str = f"{TRACEBACK}=1 shows where") -> ConfigError:
+    """An unexpected error as one line for the user, who may have written what failed.
+
+    hint: how to see its traceback.
+    """
     texts = [str(error), *getattr(error, "__notes__", [])]
     text = "; ".join(" ".join(each.split()) for each in texts)
     if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", text):
@@ -49,7 +52,6 @@ def to_user_error(error: Exception) -> ConfigError:
     place = own_place(error)
     if isinstance(error, OSError | ArithmeticError) and not place:
         return ConfigError(text)
-    hint = f"{TRACEBACK}=1 shows where"
     return ConfigError(
         f"{type(error).__name__}: {text}", f"it was raised in {place}; {hint}" if place else hint
     )

@@ -32,6 +32,7 @@ from processes import (
     same,
 )
 
+from rlgames.cli import job_worker
 from rlgames.config.compose import load_config
 from rlgames.config.options.search import HparamsConfig
 from rlgames.config.training import TrainConfig
@@ -40,7 +41,7 @@ from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import read_run
 from rlgames.sweeps import jobs
 from rlgames.sweeps.hparam_search import Search, plan_search
-from rlgames.sweeps.sweep import Sweep
+from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training import run as training_run
 from rlgames.training.collector import Collector
 from rlgames.training.components import build_components
@@ -162,13 +163,27 @@ def test_a_job_that_fails_ends_no_other(whole, tmp_path):
     *_, named, count, hint = told.splitlines()
     assert named.startswith(f"rlgames: sweep/{JOBS[1]}: failed: ")
     assert re.search(
-        r"ZeroDivisionError: nothing to divide by, in .*test_sweeps\.py, line \d+$", named
+        r"ZeroDivisionError: nothing to divide by; it was raised in .*test_sweeps\.py, line \d+; "
+        r"sweep/\S+/train.log shows where$",
+        named,
     )
     assert count == "2 of 3 jobs done, in sweep"
     assert hint == "rlgames: resume with: rlgames resume sweep"
     assert "Traceback" not in told
     assert "in fails" in (tmp_path / "sweep" / JOBS[1] / "train.log").read_text()
     ends(tmp_path, whole, [["1", "unfinished"]], 0, 2)
+
+
+def test_a_job_without_memory_gets_a_hint(tmp_path, monkeypatch, capsys):
+    def fails(*_):
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    monkeypatch.setattr(job_worker, "_train", fails)
+    sweep = Sweep(tmp_path, [], [], [Job([], {"seed": 0}, "one")])
+    assert job_worker._run(sweep, 0, []) == 3
+    reason = "out of memory; smaller batch= or games= may help"
+    assert capsys.readouterr().err == f"rlgames: {reason}\n"
+    assert sweep.reason_unfinished(0).endswith(reason)
 
 
 def test_a_job_that_cannot_begin_ends_no_other(tmp_path, monkeypatch, typed):
