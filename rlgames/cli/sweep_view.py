@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -112,6 +113,7 @@ class SweepReader:
     def __init__(self, sweep: Sweep, clock: Callable[[], float] = time.monotonic) -> None:
         self._sweep, self._clock, self._begun = sweep, clock, clock()
         self._followers: list[MetricsFollower] = []
+        self._log_sizes: list[int] = []  # before a job starts
         self.progress = SweepProgress([], 0, 0.0, 0.0)
         self.read()
         self._work_before, self.progress.work = self.progress.work, 0.0
@@ -125,6 +127,7 @@ class SweepReader:
             setting = self._sweep.setting(number)
             jobs.append(JobProgress(number, setting, "waiting", self._empty(number)))
             self._followers.append(MetricsFollower(self._sweep.path(number)))
+            self._log_sizes.append(_log_size(self._sweep.path(number)))
         for job in jobs:
             if job.status != "done":
                 self._read(job)
@@ -157,13 +160,21 @@ class SweepReader:
             job.run.on_metrics(int(line["games"]), line)
         job.status = "died" if info.is_process_gone else info.status
         if job.status in ("done", "waiting") and self._sweep.jobs[job.number].evaluations:
-            has_started = (path / "output.log").exists() and self._sweep.is_trained(job.number)
+            has_started = _log_size(path) > self._log_sizes[job.number]
+            is_evaluating = has_started and self._sweep.is_trained(job.number)
             is_done = self._sweep.status(job.number) == "done"
-            job.status = "done" if is_done else "evaluating" if has_started else job.status
+            job.status = "done" if is_done else "evaluating" if is_evaluating else "waiting"
         elif job.status == "waiting" and (path / "train.log").exists():
             job.status = "failed"  # before its first game
-        if metric in info.results:
-            job.run.on_metrics(job.run.total, {f"eval/{metric}": info.results[metric]})
+        result = info.results.get(metric)
+        if result is not None and job.run.curve[-1:] != [(job.run.total, result)]:
+            job.run.on_metrics(job.run.total, {f"eval/{metric}": result})
+
+
+def _log_size(path: Path) -> int:
+    """The bytes that a job has printed."""
+    log = path / "output.log"
+    return log.stat().st_size if log.exists() else 0
 
 
 class PlainSweepProgress:

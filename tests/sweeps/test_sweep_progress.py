@@ -19,6 +19,7 @@ from rlgames.cli.sweep_view import (
     shown_jobs,
 )
 from rlgames.runs.run_info import MetricsFollower
+from rlgames.sweeps.evaluations import JobEvaluation
 from rlgames.sweeps.sweep import Job, Sweep
 
 WORDS = [*SMALL_SALVO, "log_every=40", "save_every=100", "eval_every=100", "eval_games=10"]
@@ -115,6 +116,24 @@ def test_a_refused_job_and_one_that_died_are_named(tmp_path):
     state = {"status": "running", "pid": 2**22 + 1, "host": platform.node()}
     (sweep.path(1) / "run.json").write_text(json.dumps(state))
     assert [job.status for job in SweepReader(sweep).progress.jobs] == ["failed", "died"]
+
+
+def test_jobs_whose_training_is_done_wait_until_their_evaluations_start(tmp_path):
+    evaluation = JobEvaluation("played", ["eval", "{}"], {})
+    sweep = Sweep(tmp_path, [], [], [Job(["seed=0"], {"games": 10}, "one", [evaluation])])
+    (tmp_path / "one").mkdir()
+    state = {"status": "done", "metric": "turns", "results": {"turns": 4}}
+    (tmp_path / "one/run.json").write_text(json.dumps(state))
+    log = tmp_path / "one/output.log"
+    log.write_text("done\n")
+    reader = SweepReader(sweep)
+    reader.read()
+    assert reader.progress.jobs[0].status == "waiting"
+    log.write_text("done\nplayed: rlgames eval\n")
+    reader.read()
+    reader.read()
+    (job,) = reader.progress.jobs
+    assert (job.status, job.run.curve) == ("evaluating", [(10, 4.0)])
 
 
 @pytest.mark.slow
