@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,8 @@ def study_command(names: list[str], words: list[str]) -> int:
     """Run a study and print its tables; the exit code."""
     planned = plan_study(names, words)
     cfg, directory = planned.config, planned.sweep.directory
+    if cfg.dry_run and cfg.format != "table":
+        raise ConfigError(f"dry_run= prints text, not {cfg.format}", "omit format=")
     folder = Path(cfg.records) if cfg.records else directory / RECORDS
     _check_paths(folder, cfg.page)
     old = {leaf.name: read_record(folder / f"{leaf.name}.json") for leaf in planned.study.leaves}
@@ -50,7 +54,9 @@ def study_command(names: list[str], words: list[str]) -> int:
     if cfg.run:
         from rlgames.cli.sweep_view import sweep_view
 
-        code = run_study(planned, sweep_view)
+        # Standard output is for the tables alone, in a format that another program may read.
+        with redirect_stdout(sys.stdout if cfg.format == "table" else sys.stderr):
+            code = run_study(planned, sweep_view)
     records = {}
     for leaf in planned.study.leaves:
         records[leaf.name] = make_record(planned, leaf, old[leaf.name])

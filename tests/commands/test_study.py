@@ -118,12 +118,13 @@ def test_two_directories_merge(study, tmp_path):
 def test_a_study_counts_mistakes(study, tmp_path):
     text = STUDY.replace("  played:", "  mistakes: analyze games=20 worst=0\n  played:")
     text += "    mistakes: mistakes.losses.all.rate | 100*.1f\n"
-    code, printed = study(text, "seeds=1", "only=one", "format=json")
+    code, printed = study(text, "seeds=1", "only=one")
     assert code == 0, printed
     found = [json.loads(path.read_text()) for path in tmp_path.glob("out/one/0/evaluations/*")]
     report = next(each["report"] for each in found if "per_game" in each["report"])
     assert report["losses"]["all"]["positions"] > 20
-    cells = json.loads(printed.splitlines()[-1])["mine"]["runs"]["one"]["cells"]
+    record = json.loads((tmp_path / "out/records/mine.json").read_text())
+    cells = record["runs"]["one"]["cells"]
     rate = cells["mistakes.losses.all.rate"]["mean"]
     assert rate == pytest.approx(report["losses"]["all"]["rate"], abs=1e-6)
 
@@ -151,6 +152,15 @@ def test_evaluations_know_plugins_and_the_options_of_a_folder(study, tmp_path):
     assert (code, "1 of 1 jobs done" in text) == (0, True), text
     command = Sweep.read(tmp_path / "out").resume_command()
     assert command.endswith("out --config-dir=own 'plugins=[empty]'")
+
+
+def test_a_format_is_the_only_output(typed, tmp_path):
+    (tmp_path / "mine.yaml").write_text(PLAYERS.replace("=mine", "=random"))
+    said = typed("study", "mine.yaml", "out=out", "format=json")
+    assert (said.returncode, "1 of 1 jobs done, in out\n" in said.stderr) == (0, True)
+    assert json.loads(said.stdout)["mine"]["runs"]["one"]["cells"]["played.win.rate"]["mean"] > 0
+    said = typed("study", "mine.yaml", "out=out", "format=json", "dry_run=true")
+    assert (said.returncode, "dry_run= prints text" in said.stdout) == (2, True)
 
 
 @pytest.mark.slow
