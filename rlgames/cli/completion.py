@@ -48,6 +48,9 @@ compdef _rlgames rlgames""",
 }
 """What each shell evaluates. A candidate that ends with a blank is complete."""
 
+NAMED = {"games": "game", "study": "study"}
+"""The config groups of which commands take names."""
+
 MAX_RECENT_RUNS = 8
 """Runs that are offered before anything is typed, the latest first."""
 
@@ -147,9 +150,10 @@ def _words(words: list[str], prefix: str) -> Iterator[str]:
     if equals:
         yield from (f"{name}={word}" for word in _values(page, typed, name, value))
         return
-    if command.runs == "study":
-        yield from (f"{study} " for study in page.files.names("study"))
-        yield from _files(prefix)
+    if command.runs == "names":
+        group = NAMED.get(command.name)
+        yield from (f"{name} " for name in (page.files.names(group) if group else ()))
+        yield from _files(prefix) if group == "study" else ()
     elif command.runs != "none":
         yield from _runs(prefix)
     if command.takes_players:

@@ -22,9 +22,9 @@ from rlgames.config.training import (
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import columns
 
-Runs = Literal["none", "optional", "required", "many", "study"]
-"""The runs that a command takes before its overrides: none, at most one, one, or many; or a study
-in their place."""
+Runs = Literal["none", "optional", "required", "many", "names"]
+"""The runs that a command takes before its overrides: none, at most one, one, or many; or names of
+other things."""
 
 SWEEP_FLAGS = ("-m", "--multirun")
 
@@ -40,7 +40,7 @@ class Command:
         sweep: the schema of the keys that -m adds; None for a command that cannot sweep.
         function: "module:function", by default NAME_command in commands/NAME.py, called with the
             words; before them with the run (None without one) if runs is "optional" or "required",
-            and with the list of names if it is "many" or "study".
+            and with the list of names if it is "many" or "names".
         takes_players: names of players may stand among the runs.
         printer: "module:function", called with the result of the function. With format=json the
             result, or its as_dict(), is printed as JSON. None: the function prints and returns the
@@ -214,7 +214,7 @@ _COMMANDS = (
         "rlgames study mine.yaml seeds=5",
         function="rlgames.cli.study:study_command",
         printer=None,
-        runs="study",
+        runs="names",
         config=configs.StudyConfig,
     ),
     Command(
@@ -237,6 +237,7 @@ _COMMANDS = (
         "rlgames games hex",
         function="rlgames.commands.listing:games_command",
         printer="rlgames.commands.listing:print_games",
+        runs="names",
         config=configs.GamesConfig,
     ),
     Command(
@@ -260,6 +261,7 @@ _COMMANDS = (
         "new plugin with a small game",
         "rlgames new game mygame",
         printer="rlgames.commands.new:print_new",
+        runs="names",
         config=FormatConfig,
     ),
     Command(

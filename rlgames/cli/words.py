@@ -15,11 +15,12 @@ NEEDS_RUNS = "chooses among runs, and none of these words names several"
 
 
 def arguments(command: Command, words: list[str]) -> list[Any]:
-    """What the function of a command is called with: its runs, if it takes any, and the words.
+    """What the function of a command is called with: its runs or names, if it takes any, and the
+    words.
 
     Raises ConfigError for runs that the command does not take or that do not exist.
     """
-    if command.runs == "study":
+    if command.runs == "names":
         names = [word for word in words if "=" not in word]
         return [names, [word for word in words if word not in names]]
     if command.runs == "many":
@@ -34,8 +35,6 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
     first = words[0] if words else ""
     has_run = bool(first) and first[0] != "-" and (is_path(first) or "=" not in first)
     if command.runs == "none":
-        if has_run and is_path(first):
-            raise ConfigError(f"{command.name} takes no run, and {first} is one", "omit it")
         return [words]
     _check_run_is_first(command, words, has_run)
     if where := last_value("where", words):

@@ -20,18 +20,16 @@ GOALS = {"turns": "few turns", "score": "a high score", "outcome": "win, draw or
 """What a player wants, by Spec.goal."""
 
 
-def games_command(words: list[str]) -> dict[str, Any]:
+def games_command(names: list[str], words: list[str]) -> dict[str, Any]:
     """Each game with its seats, goal, default board, description and reach of `rlgames solve`; or,
-    if the words name a game, what it has."""
-    names = [word for word in words if "=" not in word and word[:1] != "-"]
+    if a game is named, what it has."""
     files = OptionFiles(split_folders(words)[0])
     for name in names:
         if name not in files.names("game"):
             raise ConfigError(f"there is no game {name}", nearest(name, files.names("game")))
     if len(names) > 1:
         raise ConfigError(f"games shows one game, and {names[1]} is another", "omit it")
-    words = [f"game={word}" if word in names else word for word in words]
-    cfg = load_config(GamesConfig, words)
+    cfg = load_config(GamesConfig, [*(f"game={name}" for name in names), *words])
     if cfg.game is not None:
         return describe_game(cfg.game, files)
     return {"games": [_list_game(name, words, files) for name in files.names("game")]}

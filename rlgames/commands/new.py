@@ -22,13 +22,12 @@ KINDS = ("game",)
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
 
-def new_command(words: list[str]) -> dict[str, Any]:
+def new_command(names: list[str], words: list[str]) -> dict[str, Any]:
     """Write NAME.py and test_NAME.py to the current folder.
 
     {written: [file], commands: [command]}. Existing files are not changed: raises ConfigError.
     """
-    names = [word for word in words if "=" not in word and word[:1] != "-"]
-    load_config(FormatConfig, [word for word in words if word not in names])
+    load_config(FormatConfig, words)
     if len(names) != 2 or names[0] not in KINDS:
         hint = "as in: rlgames new game mygame"
         if names and names[0] not in KINDS:

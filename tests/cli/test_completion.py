@@ -45,6 +45,7 @@ def folder(tmp_path, monkeypatch):
         ("rlgames help gam", ["games "]),
         ("rlgames completion ", ["bash ", "zsh "]),
         ("rlgames study ra", ["ramesh "]),
+        ("rlgames games he", ["hex "]),
         ("rlgames train ga", ["game=", "games="]),
         ("rlgames train game=sal", ["game=salvo ", "game=salvo_duel "]),
         ("rlgames train game=connect4 ro", ["rows="]),
