@@ -366,7 +366,7 @@ class InThisProcess:
 
     def __init__(self, words: list[str], output: Any) -> None:
         sweep, number = Sweep.read(Path(words[0])), int(words[1])
-        self.code = job_worker._run(sweep, number)
+        self.code = job_worker._run(sweep, number, [])
         self.stdin = io.BytesIO()
 
     def poll(self) -> int:
