@@ -12,7 +12,7 @@ import torch
 
 from rlgames.commands import board_pictures
 from rlgames.commands.configs import AnalyzeConfig, ShowConfig
-from rlgames.commands.evaluate import check_seats, number_of_games
+from rlgames.commands.evaluate import check_seats
 from rlgames.commands.frames import probabilities
 from rlgames.commands.run_config import (
     build_opponent,
@@ -163,11 +163,10 @@ def _moves(subject: _Subject, rng: torch.Generator) -> tuple[Moves, int | None, 
     if positions is not None:
         moves = moves_in(player, positions, rng)
     else:
-        count = number_of_games(cfg.games)
-        check_seats(count, game)
-        size = SAMPLED_GAMES if isinstance(count, str) else count
+        check_seats(cfg.games, game)
+        size = SAMPLED_GAMES if isinstance(cfg.games, str) else cfg.games
         check_evaluation_memory("games", size, game)
-        settings = EvaluationSettings(count, SAMPLED_GAMES)
+        settings = EvaluationSettings(cfg.games, SAMPLED_GAMES)
         moves, evaluation = played_moves(game, player, build_opponent(cfg, game), settings, rng)
         games, is_exact = evaluation.games, evaluation.is_exact
     with value_errors(f"{cfg.positions}: a position is impossible: "):

@@ -52,7 +52,10 @@ class MatchConfig(FormatConfig, PlayerConfig, RunConfig):
 @schema
 class EvalConfig(MatchConfig):
     games: str | int = key(
-        "auto", help="number of games; all: every layout; auto: all if at most 5000"
+        "auto",
+        1,
+        of=("auto", "all"),
+        help="number of games; all: every layout; auto: all if at most 5000",
     )
     batch: int = key(4096, 1, MAX_BATCH, help="games played in parallel")
     where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
@@ -69,7 +72,10 @@ class EvalConfig(MatchConfig):
 @schema
 class AnalyzeConfig(MatchConfig):
     games: str | int = key(
-        "auto", help="number of games; all: every layout; auto: all up to 5000, else 200"
+        "auto",
+        1,
+        of=("auto", "all"),
+        help="number of games; all: every layout; auto: all up to 5000, else 200",
     )
     positions: str | None = key(
         None, is_path=True, help="file of positions instead of games, labeled or as show's state="
@@ -198,7 +204,9 @@ class PublishConfig(CheckpointConfig, RunConfig):
     private: bool = key(False, help="make a new repository private")
     space: bool = key(False, help="add a Space: a page where others play against the agent")
     license: str | None = key(None, help="license of the agent, such as mit")
-    games: str | int = key("auto", help="games of the evaluation: a number, all, or auto")
+    games: str | int = key(
+        "auto", 1, of=("auto", "all"), help="games of the evaluation: a number, all, or auto"
+    )
     solve_seconds: float = key(
         20.0, 0, 1e6, help="time limit of the optimum or best response; 0: skip it"
     )

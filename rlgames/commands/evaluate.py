@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -63,14 +62,13 @@ Recorder = Callable[[Trajectories, FinalStates], None]
 class Match:
     """The game and the players of an evaluation; run: the path of the player, None for another.
 
-    games: a number, "auto" or "all". opponent: None in a game with one seat. positions: labeled
+    opponent: None in a game with one seat. positions: labeled
     ones, if the config names any.
     """
 
     cfg: EvalConfig
     run: Path | None
     game: Game[Any]
-    games: int | str
     player: Player
     opponent: Player | None
     positions: LabeledPositions | None
@@ -116,19 +114,6 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     return report
 
 
-def number_of_games(games: str | int) -> str | int:
-    """A checked `games`: a number, "auto" or "all"."""
-    if isinstance(games, str) and games not in ("auto", "all"):
-        if not re.fullmatch("0*[1-9][0-9]{0,17}", games):
-            raise ConfigError(
-                f"games={games} is not a number of games", "as in games=2000 or games=all"
-            )
-        return int(games)
-    if isinstance(games, int) and games < 1:
-        raise ConfigError(f"games={games} is out of range", "it should be at least 1")
-    return games
-
-
 def check_seats(games: str | int, game: Game[Any]) -> None:
     """Raises ConfigError for fewer games than seats."""
     if isinstance(games, int) and games < game.spec.seats:
@@ -139,19 +124,19 @@ def check_seats(games: str | int, game: Game[Any]) -> None:
 
 def _match(cfg: EvalConfig, run: Path | None) -> Match:
     """Build the game and the players of a config. Raises ConfigError for what does not fit."""
-    games, device = number_of_games(cfg.games), build_device(cfg.device, cfg.threads)
+    device = build_device(cfg.device, cfg.threads)
     game, player = game_and_player(cfg, device, run)
     assert player is not None
-    check_seats(games, game)
+    check_seats(cfg.games, game)
     if device.type == "cpu":
-        count = DEFAULT_GAMES if isinstance(games, str) else games
+        count = DEFAULT_GAMES if isinstance(cfg.games, str) else cfg.games
         check_batch_memory(min(cfg.batch, count), 1, game)
         check_evaluation_memory("games", count, game)
     opponent = build_opponent(cfg, game)
     if isinstance(player, Random) and isinstance(opponent, Random):
         opponent = player
     positions = LabeledPositions.read(Path(cfg.positions), game) if cfg.positions else None
-    return Match(cfg, run, game, games, player, opponent, positions)
+    return Match(cfg, run, game, player, opponent, positions)
 
 
 def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
@@ -159,7 +144,7 @@ def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
     cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
     plain = to_plain(cfg)
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
-    settings = EvaluationSettings(match.games, DEFAULT_GAMES, cfg.batch)
+    settings = EvaluationSettings(match.cfg.games, DEFAULT_GAMES, cfg.batch)
     result = evaluate(game, player, settings, rng, opponent, on_games=recorder)
     return {
         "game": plain["game"],
@@ -234,7 +219,7 @@ def _held_out_fields(match: Match, rng: torch.Generator) -> dict[str, Any]:
         return {}
     fields = {}
     for name, layouts in (("trained_on", parts.trained_on), ("held_out", parts.held_out)):
-        settings = EvaluationSettings(match.games, DEFAULT_GAMES, match.cfg.batch, layouts)
+        settings = EvaluationSettings(match.cfg.games, DEFAULT_GAMES, match.cfg.batch, layouts)
         result = evaluate(match.game, match.player, settings, rng)
         fields[name] = {
             "games": result.games,

@@ -11,7 +11,7 @@ import yaml
 
 from rlgames.commands import board_pictures
 from rlgames.commands.configs import PublishConfig
-from rlgames.commands.evaluate import evaluate_command, number_of_games
+from rlgames.commands.evaluate import evaluate_command
 from rlgames.commands.frames import play_games
 from rlgames.commands.model_card import Agent, model_card
 from rlgames.commands.report import report_command
@@ -64,7 +64,6 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     package that is missing, and where the hub refuses the upload.
     """
     cfg = load_config(PublishConfig, overrides)
-    number_of_games(cfg.games)
     if cfg.repo is not None:
         hub.parse_name(cfg.repo)
         check_installed(f"repo={cfg.repo}", *hub.EXTRA)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlgames.commands.configs import ReportConfig
+from rlgames.commands.evaluate import check_seats
 from rlgames.commands.report import CURVE_KEYS, FIGURE_KEYS
 from rlgames.config.compose import load_config
 from rlgames.config.options.players import ExactConfig, RandomConfig
@@ -76,6 +77,7 @@ def check_match(
     cfg: their config. rules: of the game. trained: the agent of a run as it starts its training,
     and its reward; None for a player.
     """
+    check_seats(cfg.games, game)
     openings_to_play(game, cfg.games)
     if trained is not None and cfg.search is not None:
         build_search(cfg.search, game, *trained)

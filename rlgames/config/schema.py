@@ -60,6 +60,7 @@ def key(
     """A key of a schema: its default, its range from low to high or its choices, and its help.
 
     Args:
+        of: the choices; values of another type are any in the range.
         is_text: any characters, which the command line quotes for Hydra.
         is_path: the path of a file or a folder; is_text too. `~` is the home directory.
         takes_word: a list of words, also numbers, that may be typed as a single word.
@@ -289,7 +290,10 @@ def values_in_words(schema: type, name: str) -> str:
     text = kind_in_words(kind)
     if limits.get("of"):
         many = "a list of: " if text.startswith("a list") else ""
-        return many + ", ".join(map(str, limits["of"])) + " or null" * (NoneType in members(kind))
+        other = {*members(kind)} & {int, float} - {*map(type, limits["of"])}
+        number = f" or {kind_in_words(other.pop())}, {range_in_words(limits)}" if other else ""
+        null = " or null" if NoneType in members(kind) else ""
+        return many + ", ".join(map(str, limits["of"])) + number + null
     if "number" in text and math.isfinite(limits.get("high", math.inf)):
         text += f", {'each ' if 'list' in text else ''}{range_in_words(limits)}"
     return text

@@ -137,7 +137,7 @@ def _check_range(key: str, value: Any, limits: Mapping[str, Any]) -> None:
             _check_range(key, item, limits)
     elif value is not None and limits:
         shown = sanitized(value, MAX_VALUE_LENGTH)
-        if limits["of"] and value not in limits["of"]:
+        if isinstance(value, (*map(type, limits["of"]),)) and value not in limits["of"]:
             raise ConfigError(f"{key}={shown} is not a choice", nearest(shown, [*limits["of"]]))
         if isinstance(value, int | float) and not limits["low"] <= value <= limits["high"]:
             raise ConfigError(f"{key}={shown} is out of range", f"valid: {range_in_words(limits)}")

@@ -251,7 +251,7 @@ HUGE = {
         "search.simulations=100 may need"
     ),
     "eval player=random game=tictactoe games=9223372036854775808": "may need",
-    "eval player=random game=tictactoe games='²'": "not a number of games",
+    "eval player=random game=tictactoe games='²'": "games=² is not a choice; available: all, auto",
 }
 
 
