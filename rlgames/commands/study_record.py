@@ -129,8 +129,9 @@ class _Reader:
         """The seeds of a training or an evaluation that are done, and the seconds of each."""
         if evaluation is None:
             cell = self.cell(run.name, "training.seconds") if run.is_training else None
-            seeds = [] if cell is None else list(run.seeds[: cell.n])
-            return {"seeds": seeds} | ({"seconds": cell.as_record()} if cell else {})
+            return {"seeds": [*self._trained(run)]} | (
+                {"seconds": cell.as_record()} if cell else {}
+            )
         saved = self.saved(run.name, evaluation.name)
         if not saved:
             return {}
@@ -176,11 +177,18 @@ class _Reader:
         values = [value for value, _ in numbers if value is not None]
         return Cell.of(values, numbers[0][1]) if values else None
 
+    def _trained(self, run: StudyRun) -> dict[int, int]:
+        """The jobs whose training is done, by their seeds."""
+        jobs, sweep = zip(run.seeds, self.planned.numbers(run), strict=True), self.planned.sweep
+        return {
+            seed: number
+            for seed, number in jobs
+            if sweep.jobs[number].config and sweep.is_trained(number)
+        }
+
     def _training(self, run: StudyRun, name: str) -> Cell | None:
         sweep, values = self.planned.sweep, []
-        for number in self.planned.numbers(run):
-            if not sweep.jobs[number].config or not sweep.is_trained(number):
-                continue
+        for number in self._trained(run).values():
             lines = read_metrics(sweep.path(number) / "metrics.jsonl")
             seconds = max(line["time/seconds"] for line in lines if "time/seconds" in line)
             if name == "total_seconds" and (start := sweep.jobs[number].links.get("init_from")):

@@ -14,7 +14,7 @@ from rlgames.cli.study import section, update_page
 from rlgames.cli.text_tables import escape_latex
 from rlgames.commands.configs import StudyConfig
 from rlgames.commands.study import plan_study
-from rlgames.commands.study_record import evaluation_command, logged
+from rlgames.commands.study_record import evaluation_command, logged, make_record
 from rlgames.config.compose import load_config
 from rlgames.config.studies import parse_column
 from rlgames.config.study_file import read_study
@@ -307,6 +307,19 @@ def test_the_directory_of_a_sweep_is_left_alone(typed, tmp_path):
     said = typed("study", "mine.yaml", "out=out")
     assert (said.returncode, "out holds a sweep" in said.stderr) == (2, True)
     assert (tmp_path / "out/sweep.json").read_text() == before
+
+
+def test_a_record_names_the_seeds_that_are_done(tmp_path):
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    planned = plan_study([str(tmp_path / "mine.yaml")], [f"out={tmp_path}/out", "seeds=3"])
+    for seed in (0, 2):
+        path = tmp_path / f"out/one/{seed}"
+        path.mkdir(parents=True)
+        (path / "run.json").write_text('{"status": "done"}')
+        (path / "metrics.jsonl").write_text('{"games": 32, "time/seconds": 1.5}\n')
+    runs = make_record(planned, planned.study, {})["runs"]
+    assert (runs["one"]["seeds"], runs["one"]["seconds"]["n"]) == ([0, 2], 2)
+    assert (runs["two"]["seeds"], "seconds" in runs["two"]) == ([], False)
 
 
 def test_a_dry_run_lists_the_jobs(typed, tmp_path):
