@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -180,8 +181,7 @@ def _conditions(agent: Agent) -> str:
 
 
 def _use(agent: Agent) -> str:
-    plugins = plugins_override(agent.config.plugins)
-    words = f"{agent.word} {plugins}".strip()
+    words = shlex.join(filter(None, [agent.word, plugins_override(agent.config.plugins)]))
     lines = [f"rlgames play {words}", f"rlgames eval {words}", f"rlgames arena {words} random"]
     note = "\n\nFOLDER is the folder of this card." if agent.repository is None else ""
     extra = "" if agent.repository is None else "[hub]"
@@ -190,13 +190,13 @@ def _use(agent: Agent) -> str:
 
 def _reproduction(agent: Agent) -> str:
     plugins = plugins_override(agent.config.plugins)
+    words = filter(None, ["rlgames", "train", "config=config.yaml", "out=again", plugins])
     text = (
-        "## How to reproduce it\n\n```sh\n"
-        f"{f'rlgames train config=config.yaml out=again {plugins}'.strip()}\n```\n\n"
+        f"## How to reproduce it\n\n```sh\n{shlex.join(words)}\n```\n\n"
         "On a CPU, the same versions and the same seed give the same weights, to the last bit.\n"
     )
-    if words := _words(agent):
-        command = " ".join(["rlgames train", *words]).replace("`", "'")
+    if typed := _words(agent):
+        command = " ".join(["rlgames train", *typed]).replace("`", "'")
         text += f"The run was started with:\n\n```sh\n{command}\n```\n"
     commit = agent.run.commit
     return text + (f"\nCommit of rlgames: {_code(commit)}\n" if commit else "")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import keyword
 import re
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rlgames.config.compose import load_config
+from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import REGISTRY
 from rlgames.config.training import FormatConfig
 from rlgames.core.errors import ConfigError, nearest
@@ -48,7 +50,7 @@ def new_command(names: list[str], words: list[str]) -> dict[str, Any]:
                 file.write(_renamed(text, name))
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
-    plugin = f"plugins=[{name}]"
+    plugin = shlex.quote(plugins_override([name]))
     return {
         "written": [str(path) for path in texts],
         "commands": [

@@ -14,6 +14,7 @@ from rlgames.config.compose import Composition, JobComposer, load, load_config, 
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
 from rlgames.config.keys import typed_values
+from rlgames.config.plugins import command_for_run
 from rlgames.config.schema import as_typed, names_of
 from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
 from rlgames.config.typed import to_plain
@@ -223,11 +224,9 @@ def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
     for config in [sweep.jobs[number].config for number in sweep.unfinished]:
         needed = config.get("plugins") or []
         if config and needed != cfg.plugins:
-            listed = f"plugins=[{','.join(map(str, needed))}]"
-            raise ConfigError(
-                f"this sweep needs {listed}",
-                f"name them yourself if you trust them: rlgames resume {directory} {listed}",
-            )
+            command = command_for_run("resume", directory, needed)
+            hint = f"name them yourself if you trust them: {command}"
+            raise ConfigError(f"this sweep needs plugins={as_typed(needed)}", hint)
     if launch.dry_run:
         return _print_plan(sweep)
     # A launcher receives only typed words, because some launchers run commands.

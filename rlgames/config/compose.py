@@ -26,7 +26,14 @@ from rlgames.config.files import OptionFiles, Preset, merge, read_config
 from rlgames.config.folders import split_folders
 from rlgames.config.keys import typed_values, used_preset, without_replaced
 from rlgames.config.plugins import import_plugins
-from rlgames.config.schema import Group, groups_of, initial_values, key_fields, listed_options
+from rlgames.config.schema import (
+    Group,
+    as_typed,
+    groups_of,
+    initial_values,
+    key_fields,
+    listed_options,
+)
 from rlgames.config.training import LaunchConfig, TrainConfig
 from rlgames.config.typed import checked_value, to_yaml, typed
 from rlgames.config.words import Grammar, check_hydra_word, is_hydra_word, key_of, parse
@@ -132,8 +139,8 @@ def load(
     composition = _composition(schema, composed, typed_words, job, chosen)
     plugins = getattr(composition.config, "plugins", None)
     if plugins and not any(word.startswith("plugins=") for word in words):
-        listed = f"plugins=[{','.join(plugins)}]"
-        raise ConfigError(f"this config needs {listed}", "name them yourself if you trust them")
+        text = f"this config needs plugins={as_typed(plugins)}"
+        raise ConfigError(text, "name them yourself if you trust them")
     return composition
 
 

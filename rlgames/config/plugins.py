@@ -26,9 +26,8 @@ def plugins_override(names: object) -> str:
 
 def command_for_run(name: str, run: Path, modules: object, *words: str) -> str:
     """The command line for a run, with the plugins that it needs."""
-    return " ".join(
-        filter(None, ["rlgames", name, shlex.quote(str(run)), *words, plugins_override(modules)])
-    )
+    listed = plugins_override(modules)
+    return shlex.join(["rlgames", name, str(run), *words, *([listed] if listed else [])])
 
 
 def import_plugins(words: Sequence[str]) -> None:

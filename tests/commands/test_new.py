@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def test_a_new_game_keeps_the_contract_and_trains_at_once(tmp_path, monkeypatch,
     exec(Path("test_my_game.py").read_text(encoding="utf-8"), namespace)
     namespace["test_the_rules_keep_the_contract"]()
     (train,) = [line for line in report["commands"] if line.startswith("rlgames train")]
-    rlgames(*train.split()[1:], "games=128", "eval_games=10")
+    rlgames(*shlex.split(train)[1:], "games=128", "eval_games=10")
     assert Path("my_game/metrics.jsonl").exists()
 
 

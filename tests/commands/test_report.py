@@ -144,7 +144,7 @@ def test_every_format_says_the_same(sweep, typed):
 
 def test_the_best_run_is_evaluated_with_the_modules_it_needs(typed, tmp_path):
     write(tmp_path / "runs" / "mine", plugins=["mine", "own.parts"])
-    line = "best run: rlgames eval runs/mine plugins=[mine,own.parts]"
+    line = "best run: rlgames eval runs/mine 'plugins=[mine,own.parts]'"
     assert reported(typed, "runs").splitlines()[-1] == line
     for odd in (["a b"], ["\x1b"], "mine", [], [3]):
         write(tmp_path / str(odd) / "run", plugins=odd)

@@ -455,6 +455,7 @@ def test_nothing_that_a_manifest_names_is_imported_or_run(typed, tmp_path, whole
     with_plugin = [job | {"config": job["config"] | {"plugins": ["wicked"]}}]
     said = resumed(jobs=with_plugin)
     assert "this sweep needs plugins=[wicked]; name them yourself if you trust them" in said.stderr
+    assert said.stderr.endswith("rlgames resume sweep 'plugins=[wicked]'\n")
     assert not (tmp_path / "marker").exists()
     assert resumed("plugins=[wicked]", jobs=with_plugin).returncode == 0
     assert (tmp_path / "marker").exists()
