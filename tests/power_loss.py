@@ -111,8 +111,7 @@ class Recorder:
         status = os.fstat(handle)
         if path is None or not stat.S_ISREG(status.st_mode):
             return
-        # Libraries create the temporary files of checkpoints; the program then opens them to sync.
-        if is_new or (path.name.endswith(".tmp") and words[1] & os.O_ACCMODE == os.O_RDONLY):
+        if is_new:
             self._create(path, handle)
         elif words[1] & os.O_ACCMODE != os.O_RDONLY:
             self._watch(self._name(status.st_ino), handle)

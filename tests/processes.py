@@ -11,6 +11,7 @@ import termios
 import time
 from contextlib import contextmanager
 
+from forks import Fork as Fork
 from forks import Forked as Forked
 from forks import Process as Process
 from forks import ending_process, type_in

@@ -22,12 +22,11 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import traceback
 from pathlib import Path
 
 import pytest
 from markers import quick
-from processes import Forked, Process
+from processes import Fork, Forked, Process
 
 import rlgames
 from rlgames.cli.table import COMMANDS
@@ -163,21 +162,15 @@ def run_command(folder, words, typed):
     return result.stdout + result.stderr
 
 
-def run_in_fork(function, *arguments):
-    """Call a function in a forked process, so that its imports and registrations do not persist."""
-    sys.stdout.flush()
-    pid = os.fork()
-    if not pid:
-        try:
-            function(*arguments)
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-            code = 1
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def runs_in_fork(path, folder, quickly):
+    """Whether a document runs, in a forked process: what it imports and registers does not stay."""
+
+    def run():
+        run_document(path, folder, quickly)
+        sys.exit()
+
+    fork = Fork([0, 1, 2], run)
+    return os.waitpid(fork.pid, 0)[1] == 0
 
 
 RUN = ["README", "tutorial", "recipes", "teaching", "extend", "json", "adding-a-game", "notebook"]
@@ -189,7 +182,7 @@ def path_of(name):
 
 @pytest.mark.parametrize("name", quick([*RUN, "engine"], "adding-a-game", "notebook"))
 def test_code_blocks_run(name, tmp_path):
-    assert run_in_fork(run_document, path_of(name), tmp_path, True) == 0
+    assert runs_in_fork(path_of(name), tmp_path, True)
 
 
 @pytest.mark.slow
@@ -197,7 +190,7 @@ def test_code_blocks_run(name, tmp_path):
 def test_code_blocks_run_as_printed(name, tmp_path):
     for package in NEEDS.get(name, ()):
         pytest.importorskip(package)
-    assert run_in_fork(run_document, path_of(name), tmp_path, False) == 0
+    assert runs_in_fork(path_of(name), tmp_path, False)
 
 
 def test_outputs_are_compared_within_their_intervals():
