@@ -35,7 +35,7 @@ RUNS = {
     "sea": ["game=salvo", "board=3", "ships=[2]", "shots=2", *NETWORK, "window=2"],
 }
 MORE = {
-    "dqn": ["learner.buffer_size=64", "learner.minibatch=8", "learner.updates_per_batch=2"],
+    "dqn": ["learner.buffer_size=64", "learner.minibatch_size=8", "learner.updates_per_batch=2"],
     "open": ["reward=score", "learner.step_size=temporal_coherence", "sampling=argmax"],
     "table": ["sampling=epsilon_greedy"],
     "sea": ["aim=sequential", "sampling=stochastic"],

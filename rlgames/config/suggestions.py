@@ -27,8 +27,8 @@ learner.max_grad_norm: max_grad_norm grad_clip grad_clipping clip_grad_norm max_
 learner.gae_lambda: gae_lambda gae_lam lambda lambda_ lmbda lam
 learner.td_lambda: td_lambda lambda lambda_ lmbda lam
 learner.epochs: n_epochs num_epochs update_epochs ppo_epochs num_sgd_iter epochs
-learner.minibatches: num_minibatches n_minibatches minibatches nminibatches
-learner.minibatch: minibatch minibatch_size sgd_minibatch_size mini_batch_size
+learner.num_minibatches: num_minibatches n_minibatches minibatches nminibatches
+learner.minibatch_size: minibatch minibatch_size sgd_minibatch_size mini_batch_size
 learner.buffer_size: buffer_size replay_buffer_size replay_buffer_capacity memory_size
 learner.polyak_tau: tau polyak polyak_tau soft_update_tau
 learner.updates_per_batch: gradient_steps updates_per_batch
@@ -67,10 +67,10 @@ device: cuda gpu use_cuda accelerator
 games (it counts games, not moves): steps timesteps total_timesteps total_steps num_timesteps
     max_steps total_frames
 games (it counts games, not batches): num_iterations iterations
-batch (it counts the games between two updates; learner.minibatch or learner.minibatches divides
-    them): batch_size
+batch (it counts the games between two updates; learner.minibatch_size or
+    learner.num_minibatches divides them): batch_size
 batch (it counts games, not moves): train_batch_size frames_per_batch
-learner.minibatches (it is the number of minibatches, not their size): minibatch_size
+learner.num_minibatches (it is the number of minibatches, not their size): minibatch_size
     sgd_minibatch_size mini_batch_size
 learner.lr_end (learner.lr_end=0 decays to 0 linearly): lr_schedule anneal_lr
 learner.target_every (it counts gradient steps): target_update_interval target_network_frequency

@@ -51,10 +51,10 @@ def _state_bytes(state: State) -> int:
 
 
 def check_replay_memory(
-    buffer_size: int, minibatch: int, has_search: bool, game: Game[Any]
+    buffer_size: int, minibatch_size: int, has_search: bool, game: Game[Any]
 ) -> None:
-    """Raises ConfigError if buffer_size moves, or a step on minibatch of them, do not fit in free
-    memory.
+    """Raises ConfigError if buffer_size moves, or a step on minibatch_size of them, do not fit in
+    free memory.
 
     Counted per move: its position, 32 bytes for reward and links, and a search target if any.
     """
@@ -63,7 +63,7 @@ def check_replay_memory(
     step_bytes = 8 * math.prod(game.spec.observation) + 17 * game.spec.actions
     for key, count, why, size in (
         ("buffer_size", buffer_size, "for the replay buffer", row_bytes + target_bytes),
-        ("minibatch", minibatch, "for a step", step_bytes),
+        ("minibatch_size", minibatch_size, "for a step", step_bytes),
     ):
         key = f"learner.{key}"
         check_fits_in_memory(f"{key}={count}", why, count, size, key + "={} fits")

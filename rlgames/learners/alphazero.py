@@ -37,7 +37,7 @@ class AlphaZero(GradientLearner):
     value, π is the search's policy, see SearchResult, and z the return, see Reward.returns.
 
     buffer_size: replay buffer capacity in moves. updates_per_batch: gradient steps per batch of
-    games. minibatch: moves per step. symmetries: train on a random symmetry of each position.
+    games. minibatch_size: moves per step. symmetries: train on a random symmetry of each position.
     opening_epsilon, opening_turns: exploration, see SearchSelfPlay, which plays the games.
     """
 
@@ -51,7 +51,7 @@ class AlphaZero(GradientLearner):
         *,
         buffer_size: int,
         updates_per_batch: int,
-        minibatch: int,
+        minibatch_size: int,
         value_coef: float,
         symmetries: bool,
         opening_epsilon: float = 0.0,
@@ -60,7 +60,7 @@ class AlphaZero(GradientLearner):
     ) -> None:
         super().__init__(context, **optimizer)
         self.buffer: RingBuffer[SearchTargets] = RingBuffer(buffer_size)
-        self.updates_per_batch, self.minibatch = updates_per_batch, minibatch
+        self.updates_per_batch, self.minibatch_size = updates_per_batch, minibatch_size
         self.value_coef = value_coef
         self.opening_epsilon, self.opening_turns = opening_epsilon, opening_turns
         transforms = symmetries and not self.policy.canonical
@@ -77,7 +77,7 @@ class AlphaZero(GradientLearner):
         self.buffer.add(SearchTargets(trajectories.state, target, returns))
         grad_norm, losses = 0.0, []
         for _ in range(self.updates_per_batch):
-            minibatch = self.buffer[self.buffer.sample(self.minibatch, self.rng)]
+            minibatch = self.buffer[self.buffer.sample(self.minibatch_size, self.rng)]
             policy_loss, value_loss, agreement = self.losses(minibatch)
             loss = policy_loss + self.value_coef * value_loss
             grad_norm += self.descend(loss, lr)

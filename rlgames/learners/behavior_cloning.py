@@ -24,7 +24,7 @@ class BehaviorCloning(GradientLearner):
     """Minimizes the cross-entropy -log π(a|s) of the teacher's action a, with π over the legal
     actions, averaged over moves. Rewards are not used.
 
-    epochs: passes over each batch. minibatch: moves per gradient step.
+    epochs: passes over each batch. minibatch_size: moves per gradient step.
     patience: evaluations without a lower loss on held-out moves before the run stops; None: never.
     """
 
@@ -36,12 +36,12 @@ class BehaviorCloning(GradientLearner):
         context: LearnerContext,
         *,
         epochs: int = 1,
-        minibatch: int = 256,
+        minibatch_size: int = 256,
         patience: int | None = None,
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         super().__init__(context, **optimizer)
-        self.epochs, self.minibatch, self.patience = epochs, minibatch, patience
+        self.epochs, self.minibatch_size, self.patience = epochs, minibatch_size, patience
         self.lowest_loss, self.num_evals_since_lowest = torch.inf, 0
 
     def update(
@@ -50,7 +50,7 @@ class BehaviorCloning(GradientLearner):
         lr = self.lr.at(progress)
         num_moves = len(trajectories)
         sums, grad_norms = [], []
-        for rows in self.minibatches(num_moves, self.epochs, size=self.minibatch):
+        for rows in self.minibatches(num_moves, self.epochs, size=self.minibatch_size):
             loss, num_agreed = self._loss_and_agreement(trajectories, rows)
             grad_norms.append(self.descend(loss / len(rows), lr))
             sums.append(torch.stack([loss.detach(), num_agreed]))

@@ -29,8 +29,8 @@ class Dqn(GradientLearner):
     what happens in between, and γ applies where a turn ends in between.
 
     buffer_size: replay buffer capacity in moves. updates_per_batch: gradient steps per batch of
-    games. minibatch: moves per step. n_step: the seat's own moves that r spans. More learn faster,
-    but learn in part the values of the exploring policy.
+    games. minibatch_size: moves per step. n_step: the seat's own moves that r spans. More learn
+    faster, but learn in part the values of the exploring policy.
     target_every: gradient steps between updates of the target network, which then moves by the
         fraction polyak_tau towards the online network; 1 copies it.
     """
@@ -47,7 +47,7 @@ class Dqn(GradientLearner):
         *,
         buffer_size: int,
         updates_per_batch: int,
-        minibatch: int,
+        minibatch_size: int,
         n_step: int,
         target_every: int,
         polyak_tau: float,
@@ -55,7 +55,8 @@ class Dqn(GradientLearner):
     ) -> None:
         super().__init__(context, **optimizer)
         self.buffer = ReplayBuffer(buffer_size)
-        self.updates_per_batch, self.minibatch, self.n_step = updates_per_batch, minibatch, n_step
+        self.updates_per_batch, self.minibatch_size = updates_per_batch, minibatch_size
+        self.n_step = n_step
         self.target_network = copy.deepcopy(self.policy).requires_grad_(False)
         self.target_every, self.polyak_tau = target_every, polyak_tau
         self.num_steps = 0
@@ -70,7 +71,7 @@ class Dqn(GradientLearner):
         totals = torch.zeros(3, device=trajectories.action.device)
         grad_norm = 0.0
         for _ in range(self.updates_per_batch):
-            transitions, next_state = self.buffer.sample_transitions(self.minibatch, self.rng)
+            transitions, next_state = self.buffer.sample_transitions(self.minibatch_size, self.rng)
             td_target = self.td_target(transitions, next_state)
             q_values, _ = self.policy(self.policy.inputs(self.game, transitions.state))
             q_value = q_values.gather(1, transitions.action[:, None])[:, 0]

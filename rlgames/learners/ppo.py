@@ -79,7 +79,7 @@ class Ppo(GradientLearner):
     gae_lambda: λ of GAE; 1: the full return.
     symmetries: train on a random symmetry of each position.
     entropy_coef, entropy_coef_end: at the start and at the end of the run.
-    epochs: passes over each batch. minibatches: gradient steps per pass. clip_range: ε.
+    epochs: passes over each batch. num_minibatches: gradient steps per pass. clip_range: ε.
     """
 
     learns_from = frozenset({"rewards", "records", "windows"})
@@ -97,14 +97,14 @@ class Ppo(GradientLearner):
         entropy_coef_end: float | None,
         value_coef: float,
         epochs: int,
-        minibatches: int,
+        num_minibatches: int,
         clip_range: float,
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         super().__init__(context, **optimizer)
         self.gae_lambda, self.value_coef, self.clip_range = gae_lambda, value_coef, clip_range
         self.entropy_coef = Schedule(entropy_coef, entropy_coef_end)
-        self.epochs, self.num_minibatches = epochs, minibatches
+        self.epochs, self.num_minibatches = epochs, num_minibatches
         transforms = symmetries and not self.policy.canonical
         self.symmetries = Symmetries(self.game, self.rng.device) if transforms else None
 

@@ -25,7 +25,7 @@ class TdLambda(GradientLearner):
     is the λ-return (Sutton and Barto 2018, section 12.1) from the seat's next move on. If a
     window ends, it bootstraps from the value of the best action.
 
-    td_lambda: λ. epochs: passes over each batch. minibatches: gradient steps per pass.
+    td_lambda: λ. epochs: passes over each batch. num_minibatches: gradient steps per pass.
     Raises NotImplementedError for rewards other than score_delta.
     """
 
@@ -42,7 +42,7 @@ class TdLambda(GradientLearner):
         *,
         td_lambda: float,
         epochs: int,
-        minibatches: int,
+        num_minibatches: int,
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         super().__init__(context, **optimizer)
@@ -50,7 +50,7 @@ class TdLambda(GradientLearner):
             raise NotImplementedError(
                 f"it needs reward.scored=score_delta, not {self.reward.scored}"
             )
-        self.td_lambda, self.epochs, self.num_minibatches = td_lambda, epochs, minibatches
+        self.td_lambda, self.epochs, self.num_minibatches = td_lambda, epochs, num_minibatches
 
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float

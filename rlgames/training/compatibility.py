@@ -44,11 +44,11 @@ def check_fits(training: Training) -> None:
             raise ConfigError(error, hint)
     if "float64" in load_option("learner", cfg.learner.name).needs and not has_float64(game.device):
         raise no_float64(f"learner={cfg.learner.name}", game.device)
-    buffer_size, minibatch = (
-        getattr(cfg.learner, key, None) for key in ("buffer_size", "minibatch")
+    buffer_size, minibatch_size = (
+        getattr(cfg.learner, key, None) for key in ("buffer_size", "minibatch_size")
     )
-    if buffer_size and minibatch:
-        check_replay_memory(buffer_size, minibatch, cfg.search is not None, game)
+    if buffer_size and minibatch_size:
+        check_replay_memory(buffer_size, minibatch_size, cfg.search is not None, game)
 
 
 def conflicts(training: Training) -> Iterator[Conflict]:

@@ -58,7 +58,7 @@ NEARING = {
         "policy gradient": [
             "experiment=ramesh_case1_tuned",
             *("reward.scored=score_delta", "reward.discount=0.9", "policy.layers=[64]"),
-            *("learner.gae_lambda=0.6", "learner.minibatches=3", "learner.epochs=3"),
+            *("learner.gae_lambda=0.6", "learner.num_minibatches=3", "learner.epochs=3"),
             *("batch=192", "lr=0.02", "games=12000", "eval_every=192", "save_every=12000"),
         ]
     },

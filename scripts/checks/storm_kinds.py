@@ -93,7 +93,7 @@ KINDS = {
     "ppo": _train(*SALVO, "games=600", *SAVES),
     "dqn": _train(
         *("game=tictactoe", "reward=outcome", "learner=dqn", "sampling=epsilon_greedy", *NETWORK),
-        *(*SMALL, "learner.buffer_size=200", "learner.minibatch=16", "batch=20", "games=400"),
+        *(*SMALL, "learner.buffer_size=200", "learner.minibatch_size=16", "batch=20", "games=400"),
         *SAVES,
     ),
     "td": _train(
@@ -113,7 +113,8 @@ KINDS = {
     "alphazero": _train(
         *("game=tictactoe", "reward=outcome", "learner=alphazero", "search=mcts", *NETWORK),
         *("search.simulations=4", "search.leaf=value", "learner.buffer_size=500", *SMALL),
-        *("learner.updates_per_batch=4", "learner.minibatch=32", "batch=20", "games=400", *SAVES),
+        *("learner.updates_per_batch=4", "learner.minibatch_size=32", "batch=20", "games=400"),
+        *SAVES,
     ),
     "adp": _train(
         *("game=2048", "board=2", "columns=2", "target=32", "learner=adp", "policy=linear"),

@@ -36,7 +36,7 @@ TINY_RULES = {
 }
 TINY_VALUES: dict[str, Any] = {
     **{"layers": [4], "channels": [2, 2], "units": 2, "simulations": 2, "plies": 1, "rollout": 1},
-    **{"buffer_size": 8, "minibatch": 4, "updates_per_batch": 2, "epochs": 1},
+    **{"buffer_size": 8, "minibatch_size": 4, "updates_per_batch": 2, "epochs": 1},
 }
 TRAINING = ["experiment=null", "games=8", "batch=4", "eval_games=2", "solve_seconds=0"]
 

@@ -230,9 +230,9 @@ def test_environment_variables_have_the_type_of_their_key(monkeypatch):
     words = ["game=salvo", "seed=${oc.env:MY_SEED,7}", "ships=${oc.env:MY_SHIPS}"]
     cfg = load_config(TrainConfig, [*words, "batch=${oc.env:NOT_SET,7}"])
     assert (cfg.seed, cfg.game.ships, cfg.batch) == (9, [3, 2], 7)
-    chain = ["learner.epochs=${oc.env:MY_SEED}", "learner.minibatches=${learner.epochs}"]
-    cfg = load_config(TrainConfig, [*chain, "batch=${learner.minibatches}"])
-    assert (cfg.learner.minibatches, cfg.batch) == (9, 9)
+    chain = ["learner.epochs=${oc.env:MY_SEED}", "learner.num_minibatches=${learner.epochs}"]
+    cfg = load_config(TrainConfig, [*chain, "batch=${learner.num_minibatches}"])
+    assert (cfg.learner.num_minibatches, cfg.batch) == (9, 9)
     monkeypatch.setenv("MY_NAME", "${oc.env:MY_SEED}")  # text, which refers to nothing
     with pytest.raises(ConfigError, match=r"seed=\$\{oc.env:MY_SEED\} is not a whole number"):
         load_config(TrainConfig, ["seed=${oc.env:MY_NAME}"])
@@ -251,7 +251,7 @@ def config_of(run):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     place = tmp_path_factory.mktemp("trained")
-    return package.train([*SMALL, "seed=5", "learner.minibatches=2", f"out={place}/run"])
+    return package.train([*SMALL, "seed=5", "learner.num_minibatches=2", f"out={place}/run"])
 
 
 @pytest.mark.parametrize("name", ["config.yaml", ".hydra/config.yaml"])
@@ -263,7 +263,7 @@ def test_a_runs_config_starts_a_run(name, run, typed):
     cfg = yaml.safe_load(done.stdout)
     assert (cfg["lr"], cfg["seed"], cfg["game"]["board"]) == (0.5, 5, 2)
     assert cfg["learner"]["name"] == "reinforce"
-    assert "minibatches" not in cfg["learner"]
+    assert "num_minibatches" not in cfg["learner"]
 
 
 @pytest.mark.slow

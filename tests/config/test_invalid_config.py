@@ -30,8 +30,8 @@ from rlgames.games.k_in_a_row import KInARow
             (["sed=2"], ["'sed'", "did you mean seed?"]),
             (["gam=connect4"], ["'gam'", "did you mean game?"]),
             (["game=conect4"], ["'conect4'", "did you mean connect4?"]),
-            (["learner.minibatch=2"], ["learner.minibatch is a key of learner=dqn"]),
-            (["learner.minibatches=0"], ["valid: 1 to 100,000"]),
+            (["learner.minibatch_size=2"], ["learner.minibatch_size is a key of learner=dqn"]),
+            (["learner.num_minibatches=0"], ["valid: 1 to 100,000"]),
             (
                 [
                     "game=2048",
@@ -42,7 +42,7 @@ from rlgames.games.k_in_a_row import KInARow
                 ],
                 ["learner.min_probability is for backup=reachable, not sampled"],
             ),
-            (["learner.minibatches=1.5"], ["a whole number"]),
+            (["learner.num_minibatches=1.5"], ["a whole number"]),
             (["batch=1.5e0"], ["a whole number"]),
             (["game=battleship", "board=3", "ships=[4]"], ["the longest that does is 3"]),
             (["game=salvo", "board=3", "ships=[3,3,3,1]"], ["the board has 9"]),
@@ -202,7 +202,10 @@ def test_ulimit_counts(flag):
 
 @pytest.mark.parametrize(
     "words",
-    one_in(2, [["learner.minibatches=7"], ["learner.minibatches=100000", "learner.epochs=2"]]),
+    one_in(
+        2,
+        [["learner.num_minibatches=7"], ["learner.num_minibatches=100000", "learner.epochs=2"]],
+    ),
 )
 def test_minibatches_need_not_divide_a_batch(words, tmp_path):
     run = package.train([*SMALL_TRAINING, *words, f"out={tmp_path}/run"])
@@ -211,7 +214,7 @@ def test_minibatches_need_not_divide_a_batch(words, tmp_path):
 
 @pytest.mark.parametrize(("moves", "parts"), [(10, 4), (3, 7), (1, 1), (12, 4), (5, 100_000)])
 def test_each_move_is_in_one_minibatch_of_an_epoch(moves, parts):
-    words = ["game=tictactoe", "policy=mlp", f"learner.minibatches={parts}", "learner.epochs=4"]
+    words = ["game=tictactoe", "policy=mlp", f"learner.num_minibatches={parts}", "learner.epochs=4"]
     _, learner = make_learner(KInARow(3, 3, 3, False, "tictactoe"), *words)
     epochs = 4
     every = torch.arange(moves)

@@ -85,9 +85,9 @@ def saving_weights(folder, name):
 
 
 LEARNERS = {
-    "ppo": ["learner.minibatches=3", "learner.epochs=2"],
+    "ppo": ["learner.num_minibatches=3", "learner.epochs=2"],
     "reinforce": ["learner.baseline=standardized"],
-    "dqn": ["sampling=epsilon_greedy", "learner.buffer_size=100", "learner.minibatch=8"],
+    "dqn": ["sampling=epsilon_greedy", "learner.buffer_size=100", "learner.minibatch_size=8"],
 }
 
 
@@ -110,7 +110,7 @@ def test_weights_are_the_same_in_all_after_every_update(learner, tmp_path):
     one_in(
         3,
         [
-            ["learner=ppo", "learner.minibatches=1", "learner.epochs=3"],
+            ["learner=ppo", "learner.num_minibatches=1", "learner.epochs=3"],
             *(
                 ["learner=reinforce", f"learner.baseline={name}", "learner.entropy_coef=0.1"]
                 for name in ("none", "mean", "standardized", "value")

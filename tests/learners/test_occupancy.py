@@ -111,7 +111,7 @@ def test_targets_are_exact_posteriors_where_layouts_can_be_counted():
     ],
 )
 def test_scores_become_the_exact_posterior(words, games):
-    words = [*words, "experiment=null", "lr=0.01", "learner.lr_end=0", "learner.minibatch=128"]
+    words = [*words, "experiment=null", "lr=0.01", "learner.lr_end=0", "learner.minibatch_size=128"]
     game, agent, learner = make_agent(*words, "learner=occupancy")
     generator = rng(5)
     for played in range(0, games, 250):

@@ -123,7 +123,7 @@ def test_a_minibatch_learned_in_chunks_takes_the_step_of_the_whole(monkeypatch, 
             "game=tictactoe",
             "learner=ppo",
             "learner.optimizer=sgd",
-            f"learner.minibatches={count}",
+            f"learner.num_minibatches={count}",
         ]
         game, agent, learner = make_agent(*words)
         moves, final_states = collect_games(game, [agent], 12, rng(1))

@@ -133,7 +133,7 @@ LEARNERS = {
     name: ["learner=ppo", "learner.symmetries=false", *more]
     for name, more in {
         "ppo": [],
-        "ppo, half the credit": ["learner.gae_lambda=0.5", "learner.minibatches=2"],
+        "ppo, half the credit": ["learner.gae_lambda=0.5", "learner.num_minibatches=2"],
     }.items()
 }
 

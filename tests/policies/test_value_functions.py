@@ -469,7 +469,7 @@ def test_2048_by_values_against_random_play(name, least, tmp_path):
 def test_a_network_learns_the_returns_of_afterstates(decay):
     """One step down the squared distance to λ-returns that are summed up move by move."""
     words = ["game=2048", "board=2", "columns=3", "learner=td_lambda", "sampling=argmax", "lr=0.1"]
-    words += ["policy.layers=[8]", "learner.minibatches=1", "learner.optimizer=sgd"]
+    words += ["policy.layers=[8]", "learner.num_minibatches=1", "learner.optimizer=sgd"]
     words += [f"learner.td_lambda={decay}", "reward.scale=0.1", "reward.discount=0.9"]
     cfg = load_config(TrainConfig, words)
     game = build_game(cfg.game)

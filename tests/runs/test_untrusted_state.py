@@ -361,11 +361,11 @@ def test_a_pipe_in_a_run_does_not_block(name, run, typed):
     assert "is a link or no plain file" in plain_error_line(typed("resume", "run", "games=16"))
 
 
-@pytest.mark.parametrize("part", ["buffer_size", "minibatch", "eval_games", "batch"])
+@pytest.mark.parametrize("part", ["buffer_size", "minibatch_size", "eval_games", "batch"])
 def test_more_memory_than_available_is_refused(part, make_run, monkeypatch):
     """games= may ask for 10^12 games; the memory for them is counted first."""
     _, cfg, checkpoint = make_run("dqn")
-    changed = {part: {"buffer_size": 10**12, "minibatch": 10**10}.get(part, 10**11)}
+    changed = {part: {"buffer_size": 10**12, "minibatch_size": 10**10}.get(part, 10**11)}
     if not hasattr(cfg, part):
         changed = {"learner": replace(cfg.learner, **changed)}
     cfg = replace(cfg, games=10**12, **changed)

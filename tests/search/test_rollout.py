@@ -193,7 +193,7 @@ def test_alphazero_learns_from_rollouts_to_play_perfectly(tmp_path):
             *("game=battleship", "board=7", "ships=[3]", "shots=1", "learner=alphazero"),
             *("search=rollout", "sampling=stochastic", "reward=turns", "reward.scale=0.1"),
             *("policy.layers=[32]", "games=1200", "batch=60", "lr=0.01", "learner.lr_end=0"),
-            *("learner.minibatch=64", "learner.opening_epsilon=0.3", f"out={tmp_path}/run"),
+            *("learner.minibatch_size=64", "learner.opening_epsilon=0.3", f"out={tmp_path}/run"),
         ]
     )
     report = rlgames.evaluate(run, ["checkpoint=final", "games=all"])

@@ -38,7 +38,7 @@ RUNS = {
         *NETWORK,
         "sampling=epsilon_greedy",
         "learner.buffer_size=64",
-        "learner.minibatch=8",
+        "learner.minibatch_size=8",
     ],
     "behavior_cloning": ["game=tictactoe", *NETWORK, "demonstrations={record}", "clone_epochs=1"],
     "occupancy": [*SEA, *NETWORK],

@@ -42,7 +42,7 @@ RUNS = {
     ],
 }
 RUNS["dqn-tictactoe"] += ["sampling=epsilon_greedy", "learner.buffer_size=64"]
-RUNS["dqn-tictactoe"] += ["learner.minibatch=8"]
+RUNS["dqn-tictactoe"] += ["learner.minibatch_size=8"]
 RUNS["td-tictactoe"] += ["sampling=epsilon_greedy"]
 RUNS["td-2048"] += ["sampling=argmax", "policy.num_cell_values=6"]
 

@@ -34,7 +34,7 @@ from rlgames.training.ray_library import AUTH_MODE
 
 ROOT = Path(__file__).parents[2]
 SMALL = ["experiment=tictactoe_alphazero", "policy.layers=[16]", "search.simulations=8"]
-SMALL += ["batch=20", "learner.updates_per_batch=2", "learner.minibatch=16", "eval_games=4"]
+SMALL += ["batch=20", "learner.updates_per_batch=2", "learner.minibatch_size=16", "eval_games=4"]
 SMALL += ["solve_seconds=0", "logger=[]", "out=run"]
 ACTORS = ["engine=ray", "engine.actors=2"]
 ACTOR = "ray::SelfPlayActor"

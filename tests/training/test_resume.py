@@ -46,7 +46,7 @@ ALL = ["battleship", "salvo", *TWO, "2048"]
 LEARNERS = {
     "reinforce": [(NETWORK, ALL)],
     "ppo": [
-        ([*NETWORK, "learner.minibatches=2", "learner.epochs=2"], ALL),
+        ([*NETWORK, "learner.num_minibatches=2", "learner.epochs=2"], ALL),
         (
             [*NETWORK, "window=4", "batch=5", "sampling=epsilon_greedy"],
             ["battleship", "salvo", "2048"],
@@ -75,7 +75,10 @@ LEARNERS = {
     "adp": [(["policy=linear", "reward=score", "sampling=epsilon_greedy"], ["2048"])],
     "dqn": [
         (
-            [*NETWORK, "sampling=epsilon_greedy", "learner.buffer_size=64", "learner.minibatch=8"],
+            [
+                *(*NETWORK, "sampling=epsilon_greedy"),
+                *("learner.buffer_size=64", "learner.minibatch_size=8"),
+            ],
             ALL,
         )
     ],
@@ -283,7 +286,7 @@ def test_schedules_of_an_extended_run_jump_only_with_notice(
 
 def test_a_resumed_run_keeps_its_schedule_without_a_word(tmp_path, monkeypatch, capsys):
     words = [*SALVO, "sampling=epsilon_greedy", "sampling.epsilon_end=0.5", "learner=dqn"]
-    words += ["learner.buffer_size=64", "learner.minibatch=8"]
+    words += ["learner.buffer_size=64", "learner.minibatch_size=8"]
     train_and_interrupt(monkeypatch, out(words, tmp_path / "run"), 2)
     assert resume_command(tmp_path / "run", ["eval_every=8"]) == 0
     assert "jumps" not in capsys.readouterr().err

@@ -140,7 +140,7 @@ def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
     cfg = load_config(TrainConfig, words)
     game, rules = build_game(cfg.game), to_plain(cfg)["game"]
     small = [*words, "policy.layers=[8]"] if cfg.policy.name == "mlp" else words
-    small += ["learner.minibatches=1"] if cfg.learner.name == "ppo" else []
+    small += ["learner.num_minibatches=1"] if cfg.learner.name == "ppo" else []
     players = [Random(game)]
     first, ended = collect_games(game, players, 5, rng(1))
     later, ended_later = collect_games(game, players, 4, rng(2))

@@ -71,7 +71,7 @@ class PpoConfig(EntropyConfig, GradientConfig):
     )
     value_coef: float = key(0.5, 0, 1000, help="weight of the value loss")
     epochs: int = key(4, 1, 1000, help="passes over each batch")
-    minibatches: int = key(1, 1, 100_000, help="parts of a batch, one gradient step each")
+    num_minibatches: int = key(1, 1, 100_000, help="parts of a batch, one gradient step each")
     clip_range: float = key(0.2, POSITIVE, 1e6, help="ε: probability ratios are clipped to 1 ± ε")
 
 
@@ -111,7 +111,7 @@ class TdLambdaConfig(GradientConfig):
     max_grad_norm: float | None = None
     td_lambda: float = key(0.5, 0, 1, help="λ of the return; 1: the full return")
     epochs: int = key(1, 1, 1000, help="passes over each batch")
-    minibatches: int = key(4, 1, 100_000, help="parts of a batch, one gradient step each")
+    num_minibatches: int = key(4, 1, 100_000, help="parts of a batch, one gradient step each")
 
 
 @schema
@@ -134,7 +134,7 @@ class DqnConfig(GradientConfig):
     max_grad_norm: float | None = 10.0
     buffer_size: int = key(200_000, 1, 10**8, help="replay buffer capacity in moves")
     updates_per_batch: int = key(32, 1, 100_000, help="gradient steps per batch of games")
-    minibatch: int = key(256, 1, 10**7, help="moves per gradient step")
+    minibatch_size: int = key(256, 1, 10**7, help="moves per gradient step")
     n_step: int = key(1, 1, 10_000, help="own moves before bootstrapping from the target network")
     target_every: int = key(1, 1, 10**9, help="gradient steps between target network updates")
     polyak_tau: float = key(0.01, POSITIVE, 1, help="target network update rate; 1: copy")
@@ -147,7 +147,7 @@ class AlphaZeroConfig(GradientConfig):
     name: str = "alphazero"
     buffer_size: int = key(500_000, 1, 10**8, help="replay buffer capacity in moves")
     updates_per_batch: int = key(32, 1, 100_000, help="gradient steps per batch of games")
-    minibatch: int = key(512, 1, 10**7, help="moves per gradient step")
+    minibatch_size: int = key(512, 1, 10**7, help="moves per gradient step")
     value_coef: float = key(1.0, 0, 1000, help="weight of the value loss")
     symmetries: bool = key(True, help="train on a random symmetry of each position")
     opening_epsilon: float = key(
@@ -162,7 +162,7 @@ class BehaviorCloningConfig(GradientConfig):
 
     name: str = "behavior_cloning"
     epochs: int = key(1, 1, 1000, help="passes over each batch")
-    minibatch: int = key(256, 1, MAX_BATCH, help="moves per gradient step")
+    minibatch_size: int = key(256, 1, MAX_BATCH, help="moves per gradient step")
     patience: int | None = key(
         None,
         1,
@@ -181,7 +181,7 @@ class OccupancyConfig(GradientConfig):
     )
     sample_fraction: float = key(1.0, 0.001, 1, help="fraction of a batch's moves to train on")
     epochs: int = key(1, 1, 1000, help="passes over each batch")
-    minibatch: int = key(2048, 1, MAX_BATCH, help="moves per gradient step")
+    minibatch_size: int = key(2048, 1, MAX_BATCH, help="moves per gradient step")
 
 
 LEARNERS = {
