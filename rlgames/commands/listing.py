@@ -13,11 +13,7 @@ from rlgames.config.schema import Group
 from rlgames.config.training import FormatConfig, TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.core.text import columns, printable
 from rlgames.runs.names import agent_strengths, shipped_agents
-
-GOALS = {"turns": "few turns", "score": "a high score", "outcome": "win, draw or loss"}
-"""What a player wants, by Spec.goal."""
 
 
 def games_command(names: list[str], words: list[str]) -> dict[str, Any]:
@@ -102,42 +98,6 @@ def describe_game(rules: Any, files: OptionFiles) -> dict[str, Any]:
     }
 
 
-def print_games(result: dict[str, Any]) -> None:
-    """Print the list, or one game."""
-    if "games" in result:
-        print_listing(result)
-        return
-    planes, *board = result["observation"]
-    print(printable(f"{result['name']}: {result['about']}"))
-    print(
-        f"  {result['seats']} seat{'s' * (result['seats'] > 1)}, {GOALS[result['goal']]}, "
-        f"{result['actions']} actions, board {'x'.join(map(str, board))} in {planes} "
-        f"plane{'s' * (planes > 1)}, at most {result['max_plies']:,} plies"
-    )
-    print("\nkeys")
-    keys = [(f"  {name}={key['value']}", key["help"]) for name, key in result["keys"].items()]
-    print("\n".join(map(printable, columns(keys))))
-    capabilities = result["capabilities"]
-    print("\nhas, for")
-    rows = [(f"  {c['name']}", c["makes_possible"]) for c in capabilities if not c["missing"]]
-    print("\n".join(columns(rows)))
-    print("\ndoes not have, for")
-    rows = [
-        row
-        for each in capabilities
-        if each["missing"]
-        for row in ((f"  {each['name']}", each["makes_possible"]), ("", f"({each['missing']})"))
-    ]
-    print("\n".join(map(printable, columns(rows))))
-    solver = result["solver"] or "none"
-    reach = (
-        ""
-        if result["is_in_reach"] or not result["solver"]
-        else "; this board is too large to solve from the start"
-    )
-    print(f"\nexact solver: {solver}{reach}")
-
-
 def agents_command(words: list[str]) -> dict[str, Any]:
     """Each agent that comes with rlgames, and how strong it is."""
     load_config(FormatConfig, words)
@@ -156,10 +116,3 @@ def experiments_command(words: list[str]) -> dict[str, Any]:
         groups = {group: chosen[group] for group in ("game", "learner", "policy")}
         entries.append({"name": name} | groups | {"about": files.help("experiment", name)})
     return {"experiments": entries}
-
-
-def print_listing(report: dict[str, Any]) -> None:
-    """Print a list as a table."""
-    (entries,) = report.values()
-    rows = [[printable(str(value)) for value in item.values()] for item in entries]
-    print("\n".join(columns([list(entries[0]), *rows])))

@@ -142,7 +142,7 @@ def _facts(agent: Agent) -> Iterator[list[str]]:
     if (preset := _preset(agent)) is not None:
         yield ["preset", _code(f"experiment={preset}")]
     yield ["games played", f"{agent.checkpoint.games:,}"]
-    yield ["numbers in the policy", f"{agent.checkpoint.num_parameters:,}"]
+    yield ["parameters", f"{agent.checkpoint.num_parameters:,}"]
     yield ["seed", _code(config.seed)]
     if versions := agent.run.versions:
         yield ["versions", ", ".join(_code(f"{name} {each}") for name, each in versions.items())]

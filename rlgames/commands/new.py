@@ -81,11 +81,3 @@ def _renamed(text: str, name: str) -> str:
     class_name = "".join(part.capitalize() for part in name.split("_"))
     text = re.sub(r"\bCol(?=State\b|Config\b|\b)", class_name, text)
     return re.sub(r"\bcol\b", name, text)
-
-
-def print_new(result: dict[str, Any]) -> None:
-    """The files, and what to do with them."""
-    print("written: " + ", ".join(result["written"]))
-    print("try it, then edit the rules:")
-    print("\n".join(f"  {command}" for command in result["commands"]))
-    print("docs/adding-a-game.md explains the file")

@@ -13,14 +13,6 @@ if TYPE_CHECKING:
     from rlgames.solvers.optimum import Optimum
 
 
-UNITS = {
-    "turns": "turns",
-    "score": "points",
-    "outcome": "for the first seat (1: win, 0: draw, -1: loss)",
-}
-"""The unit of an optimum, by what the game is about."""
-
-
 @dataclass(frozen=True)
 class Solution:
     """The exact optimum of a game, None where a limit was reached. goal: Spec.goal. reach: see
@@ -52,15 +44,3 @@ def solve_command(overrides: list[str]) -> Solution:
             f"there is no solver for game={cfg.game.name}", "rlgames games lists those with one"
         )
     return Solution(find_optimum(game, cfg.seconds, cfg.memory_gb), game.spec.goal, reach)
-
-
-def print_solution(solution: Solution) -> None:
-    optimum = solution.optimum
-    if optimum is None:
-        limit = "the limit on time or memory was reached (seconds=, memory_gb=)"
-        print(f"not computed: {'this board is too large' if solution.reach != 'yes' else limit}")
-        return
-    print(
-        f"optimum {optimum.value:.6f} {UNITS[solution.goal]}, from {optimum.states:,} positions "
-        f"in {optimum.seconds:.1f} s"
-    )

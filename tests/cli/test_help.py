@@ -8,9 +8,9 @@ from pkgutil import resolve_name
 import pytest
 from helpers import check_refused
 
+from rlgames.cli import listing
 from rlgames.cli.help import command_help
 from rlgames.cli.table import COMMANDS, overview
-from rlgames.commands import listing
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.keys import chosen_options, group_keys, option_keys, schema_keys
