@@ -179,7 +179,7 @@ def test_the_functions_for_notebooks_leave_torchs_settings_alone(tmp_path, monke
         assert torch_settings() == before
     with pytest.raises(ConfigError):
         rlgames.evaluate(run, ["threads=2", "opponent=hunt_target"])
-    monkeypatch.setattr(Collector, "collect", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(Collector, "next_batch", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rlgames.train([*words, "out=other"])
     assert torch_settings() == before

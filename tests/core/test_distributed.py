@@ -172,7 +172,7 @@ def test_resumes_exactly(tmp_path):
 @pytest.mark.slow
 def test_a_killed_process_ends_the_others(tmp_path):
     def prepare(rank):
-        play, count = Collector.collect, 0
+        play, count = Collector.next_batch, 0
 
         def killed(self, *args):
             nonlocal count
@@ -181,7 +181,7 @@ def test_a_killed_process_ends_the_others(tmp_path):
                 os.kill(os.getpid(), signal.SIGKILL)
             return play(self, *args)
 
-        Collector.collect = killed
+        Collector.next_batch = killed
 
     begun = time.monotonic()
     first, second = Ranks(tmp_path, "train", *WORDS, "out=run", prepare=prepare).wait()

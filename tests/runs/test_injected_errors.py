@@ -245,7 +245,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextlib.contextmanager
 def interrupted() -> Iterator[None]:
     """A context in which a run is interrupted before its second batch."""
-    collect = Collector.collect
+    collect = Collector.next_batch
 
     def collect_first(self: Collector, count: int, games: int, rng: Any) -> Any:
         if games:
@@ -253,7 +253,7 @@ def interrupted() -> Iterator[None]:
         return collect(self, count, games, rng)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Collector, "collect", collect_first)
+        patch.setattr(Collector, "next_batch", collect_first)
         yield
 
 

@@ -82,7 +82,7 @@ def files(*folders):
 
 def in_job(seed, count, what):
     """Have something happen in the job of a seed, before its count-th batch is played."""
-    calls, play = 0, Collector.collect
+    calls, play = 0, Collector.next_batch
 
     def there(self, *args):
         nonlocal calls
@@ -93,7 +93,7 @@ def in_job(seed, count, what):
 
     def prepare():
         fork_jobs()
-        Collector.collect = there
+        Collector.next_batch = there
 
     return prepare
 

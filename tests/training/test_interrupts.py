@@ -197,7 +197,7 @@ def signalled(place, name, number, count=3, times=1):
 
 
 PLACES = {
-    "playing": (Collector, "collect"),
+    "playing": (Collector, "next_batch"),
     "learning": (Ppo, "update"),
     "evaluating": (Evaluator, "evaluate"),
     "logging": (RunLog, "add"),
@@ -382,7 +382,7 @@ def test_sigterm_during_pretraining(tmp_path):
 
 def at_play(count, what):
     """A function that makes something happen before the count-th batch is collected."""
-    calls, collect = 0, Collector.collect
+    calls, collect = 0, Collector.next_batch
 
     def there(*args):
         nonlocal calls
@@ -391,7 +391,7 @@ def at_play(count, what):
             what()
         return collect(*args)
 
-    return lambda: setattr(Collector, "collect", there)
+    return lambda: setattr(Collector, "next_batch", there)
 
 
 def small_files(max_bytes):
