@@ -2,10 +2,12 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import bench
 import bench_by_hand
 import bench_case
+import bench_kernels
 import bench_tools
 import pytest
 
@@ -41,6 +43,25 @@ def test_the_page_of_a_gpu_has_what_runs_there():
 def test_every_table_names_the_command_that_reproduces_it(name):
     command = f"`.venv/bin/python scripts/bench/bench.py {name}"
     assert f"{command}`" in sections()[name] or f"{command} --" in sections()[name]
+
+
+def test_every_round_solves_the_positions(monkeypatch):
+    searched = []
+
+    class Solver:
+        positions = 10
+
+        def __init__(self, *_):
+            self.clear = lambda: None
+
+        def search(self, *board):
+            searched.append(board)
+            return SimpleNamespace(value=1)
+
+    monkeypatch.setattr(bench_kernels, "AlphaBeta", Solver)
+    monkeypatch.setattr(bench_kernels, "boards_of", lambda _: [("a",), ("b",)])
+    assert "| 2 | 2 |" in bench_kernels.connect4(3)
+    assert len(searched) == 6
 
 
 def test_commands_on_the_page_exist():
