@@ -12,7 +12,7 @@ from typing import Any
 from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.configs import RunsConfig
 from rlgames.config.compose import load_config
-from rlgames.config.schema import as_typed
+from rlgames.config.schema import as_typed, changed
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import json_text, printable
 from rlgames.runs import cleanup
@@ -158,7 +158,7 @@ def bytes_in_words(num_bytes: int) -> str:
 def runs_command(directories: list[str], overrides: list[str]) -> int:
     """List runs, and delete or prune them; the exit code. Raises ConfigError."""
     cfg = load_config(RunsConfig, overrides)
-    if {*cfg.keep} != {*RunsConfig().keep} and not cfg.prune:
+    if changed(cfg, "keep") and not cfg.prune:
         raise ConfigError("keep= is for prune=true", "add prune=true, or omit keep=")
     listing = list_runs(directories, cfg)
     is_removing = cfg.delete or cfg.prune

@@ -29,8 +29,6 @@ from rlgames.runs.index import RunSummary
 NORMALIZED = "normalized score"
 """The metric that is 0 for random play and 1 for the optimum."""
 
-DEFAULT_POWER = 0.8
-
 DEFAULT_TOP = 10
 """Agents that are compared: all pairs of a thousand are half a million."""
 
@@ -106,7 +104,7 @@ class Comparison:
 def compare(
     runs: list[RunSummary],
     name: str,
-    power: float | None,
+    power: float,
     difference: float | None,
     top: int | None = None,
 ) -> Comparison:
@@ -121,8 +119,7 @@ def compare(
     finished = [run for run in runs if run.metric in run.results]
     if not finished:
         raise ConfigError("compare= needs runs that are done", "resume them with rlgames resume")
-    chosen = DEFAULT_POWER if power is None else power
-    comparison = Comparison([], [], [], {}, chosen)
+    comparison = Comparison([], [], [], {}, power)
     for games, agents in _agents_by_games(group_agents(finished, name), name).items():
         _add(comparison, list(games), agents, difference, top or DEFAULT_TOP)
     return comparison

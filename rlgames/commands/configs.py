@@ -253,33 +253,25 @@ class ReportConfig(FormatConfig):
     window: int | None = key(
         None, 1, 10**9, help="draw means over this many games; null: as logged"
     )
-    x: str | None = key(
-        None, of=("games", "moves", "updates", "seconds"), help="x axis of curves=; null: games"
-    )
-    aggregate: str | None = key(
-        None, of=("mean", "median", "iqm"), help="curve of several seeds; null: mean"
-    )
-    band: str | None = key(
-        None,
+    x: str = key("games", of=("games", "moves", "updates", "seconds"), help="x axis of curves=")
+    aggregate: str = key("mean", of=("mean", "median", "iqm"), help="curve of several seeds")
+    band: str = key(
+        "ci",
         of=("ci", "sd", "minmax", "bootstrap", "none"),
-        help="band around curves of several seeds; null: ci",
+        help="band around curves of several seeds",
     )
-    references: bool | None = key(
-        None, help="random play and the optimum as dashed lines in curves=; null: true"
+    references: bool = key(True, help="random play and the optimum as dashed lines in curves=")
+    width: str | float = key(
+        "page", 1, 40, of=("column", "page"), help="inches, column (3.25) or page (6.75)"
     )
-    width: str | int | float | None = key(
-        None, 1, 40, help="inches, column (3.25) or page (6.75); null: page"
-    )
-    style: str | None = key(None, of=("color", "gray"), help="colors of a figure; null: color")
+    style: str = key("color", of=("color", "gray"), help="colors of a figure")
     compare: str | None = key(
         None, help="statistics of agents; the setting that distinguishes them, or config"
     )
     profile: str | None = key(
         None, is_path=True, help="PNG, SVG or PDF file for performance profiles"
     )
-    power: float | None = key(
-        None, 0.05, 0.999, help="power of the test that compare= plans; null: 0.8"
-    )
+    power: float = key(0.8, 0.05, 0.999, help="power of the test that compare= plans")
     difference: float | None = key(
         None, POSITIVE, 1e9, help="difference that this test detects; null: the observed one"
     )

@@ -14,6 +14,7 @@ from rlgames.commands.comparison import (
     group_agents,
     random_and_optimum,
 )
+from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report_rows import Report, Row, in_words
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import axis_label
@@ -45,26 +46,6 @@ REFERENCES = {"random": "random play", "optimal": "optimum"}
 
 
 @dataclass(frozen=True)
-class CurveOptions:
-    """How curves are drawn, by keys of `rlgames report`.
-
-    metric: empty for the default. window: average a training metric over this many games; None:
-    draw it as logged. compare: the setting that tells agents apart, each of which is one curve;
-    None: one curve for each row. references: with random play and the optimum.
-    """
-
-    metric: Sequence[str] = ()
-    window: int | None = None
-    x: str = "games"
-    aggregate: str = "mean"
-    band: str = "ci"
-    width: str | float = "page"
-    style: str = "color"
-    compare: str | None = None
-    references: bool = True
-
-
-@dataclass(frozen=True)
 class Source:
     """What one curve is about: for each game, the runs of each seed."""
 
@@ -72,7 +53,7 @@ class Source:
     games: dict[str, list[list[RunSummary]]]
 
 
-def draw(report: Report, rows: Sequence[Row], path: Path, options: CurveOptions) -> None:
+def draw(report: Report, rows: Sequence[Row], path: Path, options: ReportConfig) -> None:
     """Write the curves of the first rows, or of agents, with bands over their seeds.
 
     Metrics are rows of panels, and games are columns. Raises ConfigError for a format that is not
@@ -93,7 +74,7 @@ def draw(report: Report, rows: Sequence[Row], path: Path, options: CurveOptions)
 class _Drawing:
     """Panels of metrics, and what their legend has to say."""
 
-    def __init__(self, report: Report, options: CurveOptions) -> None:
+    def __init__(self, report: Report, options: ReportConfig) -> None:
         self.report, self.options = report, options
         self.num_seeds = self.num_left_out = 0
         self.titles_left_out: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report_rows import REFERENCES, Report, Row, sort_key
 from rlgames.config.compose import load_config
+from rlgames.config.schema import changed
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing, varying_settings
 from rlgames.runs.index import RunReader, RunSummary
@@ -81,16 +82,15 @@ def make_report(
     report = Report(runs, damaged, top, keys, metrics, _best(rows), len(shown), folder)
     _check_figure_keys(cfg)
     if cfg.curves is not None:
-        from rlgames.commands.curves import CurveOptions, draw
+        from rlgames.commands.curves import draw
 
-        values = {item.name: getattr(cfg, item.name) for item in fields(CurveOptions)}
-        typed = {name: value for name, value in values.items() if value is not None}
-        draw(report, rows, Path(cfg.curves), CurveOptions(**typed))
+        draw(report, rows, Path(cfg.curves), cfg)
     comparison = None
     if cfg.compare is not None:
         comparison = _compare(runs, cfg.compare, cfg)
-    elif unused := next((name for name in COMPARISON_KEYS if getattr(cfg, name) is not None), None):
-        raise ConfigError(f"{unused}= belongs to a comparison", "add compare=config, or a setting")
+    elif unused := changed(cfg, *COMPARISON_KEYS):
+        hint = "add compare=config, or a setting"
+        raise ConfigError(f"{unused[0]}= belongs to a comparison", hint)
     follow = None
     if cfg.follow:
         if cfg.format != "table" or comparison is not None:
@@ -108,17 +108,16 @@ def _compare(runs: list[RunSummary], setting: str, cfg: ReportConfig) -> Compari
     if cfg.profile is not None:
         from rlgames.commands.curves import write_profiles
 
-        write_profiles(comparison, Path(cfg.profile), cfg.width or "page", cfg.style or "color")
+        write_profiles(comparison, Path(cfg.profile), cfg.width, cfg.style)
     return comparison
 
 
 def _check_figure_keys(cfg: ReportConfig) -> None:
     """Raises ConfigError for keys of a figure that is not asked for."""
-    unused = [name for name in CURVE_KEYS if getattr(cfg, name) not in (None, [])]
-    if unused and cfg.curves is None:
+    if cfg.curves is None and (unused := changed(cfg, *CURVE_KEYS)):
         raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
-    unused = [name for name in FIGURE_KEYS if getattr(cfg, name) is not None]
-    if unused and cfg.curves is None and cfg.profile is None:
+    has_figure = cfg.curves is not None or cfg.profile is not None
+    if not has_figure and (unused := changed(cfg, *FIGURE_KEYS)):
         raise ConfigError(f"{unused[0]}= is for figures", "add curves=FILE.png")
 
 

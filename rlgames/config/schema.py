@@ -234,6 +234,12 @@ def defaults(schema: type) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not MISSING}
 
 
+def changed(config: Config, *names: str) -> list[str]:
+    """Those of the keys whose values are not their defaults."""
+    usual = defaults(type(config))
+    return [name for name in names if getattr(config, name) != usual[name]]
+
+
 def initial_values(schema: type) -> dict[str, Any]:
     """The keys of a schema as a file holds them, in its order: the name of an option first, and a
     reference to the key that a key follows."""

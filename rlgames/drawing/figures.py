@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.core.errors import ConfigError, check_installed, nearest
+from rlgames.core.errors import ConfigError, check_installed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,15 +117,8 @@ def check_figure(key: str, path: Path) -> None:
 
 
 def width_in_inches(width: str | float) -> float:
-    """The value of width=: inches, or a key of WIDTHS. Raises ConfigError for another word."""
-    if isinstance(width, str):
-        if width not in WIDTHS:
-            raise ConfigError(
-                f"width={width} is neither inches nor a width of a paper",
-                nearest(width, list(WIDTHS)),
-            )
-        return WIDTHS[width]
-    return float(width)
+    """The value of width=: inches, or a key of WIDTHS."""
+    return WIDTHS[width] if isinstance(width, str) else width
 
 
 def draw_panels(

@@ -21,7 +21,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
 from rlgames.config.options.players import RandomConfig
-from rlgames.config.schema import OptionConfig
+from rlgames.config.schema import OptionConfig, changed
 from rlgames.config.typed import arguments
 from rlgames.core.errors import ConfigError, check_installed
 from rlgames.factory.agents import differing_key, trained_config
@@ -104,9 +104,8 @@ def show_page(run: Path | None, words: list[str]) -> int:
 
 def _check_fits_page(cfg: Any, *names: str) -> None:
     """Raises ConfigError for keys of the terminal that were changed."""
-    for name in names:
-        if getattr(cfg, name) != getattr(type(cfg)(), name):
-            raise ConfigError(f"{name}= is not for a page", f"remove {name}=")
+    if unused := changed(cfg, *names):
+        raise ConfigError(f"{unused[0]}= is not for a page", f"remove {unused[0]}=")
 
 
 def _base(cfg: Any) -> Offer:

@@ -122,7 +122,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(runs, typed):
     write_run(runs / "even", "small", "ppo", 4, 0.9, lr=0.1)
     for words, hint in (
         (["compare=lerner"], "learner"),
-        (["power=0.8"], "compare"),
+        (["power=0.9"], "compare"),
         (["profile=a.png"], "compare"),
         (["compare=learner"], "differ in lr"),
         (["compare=config", "profile=a.gif"], "png"),
