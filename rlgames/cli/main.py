@@ -12,7 +12,6 @@ from pkgutil import resolve_name
 
 from rlgames.cli.table import COMMANDS, SWEEP_FLAGS, Command, last_value, overview
 from rlgames.config.folders import FLAGS as FOLDER_FLAGS
-from rlgames.config.folders import is_path
 from rlgames.config.plugins import import_plugins
 from rlgames.config.schema import names_of
 from rlgames.core.errors import (
@@ -73,7 +72,7 @@ def parse_flags(command: Command, words: list[str]) -> Flags:
     for word in rest:
         flag, equals, value = word.partition("=")
         flag = SHORT_FLAGS.get(flag, flag)
-        if word[:1] != "-" or is_path(word):
+        if word[:1] != "-" or os.path.exists(word):
             flags.words.append(word)
         elif flag in FOLDER_FLAGS:
             flags.words.append(f"--config-dir={value if equals else next(rest, '')}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from rlgames.cli.table import Command, last_value
-from rlgames.config.folders import is_path
 from rlgames.core.errors import ConfigError, nearest, nearest_path
 from rlgames.runs.hub import PREFIX
 from rlgames.runs.names import LATEST_RUN, run_path, shipped_agents
@@ -24,7 +24,7 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
         names = [word for word in words if "=" not in word]
         return [names, [word for word in words if word not in names]]
     if command.runs == "many":
-        names = [word for word in words if is_path(word) or "=" not in word]
+        names = [word for word in words if os.path.exists(word) or "=" not in word]
         overrides = [word for word in words if word not in names]
         where = last_value("where", words)
         if where and command.takes_players:
@@ -33,7 +33,7 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
                 raise ConfigError(f"where={where} {NEEDS_RUNS}", f"use {LATEST_RUN} or a folder")
         return [[_run_name(name) for name in names], overrides]
     first = words[0] if words else ""
-    has_run = bool(first) and first[0] != "-" and (is_path(first) or "=" not in first)
+    has_run = bool(first) and first[0] != "-" and (os.path.exists(first) or "=" not in first)
     if command.runs == "none":
         return [words]
     _check_run_is_first(command, words, has_run)
@@ -43,7 +43,7 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
             raise ConfigError(f"where={where} {NEEDS_RUNS}", f"use {LATEST_RUN} or a folder")
         return [Path(chosen[0]), words[1:]]
     path = run_path(first) if has_run else None
-    if path is not None and not is_path(str(path)):
+    if path is not None and not os.path.exists(path):
         hint = nearest_path(first, is_directory=True)
         if not hint and command.runs != "required":
             hint = nearest(first, [*shipped_agents()])
@@ -60,7 +60,7 @@ def _matching(name: str, where: str) -> list[str]:
     from rlgames.runs.summary_cache import read_summaries
     from rlgames.runs.where import matching, sorted_by
 
-    top = Path("outputs" if name == LATEST_RUN and not is_path(name) else name)
+    top = Path("outputs" if name == LATEST_RUN and not os.path.exists(name) else name)
     if not top.is_dir() or (top / "run.json").exists():
         return []
     runs = matching(read_summaries([str(top)], {}), where)
@@ -70,7 +70,7 @@ def _matching(name: str, where: str) -> list[str]:
 
 def _run_name(word: str) -> str:
     """The path of a run, or the name of a player; of an arena with a search behind a plus."""
-    if is_path(word):
+    if os.path.exists(word):
         return str(run_path(word))
     name, plus, search = word.partition("+")
     return f"{run_path(name)}{plus}{search}"
@@ -80,7 +80,9 @@ def _check_run_is_first(command: Command, words: list[str], has_run: bool) -> No
     """Raises ConfigError for a run behind an override."""
     later = [word for word in words[1:] if "=" not in word and word[:1] not in "-+~"]
     later = [
-        word for word in later if is_path(word) or word == LATEST_RUN or word.startswith(PREFIX)
+        word
+        for word in later
+        if os.path.exists(word) or word == LATEST_RUN or word.startswith(PREFIX)
     ]
     if not later:
         return

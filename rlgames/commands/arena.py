@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from os.path import normpath
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -163,5 +163,5 @@ def competitors(
 def _parts(word: str, files: OptionFiles) -> tuple[str, str]:
     """A player's name or path, and the search that it asks for, "" for none."""
     player, _, search = word.rpartition("+")
-    searches = player and search in files.names("search") and not Path(word).exists()
+    searches = player and search in files.names("search") and not os.path.exists(word)
     return (player, search) if searches else (word, "")

@@ -1,4 +1,4 @@
-"""Paths among the words of a command: folders of configs, and whatever exists."""
+"""Folders of configs among the words of a command."""
 
 from __future__ import annotations
 
@@ -39,11 +39,3 @@ def _folder(key: str, name: str) -> Path:
     if not name or not path.is_dir():
         raise ConfigError(f"{key}: {name or 'nothing'} is not a folder", "use --config-dir DIR")
     return path
-
-
-def is_path(word: str) -> bool:
-    """Whether a word is the path of something that exists."""
-    try:
-        return Path(word).exists()
-    except OSError:  # too long for a path, for example
-        return False

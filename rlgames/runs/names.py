@@ -12,7 +12,6 @@ from pathlib import Path
 import yaml
 
 from rlgames.config.files import OptionFiles
-from rlgames.config.folders import is_path
 from rlgames.config.keys import option_names
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.schema import Group, groups_of
@@ -55,8 +54,8 @@ def run_path(name: str) -> Path:
         ConfigError: if no run is the newest, or the hub has no such agent.
     """
     path = Path(os.path.expanduser(name))
-    if is_path(str(path)):
-        is_folder = path.name == "checkpoints" and is_path(str(path.parent / "run.json"))
+    if os.path.exists(path):
+        is_folder = path.name == "checkpoints" and os.path.exists(path.parent / "run.json")
         return path.parent if is_folder else path
     if name == LATEST_RUN:
         from rlgames.runs.index import newest_run  # which imports NumPy
@@ -75,7 +74,7 @@ def run_name(run: str | Path) -> str:
     path = Path(run)
     if path.is_relative_to(downloads()):
         return PREFIX + path.relative_to(downloads()).as_posix()
-    is_shipped = path.parent == AGENTS and not is_path(path.stem)
+    is_shipped = path.parent == AGENTS and not os.path.exists(path.stem)
     return path.stem if is_shipped else str(run)
 
 
@@ -86,7 +85,7 @@ def find_run(name: str, is_training: bool = False, is_player: bool = True) -> Pa
     that exist only in training.
     """
     path = run_path(name)
-    if is_path(str(path)):
+    if os.path.exists(path):
         return path
     if not is_player:
         hint = nearest_path(name, is_directory=True) if "/" in name else ""
@@ -114,7 +113,7 @@ def located(cfg: TrainConfig) -> TrainConfig:
             changed[name] = dataclasses.replace(player, path=str(path))
     if cfg.init_from:
         path = run_path(cfg.init_from)
-        if not is_path(str(path)):
+        if not os.path.exists(path):
             raise ConfigError(
                 f"there is no run at {cfg.init_from}", "init_from= names a run or a checkpoint"
             )
