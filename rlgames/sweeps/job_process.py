@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import IO, BinaryIO, Protocol
+from typing import IO, BinaryIO
 
 WORKER = [sys.executable, "-P", "-m", "rlgames.cli.job_worker"]
 """The command of a job, before its words; without words it forks jobs, see fork_jobs there."""
@@ -23,23 +23,11 @@ CANNOT_FORK = 4
 """The exit code of a process without words that has other threads than its own."""
 
 
-class JobProcess(Protocol):
-    """A job's process, which saves and exits when its standard input is closed."""
+def start_process(words: list[str], output: BinaryIO) -> ForkedJob | subprocess.Popen[bytes]:
+    """Start the process of a job, which saves and exits when its standard input is closed.
 
-    stdin: IO[bytes] | None
-
-    def poll(self) -> int | None:
-        """The exit code, negative for a signal; None while it runs."""
-
-    def wait(self, timeout: float) -> int:
-        """The exit code; raises subprocess.TimeoutExpired if it still runs after these seconds."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-
-def start_process(words: list[str], output: BinaryIO) -> JobProcess:
-    """Start the process of a job. output: its standard output and error. Raises OSError."""
+    output: its standard output and error. Raises OSError.
+    """
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
     if sys.platform == "linux":
         with _lock:
@@ -72,6 +60,7 @@ class ForkedJob:
         self._code: int | None = None
 
     def poll(self) -> int | None:
+        """As of subprocess.Popen, like the other methods."""
         if self._code is None and select.select([self._answers], [], [], 0)[0]:
             # Nothing comes from a process that was killed; then its job ends, too.
             self._code = int(self._answers.recv(16) or -signal.SIGKILL)
