@@ -11,12 +11,13 @@ from pathlib import Path
 import conf_files
 
 from rlgames.cli.table import COMMANDS
+from rlgames.commands.listing import experiments_command
 from rlgames.config.files import OptionFiles
-from rlgames.config.keys import Key, chosen_options, group_keys, option_keys, schema_keys
+from rlgames.config.keys import Key, group_keys, option_keys, schema_keys
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, groups_of
 from rlgames.config.suggestions import key_synonyms, option_synonyms
-from rlgames.config.training import EnvConfig, TrainConfig
+from rlgames.config.training import EnvConfig
 from rlgames.core.text import markdown_table
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -62,7 +63,8 @@ def page() -> str:
         parts.append(_table(["option", "description"], rows))
         parts.append(_table(["key", "of", "default", "values", "description"], _keys(folder)))
     parts += ["## Presets\n", "Presets, chosen with `experiment=`.\n"]
-    parts.append(_table(["experiment", "game", "learner", "policy", "description"], _experiments()))
+    head = ["experiment", "game", "learner", "policy", "description"]
+    parts.append(_table(head, ([*each.values()] for each in _presets())))
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -132,9 +134,9 @@ def option_presets(group: str, option: str) -> str:
     """The experiments that use one option, as a table."""
     head = ["preset", *("learner" if group == "game" else "game", "policy"), "description"]
     rows = [
-        [name, *[chosen[each] for each in head[1:3]], text]
-        for name, chosen, text in _presets()
-        if chosen[group] == option
+        [each["name"], *(each[key] for key in head[1:3]), each["about"]]
+        for each in _presets()
+        if each[group] == option
     ]
     return _table(head, rows)
 
@@ -169,16 +171,9 @@ def _keys(folder: str) -> list[list[str]]:
     ]
 
 
-def _experiments() -> Iterator[list[str]]:
-    for name, chosen, text in _presets():
-        yield [name, chosen["game"], chosen["learner"], chosen["policy"], text]
-
-
-def _presets() -> Iterator[tuple[str, dict[str, str], str]]:
-    """Each experiment: its name as code, the option it chooses of every group, its description."""
-    for name in FILES.names("experiment"):
-        chosen = chosen_options(TrainConfig, [], FILES.preset(name))
-        yield f"`{name}`", chosen, FILES.help("experiment", name)
+def _presets() -> list[dict[str, str]]:
+    """The presets as `rlgames experiments` lists them, their names as code."""
+    return [each | {"name": f"`{each['name']}`"} for each in experiments_command([])["experiments"]]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
