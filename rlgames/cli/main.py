@@ -250,9 +250,9 @@ def run(name: str, words: list[str]) -> int:
     with no_garbage_collection():
         function, values = command.load_function(), arguments(command, words)
     if command.shows_progress and not wants_human(words):
-        from rlgames.cli.evaluation_bar import evaluation_bar
+        from rlgames.cli.busy_bar import busy_bar
 
-        with evaluation_bar():
+        with busy_bar("playing"):
             result = function(*values)
     else:
         result = function(*values)

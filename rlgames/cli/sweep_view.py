@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +30,6 @@ MAX_POLL_FRACTION = 0.02
 
 STATUS_STYLES = {"running": "cyan", "done": "green", "failed": "red", "died": "red"}
 STATUS_STYLES |= {"evaluating": "cyan", "interrupted": "yellow", "waiting": "dim"}
-
-SILENT_SECONDS = 1.0
-"""Checks that take longer show a line."""
 
 MIN_BAR_WIDTH, MIN_CURVE_WIDTH = 44, 64
 """Columns of the terminal that bars and curves need."""
@@ -237,19 +233,6 @@ def sweep_view(sweep: Sweep) -> Iterator[None]:
             end.set()
             thread.join()
             read()
-
-
-class CheckingLine:
-    """A line on the terminal while the jobs of a large sweep are checked."""
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-
-    def __call__(self, done: int, total: int) -> None:
-        """done: jobs of this total that are checked."""
-        if sys.stdout.isatty() and time.monotonic() - self._begun >= SILENT_SECONDS:
-            end = "" if done < total else "\n"
-            print(f"\rchecking {total:,} jobs: {done / total:4.0%}", end=end, flush=True)
 
 
 class RenderedSweep:

@@ -28,11 +28,13 @@ def train_command(words: list[str]) -> int:
     overrides = [word for word in words if word not in SWEEP_FLAGS]
     launch, rest = split(LaunchConfig, overrides)
     if {*SWEEP_FLAGS} & {*words}:
-        from rlgames.cli.sweep_view import CheckingLine, sweep_view
+        from rlgames.cli.busy_bar import busy_bar
+        from rlgames.cli.sweep_view import sweep_view
         from rlgames.commands.sweep import sweep_command
 
         base = [word for word in overrides if word.startswith("config=")]
-        return sweep_command([*base, *rest], launch, sweep_view, CheckingLine())
+        checking = busy_bar("checking the jobs")
+        return sweep_command([*base, *rest], launch, sweep_view, checking)
     with no_garbage_collection():
         config, files = load_training(overrides)
     if launch.dry_run:

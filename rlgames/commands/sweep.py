@@ -19,6 +19,7 @@ from rlgames.config.schema import as_typed, names_of
 from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.config.words import Grammar, check_hydra_word, is_hydra_word, key_of
+from rlgames.core import progress
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 from rlgames.runs.directory import (
@@ -51,10 +52,10 @@ def sweep_command(
     words: list[str],
     launch: LaunchConfig,
     watch: Watch,
-    progress: Callable[[int, int], object] = lambda done, total: None,
+    checking: AbstractContextManager[object],
 ) -> int:
-    """Check all jobs, then run them; the exit code. launch: how the sweep starts. progress: called
-    with the number of jobs that are checked and of all.
+    """Check all jobs, then run them; the exit code. launch: how the sweep starts. checking: shows
+    the progress of the checks.
 
     Raises ConfigError before anything is written, and Interrupted.
     """
@@ -77,7 +78,8 @@ def sweep_command(
     elif cfg.objective is not None:
         raise ConfigError("objective= needs a search", "add hparams_search=tpe")
     else:
-        sweep.jobs = _jobs(grammar.jobs(overrides), fixed, progress)
+        with checking:
+            sweep.jobs = _jobs(grammar.jobs(overrides), fixed)
         _check_different(sweep)
     named = chosen_directory(
         shared.config.out, shared.hydra_value("hydra.sweep.dir"), "hydra.sweep.dir"
@@ -88,9 +90,7 @@ def sweep_command(
     return _run(sweep, _create(sweep, named, launch.exist_ok), rest, watch)
 
 
-def _jobs(
-    words: Sequence[list[str]], fixed: list[str], progress: Callable[[int, int], object]
-) -> list[Job]:
+def _jobs(words: Sequence[list[str]], fixed: list[str]) -> list[Job]:
     """The jobs of a sweep, checked; fixed: words that all have and that are not overrides."""
     composer, checked, jobs = JobComposer(fixed), set[str](), []
     for number, own in enumerate(words):
@@ -103,7 +103,7 @@ def _jobs(
             checked.add(alike)
         directory = _subdirectory(composition.hydra_value("hydra.sweep.subdir"))
         jobs.append(Job(own, plain, directory))
-        progress(number + 1, len(words))
+        progress.report((number + 1) / len(words))
     return jobs
 
 

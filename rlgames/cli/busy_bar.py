@@ -1,4 +1,4 @@
-"""A bar on the terminal while a command plays games for long."""
+"""A bar on the terminal while a command computes for long."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ QUIET_SECONDS = 1.0
 
 
 @contextmanager
-def evaluation_bar() -> Iterator[None]:
-    """A block whose progress is shown on standard error, if that is a terminal."""
+def busy_bar(label: str) -> Iterator[None]:
+    """A block whose progress is shown after a label on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
-    columns = ("playing", BarColumn(), TaskProgressColumn(), TimeRemainingColumn(compact=True))
+    columns = (label, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(compact=True))
     bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-    task = bar.add_task("playing", total=1.0)
+    task = bar.add_task(label, total=1.0)
     begun = time.monotonic()
     with ExitStack() as stack:
 
