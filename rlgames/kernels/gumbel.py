@@ -130,21 +130,14 @@ def deterministic_action(prior: Floats, sigma: Floats, visits: Floats, pending: 
 
 
 @compiled
-def choose_by_plan(
-    plan: GumbelPlan,
-    node: int,
-    prior: Floats,
-    visits: Floats,
-    value_sums: Floats,
-    pending: Floats,
-    sign: float,
-    sigma: Floats,
-) -> int:
+def choose_by_plan(plan: GumbelPlan, tree: Any, node: int) -> int:
     """The action of a simulation at a node: at a root by sequential halving.
 
-    Pending visits count as visits whose values are unknown. sigma: overwritten.
+    Pending visits count as visits whose values are unknown. tree: TreeArrays.
     """
-    raw_value = plan.raw_values[node]
+    prior, visits, pending = tree.prior[node], tree.visit_counts[node], tree.pending[node]
+    sigma, raw_value = tree.scratch[0], plan.raw_values[node]
+    value_sums, sign = tree.value_sums[node], tree.sign[node]
     transform_completed_q(plan, prior, visits, value_sums, raw_value, sign, sigma)
     if node >= len(plan.root_scores):
         return deterministic_action(prior, sigma, visits, pending)
@@ -170,26 +163,19 @@ def keep_first_values(
 
 
 @jit()
-def improve_policy(
-    plan: GumbelPlan,
-    prior: Floats,
-    visit_counts: Floats,
-    value_sums: Floats,
-    sign: Floats,
-    logits: Floats,
-    action: Integers,
-) -> None:
+def improve_policy(plan: GumbelPlan, tree: Any, logits: Floats, action: Integers) -> None:
     """Fill logits [T, A] = log of prior + sigma, -inf for illegal actions, and action [T], the one
-    with the highest noise + logits + sigma among the most visited, at the roots of T trees."""
-    pending = np.zeros(prior.shape[1], np.float32)
+    with the highest noise + logits + sigma among the most visited, at the roots of T trees.
+
+    tree: TreeArrays.
+    """
     for root in range(len(logits)):
-        visits, sigma = visit_counts[root], logits[root]
-        raw_value = plan.raw_values[root]
-        transform_completed_q(
-            plan, prior[root], visits, value_sums[root], raw_value, sign[root], sigma
-        )
+        prior, visits, pending = tree.prior[root], tree.visit_counts[root], tree.pending[root]
+        sigma, raw_value = logits[root], plan.raw_values[root]
+        value_sums, sign = tree.value_sums[root], tree.sign[root]
+        transform_completed_q(plan, prior, visits, value_sums, raw_value, sign, sigma)
         considered = int(largest(visits))
         action[root] = best_considered(plan.root_scores[root], sigma, visits, pending, considered)
         for each in range(len(sigma)):
-            if prior[root, each] >= 0:
-                sigma[each] += np.log(max(prior[root, each], MIN_PROBABILITY))
+            if prior[each] >= 0:
+                sigma[each] += np.log(max(prior[each], MIN_PROBABILITY))

@@ -207,16 +207,7 @@ def descend(
         node = start[row]
         while True:
             if rule == GUMBEL:
-                action = choose_by_plan(
-                    plan,
-                    node,
-                    tree.prior[node],
-                    tree.visit_counts[node],
-                    tree.value_sums[node],
-                    tree.pending[node],
-                    tree.sign[node],
-                    tree.scratch[0],
-                )
+                action = choose_by_plan(plan, tree, node)
             else:
                 low, high = bounds[row, 0], bounds[row, 1]
                 action = best_action(tree, node, low, high, c_puct, rule == PUCT)

@@ -10,13 +10,12 @@ import math
 from collections.abc import Iterator
 from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree
-
-MIN_PROBABILITY = torch.finfo(torch.float32).tiny
-"""What a legal action of probability 0 counts as."""
 
 
 def halving_phases(num_considered: int, simulations: int) -> Iterator[tuple[int, int]]:
@@ -64,30 +63,33 @@ def gumbel_noise(shape: torch.Size, scale: float, rng: torch.Generator) -> Tenso
 
 
 def plan_roots(
-    tree: SearchTree,
-    root_value: Tensor,
-    simulations: int,
-    max_num_considered_actions: int,
-    gumbel_scale: float,
-    c_visit: float,
-    c_scale: float,
-    rng: torch.Generator,
+    tree: SearchTree, root_value: Tensor, settings: MctsSettings, rng: torch.Generator
 ) -> list[int]:
     """Let the simulations of a tree choose by rule=gumbel; the numbers of simulations after which
     a phase of some tree is over, in order.
 
-    root_value: float32 [T], estimates of the roots for seat 0. The other arguments: as in
-    MctsSettings. The actions with the highest noise + logits are considered, at most
-    max_num_considered_actions of the legal ones.
+    root_value: float32 [T], estimates of the roots for seat 0. The actions with the highest noise +
+    logits are considered, at most max_num_considered_actions of the legal ones.
     """
-    prior = tree.prior[: len(root_value)]
+    from rlgames.kernels.gumbel import MIN_PROBABILITY, GumbelPlan
+
+    prior, simulations = tree.prior[: len(root_value)], settings.simulations
     is_legal = prior >= 0
-    noise = gumbel_noise(prior.shape, gumbel_scale, rng)
+    noise = gumbel_noise(prior.shape, settings.gumbel_scale, rng)
     scores = (noise + prior.clamp(min=MIN_PROBABILITY).log()).masked_fill(~is_legal, -torch.inf)
-    num_considered = is_legal.sum(1).clamp(max=max_num_considered_actions)
+    num_considered = is_legal.sum(1).clamp(max=settings.max_num_considered_actions)
     numbers, sequence = num_considered.unique(return_inverse=True)
-    table = torch.tensor([considered_visits(number, simulations) for number in numbers.tolist()])
-    tree.plan_roots(root_value, scores, table, sequence, c_visit, c_scale)
+    table = [considered_visits(number, simulations) for number in numbers.tolist()]
+    raw_values = np.full(len(tree.sign), np.nan, np.float32)
+    raw_values[: len(root_value)] = root_value.numpy()
+    tree.plan = GumbelPlan(
+        raw_values=raw_values,
+        root_scores=scores.numpy(),
+        considered_visits=np.array(table),
+        sequence=sequence.numpy(),
+        c_visit=settings.c_visit,
+        c_scale=settings.c_scale,
+    )
     return sorted(set().union(*(phase_ends(number, simulations) for number in numbers.tolist())))
 
 

@@ -140,16 +140,7 @@ class Mcts(Search):
         phase_ends = [settings.simulations]
         if settings.rule == "gumbel":
             value = compiled.root_value() if compiled else self._value(roots, root_value, rng)
-            phase_ends = plan_roots(
-                tree,
-                value,
-                settings.simulations,
-                settings.max_num_considered_actions,
-                settings.gumbel_scale,
-                settings.c_visit,
-                settings.c_scale,
-                rng,
-            )
+            phase_ends = plan_roots(tree, value, settings, rng)
         sizes = list(batch_sizes(phase_ends, settings.num_parallel))
         if compiled is not None:
             compiled.simulate(sizes)

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.core.rows import Rows
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.search.utility import Utility
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class SearchResult(Rows):
     """What a search found at T roots, for the seats to move.
 
     visits: float32 [T, A]. q: float32 [T, A], in [0, 1), 0 for unvisited actions. policy: float32
@@ -32,14 +33,6 @@ class SearchResult:
     policy: Tensor
     action: Tensor
     value: Tensor
-
-    def to(self, device: torch.device) -> SearchResult:
-        return SearchResult(*(each.to(device) for each in vars(self).values()))
-
-    @classmethod
-    def cat(cls, parts: list[SearchResult]) -> SearchResult:
-        columns = zip(*(vars(part).values() for part in parts), strict=True)
-        return cls(*map(torch.cat, columns))
 
 
 class Search(Player):

@@ -23,7 +23,7 @@ class SearchTree:
     no limit ends simulations here.
     roots: the positions of the roots in a game without chance and hidden information; positions
     then has room for all nodes' positions, which never change. Otherwise it is None. plan: what
-    rule=gumbel needs, see plan_roots. arrays: the same and more, as kernels take them.
+    rule=gumbel needs, see search/gumbel.py. arrays: the same and more, as kernels take them.
     """
 
     def __init__(self, trees: int, capacity: int, actions: int, roots: State | None = None) -> None:
@@ -64,30 +64,6 @@ class SearchTree:
             device = roots.done.device
             self.positions = roots[torch.zeros(max_nodes, dtype=torch.int64, device=device)]
 
-    def plan_roots(
-        self,
-        root_value: Tensor,
-        root_scores: Tensor,
-        considered_visits: Tensor,
-        sequence: Tensor,
-        c_visit: float,
-        c_scale: float,
-    ) -> None:
-        """What rule=gumbel needs; the arguments are the fields of kernels.gumbel.GumbelPlan.
-
-        root_value: float32 [T], estimates of the roots for seat 0.
-        """
-        raw_values = torch.full((len(self.sign),), torch.nan)
-        raw_values[: len(root_value)] = root_value
-        self.plan = self.plan._replace(
-            raw_values=raw_values.numpy(),
-            root_scores=root_scores.numpy(),
-            considered_visits=considered_visits.numpy(),
-            sequence=sequence.numpy(),
-            c_visit=c_visit,
-            c_scale=c_scale,
-        )
-
     def improved_policy(self) -> tuple[Tensor, Tensor]:
         """What rule=gumbel found at the roots: the improved policy, float32 [T, A], softmax(logits
         + sigma of the completed Q), and the actions to take, int64 [T]."""
@@ -95,15 +71,7 @@ class SearchTree:
 
         trees = len(self.plan.root_scores)
         logits, action = torch.empty(trees, self.num_actions), torch.empty(trees, dtype=torch.int64)
-        gumbel.improve_policy(
-            self.plan,
-            self.prior.numpy(),
-            self.visit_counts.numpy(),
-            self.value_sums.numpy(),
-            self.sign.numpy(),
-            logits.numpy(),
-            action.numpy(),
-        )
+        gumbel.improve_policy(self.plan, self.arrays, logits.numpy(), action.numpy())
         return logits.softmax(1), action
 
     def descend(
