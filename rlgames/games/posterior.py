@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rlgames.core.rows import Rows
 from rlgames.games.layouts import placements
 from rlgames.games.sinkings import Seen, Sinkings
 
@@ -46,7 +47,7 @@ class _Particles:
 
 
 @dataclass(frozen=True)
-class _Slots:
+class _Slots(Rows):
     """Announced sinkings and ships afloat that samples still have to explain.
 
     slot: int64 [S, P], the slot that each placement fills. to_fill: int64 [S, slots], how many
@@ -55,9 +56,6 @@ class _Slots:
 
     slot: Tensor
     to_fill: Tensor
-
-    def __getitem__(self, rows: Tensor) -> _Slots:
-        return _Slots(self.slot[rows], self.to_fill[rows])
 
     def are_open(self) -> Tensor:
         """Bool [S, P]: the placements whose slot is not full."""

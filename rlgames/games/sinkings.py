@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rlgames.core.rows import Rows
 from rlgames.games.state import Tables
 
 
@@ -106,7 +107,7 @@ class SinkingSlots(Tables):
 
 
 @dataclass(frozen=True)
-class Sinkings:
+class Sinkings(Rows):
     """The announcements to the seat to move about the ships that it shoots at.
 
     hit_turn: int16 [B, N], the turn, from 1, in which each cell was hit; 0: it was not. turns:
@@ -116,9 +117,6 @@ class Sinkings:
     slots: SinkingSlots
     hit_turn: Tensor
     turns: Tensor
-
-    def __getitem__(self, rows: Tensor | slice) -> Sinkings:
-        return Sinkings(self.slots, self.hit_turn[rows], self.turns[rows])
 
     def cpu(self) -> Sinkings:
         if self.turns.device.type == "cpu":
@@ -171,7 +169,7 @@ class Sinkings:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Seen(Rows):
     """What the seat to move knows of the fleet that it shoots at, of B games.
 
     shot, hit: bool [B, N], the cells shot at, and the cells hit. sinkings: None where
@@ -181,13 +179,6 @@ class Seen:
     shot: Tensor
     hit: Tensor
     sinkings: Sinkings | None = None
-
-    def __len__(self) -> int:
-        return len(self.shot)
-
-    def __getitem__(self, rows: Tensor | slice) -> Seen:
-        sinkings = None if self.sinkings is None else self.sinkings[rows]
-        return Seen(self.shot[rows], self.hit[rows], sinkings)
 
     def cpu(self) -> Seen:
         sinkings = None if self.sinkings is None else self.sinkings.cpu()
