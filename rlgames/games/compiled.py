@@ -9,17 +9,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.core.bits import pack_bits, unpack_bits
 from rlgames.games.state import State
 
 if TYPE_CHECKING:
     from rlgames.kernels.random_play import Games
 
 S = TypeVar("S", bound=State)
-
-WORD = 64
 
 
 class CompiledRules(ABC, Generic[S]):
@@ -83,13 +83,9 @@ def play_packed(
 
 def pack_cells(cells: Tensor) -> Tensor:
     """Sets of cells, bool [B, N], as int64 [B, ceil(N / 64)]: bit c % 64 of word c // 64."""
-    words = -(-cells.shape[1] // WORD)
-    padded = torch.zeros(len(cells), words * WORD, dtype=torch.int64)
-    padded[:, : cells.shape[1]] = cells
-    return (padded.view(-1, words, WORD) << torch.arange(WORD)).sum(2)
+    return torch.from_numpy(pack_bits(cells.numpy()).view(np.int64))
 
 
 def unpack_cells(words: Tensor, cells: int) -> Tensor:
     """The inverse of pack_cells: bool [B, cells]."""
-    bits = (words[:, :, None] >> torch.arange(WORD)) & 1
-    return bits.flatten(1)[:, :cells].bool()
+    return torch.from_numpy(unpack_bits(words.numpy(), cells))

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rlgames.core.bits import WORD, pack_bits
 from rlgames.games.layouts import placements
 from rlgames.games.sinkings import Seen, Sinkings
 
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
-WORD = 64
 MAX_HITS = 64
 """Sets of hits are words."""
 
@@ -127,7 +126,7 @@ class LayoutCounter:
             cells=np.zeros((max_layouts, NUM_WORDS), np.uint64),
             number=np.zeros(max_layouts, np.int64),
             placements=np.zeros((max_layouts, num_ships), np.int64),
-            masks=_packed(covered),
+            masks=pack_bits(covered),
             codes=np.array(codes)[position.types][: None if self._announces else 0],
         )
 
@@ -194,10 +193,10 @@ class LayoutCounter:
         radix = np.concatenate([[1], np.cumprod(max_ships + 1)])
         return (
             FleetTables(
-                _packed(is_placement), _packed(covered.T), cells, max_ships, radix[:-1].copy()
+                pack_bits(is_placement), pack_bits(covered.T), cells, max_ships, radix[:-1].copy()
             ),
             Position(
-                disjoint=_packed(~meets & is_placement),
+                disjoint=pack_bits(~meets & is_placement),
                 covers=np.zeros((MAX_HITS, num_words), np.uint64),
                 hit_sets=np.zeros(len(covered), np.uint64),
                 types=np.repeat(np.arange(num_types), WORD * np.array(words)),
@@ -226,9 +225,3 @@ class LayoutCounter:
             placed=np.zeros(num_rows, np.int64),
             totals=np.zeros(num_rows, np.int64),
         )
-
-
-def _packed(bits: Bools) -> Words:
-    """Rows of bits as words, uint64 [..., bits / 64]."""
-    packed = np.packbits(np.ascontiguousarray(bits), axis=-1, bitorder="little")
-    return packed.view(np.uint64)

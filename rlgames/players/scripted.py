@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import max_pool2d, pad
 
+from rlgames.core.bits import WORD, pack_bits, unpack_bits
 from rlgames.core.devices import to_float64
 from rlgames.core.rng import cpu_generator
 from rlgames.games.battleship import Battleship
@@ -19,7 +20,7 @@ from rlgames.games.fleets import FleetGame
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import ACTIONS, Game2048
 from rlgames.games.k_in_a_row import KInARow, KInARowState
-from rlgames.games.layout_counts import MAX_MEMO, WORD, Bools
+from rlgames.games.layout_counts import MAX_MEMO, Bools
 from rlgames.games.sinkings import Seen
 from rlgames.players.player import Player
 from rlgames.sampling import sample_uniform
@@ -315,8 +316,7 @@ class DensityRollout(Density):
         assert count > 0, "counted, but not listed"
         layouts, room, turn = self._arrays
         choose_turn(layouts, room, np.int64(0), self._shots, turn)
-        cells = np.unpackbits(turn.view(np.uint8), bitorder="little")
-        return cells[: seen.shot.shape[1]].astype(bool)
+        return unpack_bits(turn, seen.shot.shape[1])
 
     def _list_layouts(self, seen: Seen) -> int:
         """Have the kernels begin with the layouts that agree with the observations of one game;
@@ -326,9 +326,8 @@ class DensityRollout(Density):
         layouts, room, _ = self._arrays
         count = self._counter.write_list(seen, layouts)
         room.frames[0] = 0, count, self._ship_cells - int(seen.hit.sum())
-        free = np.zeros(MAX_CELLS, bool)
-        free[: seen.shot.shape[1]] = ~seen.shot[0].numpy()
-        room.free[0] = np.packbits(free, bitorder="little").view(np.uint64)
+        free = pack_bits(~seen.shot[0].numpy())
+        room.free[0, : len(free)], room.free[0, len(free) :] = free, 0
         return count
 
     def _make_arrays(self) -> tuple[Any, Any, Any]:

@@ -154,8 +154,7 @@ class BeliefSolver(FleetSolver):
             raise OutOfBudget("the fleet has too many layouts")
         symmetries = preserving(game.symmetries(), ships.cpu() > 0).numpy()
         cells = np.asarray(ships.cpu() > 0)
-        weights = np.ones(len(cells))
-        return solve_belief(cells, weights, game.shots, symmetries, seconds, memory_bytes)
+        return solve_belief(cells, game.shots, symmetries, seconds, memory_bytes)
 
 
 class AnnouncedSolver(FleetSolver):

@@ -7,10 +7,11 @@ import pytest
 import torch
 from helpers import check_uncompiled, make_game
 
+from rlgames.core.bits import pack_bits, unpack_bits
 from rlgames.games.sinkings import Seen
 from rlgames.kernels.belief_states import belief_key
 from rlgames.solvers.belief.problem import build_problem
-from rlgames.solvers.belief.solution import Search, pack, unpack
+from rlgames.solvers.belief.solution import Search
 from rlgames.solvers.budget import Budget
 
 ROOT = Path(__file__).parents[2]
@@ -35,13 +36,14 @@ def positions(words, count, seed=0):
 def check_closed_beliefs(words, count):
     game, layouts, shot, hit = positions(words, count)
     symmetries = game.symmetries().numpy()
-    problem = build_problem(layouts.numpy(), np.ones(len(layouts)), 1, symmetries)
+    problem = build_problem(layouts.numpy(), 1, symmetries)
     search = Search(problem, Budget(None, None))
-    weight, sets = search.close(np.stack([pack(shot.numpy()), pack(hit.numpy())], 1))
+    seen = np.concatenate([pack_bits(each.numpy()) for each in (shot, hit)], 1)
+    weight, sets = search.close(seen)
     agree = game.posterior.agreeing(Seen(shot, hit))
     number = agree @ layouts.float()  # of the agreeing layouts, those with a ship on each cell
     assert torch.equal(torch.from_numpy(weight), agree.sum(1).double())
-    ever, always = (unpack(each, shot.shape[1]) for each in sets.T)
+    ever, always = (unpack_bits(each[:, None], shot.shape[1]) for each in sets.T)
     assert np.array_equal(ever, (number > 0).numpy())
     assert np.array_equal(always, (number == agree.sum(1, keepdim=True)).numpy())
     digits = np.where(always, 2, np.where(ever, 0, 1))
@@ -69,7 +71,7 @@ from rlgames.solvers.belief import solve_belief
 layouts = np.array([[c in (i, i + 1) for c in range(6)] for i in range(5)])
 symmetries = [list(range(6)), list(range(6))[::-1]]
 for shots in (1, 2):
-    print(solve_belief(layouts, np.ones(5), shots, symmetries).optimal)
+    print(solve_belief(layouts, shots, symmetries).optimal)
 """
 
 

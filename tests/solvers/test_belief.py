@@ -13,7 +13,8 @@ from helpers import make_game
 from rlgames.games.battleship import Battleship
 from rlgames.games.symmetry import preserving
 from rlgames.rollouts.holdout import split_layouts
-from rlgames.solvers.belief import OutOfBudget, solve_belief
+from rlgames.solvers.belief import solve_belief
+from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.optimum import find_optimum
 
 
@@ -39,8 +40,7 @@ def symmetries_of(height, width):
 
 def solve(height, width, ships, shots, **limits):
     layouts = layouts_of(height, width, ships)
-    symmetries = symmetries_of(height, width)
-    return solve_belief(layouts, np.ones(len(layouts), int), shots, symmetries, **limits)
+    return solve_belief(layouts, shots, symmetries_of(height, width), **limits)
 
 
 def naive(layouts, weights, shots):
@@ -109,7 +109,7 @@ def test_known_optima_of_the_game_as_played(board, count, optimal):
     game = Battleship(*board)
     layouts = game.layouts().numpy()
     assert len(layouts) == count
-    solution = solve_belief(layouts, [1] * count, game.shots, game.symmetries().numpy())
+    solution = solve_belief(layouts, game.shots, game.symmetries().numpy())
     assert solution.optimal == pytest.approx(optimal, abs=1e-9)
 
 
@@ -141,7 +141,7 @@ def test_agrees_with_plain_recursion(board):
     weights = np.ones(len(layouts))
     expected = pytest.approx(naive(layouts, weights, shots), abs=1e-9)
     with_symmetries = solve(*board)
-    without = solve_belief(layouts, weights, shots, [np.arange(height * width)])
+    without = solve_belief(layouts, shots, [np.arange(height * width)])
     assert with_symmetries.optimal == expected
     assert without.optimal == expected
     assert with_symmetries.states <= without.states
@@ -150,18 +150,16 @@ def test_agrees_with_plain_recursion(board):
 
 @pytest.mark.parametrize("seed", range(24))
 def test_random_priors(seed):
-    """Any sets of as many cells, with any weights, whole or not, some of them zero."""
+    """Any sets of as many cells, some of which are there several times."""
     rng = np.random.default_rng(seed)
     cells, shots = int(rng.integers(4, 8)), int(rng.integers(1, 4))
     count, ship_cells = int(rng.integers(1, 9)), int(rng.integers(1, 5))
     layouts = rng.random((count, cells)).argsort(1) < ship_cells
-    weights = rng.integers(0, 4, count) if seed % 2 else rng.random(count)
-    weights[0] = 1
-    solution = solve_belief(layouts, weights, shots, [np.arange(cells)])
-    likely = weights > 0
-    expected = naive(layouts[likely], weights[likely], shots)
+    weights = rng.integers(1, 5, count)
+    solution = solve_belief(np.repeat(layouts, weights, 0), shots, [np.arange(cells)])
+    expected = naive(layouts, weights, shots)
     assert solution.optimal == pytest.approx(expected, abs=1e-9)
-    mean = played_out(solution, layouts[likely], weights[likely], shots)
+    mean = played_out(solution, layouts, weights, shots)
     assert mean == pytest.approx(expected, abs=1e-9)
 
 
@@ -224,32 +222,29 @@ def test_gives_up_within_its_budget():
 
 def test_rejects_bad_problems():
     layouts, identity = layouts_of(1, 5, [2]), [np.arange(5)]
-    ones = np.ones(len(layouts))
     with pytest.raises(ValueError, match="39 cells"):
         solve(1, 40, [2], 1)
     with pytest.raises(ValueError, match="one shot"):
-        solve_belief(layouts, ones, 0, identity)
-    with pytest.raises(ValueError, match="weights must"):
-        solve_belief(layouts, 0 * ones, 1, identity)
-    with pytest.raises(ValueError, match="weights must"):
-        solve_belief(layouts, -ones, 1, identity)
+        solve_belief(layouts, 0, identity)
+    with pytest.raises(ValueError, match="neither of them 0"):
+        solve_belief(layouts[:0], 1, identity)
     with pytest.raises(ValueError, match="same number"):
-        solve_belief(np.array([[True, False], [True, True]]), [1, 1], 1, [[0, 1]])
+        solve_belief(np.array([[True, False], [True, True]]), 1, [[0, 1]])
     with pytest.raises(ValueError, match="onto themselves"):
-        solve_belief(layouts, ones, 1, [[1, 0, 2, 3, 4]])
+        solve_belief(layouts, 1, [[1, 0, 2, 3, 4]])
     with pytest.raises(ValueError, match="onto themselves"):
-        solve_belief(layouts, [1, 2, 3, 4], 1, [[4, 3, 2, 1, 0]])
+        solve_belief(np.repeat(layouts, [1, 2, 3, 4], 0), 1, [[4, 3, 2, 1, 0]])
     with pytest.raises(ValueError, match="permutations"):
-        solve_belief(layouts, ones, 1, [[0, 0, 2, 3, 4]])
+        solve_belief(layouts, 1, [[0, 0, 2, 3, 4]])
 
 
 def test_the_largest_board():
     """39 cells: numbers up to 3^39, and masks of more than 31 cells."""
     layouts = np.eye(39, dtype=bool)
-    assert solve_belief(layouts, np.ones(39), 39, [np.arange(39)]).optimal == 1
+    assert solve_belief(layouts, 39, [np.arange(39)]).optimal == 1
     few = layouts[[0, 7, 38]] | layouts[[1, 8, 37]]
     for shots in (1, 2):
-        solution = solve_belief(few, [1, 2, 3], shots, [np.arange(39)])
+        solution = solve_belief(np.repeat(few, [1, 2, 3], 0), shots, [np.arange(39)])
         expected = naive(few[:, few.any(0)], [1, 2, 3], shots)
         assert solution.optimal == pytest.approx(expected, abs=1e-9)
         assert played_out(solution, few, [1, 2, 3], shots) == pytest.approx(expected, abs=1e-9)

@@ -26,6 +26,5 @@ turn divides in two, so no step looks at layouts that were ruled out before.
 """
 
 from rlgames.solvers.belief.solution import BeliefSolution, solve_belief
-from rlgames.solvers.budget import OutOfBudget
 
-__all__ = ["BeliefSolution", "OutOfBudget", "solve_belief"]
+__all__ = ["BeliefSolution", "solve_belief"]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rlgames.core.bits import pack_bits
+
 if TYPE_CHECKING:
     from rlgames.kernels.belief_states import Problem
 
@@ -22,68 +24,54 @@ MAX_TURN_CELLS = 22
 """Cells of a turn whose results are compared; with more a solution is out of reach anyway."""
 
 
-def build_problem(layouts: Bools, weights: ArrayLike, shots: int, symmetries: ArrayLike) -> Problem:
+def build_problem(layouts: Bools, shots: int, symmetries: ArrayLike) -> Problem:
     """The problem that solve_belief describes. Raises ValueError where it says."""
     from rlgames.kernels.belief_states import Problem
 
     layouts = np.asarray(layouts, bool)
-    weight = np.asarray(weights, np.float64)
     permutations = np.asarray(symmetries, np.int64)
-    _check(layouts, weight, shots)
+    _check(layouts, shots)
     cells = layouts.shape[1]
-    layouts, weight = layouts[weight > 0], weight[weight > 0]
-    bits = _bits(np.arange(cells))
-    masks, first, same = np.unique(layouts @ bits, return_index=True, return_inverse=True)
-    merged: Floats = np.bincount(same.reshape(-1), weight).astype(np.float64)
-    _check_symmetries(layouts[first], masks, merged, permutations)
+    masks, first, counts = np.unique(
+        pack_bits(layouts)[:, 0], return_index=True, return_counts=True
+    )
+    _check_symmetries(layouts[first], masks, counts, permutations)
     num_results = 1 << min(shots, cells, MAX_TURN_CELLS)
     return Problem(
         layouts=masks,
-        weights=merged,
+        weights=counts.astype(np.float64),
         numbers=_numbers(permutations),
         shots=shots,
-        cells=np.uint64(bits.sum()),
+        cells=np.uint64((1 << cells) - 1),
         sums=np.zeros(num_results),
         sets=np.zeros((num_results, 2), np.uint64),
     )
 
 
-def _check(layouts: Bools, weight: Floats, shots: int) -> None:
-    if layouts.ndim != 2 or weight.shape != layouts.shape[:1]:
-        shapes = f"{layouts.shape}, {weight.shape}"
-        raise ValueError(f"layouts must be [L, N], weights [L]: {shapes}")
+def _check(layouts: Bools, shots: int) -> None:
+    if layouts.ndim != 2 or not layouts.size:
+        raise ValueError(f"layouts must be [L, N], neither of them 0: {layouts.shape}")
     cells = layouts.shape[1]
-    if not cells:
-        raise ValueError("a board needs cells")
     if cells > MAX_CELLS:
         raise ValueError(f"boards of more than {MAX_CELLS} cells are not solved: {cells}")
     if shots < 1:
         raise ValueError(f"a turn needs at least one shot: {shots}")
-    if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-        raise ValueError("weights must be finite, none negative, and some positive")
-    num_ship_cells = layouts[weight > 0].sum(1)
+    num_ship_cells = layouts.sum(1)
     if (num_ship_cells != num_ship_cells[0]).any():
         raise ValueError("all layouts must have the same number of ship cells")
 
 
-def _check_symmetries(layouts: Bools, masks: Words, weights: Floats, permutations: Ints) -> None:
+def _check_symmetries(layouts: Bools, masks: Words, counts: Ints, permutations: Ints) -> None:
     cells = layouts.shape[1]
     if permutations.ndim != 2 or permutations.shape[1] != cells or not len(permutations):
         raise ValueError(f"symmetries must be [G, {cells}]: {permutations.shape}")
     if (np.sort(permutations, 1) != np.arange(cells)).any():
         raise ValueError("symmetries must be permutations of the cells")
     for permutation in permutations:
-        moved = layouts @ _bits(permutation)
+        moved = pack_bits(layouts[:, np.argsort(permutation)])[:, 0]
         order = np.argsort(moved)
-        if not np.array_equal(moved[order], masks) or not np.allclose(
-            weights[order], weights, rtol=1e-9, atol=0
-        ):
+        if not (np.array_equal(moved[order], masks) and np.array_equal(counts[order], counts)):
             raise ValueError("a symmetry does not map the layouts onto themselves")
-
-
-def _bits(cells: Ints) -> Words:
-    """A word for each cell, with its bit."""
-    return np.uint64(1) << cells.astype(np.uint64)
 
 
 def _numbers(permutations: Ints) -> Words:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rlgames.core.bits import pack_bits, unpack_bits
 from rlgames.solvers.belief.problem import MAX_TURN_CELLS, Bools, Floats, Ints, Words, build_problem
 from rlgames.solvers.budget import Budget, OutOfBudget
 
@@ -115,23 +116,12 @@ class Search:
 @cache
 def compile_kernels() -> None:
     """Compile what a search calls, by a small one. Limits on time hold from then on."""
-    two_cells = build_problem(np.eye(2, dtype=bool), np.ones(2), 1, np.array([[0, 1]]))
+    two_cells = build_problem(np.eye(2, dtype=bool), 1, np.array([[0, 1]]))
     budget = Budget(None, None)
     search = Search(two_cells, budget)
     search.close(np.zeros((1, 2), np.uint64))
     search.best_turn(0, 0, 0, 0, budget)
     search._grow(2 * FIRST_CAPACITY, budget)
-
-
-def pack(cells: Bools) -> Words:
-    """Uint64 [B]: sets of cells as words, from bool [B, N]."""
-    return cells @ (np.uint64(1) << np.arange(cells.shape[1], dtype=np.uint64))
-
-
-def unpack(words: Words, cells: int) -> Bools:
-    """Bool [B, N], the inverse of pack."""
-    places = np.arange(cells, dtype=np.uint64)
-    return (words[:, None] >> places & np.uint64(1)).astype(bool)
 
 
 def _new_table(capacity: int, shots: int) -> Table:
@@ -205,9 +195,9 @@ class BeliefSolution:
                 must[row] = unknown
         # Other shots go to certain hits, then to cells without information, the lowest first.
         cells = self._search.cells
-        rank = np.where(unpack(beliefs.due, cells), 1, 2)
-        rank[unpack(must, cells)] = 0
-        was_shot = unpack(beliefs.shot, cells)
+        rank = np.where(unpack_bits(beliefs.due[:, None], cells), 1, 2)
+        rank[unpack_bits(must[:, None], cells)] = 0
+        was_shot = unpack_bits(beliefs.shot[:, None], cells)
         rank[was_shot] = 3
         order = np.argsort(rank, axis=1, kind="stable")[:, :shots]
         chosen = np.zeros_like(was_shot)
@@ -245,7 +235,7 @@ class _Beliefs:
             raise ValueError(f"shot and hit must be [B, {search.cells}]: {shot.shape}, {hit.shape}")
         if (hit & ~shot).any():
             raise ValueError("a cell is hit that was not shot at")
-        pairs = np.stack([pack(shot), pack(hit)], 1)
+        pairs = np.concatenate([pack_bits(shot), pack_bits(hit)], 1)
         rows, row = np.unique(pairs, axis=0, return_inverse=True)
         weight, sets = search.close(rows)
         shots, ever, always = rows[:, 0], *sets.T
@@ -273,7 +263,6 @@ class _Beliefs:
 
 def solve_belief(
     layouts: Bools,
-    weights: ArrayLike,
     shots: int,
     symmetries: ArrayLike,
     seconds: float | None = 60,
@@ -284,18 +273,18 @@ def solve_belief(
     Each turn shoots at `shots` cells not shot at before (all that are left if they are fewer);
     hits and misses are seen at the end of the turn, and nothing else is.
 
-    layouts: bool [L, N], the cells with ships; all rows have as many. Rows may repeat.
-    weights: [L], the probabilities of the layouts up to a factor, none of them negative.
+    layouts: bool [L, N], the cells with ships; all rows have as many, and are equally likely. Rows
+        may repeat.
     shots: cells shot at in a turn, at least 1.
     symmetries: int [G, N], permutations of the cells (cell c goes to symmetries[g, c]) that map
-        the layouts with their weights onto themselves.
+        the layouts onto themselves.
     seconds, memory_bytes: limits on wall-clock time and on the memory of the arrays in use, looked
         at between steps that take a fraction of a second; None for no limit.
         Compiling kernels, once, does not count.
 
     Raises OutOfBudget at a limit, ValueError for more than 39 cells and for what breaks the above.
     """
-    problem = build_problem(layouts, weights, shots, symmetries)
+    problem = build_problem(layouts, shots, symmetries)
     compile_kernels()
     budget = Budget(seconds, memory_bytes)
     budget.check()
