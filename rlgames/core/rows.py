@@ -50,6 +50,11 @@ class Rows:
             if isinstance(column, Tensor)
         ]
 
+    def content(self) -> Tensor:
+        """Uint8 [B, K]: the bytes of all columns of each row; of rows on the CPU."""
+        columns = [column.reshape(len(self), -1) for column in self.columns() if column.numel()]
+        return torch.cat([column.contiguous().view(torch.uint8) for column in columns], 1)
+
     def with_columns(self, columns: Iterator[Tensor]) -> Self:
         """The same with other tensors, in the order of columns()."""
         return self.map(lambda _: next(columns))

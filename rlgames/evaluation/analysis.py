@@ -135,10 +135,9 @@ def _num_known(value: PositionValue) -> int:
 
 def distinct(state: State) -> tuple[Tensor, Tensor]:
     """Int64 [D] and [N]: the first row of each different position, and which one each row has."""
-    columns = [np.ascontiguousarray(column.reshape(len(column), -1)) for column in state.columns()]
-    rows = np.concatenate([column.view(np.uint8) for column in columns], 1)
-    words = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1])))[:, 0]
-    _, first, where = np.unique(words, return_index=True, return_inverse=True)
+    content = state.content().numpy()
+    rows = content.view(np.dtype((np.void, content.shape[1])))[:, 0]
+    _, first, where = np.unique(rows, return_index=True, return_inverse=True)
     return torch.from_numpy(first), torch.from_numpy(where.reshape(-1))
 
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game, State
-from rlgames.games.state import HIDDEN
 from rlgames.players.player import Decision, Player
 from rlgames.rollouts.trajectories import PlyRecord, Trajectories
 
@@ -89,10 +88,7 @@ def hash_moves(moves: Trajectories) -> Tensor:
 def hash_games(moves: Tensor, final: State) -> Tensor:
     """Int64 [G], on the CPU: a hash of the moves and the final position of each game. The position
     holds what chance decided: the layout, the dice."""
-    columns = vars(final.to("cpu")).values()
-    filled = [column for column in columns if column is not HIDDEN and column.numel()]
-    rows = [column.reshape(len(final), -1).contiguous() for column in filled]
-    content = torch.cat([row.view(torch.uint8) for row in rows], 1)
+    content = final.to("cpu").content()
     rng = torch.Generator().manual_seed(0)
     factors = torch.randint(2**62, (content.shape[1],), generator=rng)
     parts = [(part.long() * factors).sum(1) for part in content.split(ROWS_PER_PART)]

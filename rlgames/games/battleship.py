@@ -84,6 +84,7 @@ class Battleship(FleetGame[BattleshipState]):
         self.rows, self.columns = rows, columns
         self.num_cells, self.ship_cells = self.fleet.num_cells, self.fleet.ship_cells
         self.shots, self.encoding, self.show = shots, encoding, tuple(show)
+        self.announces_sinkings = "sunk" in show
         self.slots = SinkingSlots(self.fleet.ships, names_length=True)
         self.max_turns = math.ceil(self.num_cells / shots)
         self.sequential = is_sequential(aim, self.num_cells, shots)
@@ -267,7 +268,7 @@ class Battleship(FleetGame[BattleshipState]):
 
     def seen(self, state: BattleshipState) -> Seen:
         sinkings = Sinkings(self.slots, state.hit_turn, state.sunk_turn)
-        return Seen(state.shot, state.hit, sinkings if "sunk" in self.show else None)
+        return Seen(state.shot, state.hit, sinkings if self.announces_sinkings else None)
 
     def score_actions(self, cells: Tensor) -> Tensor:
         return cells @ self.salvos.cells_t

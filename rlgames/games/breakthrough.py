@@ -135,11 +135,6 @@ class Breakthrough(StoneGame[BreakthroughState]):
         planes = torch.stack([state.own, state.other], 1).view(torch.uint8)
         return planes.float().view(-1, *self.spec.observation)
 
-    def relative_cells(self, state: BreakthroughState) -> Tensor:
-        """Int64 [B, rows, columns] as the seat to move sees them: 0 empty, 1 own, 2 other."""
-        cells = state.own.long() + 2 * state.other
-        return cells.view(-1, self.rows, self.columns)
-
     def cells(self, state: BreakthroughState) -> Tensor:
         """Int64 [B, rows, columns] as the first seat sees them, from the top: 0 empty, 1 of the
         first seat, 2 of the second."""

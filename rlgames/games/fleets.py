@@ -85,9 +85,13 @@ class Fleet(Tables):
 
 
 class FleetGame(Game[S]):
-    """A game in which the seat to move shoots at a hidden fleet."""
+    """A game in which the seat to move shoots at a hidden fleet.
+
+    announces_sinkings: whether `seen` tells of sinkings.
+    """
 
     fleet: Fleet
+    announces_sinkings: bool
 
     @abstractmethod
     def seen(self, state: S) -> Seen:
@@ -114,13 +118,10 @@ class FleetGame(Game[S]):
         return Posterior(fleet.rows, fleet.columns, fleet.ships, layouts)
 
     @cached_property
-    def layout_counters(self) -> dict[bool, LayoutCounter]:
-        """What counts and lists the layouts that agree, by whether sinkings are announced."""
+    def layout_counter(self) -> LayoutCounter:
+        """What counts and lists the layouts that agree."""
         fleet = self.fleet
-        return {
-            announces: LayoutCounter(fleet.rows, fleet.columns, fleet.ships, announces)
-            for announces in (False, True)
-        }
+        return LayoutCounter(fleet.rows, fleet.columns, fleet.ships, self.announces_sinkings)
 
     def occupancy(self, state: S, samples: int = 0, rng: torch.Generator | None = None) -> Tensor:
         """Float32 [B, N]: the probability that each cell of the hidden fleet has a ship, given all
@@ -146,8 +147,8 @@ class FleetGame(Game[S]):
         if not max_steps or not (is_named or len(self.fleet) <= MAX_UNNAMED_SHIPS):
             nan = torch.full(seen.shot.shape, torch.nan, device=device)
             return nan, nan[:, 0].double()
-        counter = self.layout_counters[seen.sinkings is not None]
-        occupancy, total = map(torch.from_numpy, counter.occupancy(seen, max_steps))
+        counted = self.layout_counter.occupancy(seen, max_steps)
+        occupancy, total = map(torch.from_numpy, counted)
         return occupancy.to(device).float(), total.to(device)
 
     def agreeing_layouts(self, state: S) -> Tensor:

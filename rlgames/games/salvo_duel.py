@@ -65,6 +65,8 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
     Raises ValueError for a fleet that cannot be placed.
     """
 
+    announces_sinkings = True
+
     def __init__(
         self, rows: int, columns: int, ships: Sequence[int], name: str = "salvo_duel"
     ) -> None:

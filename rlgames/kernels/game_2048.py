@@ -15,9 +15,6 @@ from rlgames.kernels.jit import jit
 from rlgames.kernels.rules import Played, Position, implement
 from rlgames.kernels.words import Array, next_random
 
-MAX_EXPONENT = 15
-MAX_LENGTH = 4
-
 Bits: TypeAlias = Any
 """np.uint64; numba infers more of it than mypy can."""
 

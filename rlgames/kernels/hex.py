@@ -16,7 +16,6 @@ from rlgames.kernels.rules import Played, Position, implement
 from rlgames.kernels.words import Array, compiled, first_bit
 
 U = np.uint64
-MAX_CELLS = 121
 SECOND, CAN_SWAP = U(1 << 62), U(1 << 61)
 CELLS = U((1 << 57) - 1)
 """The bits of cells 64 to 120."""

@@ -19,8 +19,6 @@ Bits: TypeAlias = Any
 """np.int64, a set of stones or a seat; numba infers more of it than mypy can."""
 
 U = np.uint64
-WORD = 64
-"""Cells in a word of a large board."""
 
 
 class LineRules(NamedTuple):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rlgames.core.schedule import Schedule
 from rlgames.games.capabilities import find_compiled_rules
-from rlgames.games.compiled import copied_fields
+from rlgames.games.compiled import play_packed
 from rlgames.games.game import State
 from rlgames.learners.learner import LearnerContext, NonFiniteError
 from rlgames.learners.td_minimax import discount_per_ply, learns_replies
@@ -92,14 +92,14 @@ class CompiledTd:
             *columns, seed = part_and_seed
             return learn_games(*shared, settings, Games(*columns), seed)
 
-        def play(state: State) -> tuple[State, int]:
+        def learn_all(games: Games) -> tuple[int, float]:
             nonlocal total_error
-            fields = copied_fields(state) | {"positions": self.compiled.pack(state)}
-            columns = [fields[name].numpy() for name in Games._fields]
-            results = _in_threads(learn, columns, seeds.astype(np.uint64))
+            results = _in_threads(learn, games, seeds.astype(np.uint64))
             total_error = sum(error for _, error in results)
-            words = fields.pop("positions")
-            return self.compiled.unpack(words, fields), sum(moves for moves, _ in results)
+            return sum(moves for moves, _ in results), total_error
+
+        def play(state: State) -> tuple[State, int]:
+            return play_packed(self.compiled, state, learn_all)
 
         final_states = pool.play_window(play, plies)
         if not math.isfinite(total_error):

@@ -162,7 +162,7 @@ def has_several_shots(game: Game[Any]) -> bool:
 
 def can_count(game: Game[Any]) -> bool:
     """Whether this is battleship or one-player Salvo with a fleet whose layouts can be counted."""
-    return isinstance(game, Battleship) and game.layout_counters["sunk" in game.show].can_count
+    return isinstance(game, Battleship) and game.layout_counter.can_count
 
 
 class Density(BattleshipBot):
@@ -289,7 +289,7 @@ class DensityRollout(Density):
         super().__init__(game, samples, steps, miss_weight)
         self._shots, self._ship_cells = game.shots, game.ship_cells
         self._max_layouts, self._next_cells = layouts, next_cells
-        self._counter = game.layout_counters["sunk" in game.show]
+        self._counter = game.layout_counter
         self._memo: OrderedDict[bytes, Bools] = OrderedDict()
         self._arrays: Any = None
 

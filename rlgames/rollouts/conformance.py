@@ -350,8 +350,7 @@ def chance_follows_its_probabilities(game: Game[Any]) -> None:
 
 def _hashes(state: State) -> Tensor:
     """Int64 [B]: a hash of all fields of each position."""
-    rows = [column.reshape(len(state), -1).contiguous() for column in vars(state).values()]
-    content = torch.cat([row.view(torch.uint8) for row in rows if row.numel()], 1)
+    content = state.content()
     return (content * torch.randint(2**62, content.shape[1:], generator=rng(16))).sum(1)
 
 

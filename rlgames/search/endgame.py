@@ -30,7 +30,7 @@ class EndgameSolver:
             raise ValueError(f"no solver plays the end of {game.spec.name}")
         self._solver: PositionSolver[Any, Any] = solver
         self._num_actions = game.spec.actions
-        self._known: dict[tuple[bytes, ...], tuple[float | None, list[int]]] = {}
+        self._known: dict[bytes, tuple[float | None, list[int]]] = {}
 
     def solve(self, state: State) -> tuple[Tensor, Tensor]:
         """The best actions of live positions, bool [T, A], those not known to be worse than others
@@ -47,7 +47,7 @@ class EndgameSolver:
         return best, value
 
     def _solve(self, position: State) -> tuple[float | None, list[int]]:
-        key = tuple(field.numpy().tobytes() for field in vars(position).values())
+        key = position.content().numpy().tobytes()
         if key not in self._known:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()

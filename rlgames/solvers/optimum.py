@@ -170,7 +170,7 @@ def solver_of(game: Game[Any]) -> Solver[Any] | None:
     """The exact solver that fits the rules of a game, on boards that are small enough."""
     # These solvers know the rules of their games, not of games derived from them.
     if type(game) is Battleship:
-        return (AnnouncedSolver if "sunk" in game.show else BeliefSolver)(on_cpu(game))
+        return (AnnouncedSolver if game.announces_sinkings else BeliefSolver)(on_cpu(game))
     if type(game) is KInARow and game.gravity:
         return AlphaBetaSolver(on_cpu(game))
     can_list = find(game, InvertibleKey) is not None and not game.spec.hidden

@@ -45,7 +45,7 @@ def random_positions(game, plies, batch=12):
 @pytest.mark.parametrize("name", GAMES)
 def test_lists_are_all_layouts_that_agree(name):
     game = GAMES[name]
-    counter = game.layout_counters["sunk" in game.show]
+    counter = game.layout_counter
     layouts = counter.make_list(10_000)
     for plies in range(0, 5, 2):
         state = random_positions(game, plies)
@@ -63,7 +63,7 @@ def test_lists_are_all_layouts_that_agree(name):
 def test_a_list_without_room_for_all_layouts():
     game = GAMES["board"]
     nothing = torch.zeros(1, 16, dtype=torch.bool)
-    counter = game.layout_counters[False]
+    counter = game.layout_counter
     assert counter.write_list(Seen(nothing, nothing), counter.make_list(10)) == -1
 
 
