@@ -49,7 +49,7 @@ class Chance(Protocol):
 
 
 class HiddenInformation(Protocol):
-    """hidden cells and cards, which searches imagine
+    """hidden cells and cards, which searches sample
 
     A game with spec.hidden has it.
     """
@@ -68,7 +68,7 @@ class HiddenInformation(Protocol):
 
 
 class ListedWorlds(Protocol):
-    """exact means over all that may be hidden in search=rollout"""
+    """exact means over all possible hidden states in search=rollout"""
 
     def worlds(self, state: Any) -> tuple[Tensor, Any]:
         """Public positions [B] with every hidden truth that agrees with the observations: for
