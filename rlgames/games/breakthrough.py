@@ -170,15 +170,6 @@ class Breakthrough(StoneGame[BreakthroughState]):
         to_go = self.rows_to_go(state.own) + self.rows_to_go(state.other.flip(1))
         return self.start_depth - to_go
 
-    def view_from_seat(self, state: BreakthroughState, seat: int) -> BreakthroughState:
-        is_same = (state.current_seat == seat)[:, None]
-        return replace(
-            state,
-            current_seat=torch.full_like(state.current_seat, seat),
-            own=torch.where(is_same, state.own, state.other.flip(1)),
-            other=torch.where(is_same, state.other, state.own.flip(1)),
-        )
-
     def is_valid(self, state: BreakthroughState) -> Tensor:
         own, other = state.own, state.other.flip(1)
         num_own, num_other = own.sum(1), other.sum(1)

@@ -183,6 +183,9 @@ class Hex(StoneGame[HexState]):
         stacked = torch.stack(planes, 1).view(torch.uint8)
         return stacked.float().view(-1, *self.spec.observation)
 
+    def view_from_seat(self, state: HexState, seat: int) -> HexState:
+        return replace(state, current_seat=torch.full_like(state.current_seat, seat))
+
     def cells(self, state: HexState) -> Tensor:
         cells = (state.labels > 0).long() + 2 * (state.labels < 0)
         return cells.view(-1, self.size, self.size)

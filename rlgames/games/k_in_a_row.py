@@ -212,11 +212,6 @@ class KInARow(StoneGame[KInARowState]):
         lowest = self.layout.lowest_empty_cells(state.occupied).sum(1)
         return self.layout.contains(lowest).view(-1, self.rows, self.columns)
 
-    def view_from_seat(self, state: KInARowState, seat: int) -> KInARowState:
-        is_own = self.layout.spread(state.current_seat == seat)
-        own = torch.where(is_own, state.own, state.own ^ state.occupied)
-        return replace(state, current_seat=torch.full_like(state.current_seat, seat), own=own)
-
     def is_valid(self, state: KInARowState) -> Tensor:
         layout = self.layout
         stones = layout.contains(state.occupied).sum(1)

@@ -213,14 +213,6 @@ class Othello(StoneGame[OthelloState]):
         # After a pass the same discs lie on the board, and there is a move.
         return 2 * self.contains(state.own | state.other).sum(1) + (state.moves != 0)
 
-    def view_from_seat(self, state: OthelloState, seat: int) -> OthelloState:
-        is_own = state.current_seat == seat
-        own = torch.where(is_own, state.own, state.other)
-        other = torch.where(is_own, state.other, state.own)
-        return replace(
-            state, current_seat=torch.full_like(state.current_seat, seat), own=own, other=other
-        )
-
     def is_valid(self, state: OthelloState) -> Tensor:
         own, other = state.own, state.other
         outside = ~self.cell_bits.sum()

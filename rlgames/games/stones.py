@@ -76,7 +76,10 @@ class StoneGame(Game[S]):
         return self.state_from_cells(digits, (digits > 0).sum(1) // self.stones_per_move % 2)
 
     def view_from_seat(self, state: S, seat: int) -> S:
-        return replace(state, current_seat=torch.full_like(state.current_seat, seat))
+        seats = torch.full_like(state.current_seat, seat)
+        view = self.state_from_cells(self.cells(state).flatten(1), seats)
+        fields = {"done": state.done, "turn": state.turn, "score": state.score}
+        return replace(view, current_seat=seats, **fields)
 
     def parse_all(self, texts: Sequence[str]) -> S:
         cells, seat = self.read_stones(texts)
