@@ -310,6 +310,10 @@ class CompiledKInARow(CompiledRules[KInARowState]):
         game, layout = self.game, self.game.layout
         table = layout.has_line_table
         length = game.rows if game.gravity else game.columns  # cells between spare bits
+        columns = game.columns if game.gravity else 0
+        # Cells near the center belong to more lines: solvers search them first.
+        center_first = sorted(range(columns), key=lambda column: abs(2 * column - columns + 1))
+        pile = (1 << game.rows) - 1
         return LineRules(
             start=(0, 0),
             actions=game.spec.actions,
@@ -318,7 +322,9 @@ class CompiledKInARow(CompiledRules[KInARowState]):
             line_table=np.zeros(0, np.bool_) if table is None else table.cpu().numpy(),
             line=line_argument(length, game.line),
             stride=length + 1,
-            columns=game.columns if game.gravity else 0,
+            columns=columns,
+            bottom=sum(1 << column * (length + 1) for column in range(columns)),
+            piles=np.array([pile << each * (length + 1) for each in center_first], np.int64),
         )
 
     def pack(self, state: KInARowState) -> Tensor:

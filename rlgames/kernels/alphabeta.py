@@ -15,18 +15,10 @@ from typing import Any
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.lines import (
-    BOARD,
-    BOTTOM,
-    CELLS,
-    COLUMNS,
-    FIRST_COLUMN,
-    HEIGHT,
-    completing_cells,
-    count_bits,
-    has_line,
-)
+from rlgames.kernels.k_in_a_row import LineRules
+from rlgames.kernels.lines import completing_cells, has_line
 from rlgames.kernels.transposition import lookup, position_key, store
+from rlgames.kernels.words import compiled, count_bits
 
 OWN, OCCUPIED, BOUND, BEST, NUM_MOVES, START, KEY, LOW, HIGH, FRAME_SIZE = range(10)
 """The stones of the seat to move and all stones; the bound in question; the best score so far;
@@ -36,17 +28,16 @@ PLY, POSITIONS, SCORE, PROGRESS_SIZE = range(4)
 """Where the search is: the length of the stack, the positions visited and, in the end, a score."""
 
 
-def make_stack(rules: Any) -> tuple[Any, Any, Any, Any]:
+def make_stack(rules: LineRules) -> tuple[Any, Any, Any, Any]:
     """Frames, moves, the threats that the moves of one position make, and progress, all int64."""
-    plies, columns = int(rules[CELLS]) + 2, int(rules[COLUMNS])
+    plies, columns = len(rules.cell_bits) + 2, rules.columns
     frames, moves = np.zeros((plies, FRAME_SIZE), np.int64), np.zeros((plies, columns), np.int64)
     return frames, moves, np.zeros(columns, np.int64), np.zeros(PROGRESS_SIZE, np.int64)
 
 
-@jit(forceinline=True)
+@jit(forceinline=True, _nrt=False)
 def _list_moves(
-    rules: Any,
-    line: int | None,
+    rules: LineRules,
     own: int,
     free: int,
     candidates: int,
@@ -55,12 +46,12 @@ def _list_moves(
     ply: int,
 ) -> int:
     """List moves in reverse order: those with most threats last, of equals the most central."""
-    height, columns = int(rules[HEIGHT]), int(rules[COLUMNS])
     count = 0
-    for column in range(columns):
-        move = candidates & int(rules[FIRST_COLUMN + column])
+    for column in range(rules.columns):
+        move = candidates & int(rules.piles[column])
         if move:
-            num_threats = count_bits(completing_cells(own | move, line, height, free))
+            completing = completing_cells(own | move, rules.line, rules.stride, free)
+            num_threats = int(count_bits(np.uint64(completing)))
             place = count
             while place and threats[place - 1] >= num_threats:
                 moves[ply, place] = moves[ply, place - 1]
@@ -72,10 +63,9 @@ def _list_moves(
     return count
 
 
-@jit(forceinline=True)
+@jit(forceinline=True, _nrt=False)
 def _enter(
-    rules: Any,
-    line: int | None,
+    rules: LineRules,
     frames: Any,
     moves: Any,
     threats: Any,
@@ -90,10 +80,10 @@ def _enter(
     """
     own, occupied = int(frames[ply, OWN]), int(frames[ply, OCCUPIED])
     bound = int(frames[ply, BOUND])
-    height = int(rules[HEIGHT])
-    free = int(rules[BOARD]) & ~occupied
+    line, height = rules.line, rules.stride
+    free = rules.board & ~occupied
     losing = completing_cells(own ^ occupied, line, height, free)
-    candidates = (occupied + int(rules[BOTTOM])) & free
+    candidates = (occupied + rules.bottom) & free
     forced = losing & candidates
     if forced:
         candidates = forced
@@ -112,7 +102,7 @@ def _enter(
     if bound <= 0 and low < 0 and not has_line(own ^ occupied | free, line, height):
         low = 0
     if low < bound <= high:
-        key = position_key(own, occupied, int(rules[CELLS]) - empty, height, int(rules[COLUMNS]))
+        key = position_key(own, occupied, len(rules.cell_bits) - empty, height, rules.columns)
         known_low, known_high = lookup(table, rest_bits, key)
         low, high = max(low, known_low), min(high, known_high)
         frames[ply, KEY] = key
@@ -121,10 +111,10 @@ def _enter(
         return 0
     frames[ply, LOW] = low
     frames[ply, HIGH] = high
-    return _list_moves(rules, line, own, free, candidates, moves, threats, ply)
+    return _list_moves(rules, own, free, candidates, moves, threats, ply)
 
 
-@jit(forceinline=True)
+@jit(forceinline=True, _nrt=False)
 def _leave(frames: Any, table: Any, rest_bits: int, ply: int, positions: int) -> None:
     """Store what the search of a position has found."""
     low, high, best = int(frames[ply, LOW]), int(frames[ply, HIGH]), int(frames[ply, BEST])
@@ -135,10 +125,9 @@ def _leave(frames: Any, table: Any, rest_bits: int, ply: int, positions: int) ->
     store(table, rest_bits, int(frames[ply, KEY]), low, high, positions - int(frames[ply, START]))
 
 
-@jit()
+@compiled
 def search(
-    rules: Any,
-    line: int | None,
+    rules: LineRules,
     frames: Any,
     moves: Any,
     threats: Any,
@@ -153,12 +142,11 @@ def search(
     bound of the score if it is at least frames[0, BOUND], and an upper bound if it is less.
     """
     ply, positions = int(progress[PLY]), int(progress[POSITIONS])
-    empty = int(rules[CELLS]) - count_bits(int(frames[0, OCCUPIED]))
-    # No views of rows: each would be counted as a reference, which takes longer than its use.
+    empty = len(rules.cell_bits) - int(count_bits(np.uint64(frames[0, OCCUPIED])))
     while positions < max_positions:
         frames[ply, START] = positions
         positions += 1
-        count = _enter(rules, line, frames, moves, threats, table, rest_bits, ply, empty - ply)
+        count = _enter(rules, frames, moves, threats, table, rest_bits, ply, empty - ply)
         while not count:
             score = int(frames[ply, BEST])
             if ply == 0:

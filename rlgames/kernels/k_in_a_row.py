@@ -24,7 +24,8 @@ U = np.uint64
 class LineRules(NamedTuple):
     """cell_bits: int64 [cells], in row-major order from the top. board: their sum. line_table: bool
     [2^cells], or empty where lines are computed. line: as in lines.py. stride: bits per column with
-    gravity, per row without. columns: 0 without gravity."""
+    gravity, per row without. columns: 0 without gravity. bottom: the lowest cells, and piles: int64
+    [columns], the cells of each column, the central ones first; 0 and empty without gravity."""
 
     start: tuple[int, ...]
     actions: int
@@ -34,6 +35,8 @@ class LineRules(NamedTuple):
     line: int | None
     stride: int
     columns: int
+    bottom: int
+    piles: Array
 
 
 @compiled
@@ -90,11 +93,9 @@ def write_cells(rules: LineRules, position: Position, open_value: int, values: A
     own, occupied = position
     open_cells = 0
     if open_value > 0:
-        lowest = 0
-        for column in range(rules.columns):
-            lowest |= 1 << (column * rules.stride)
         # Adding the bottom bits carries over the stones, into the spare bit of a full column.
-        open_cells = (occupied + lowest if rules.columns > 0 else -1) & rules.board & ~occupied
+        reached = occupied + rules.bottom if rules.columns > 0 else -1
+        open_cells = reached & rules.board & ~occupied
     for cell in range(len(rules.cell_bits)):
         bit, value = rules.cell_bits[cell], 0
         if occupied & bit:

@@ -7,50 +7,21 @@ spare bit above each column is always 0 and keeps lines from running over the ed
      1  4  7             2 rows, 3 columns
      0  3  6
 
-A board has at most 62 bits, so all numbers are int64 and none is negative. `rules` is an int64
-array; its entries have the names below. `line` is the number of stones that win, or None for lines
-of four: Numba compiles functions by the types of their arguments, so these get their own code.
+A board has at most 62 bits, so all numbers are int64 and none is negative. `line` is the number of
+stones that win, or None for lines of four: Numba compiles functions by the types of their
+arguments, so these get their own code.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from rlgames.kernels.jit import jit
 
-HEIGHT, COLUMNS, CELLS, BOARD, BOTTOM, FIRST_COLUMN = range(6)
-"""Bits per column, numbers of columns and cells, all cells, the bottom row, and from there on the
-cells of each column, the central ones first."""
-
 MAX_SHIFT = 62
-
-
-def make_rules(rows: int, columns: int) -> Any:
-    """The rules of a board as a kernel takes them, int64 [FIRST_COLUMN + columns]."""
-    height = rows + 1
-    bottom = sum(1 << column * height for column in range(columns))
-    pile = (1 << rows) - 1
-    # Cells near the center belong to more lines: search them first.
-    center_first = sorted(range(columns), key=lambda column: abs(2 * column - columns + 1))
-    piles = [pile << column * height for column in center_first]
-    rules = [height, columns, rows * columns, bottom * pile, bottom, *piles]
-    return np.array(rules, np.int64)
 
 
 def line_argument(rows: int, line: int) -> int | None:
     """The argument `line` of kernels."""
     return None if line == 4 and 3 * (rows + 2) <= MAX_SHIFT else line
-
-
-@jit()
-def count_bits(number: int) -> int:
-    count = 0
-    while number:
-        number &= number - 1
-        count += 1
-    return count
 
 
 @jit()

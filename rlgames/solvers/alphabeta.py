@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rlgames.games.k_in_a_row import KInARow
+
 MAX_TABLE_ENTRIES = 1 << 22
 """Entries of the transposition table, 8 bytes each, where nothing else is asked for."""
 
@@ -107,17 +109,14 @@ class AlphaBeta:
     def __init__(
         self, rows: int, columns: int, line: int, table_entries: int = MAX_TABLE_ENTRIES
     ) -> None:
-        from rlgames.kernels import alphabeta, lines, transposition
+        from rlgames.kernels import alphabeta, transposition
 
-        self._line, self._height = lines.line_argument(rows, line), rows + 1
-        self._rules = lines.make_rules(rows, columns)
+        self._rules = KInARow(rows, columns, line, gravity=True).compiled_rules().rules
         self._stack = alphabeta.make_stack(self._rules)
         self._table, self._rest_bits = transposition.make_table(columns * (rows + 1), table_entries)
-        self._bottom, self._board = (int(self._rules[i]) for i in (lines.BOTTOM, lines.BOARD))
         # The central columns first.
         self._piles = {
-            (pile & -pile).bit_length() // (rows + 1): pile
-            for pile in map(int, self._rules[lines.FIRST_COLUMN :])
+            (pile & -pile).bit_length() // (rows + 1): pile for pile in map(int, self._rules.piles)
         }
         self.positions = 0
         self._deadline = self._last_position = math.inf
@@ -184,7 +183,7 @@ class AlphaBeta:
         """The column that makes the most threats; of equals the one nearest the center."""
 
         def threats(column: int) -> int:
-            stone = (occupied + self._bottom) & self._piles[column]
+            stone = (occupied + self._rules.bottom) & self._piles[column]
             return (self._completing_cells(own | stone) & ~occupied).bit_count()
 
         return max((column for column in self._piles if column in columns), key=threats)
@@ -192,24 +191,25 @@ class AlphaBeta:
     def _completing_cells(self, stones: int) -> int:
         from rlgames.kernels import lines
 
-        return int(lines.completing_cells(stones, self._line, self._height, self._board))
+        rules = self._rules
+        return int(lines.completing_cells(stones, rules.line, rules.stride, rules.board))
 
     def _moves(self, own: int, occupied: int) -> tuple[list[_Move], int]:
         """The moves of a position, with the facts known without a search, and its empty cells."""
-        other, free = own ^ occupied, self._board & ~occupied
+        other, free = own ^ occupied, self._rules.board & ~occupied
         empty = free.bit_count()
         soonest_win, soonest_loss = (empty + 1) // 2, -(empty // 2)
         wins, threats = (self._completing_cells(stones) & free for stones in (own, other))
         moves = []
         for column, pile in self._piles.items():
-            stone = (occupied + self._bottom) & pile
+            stone = (occupied + self._rules.bottom) & pile
             if not stone:
                 continue
             played = occupied | stone
             low, high = min(soonest_loss + 1, 0), soonest_win - 1
             if stone & wins:
                 low = high = soonest_win
-            elif (played + self._bottom) & threats:
+            elif (played + self._rules.bottom) & threats:
                 low = high = soonest_loss
             moves.append(_Move(column, other, played, low, high))
         return moves, empty
@@ -238,9 +238,7 @@ class AlphaBeta:
                 raise _LimitReached
             visited = int(progress[kernel.POSITIONS])
             limit = visited + int(min(SLICE, left))
-            is_done = kernel.search(
-                self._rules, self._line, *self._stack, self._table, self._rest_bits, limit
-            )
+            is_done = kernel.search(self._rules, *self._stack, self._table, self._rest_bits, limit)
             self.positions += int(progress[kernel.POSITIONS]) - visited
         return int(progress[kernel.SCORE])
 

@@ -141,7 +141,7 @@ def test_a_win_at_once_and_a_double_threat_need_no_time():
 
 def test_a_full_board_is_a_draw():
     board = (1 << 2) - 1
-    result = AlphaBeta(2, 1, 4).search(0, board, 1)
+    result = AlphaBeta(2, 1, 2).search(0, board, 1)
     assert (result.value, result.columns) == (0, [])
 
 
