@@ -109,8 +109,8 @@ def test_optimizers_are_torchs_own_but_for_its_compiler_which_is_not_imported():
 def test_training_in_python_does_not_import_torchs_compiler(tmp_path):
     code = (
         "import sys, rlgames\n"
-        "rlgames.train(['game=tictactoe', 'games=64', 'eval_games=8', 'solve_seconds=0',\n"
-        f"               'out={tmp_path}/run'])\n"
+        "rlgames.train(['game=tictactoe', 'learner=ppo', 'games=64', 'eval_games=8',\n"
+        f"               'solve_seconds=0', 'out={tmp_path}/run'])\n"
         "print('torch._inductor' in sys.modules)"
     )
     assert printed(code)[-1] == "False"

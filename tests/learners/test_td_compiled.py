@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 import torch
 from helpers import make_agent, rng
+from markers import one_in
 from packed_random import PackedRandom
 
 from rlgames.config.compose import load_config
@@ -80,11 +81,14 @@ class Reference(PackedRandom):
 
 @pytest.mark.parametrize(
     ("step_size", "td_lambda", "discount", "stage_tiles"),
-    [
-        ("constant", 0, 1.0, "[]"),
-        ("temporal_coherence", 0, 1.0, "[]"),
-        ("temporal_coherence", 0.5, 0.9, "[8,16]"),
-    ],
+    one_in(
+        3,
+        [
+            ("temporal_coherence", 0.5, 0.9, "[8,16]"),
+            ("temporal_coherence", 0, 1.0, "[]"),
+            ("constant", 0, 1.0, "[]"),
+        ],
+    ),
 )
 def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, discount, stage_tiles):
     words = [f"learner.step_size={step_size}", f"learner.td_lambda={td_lambda}"]

@@ -74,7 +74,7 @@ def check_both(game, policy, settings):
     assert torch.allclose(compiled.policy, plain.policy, atol=1e-4)
 
 
-@pytest.mark.parametrize("game", quick(BOARDS, *BOARDS[:2], BOARDS[5]), ids=str)
+@pytest.mark.parametrize("game", quick(BOARDS, CONNECT4), ids=str)
 def test_all_boards(game):
     check_both(game, network(game), SETTINGS)
 
@@ -104,7 +104,7 @@ def embedding(game, line_length=3, num_cell_values=4, open_cells=True):
     return policy
 
 
-@pytest.mark.parametrize("game", BOARDS[:5], ids=str)
+@pytest.mark.parametrize("game", quick(BOARDS[:5], CONNECT4), ids=str)
 def test_embeddings_of_lines(game):
     check_both(game, embedding(game), SETTINGS)
     check_both(game, embedding(game, open_cells=False), SETTINGS)
@@ -126,12 +126,24 @@ def test_outputs_of_embeddings_of_lines(open_cells):
     assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize("line_length", [None, 3])
-def test_embeddings_of_rules_that_write_no_cells(line_length):
+def search_of_a_game_that_writes_no_cells(line_length):
     game = Game2048(3, 3)
     policy = embedding(game, line_length, game.num_cell_values, open_cells=False)
     search = Mcts(game, Agent(game, policy, Argmax()), SETTINGS)
     assert search._compiled is not None
+    return game, policy, search
+
+
+@pytest.mark.parametrize("line_length", [None, 3])
+def test_torch_writes_the_cells_if_the_rules_do_not(line_length):
+    _, _, search = search_of_a_game_that_writes_no_cells(line_length)
+    assert search._compiled._evaluator.network is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line_length", [None, 3])
+def test_embeddings_of_rules_that_write_no_cells(line_length):
+    game, policy, search = search_of_a_game_that_writes_no_cells(line_length)
     root = game.initial(2, rng())
     search._compiled.begin(root, torch.zeros(2, 2), rng())
     _, value = policy.scores(game, root)

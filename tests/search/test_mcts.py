@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from helpers import make_agent, make_small_game, rng
-from markers import one_in
+from markers import quick, slow
 
 import rlgames as package
 from rlgames.commands.arena import arena_command, competitors
@@ -36,6 +36,7 @@ from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
 from rlgames.training.components import build_components
 
+GAMES = OptionFiles().names("game")
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 THOROUGH = {"simulations": 1500, "num_parallel": 4, "c_puct": 3.0}
@@ -199,7 +200,7 @@ def test_values_use_only_visible_information():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OptionFiles().names("game"))
+@pytest.mark.parametrize("name", GAMES)
 def test_search_beats_the_player_it_is_built_on(name):
     game = make_small_game(name)
     random = Random(game)
@@ -217,9 +218,14 @@ def test_search_beats_the_player_it_is_built_on(name):
 
 
 @pytest.mark.parametrize(
-    "settings", one_in(2, [{}, {"rule": "dedieu_amar", "depth": 2}, {"leaf": "value"}])
+    ("name", "settings"),
+    [
+        *((name, {}) for name in GAMES),
+        *(slow((name, {"rule": "dedieu_amar", "depth": 2})) for name in GAMES),
+        # The kernels of other games would be compiled for this alone.
+        *quick([(name, {"leaf": "value"}) for name in GAMES], ("connect4", {"leaf": "value"})),
+    ],
 )
-@pytest.mark.parametrize("name", OptionFiles().names("game"))
 def test_visits_add_up_are_legal_and_depend_on_the_seed_only(name, settings):
     game = make_small_game(name)
     state = some_states(game)
