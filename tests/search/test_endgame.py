@@ -70,6 +70,7 @@ def test_beyond_the_limit_the_search_is_unchanged():
         assert torch.equal(column, getattr(result, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["search.rule=gumbel"], ["search.rule=puct"]])
 def test_moves_that_are_proven_to_lose_are_not_made(words):
     game = make_game("game=gomoku", "board=9")
