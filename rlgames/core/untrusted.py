@@ -47,7 +47,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def parse_object(text: str | bytes) -> dict[str, Any]:
-    """A JSON object, as parse_json. Raises ValueError for other JSON, too."""
+    """A JSON object, as parse_json. Raises ValueError for any other JSON."""
     value = parse_json(text)
     if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")

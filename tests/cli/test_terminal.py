@@ -68,9 +68,9 @@ def test_no_color_is_heeded(tmp_path):
 @pytest.mark.slow
 def test_an_ascii_locale(tmp_path):
     setting = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    done = started(tmp_path, *EVAL, env=setting, capture_output=True)
+    done = started(tmp_path, *EVAL, "games=2000", env=setting, capture_output=True)
     assert done.returncode == 0, done.stderr
-    assert b"+-" in done.stdout
+    assert b" +- " in done.stdout
     assert done.stdout.isascii()
     assert done.stderr == b""
 

@@ -30,7 +30,8 @@ from rlgames.games.k_in_a_row import KInARow
             (["sed=2"], ["'sed'", "did you mean seed?"]),
             (["gam=connect4"], ["'gam'", "did you mean game?"]),
             (["game=conect4"], ["'conect4'", "did you mean connect4?"]),
-            (["learner.minibatch_size=2"], ["learner.minibatch_size is a key of learner=dqn"]),
+            (["learner.buffer_size=2"], ["learner.buffer_size is a key of learner=dqn"]),
+            (["learner.minibatch_size=2"], ["use learner.num_minibatches="]),
             (["learner.num_minibatches=0"], ["valid: 1 to 100,000"]),
             (
                 [
