@@ -129,7 +129,8 @@ def _run(sweep: Sweep, number: int, options: list[str]) -> int:
         _note(sweep, path, error.error)
         return report_error(error)
     except Exception as error:
-        told = to_user_error(error, f"{path}/train.log shows where")
+        error.__notes__ = []  # how to resume this run by itself
+        told = to_user_error(error, "its train.log shows where")
         _note(sweep, path, f"{traceback.format_exc()}{told}")
         return report_error(told, False, 3)
 
