@@ -168,7 +168,7 @@ class SweepReader:
 
 
 def _log_size(path: Path) -> int:
-    """The bytes that a job has printed."""
+    """The bytes of output that a job has written."""
     log = path / "output.log"
     return log.stat().st_size if log.exists() else 0
 

@@ -56,7 +56,7 @@ def rows(columns: Sequence[Column]) -> list[tuple[str, ...]]:
 
 
 def print_table(title: str, columns: Sequence[Column], format: str) -> None:
-    """Print a table; format: table, markdown or latex, which have no title. Where a terminal is too
+    """Print a table; format: table, markdown or latex, which have no title. If a terminal is too
     narrow, columns are left out and named."""
     if format == "markdown":
         head, *rest = ([*map(escape_markdown, row)] for row in _on_one_line(columns))

@@ -180,6 +180,6 @@ class BatchedEnv:
             yield part, self.rngs[int(part)]
 
     def _replace(self, rows: Tensor, parts: list[Any]) -> None:
-        """Replace the positions in some rows, int64 [R], ascending, by those of these parts."""
+        """Replace the positions in some rows, int64 [R], ascending, with these parts."""
         new = type(self.state).cat(parts)
         self.state = new if len(rows) == len(self.state) else self.state.put(rows, new)

@@ -45,9 +45,9 @@ CHECKPOINTS = ("best", "final")
 class Winner:
     """The best job of a search, evaluated twice.
 
-    selection: its metric in the evaluation at the end of its training, by which it was selected
-    from all jobs. again: the same metric in other games. Both are equal where is_exact, because
-    then chance has no part in the metric. games: how many were played for `again`.
+    selection: its value in the evaluation at the end of its training, by which it was selected
+    from all jobs. again: the same in other games. Both are equal where is_exact, because
+    then chance has no part in the value. games: how many were played for `again`.
     """
 
     job: int
