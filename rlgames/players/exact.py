@@ -17,7 +17,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.players.scripted import UniformOver
 from rlgames.sampling import sample_uniform
-from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta, SearchResult
+from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta, ScoreBounds
 from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
@@ -81,7 +81,7 @@ class AlphaBetaPlayer(Player):
         # A small table is quickly emptied.
         entries = int(min(2 * self._max_positions, MAX_TABLE_ENTRIES))
         self._alpha_beta = AlphaBeta(game.rows, game.columns, game.line, entries)
-        self._results: dict[tuple[int, int], SearchResult] = {}
+        self._results: dict[tuple[int, int], ScoreBounds] = {}
         self.num_moves = self.num_proven = 0
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
@@ -107,7 +107,7 @@ class AlphaBetaPlayer(Player):
                     options[row, action] = True
         return sample_uniform(options.to(state.done.device), rng)
 
-    def _search(self, own: int, occupied: int) -> SearchResult:
+    def _search(self, own: int, occupied: int) -> ScoreBounds:
         """The result for a position, the same each time it is met."""
         known = self._results.get((own, occupied))
         if known is not None:

@@ -33,7 +33,7 @@ class _LimitReached(Exception):
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class ScoreBounds:
     """The lowest and the highest score that each column can have, for the seat to move.
 
     empty: the number of empty cells before the move.
@@ -131,7 +131,7 @@ class AlphaBeta:
         occupied: int,
         seconds: float = math.inf,
         max_positions: float = math.inf,
-    ) -> SearchResult:
+    ) -> ScoreBounds:
         """Find out who wins a position that is not over, and by which columns, until that is known
         or a limit is reached.
 
@@ -158,7 +158,7 @@ class AlphaBeta:
         seconds: float = math.inf,
         max_positions: float = math.inf,
         scores: bool = True,
-    ) -> SearchResult:
+    ) -> ScoreBounds:
         """Find out the outcome of every column of a position that is not over, and then every exact
         score, until all are known or a limit is reached.
 
@@ -259,8 +259,8 @@ def _halving(move: _Move) -> Iterator[int]:
         yield (move.low + move.high + 1) // 2
 
 
-def _result(moves: list[_Move], empty: int) -> SearchResult:
-    return SearchResult({move.column: (move.low, move.high) for move in moves}, empty)
+def _result(moves: list[_Move], empty: int) -> ScoreBounds:
+    return ScoreBounds({move.column: (move.low, move.high) for move in moves}, empty)
 
 
 def _sign(score: int) -> int:
