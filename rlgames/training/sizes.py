@@ -48,13 +48,15 @@ def fit_sizes(cfg: TrainConfig, words: Sequence[str]) -> TrainConfig:
         if "eval_games" in typed
         else _power_of_two(games, cfg.eval_games),
     )
-    texts = [
-        f"{name}={getattr(fitted, name)} instead of {getattr(cfg, name)}"
-        for name in ("batch", "eval_games")
-        if getattr(fitted, name) != getattr(cfg, name)
+    smaller = [
+        name for name in ("batch", "eval_games") if getattr(fitted, name) != getattr(cfg, name)
     ]
-    if texts and not distributed.rank():
-        _say(f"rlgames: {', '.join(texts)}, because the board is large; set them to use others")
+    if smaller and not distributed.rank():
+        sizes = ", ".join(
+            f"{name}={getattr(fitted, name)} instead of {getattr(cfg, name)}" for name in smaller
+        )
+        words_to_keep = " ".join(f"{name}={getattr(cfg, name)}" for name in smaller)
+        _say(f"rlgames: {sizes}, because the board is large; {words_to_keep} keeps the preset's")
     return fitted
 
 

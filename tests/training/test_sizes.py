@@ -46,6 +46,7 @@ def test_a_large_board_gets_the_largest_powers_of_two_that_fit(words, capsys):
     )
     said = capsys.readouterr().err
     assert f"batch={fitted.batch} instead of {config.batch}" in said
+    assert f" batch={config.batch} " in said.partition(";")[2]  # what to type to keep it
     assert ("eval_games" in said) == (fitted.eval_games < config.eval_games)
     assert fit_sizes(config, words) == fitted
     assert not capsys.readouterr().err  # it is said once
@@ -84,4 +85,4 @@ def test_runs_and_jobs_record_the_sizes(tmp_path, monkeypatch, capsys):
     from rlgames.cli.training import train_command
 
     assert train_command([*small, *jobs]) == 0
-    assert capsys.readouterr().err.count("batch=") == 2
+    assert capsys.readouterr().err.count("instead of") == 2
