@@ -158,7 +158,11 @@ def test_a_format_is_the_only_output(typed, tmp_path):
     (tmp_path / "mine.yaml").write_text(PLAYERS.replace("=mine", "=random"))
     said = typed("study", "mine.yaml", "out=out", "format=json")
     assert (said.returncode, "1 of 1 jobs done, in out\n" in said.stderr) == (0, True)
-    assert json.loads(said.stdout)["mine"]["runs"]["one"]["cells"]["played.win.rate"]["mean"] > 0
+    won = json.loads(said.stdout)["mine"]["runs"]["one"]["cells"]["played.win.rate"]["mean"]
+    assert won > 0
+    said = typed("study", "mine.yaml", "out=out", "run=false", "format=html")
+    assert said.stdout.startswith("<!doctype html>") and said.stdout.rstrip().endswith("</p>")
+    assert f"<tr><td>one</td><td>{won:g} ±" in said.stdout
     said = typed("study", "mine.yaml", "out=out", "format=json", "dry_run=true")
     assert (said.returncode, "dry_run= prints text" in said.stdout) == (2, True)
 
