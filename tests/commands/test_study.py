@@ -161,7 +161,8 @@ def test_a_format_is_the_only_output(typed, tmp_path):
     won = json.loads(said.stdout)["mine"]["runs"]["one"]["cells"]["played.win.rate"]["mean"]
     assert won > 0
     said = typed("study", "mine.yaml", "out=out", "run=false", "format=html")
-    assert said.stdout.startswith("<!doctype html>") and said.stdout.rstrip().endswith("</p>")
+    assert said.stdout.startswith("<!doctype html>")
+    assert said.stdout.rstrip().endswith("</p>")
     assert f"<tr><td>one</td><td>{won:g} ±" in said.stdout
     said = typed("study", "mine.yaml", "out=out", "format=json", "dry_run=true")
     assert (said.returncode, "dry_run= prints text" in said.stdout) == (2, True)
