@@ -72,7 +72,7 @@ NEARING = {
 """Trainings that come near the optimum soon, by case. `occupancy` is shown the posterior odds of a
 ship in each cell, and learns where the ships lay."""
 
-SAME_SIGHT = {"policy gradient": ["experiment=ramesh_case2_tuned", "eval_every=4096"]}
+PLAIN = {"policy gradient": ["experiment=ramesh_case2_tuned", "games=140000", "eval_every=4096"]}
 """What comes near it in case 2 while it sees what the loops beside ours see, and takes longer."""
 
 LEARNERS = {
@@ -145,7 +145,7 @@ def beside_hand(rounds: int) -> str:
 
 def beside_sb3(rounds: int) -> str:
     with Worker("bench_peer_sb3.py", PEERS) as worker:
-        return _beside(worker, "SB3's A2C", rounds, NEARING | {2: NEARING[2] | SAME_SIGHT})
+        return _beside(worker, "SB3's A2C", rounds, NEARING | {2: NEARING[2] | PLAIN})
 
 
 def beside_maskable_ppo(rounds: int) -> str:
