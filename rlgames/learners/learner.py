@@ -67,6 +67,11 @@ class Learner(ABC):
         self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
         self.reward, self.rng = context.reward, context.rng
 
+    @property
+    def evaluated_policy(self) -> Any:
+        """The policy of evaluations and checkpoints, if it is not the one that plays and learns."""
+        return self.policy
+
     @abstractmethod
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float

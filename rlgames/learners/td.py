@@ -20,6 +20,7 @@ from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
 from rlgames.learners.reachable import MAX_POSITIONS, reachable_afterstates
 from rlgames.learners.td_compiled import CompiledTd, reason_not_compiled
 from rlgames.learners.td_minimax import check_backup, discount_per_ply, learn_replies
+from rlgames.learners.value_average import ValueAverage
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import AfterstateValues, mean_over_chance
 from rlgames.rewards import is_last, reversed_plies, trajectory_id
@@ -141,6 +142,7 @@ class Td(Learner):
     backend: "numba" plays and learns in a compiled kernel, one game after the other; "torch" learns
         from batches of games; "auto" is "numba" where that is possible (reason_not_compiled).
     threads: that play and learn at once on the same values, where the backend is numba.
+    average_start: see ValueAverage; None: evaluations and checkpoints have the latest values.
     Raises ValueError for tuples that do not exist, where all are frozen, and for a backend or
     threads that are not possible.
     """
@@ -164,6 +166,7 @@ class Td(Learner):
         td_lambda: float = 0.0,
         backend: str = "torch",
         threads: int = 1,
+        average_start: float | None = None,
     ) -> None:
         super().__init__(context)
         self.backup = backup = check_backup(context, backup)
@@ -199,6 +202,7 @@ class Td(Learner):
         self.compiled: CompiledTd | None = None
         if self.values.table is not None:
             self.compiled = CompiledTd(context, self.values.table, backup, td_lambda, threads)
+        self.average = None if average_start is None else ValueAverage(self.policy, average_start)
 
     def _check_expected(self, td_lambda: float) -> None:
         """Raises NotImplementedError and ValueError where targets cannot be means over chance."""
@@ -218,16 +222,35 @@ class Td(Learner):
         assert self.compiled is not None
         lr = self.lr.at(progress)
         final_states, error = self.compiled.play_and_learn(pool, plies, lr, progress)
+        self._add_to_average(progress)
         return final_states, {"td_error": error / max(1, final_states.num_moves), "lr": lr}
 
     def state_dict(self) -> dict[str, Any]:
-        return {"values": self.values.state_dict()}
+        state: dict[str, Any] = {"values": self.values.state_dict()}
+        return state if self.average is None else state | {"average": self.average.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         load_weights(self.values, state["values"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+
+    @property
+    def evaluated_policy(self) -> AfterstateValues:
+        return self.policy if self.average is None else self.average.policy
+
+    def _add_to_average(self, progress: float) -> None:
+        if self.average is not None:
+            self.average.add(progress)
 
     @torch.no_grad()
     def update(
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
+    ) -> dict[str, float]:
+        metrics = self._learn(trajectories, final_states, progress)
+        self._add_to_average(progress)
+        return metrics
+
+    def _learn(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)

@@ -98,7 +98,7 @@ class Checkpointer:
         if self.is_best_due:
             named = [(BEST, {}), *named]
         config, games = to_plain(self.state.cfg), self.state.progress.games_played
-        policy = self.state.components.agent.policy.state_dict()
+        policy = self.state.components.evaluator.greedy.policy.state_dict()
         checkpoints = [
             (Checkpoint(config, games, policy, state), self._path(name)) for name, state in named
         ]

@@ -88,12 +88,12 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     evaluator = build_evaluator(cfg, game, split)
     measured = build_measurements(cfg, evaluator)
     policy = _initial_policy(cfg, game, reward, checkpoint)
-    evaluator.set_policy(policy)
     sampling = build_sampling(cfg.sampling)
     rng = make_generator(cfg.seed, distributed.rank_stream_name("learn"), device)
     _check_table_memory(cfg, list(policy.buffers()), device)
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
+    evaluator.set_policy(learner.evaluated_policy)
     announce_backend(cfg.learner, device)
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     players = training_players(cfg, game, agent)
@@ -141,6 +141,7 @@ def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor], device: torch.d
     is_compiled = device.type == "cpu" and getattr(cfg.learner, "backend", "torch") != "torch"
     step_size = getattr(cfg.learner, "step_size", "constant")
     copies = SharedValues.floats_per_value(step_size, is_compiled)
+    copies += getattr(cfg.learner, "average_start", None) is not None
     num_weights = sum(buffer.numel() for buffer in buffers)
     held = sum(buffer.nbytes for buffer in buffers)
     check_weight_memory(cfg.policy.name, num_weights, held, copies)

@@ -267,7 +267,7 @@ class Run:
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
         """Evaluate the best and the final weights on the same games, which selected neither, and
         once if they are the same; the third value: games played before the best were saved."""
-        evaluator, agent = self.state.components.evaluator, self.state.components.agent
+        evaluator = self.state.components.evaluator
         games = FINAL_EVAL_FACTOR * self.cfg.eval_games
         with self.interrupts.shielded():
             best = self.checkpointer.read_best()
@@ -275,7 +275,7 @@ class Run:
         if best.games == self.state.progress.games_played:
             return final_result, final_result, best.games
         self.has_best_weights = True
-        restore_weights(agent.policy, best.policy)
+        restore_weights(evaluator.greedy.policy, best.policy)
         return evaluator.evaluate(games, FINAL_STREAM), final_result, best.games
 
     def save_on_interrupt(self) -> str:

@@ -56,6 +56,10 @@ LEARNERS = {
     "td": [
         (["policy=table", "sampling=epsilon_greedy"], ["tictactoe", "connect4", "2048"]),
         (
+            ["policy=table", "sampling=epsilon_greedy", "learner.average_start=0.3"],
+            ["tictactoe", "connect4", "2048"],
+        ),
+        (
             [
                 *["policy=ntuple", "sampling=argmax", "learner.step_size=temporal_coherence"],
                 *["window=4", "restart_fraction=0.5"],
@@ -66,7 +70,7 @@ LEARNERS = {
         (
             [
                 *["policy=ntuple", "sampling=epsilon_greedy", "learner.td_lambda=0.9"],
-                "learner.step_size=temporal_coherence",
+                *("learner.step_size=temporal_coherence", "learner.average_start=0.3"),
             ],
             ["tictactoe", "connect4", "gomoku", "2048"],
         ),

@@ -101,6 +101,9 @@ class TdConfig(LearnerConfig):
         help="auto: compiled (numba) where possible, else torch",
     )
     threads: int = key(1, 1, 256, help="threads that learn; more than 1: not repeatable")
+    average_start: float | None = key(
+        None, 0, 0.99, help="average values from this fraction of training on; null: the latest"
+    )
 
 
 @schema

@@ -1,0 +1,89 @@
+"""The mean of values over the later part of a training."""
+
+import pytest
+import torch
+
+from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
+from rlgames.learners.value_average import ValueAverage
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.training.components import build_components
+from rlgames.training.run import train
+
+WORDS = ["experiment=null", "game=connect4", "reward=outcome", "policy=ntuple", "learner=td"]
+WORDS += ["policy.num_tuples=3", "policy.tuples=null", "sampling=epsilon_greedy", "eval_games=8"]
+WORDS += ["games=200", "batch=20", "log_every=20", "eval_every=100", "solve_seconds=0"]
+
+
+@pytest.fixture
+def policy():
+    return build_components(load_config(TrainConfig, WORDS)).agent.policy
+
+
+def fill(policy, value):
+    policy.values.fill_(value)
+
+
+def test_each_hundredth_of_the_training_counts_once(policy):
+    average = ValueAverage(policy, 0.5)
+    for progress, value in [(0, 9), (0.499, 7), (0.5, 1), (0.505, 50), (0.51, 2), (0.6, 6)]:
+        fill(policy, value)
+        average.add(progress)
+        if progress < 0.5:
+            assert average.policy.values.eq(value).all()
+    assert average.policy.values.eq(3).all()  # of 1, 2 and 6
+    assert policy.values.eq(6).all()
+
+
+def test_only_the_values_are_its_own(policy):
+    average = ValueAverage(policy, 0)
+    average.add(0)
+    names = [name for name, _ in policy.named_buffers()]
+    shared = [policy.get_buffer(n) is average.policy.get_buffer(n) for n in names]
+    assert "values" in names
+    assert shared == [name != "values" for name in names]
+
+
+def test_a_state_restores_both(policy):
+    average = ValueAverage(policy, 0.2)
+    for progress, value in [(0.2, 1), (0.3, 5)]:
+        fill(policy, value)
+        average.add(progress)
+    saved = {"count": 2, "trained": {"values": policy.values.clone()}}
+    state, mean = average.state_dict(), average.policy.values.clone()
+    assert state["count"] == 2
+    assert torch.equal(state["trained"]["values"], saved["trained"]["values"])
+    policy.values.copy_(mean)  # as from a checkpoint
+    restored = ValueAverage(policy, 0.2)
+    restored.load_state_dict(saved)
+    assert policy.values.eq(5).all()
+    assert restored.policy.values.eq(3).all()
+    fill(policy, 9)
+    restored.add(0.4)
+    assert restored.policy.values.eq(5).all()
+
+
+@pytest.mark.parametrize("state", [{"count": -1}, {"count": 1, "trained": {}}, {"count": 1}, {}])
+def test_an_impossible_state_is_refused(policy, state):
+    with pytest.raises((LookupError, TypeError, ValueError)):
+        ValueAverage(policy, 0.2).load_state_dict(state)
+
+
+def test_checkpoints_have_the_mean_and_learning_goes_on_from_the_latest_values(tmp_path):
+    words = [*WORDS, "keep_resume_state=true", "save_every=20", "keep_every=20"]
+    for name, more in [("latest", []), ("mean", ["learner.average_start=0.5"])]:
+        train(load_config(TrainConfig, [*words, f"out={tmp_path / name}", *more]))
+
+    def values(name, games):
+        path = tmp_path / name / "checkpoints" / f"games_{games}.safetensors"
+        return Checkpoint.read(path).policy["values"]
+
+    assert torch.equal(values("mean", 100), values("latest", 100))
+    # Batches that began in the second half of the training.
+    each = [values("latest", games) for games in (120, 140, 160, 180, 200)]
+    torch.testing.assert_close(values("mean", 200), torch.stack(each).mean(0))
+    assert not torch.equal(values("mean", 200), each[-1])
+    saved = Checkpoint.read(tmp_path / "mean" / "checkpoints" / "latest.safetensors").state
+    average = saved["processes"]["0"]["learner"]["average"]
+    assert average["count"] == 5
+    assert torch.equal(average["trained"]["values"], each[-1])
