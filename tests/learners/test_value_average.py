@@ -49,10 +49,11 @@ def test_a_state_restores_both(policy):
     for progress, value in [(0.2, 1), (0.3, 5)]:
         fill(policy, value)
         average.add(progress)
-    saved = {"count": 2, "trained": {"values": policy.values.clone()}}
-    state, mean = average.state_dict(), average.policy.values.clone()
+    latest, mean = policy.values.clone(), average.policy.values.clone()
+    state = average.state_dict()
     assert state["count"] == 2
-    assert torch.equal(state["trained"]["values"], saved["trained"]["values"])
+    assert torch.equal(state["trained"]["values"], latest)
+    saved = {"count": 2, "trained": {"values": latest}}
     policy.values.copy_(mean)  # as from a checkpoint
     restored = ValueAverage(policy, 0.2)
     restored.load_state_dict(saved)
