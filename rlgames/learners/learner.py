@@ -69,7 +69,7 @@ class Learner(ABC):
 
     @property
     def evaluated_policy(self) -> Any:
-        """The policy of evaluations and checkpoints, if it is not the one that plays and learns."""
+        """The policy of evaluations and checkpoints; by default the one that plays and learns."""
         return self.policy
 
     @abstractmethod
