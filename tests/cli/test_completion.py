@@ -56,6 +56,7 @@ def folder(tmp_path, monkeypatch):
         (
             "rlgames train learner=td learner.",
             [
+                "learner.average_start=",
                 "learner.backend=",
                 "learner.backup=",
                 "learner.frozen_tuples=",
