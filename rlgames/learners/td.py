@@ -134,7 +134,7 @@ class Td(Learner):
         the moves of the games but for all legal moves from all boards of 2048 that play
         reaches, the largest sum of tiles first (LAO*; Hansen and Zilberstein 2001). Both need
         one seat and reward.scored=score_delta. "minimax": for two seats, see learn_replies. None:
-        minimax for n-tuples of two seats, else sampled.
+        minimax for two-seat n-tuples, else sampled.
     min_probability: boards that play reaches less often do not count as reachable.
     td_lambda: λ. The target has (1 - λ) · V(s_{t+1}) + λ · γ · (target of s_{t+1}) for V(s_{t+1}),
         where backup is "sampled" or "minimax": λ = 1 learns from returns.

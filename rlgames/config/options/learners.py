@@ -88,7 +88,7 @@ class TdConfig(LearnerConfig):
     backup: str | None = key(
         None,
         of=("sampled", "expected", "reachable", "minimax"),
-        help="target of an update; null: minimax for n-tuples of two seats, else sampled",
+        help="target of an update; null: minimax for two-seat n-tuples, else sampled",
     )
     min_probability: float = key(
         1e-7, POSITIVE, 1, help="backup=reachable: probability of a board in play, at least"
