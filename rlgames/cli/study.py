@@ -124,7 +124,7 @@ def tables(study: Study, record: Record) -> Iterator[tuple[StudyTable, list[Colu
 
 
 def _column(study: Study, record: Record, runs: Sequence[str], column: StudyColumn) -> Column:
-    cells = [cell_of(study, record, run, column.metric) for run in runs]
+    cells = [cell_of(record, run, column.metric) for run in runs]
     means = [cell.mean for cell in cells if cell is not None]
     choose = {"lowest is best": min, "highest is best": max}.get(column.option)
     best = choose(means) if choose and means else None
@@ -136,7 +136,7 @@ def _column(study: Study, record: Record, runs: Sequence[str], column: StudyColu
     return Column(column.heading, texts)
 
 
-def cell_of(study: Study, record: Record, run: str, metric: str) -> Cell | None:
+def cell_of(record: Record, run: str, metric: str) -> Cell | None:
     cell = record.get("runs", {}).get(run, {}).get("cells", {}).get(metric)
     return None if cell is None else Cell.from_record(cell)
 
@@ -148,7 +148,7 @@ def _shown(study: Study, record: Record, run: str, column: StudyColumn, cell: Ce
     reported = study.reported[column.metric.partition(".")[2]]
     value = (reported.values or {}).get(run, MISSING)
     text = f"{column.factor * value:{column.format}}" if isinstance(value, int | float) else value
-    other = cell_of(study, record, run, reported.compared) if reported.compared else None
+    other = cell_of(record, run, reported.compared) if reported.compared else None
     differs = other and cell and other.contains(cell.mean) is False
     return f"{text}†" if differs else str(text)
 
@@ -175,7 +175,7 @@ def filled(study: Study, record: Record, text: str) -> str:
 
     def value(match: re.Match[str]) -> str:
         run, column = parse_value(match[1])
-        cell = cell_of(study, record, run, column.metric)
+        cell = cell_of(record, run, column.metric)
         return MISSING if cell is None else cell.shown(column.factor, column.format, column.option)
 
     return PLACEHOLDER.sub(value, text).strip()

@@ -90,7 +90,8 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     if has_curve:
         report_command([str(run)], [f"curves={folder / CURVE}", "width=column"])
         files.insert(2, CURVE)
-    agent = Agent(run.resolve().stem, cfg.repo, config, published, report, read_info(run), files)
+    title = run.resolve().name if run.is_dir() else run.stem
+    agent = Agent(title, cfg.repo, config, published, report, read_info(run), files)
     storage.write_file(folder, CARD, model_card(agent, cfg.license))
     space = write_space(folder, agent.title, published, cfg.license) if cfg.space else []
     written = [*files, *(f"{SPACE_FOLDER}/{name}" for name in space)]

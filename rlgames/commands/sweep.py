@@ -262,7 +262,7 @@ def job_options(words: Sequence[str]) -> list[str]:
 def _print_plan(sweep: Sweep) -> int:
     sweep.print_unfinished()
     if sweep.search is not None:
-        more = sweep.search["trials"] - len(sweep.jobs)
+        more = max(0, sweep.search["trials"] - len(sweep.jobs))
         space = " ".join(sweep.search["space"])
         print(f"{more} more trials, by {sweep.search['objective']}, over {space}")
     return 0

@@ -191,7 +191,7 @@ def _table(table: StudyTable, runs: Mapping[str, StudyRun]) -> StudyTable:
     rows = list(runs) if table.rows is None else table.rows
     labels = {str(each): f"`{each}`" for each in rows} if isinstance(rows, list) else rows
     for name in _mapping(labels, "rows"):
-        _check_known(name, runs, "rows: no run", "runs")
+        _check_known(name, runs, "rows: no run")
     columns = table.columns
     if isinstance(columns, list):
         columns = {str(each).partition("|")[0].strip(): each for each in columns}
@@ -206,18 +206,18 @@ def _check_terms(study: Study) -> None:
     sources = [*dict.fromkeys(names), "training", "reported"]
     used = [column for table in study.tables for column in table.columns]
     for run, column in study.values:
-        _check_known(run, study.runs, f"{{{{{run}:{column.metric}}}}}: no run", "runs")
+        _check_known(run, study.runs, f"{{{{{run}:{column.metric}}}}}: no run")
         used.append(column)
     for column in used:
         for term in column.terms:
             run, colon, path = term.rpartition(":")
             source = path.partition(".")[0]
             if colon:
-                _check_known(run, study.runs, f"{term}: no run", "runs")
-            _check_known(source, sources, f"{term}: no evaluation", "evaluations")
+                _check_known(run, study.runs, f"{term}: no run")
+            _check_known(source, sources, f"{term}: no evaluation")
             if source == "reported":
                 name = path.partition(".")[2]
-                _check_known(name, study.reported, f"{term}: no values", "reported")
+                _check_known(name, study.reported, f"{term}: no values")
             elif source in names and colon and study.evaluation(source, run) is None:
                 raise ConfigError(f"{term}: {source} does not evaluate {run}")
     for name, words in study.curves.items():
@@ -225,15 +225,15 @@ def _check_terms(study: Study) -> None:
         if not curves:
             raise ConfigError(f"curves.{name} names no run", nearest("", [*study.runs]))
         for run in curves:
-            _check_known(run, study.runs, f"curves.{name}: no run", "runs")
+            _check_known(run, study.runs, f"curves.{name}: no run")
     for name, reported in study.reported.items():
         if not reported.values:
             raise ConfigError(f"reported.{name} has no values", "as in values: {RUN: 0.5}")
         for run in _mapping(reported.values, f"reported.{name}.values"):
-            _check_known(run, study.runs, f"reported.{name}: no run", "runs")
+            _check_known(run, study.runs, f"reported.{name}: no run")
 
 
-def _check_known(name: Any, known: Any, message: str, kind: str) -> None:
+def _check_known(name: Any, known: Any, message: str) -> None:
     if name not in known:
         raise ConfigError(f"{message} is called {str(name)!r}", nearest(str(name), list(known)))
 

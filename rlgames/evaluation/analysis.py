@@ -152,7 +152,7 @@ def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, dict[str,
     return result | {"all": losses(loss, allows, moves.game, is_exact)}
 
 
-def losses_by_turn(moves: Moves, is_exact: bool = False) -> list[dict[str, Any]]:
+def losses_by_turn(moves: Moves, is_exact: bool) -> list[dict[str, Any]]:
     """For each turn in which the player moved, or for as many together as make at most
     MAX_TURN_ROWS parts: first, last and losses."""
     loss, allows = moves.loss, moves.allows_loss

@@ -81,5 +81,7 @@ def find_greedy_play(game: Game[Any], player: Player, games: int) -> CompiledGre
     is_greedy = isinstance(sampling, Argmax) and sampling.deterministic
     if not is_greedy or not isinstance(policy, Ntuple) or reason_not_packed(game, policy):
         return None
-    is_training = not policy.values.is_contiguous()
-    return CompiledGreedyPlay(game, player, policy) if is_training or games >= MIN_GAMES else None
+    # Values between the statistics of temporal coherence: the kernel that trains them is compiled.
+    is_interleaved = not policy.values.is_contiguous()
+    pays = is_interleaved or games >= MIN_GAMES
+    return CompiledGreedyPlay(game, player, policy) if pays else None

@@ -83,4 +83,7 @@ def read_positions(path: Path, game: Game[Any]) -> LabeledPositions | State:
         state: State = on_cpu(game).parse_all([re.sub(r"\s*/\s*", "\n", line) for line in lines])
     except ValueError as error:
         raise ConfigError(f"{path} holds no positions of {game.spec.name} ({error})") from None
-    return state[~state.done].to(game.device)
+    live: State = state[~state.done]
+    if not len(live):
+        raise ConfigError(f"{path} holds only positions of finished games")
+    return live.to(game.device)

@@ -145,7 +145,7 @@ class LayoutCounter:
             return -1
         if seen.sinkings is not None:
             keep_sinkings(hit_turn[0], sunk_turn[0], tables, position, stack)
-        set_sizes(num_hits, tables, position, stack, estimate)
+        set_sizes(num_hits, position, stack, estimate)
         stack.ships[0] = fleets[0]
         return int(list_layouts(position, stack, layouts))
 

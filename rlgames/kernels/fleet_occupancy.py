@@ -99,9 +99,7 @@ def keep_sinkings(
 
 
 @compiled
-def set_sizes(
-    num_hits: np.int64, tables: FleetTables, position: Position, stack: Stack, estimate: Estimate
-) -> None:
+def set_sizes(num_hits: np.int64, position: Position, stack: Stack, estimate: Estimate) -> None:
     """Write how many placements of each type agree, and the order of the types by that."""
     available = stack.available[0]
     sizes, on_hit = estimate.sizes, estimate.on_hit
@@ -187,7 +185,7 @@ def write_occupancy(
             continue
         if sunk_turn.shape[1]:
             keep_sinkings(hit_turn[row], sunk_turn[row], tables, position, stack)
-        set_sizes(num_hits, tables, position, stack, estimate)
+        set_sizes(num_hits, position, stack, estimate)
         steps = estimate_steps(num_hits, fleets[row], tables, position, stack, estimate)
         if steps > max_steps:
             continue

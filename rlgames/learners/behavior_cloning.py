@@ -64,7 +64,7 @@ class BehaviorCloning(GradientLearner):
 
     @torch.no_grad()
     def evaluate(self, held_out: Callable[[], Trajectories]) -> dict[str, float]:
-        """The mean loss, and the rate at which the policy's best action is the teacher's."""
+        """The mean cross-entropy, and how often the policy's best action is the teacher's."""
         trajectories = held_out()
         rows = torch.arange(len(trajectories), device=trajectories.action.device)
         sums = [
@@ -72,7 +72,7 @@ class BehaviorCloning(GradientLearner):
             for chunk in rows.split(EVAL_CHUNK)
         ]
         loss, agreement = (torch.stack(sums).sum(0) / len(trajectories)).tolist()
-        return {"loss": loss, "agreement": agreement}
+        return {"cross_entropy": loss, "agreement": agreement}
 
     def state_dict(self) -> dict[str, Any]:
         return super().state_dict() | {
@@ -86,10 +86,10 @@ class BehaviorCloning(GradientLearner):
         self.num_evals_since_lowest = checked_int(state["num_evals_since_lowest"], 0)
 
     def has_converged(self, metrics: dict[str, float]) -> bool:
-        held_out_loss = metrics["loss"]
-        improved = held_out_loss < self.lowest_loss
+        loss = metrics["cross_entropy"]
+        improved = loss < self.lowest_loss
         self.num_evals_since_lowest = 0 if improved else self.num_evals_since_lowest + 1
-        self.lowest_loss = min(held_out_loss, self.lowest_loss)
+        self.lowest_loss = min(loss, self.lowest_loss)
         return self.patience is not None and self.num_evals_since_lowest >= self.patience
 
     def _loss_and_agreement(

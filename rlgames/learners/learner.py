@@ -10,7 +10,6 @@ from typing import Any, Literal
 import torch
 
 from rlgames.games.game import Game
-from rlgames.players.player import Player
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import GamePool
@@ -99,9 +98,6 @@ class Learner(ABC):
     def has_converged(self, metrics: dict[str, float]) -> bool:
         """Whether to stop after an evaluation with these metrics."""
         return False
-
-    def check_teacher(self, teacher: Player) -> None:  # noqa: B027 (most learn from any)
-        """Raises ValueError for a teacher that it cannot learn from."""
 
     def state_dict(self) -> dict[str, Any]:
         """What later updates depend on besides the policy's weights and the generator: a tree of

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from rlgames.core.pages import discard_pages
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights, parts
-from rlgames.games.capabilities import InvertibleKey, require
 from rlgames.games.game import State
 from rlgames.games.game_2048 import Game2048
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
@@ -160,20 +159,19 @@ class Td(Learner):
         lr: float,
         lr_end: float | None,
         step_size: str,
-        backup: str | None = None,
-        min_probability: float = MIN_PROBABILITY,
-        frozen_tuples: Sequence[int] = (),
-        td_lambda: float = 0.0,
-        backend: str = "torch",
-        threads: int = 1,
-        average_start: float | None = None,
+        backup: str | None,
+        min_probability: float,
+        frozen_tuples: Sequence[int],
+        td_lambda: float,
+        backend: str,
+        threads: int,
+        average_start: float | None,
     ) -> None:
         super().__init__(context)
         self.backup = backup = check_backup(context, backup)
         if backup in ("expected", "reachable"):
             self._check_expected(td_lambda)
         if backup == "reachable":
-            require(self.game, InvertibleKey, "backup=reachable")
             is_2048 = isinstance(self.game, Game2048) and isinstance(self.policy, Ntuple)
             if not is_2048 or self.policy.values.device.type != "cpu":
                 needs = (

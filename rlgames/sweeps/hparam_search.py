@@ -193,7 +193,8 @@ class Search:
         """
         tried: set[int] = set()
         while True:
-            running = self._report_results()
+            with interrupts.shielded():  # a signal that came during an import ends the search
+                running = self._report_results()
             batch = [number for number in running if number not in tried][: self.parallel]
             while len(batch) < self.parallel and self._num_trials() < self.trials:
                 batch.append(self._num_trials())

@@ -57,6 +57,7 @@ def conflicts(training: Training) -> Iterator[Conflict]:
     yield from _rewards(training)
     yield from _players(training)
     yield from _windows(training)
+    yield from _schedules(training)
     yield from _records(training)
     yield from _teachers(training)
     yield from _processes(training)
@@ -159,6 +160,17 @@ def _windows(training: Training) -> Iterator[Conflict]:
         f"restart_fraction={cfg.restart_fraction} needs games in progress, and whole games "
         "leave none",
         "add window=N, or remove restart_fraction=",
+    )
+
+
+def _schedules(training: Training) -> Iterator[Conflict]:
+    cfg = training.cfg
+    start, end = getattr(cfg.learner, "average_start", None), cfg.schedule_games
+    yield (
+        start is not None and end is not None and end < cfg.games,
+        f"learner.average_start={start} averages until schedule_games={end}, and games={cfg.games} "
+        "go on after it",
+        "remove schedule_games=",
     )
 
 

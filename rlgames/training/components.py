@@ -17,7 +17,6 @@ from rlgames.config.training import TrainConfig
 from rlgames.config.typed import arguments, to_plain
 from rlgames.core import distributed
 from rlgames.core.devices import compute_dtype
-from rlgames.core.errors import value_errors
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.factory.agents import build_player, init_policy_from
@@ -97,7 +96,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     announce_backend(cfg.learner, device)
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     players = training_players(cfg, game, agent)
-    taught = _taught(cfg, game, players, learner)
+    taught = _taught(cfg, game, players)
     plays = EngineContext(
         game, agent, taught, split, cfg.batch, cfg.threads, cfg.join_seconds, to_plain(cfg)
     )
@@ -167,15 +166,11 @@ def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Pl
     return players
 
 
-def _taught(
-    cfg: TrainConfig, game: Game[Any], players: list[Player], learner: Learner
-) -> list[Player]:
+def _taught(cfg: TrainConfig, game: Game[Any], players: list[Player]) -> list[Player]:
     """The players of the games to learn from: a teacher replaces the agent."""
     if cfg.teacher is None:
         return players
     teacher = build_player(cfg.teacher, game, cfg.game, in_training=True)
-    with value_errors():
-        learner.check_teacher(teacher)
     return [teacher, *players[1:]]
 
 

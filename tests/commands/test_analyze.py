@@ -308,3 +308,6 @@ def test_positions_that_do_not_fit_a_game_are_an_error(tmp_path):
     file.write_text("X X X X / . . . .\n")
     with pytest.raises(ConfigError, match="holds no positions of tictactoe"):
         analyze("player=random", "game=tictactoe", f"positions={file}")
+    file.write_text("X X X / O O . / . . .\n")
+    with pytest.raises(ConfigError, match="holds only positions of finished games"):
+        analyze("player=random", "game=tictactoe", f"positions={file}")

@@ -153,6 +153,12 @@ def test_without_matplotlib_there_is_no_curve(run, tmp_path, monkeypatch, capsys
     assert "Learning curve" not in (tmp_path / "agent/README.md").read_text()
 
 
+def test_a_job_of_a_sweep_is_called_like_its_directory(run, tmp_path):
+    job = shutil.copytree(run, tmp_path / "0_lr=0.01")
+    publish_command(job, [*BRIEF, f"out={tmp_path}/agent"])
+    assert "\n- name: 0_lr=0.01\n" in (tmp_path / "agent/README.md").read_text()
+
+
 def test_a_shipped_agent_can_be_published(tmp_path):
     result = publish_command(shipped_agent("tictactoe"), [*BRIEF, f"out={tmp_path}/agent"])
     assert result["next"] == f"rlgames play {tmp_path}/agent"

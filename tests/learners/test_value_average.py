@@ -5,6 +5,7 @@ import torch
 
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
+from rlgames.core.errors import ConfigError
 from rlgames.learners.value_average import ValueAverage
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.components import build_components
@@ -35,6 +36,35 @@ def test_each_hundredth_of_the_training_counts_once(policy):
     assert policy.values.eq(6).all()
 
 
+def test_the_mean_begins_anew_if_the_training_becomes_longer(policy):
+    average = ValueAverage(policy, 0.5)
+    for progress, value, expected in [
+        (0.9, 1, 1),
+        (0.99, 3, 2),
+        (0.495, 5, 5),  # twice as many games
+        (0.499, 6, 6),
+        (0.5, 7, 7),
+        (0.51, 9, 8),
+        (0.505, 4, 4),  # a little longer
+        (0.52, 6, 5),
+    ]:
+        fill(policy, value)
+        average.add(progress)
+        assert average.policy.values.eq(expected).all(), progress
+
+
+def test_a_hashed_table_has_no_mean():
+    words = ["experiment=2048_ntuple", "policy.table_size=1000", "learner.threads=1"]
+    with pytest.raises(ConfigError, match="average_start needs one value per content"):
+        build_components(load_config(TrainConfig, words))
+
+
+def test_the_games_must_not_go_on_after_the_schedule():
+    words = [*WORDS, "schedule_games=100", "learner.average_start=0.5"]
+    with pytest.raises(ConfigError, match="averages until schedule_games=100"):
+        build_components(load_config(TrainConfig, words))
+
+
 def test_only_the_values_are_its_own(policy):
     average = ValueAverage(policy, 0)
     average.add(0)
@@ -51,20 +81,31 @@ def test_a_state_restores_both(policy):
         average.add(progress)
     latest, mean = policy.values.clone(), average.policy.values.clone()
     state = average.state_dict()
-    assert state["count"] == 2
+    assert (state["count"], state["part"]) == (2, 30)
     assert torch.equal(state["trained"]["values"], latest)
-    saved = {"count": 2, "trained": {"values": latest}}
+    saved = {"count": 2, "part": 30, "trained": {"values": latest}}
     policy.values.copy_(mean)  # as from a checkpoint
     restored = ValueAverage(policy, 0.2)
     restored.load_state_dict(saved)
     assert policy.values.eq(5).all()
     assert restored.policy.values.eq(3).all()
     fill(policy, 9)
+    restored.add(0.305)
+    assert restored.policy.values.eq(3).all()
     restored.add(0.4)
     assert restored.policy.values.eq(5).all()
 
 
-@pytest.mark.parametrize("state", [{"count": -1}, {"count": 1, "trained": {}}, {"count": 1}, {}])
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"count": -1, "part": 20},
+        {"count": 0, "part": 101},
+        {"count": 1, "part": 20, "trained": {}},
+        {"count": 1, "part": 20},
+        {},
+    ],
+)
 def test_an_impossible_state_is_refused(policy, state):
     with pytest.raises((LookupError, TypeError, ValueError)):
         ValueAverage(policy, 0.2).load_state_dict(state)

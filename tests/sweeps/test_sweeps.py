@@ -540,6 +540,18 @@ def test_the_jobs_of_a_search_have_values_as_typed(tmp_path):
     assert search.sweep.jobs[0].overrides == words
 
 
+@pytest.mark.skipif(not installed("optuna"), reason="needs Optuna")
+def test_a_search_that_is_interrupted_during_an_import_proposes_nothing(tmp_path):
+    plan = plan_search(
+        HparamsConfig(), ["lr=interval(0.1,1)"], None, load_config(TrainConfig, WORDS)
+    )
+    search, interrupts = Search(Sweep(tmp_path, [], [], search=plan)), signals.Interrupts()
+    interrupts.pending = signal.SIGINT
+    with pytest.raises(signals.Interrupted):
+        search.run([], interrupts)
+    assert not search.sweep.jobs
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "ray"])
 def test_launchers(launcher, tmp_path, rlgames, whole):

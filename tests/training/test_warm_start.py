@@ -314,11 +314,11 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
         total -= chances[moves.action[row]].log().item()
         agreed += int(chances.argmax()) == int(moves.action[row])
     found = clone.evaluate(lambda: moves)
-    assert found["loss"] == pytest.approx(total / len(moves), rel=1e-5)
+    assert found["cross_entropy"] == pytest.approx(total / len(moves), rel=1e-5)
     assert found["agreement"] == pytest.approx(agreed / len(moves))
     for _ in range(3):
         clone.update(moves, results, 0.0)
-    assert clone.evaluate(lambda: moves)["loss"] < found["loss"]
+    assert clone.evaluate(lambda: moves)["cross_entropy"] < found["cross_entropy"]
 
 
 def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
