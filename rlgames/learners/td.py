@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from rlgames.core.pages import discard_pages
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights, parts
+from rlgames.games.capabilities import InvertibleKey, require
 from rlgames.games.game import State
 from rlgames.games.game_2048 import Game2048
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
@@ -172,6 +173,7 @@ class Td(Learner):
         if backup in ("expected", "reachable"):
             self._check_expected(td_lambda)
         if backup == "reachable":
+            require(self.game, InvertibleKey, "backup=reachable")
             is_2048 = isinstance(self.game, Game2048) and isinstance(self.policy, Ntuple)
             if not is_2048 or self.policy.values.device.type != "cpu":
                 needs = (
