@@ -44,7 +44,7 @@ class ValueAverage:
         """Count the trained values if it is time. progress: the fraction of training done."""
         part = int(progress * PARTS)
         if part < self.part:
-            self.count, self.policy.values = 0, self._latest
+            self.count, self.part, self.policy.values = 0, -1, self._latest
         if progress < self.start or part == self.part:
             return
         self.count, self.part = self.count + 1, part

@@ -53,6 +53,15 @@ def test_the_mean_begins_anew_if_the_training_becomes_longer(policy):
         assert average.policy.values.eq(expected).all(), progress
 
 
+def test_a_longer_training_counts_the_part_that_was_last(policy):
+    average = ValueAverage(policy, 0.99)
+    for progress, value in [(0.99, 1), (0.5, 2), (0.99, 3)]:
+        fill(policy, value)
+        average.add(progress)
+    fill(policy, 4)
+    assert average.policy.values.eq(3).all()
+
+
 def test_a_hashed_table_has_no_mean():
     words = ["experiment=2048_ntuple", "policy.table_size=1000", "learner.threads=1"]
     with pytest.raises(ConfigError, match="average_start needs one value per content"):
