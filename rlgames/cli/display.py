@@ -142,9 +142,6 @@ def _outcome_rows(report: dict[str, Any]) -> Rows:
     rows.append((EXPLOITABILITY, _number(report["exploitability"])))
     if "proven_moves" in report:
         rows.append(("moves proven optimal", f"{report['proven_moves']:.1%}"))
-    for name, losses in report.get("value_losses", {}).items():
-        where = f"{losses['positions']:,} positions" + ("" if name == "all" else f", {name}")
-        rows.append((f"moves that lose value, {where}", f"{losses['rate']:.1%}"))
     return rows + _opponent_rows(report.get("opponent_proven_moves"))
 
 

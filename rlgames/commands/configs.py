@@ -61,9 +61,6 @@ class EvalConfig(MatchConfig):
     where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
     trace: int = key(0, 0, 1000, help="games to print move by move first")
     record: str | None = key(None, is_path=True, help="file to append the games to")
-    positions: str | None = key(
-        None, is_path=True, help="labeled positions, where moves that lose value are counted"
-    )
     solve_seconds: float = key(
         20.0, 0, 1e6, help="time limit of the optimum or best response; 0: skip it"
     )

@@ -25,7 +25,6 @@ from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.drawing.terminal import format_parts
-from rlgames.evaluation.analysis import labeled_moves, losses_by_group
 from rlgames.evaluation.evaluate import (
     Evaluation,
     EvaluationSettings,
@@ -33,7 +32,6 @@ from rlgames.evaluation.evaluate import (
     exact_mean,
     random_play_mean,
 )
-from rlgames.evaluation.positions import LabeledPositions
 from rlgames.factory.agents import checkpoint_fields, trained_config
 from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
@@ -60,10 +58,9 @@ Recorder = Callable[[Trajectories, FinalStates], None]
 
 @dataclass(frozen=True)
 class Match:
-    """The game and the players of an evaluation; run: the path of the player, None for another.
+    """The game and the players of an evaluation.
 
-    opponent: None in a game with one seat. positions: labeled
-    ones, if the config names any.
+    run: the path of the player, None for another. opponent: None in a game with one seat.
     """
 
     cfg: EvalConfig
@@ -71,7 +68,6 @@ class Match:
     game: Game[Any]
     player: Player
     opponent: Player | None
-    positions: LabeledPositions | None
 
     @property
     def names(self) -> list[str]:
@@ -135,8 +131,7 @@ def _match(cfg: EvalConfig, run: Path | None) -> Match:
     opponent = build_opponent(cfg, game)
     if isinstance(player, Random) and isinstance(opponent, Random):
         opponent = player
-    positions = LabeledPositions.read(Path(cfg.positions), game) if cfg.positions else None
-    return Match(cfg, run, game, player, opponent, positions)
+    return Match(cfg, run, game, player, opponent)
 
 
 def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
@@ -167,19 +162,9 @@ def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
             else _one_player_fields(game, player, result, cfg.solve_seconds)
         ),
         **_player_statistics(player, opponent),
-        **_value_losses(match),
         "seconds": result.seconds,
         "moves_per_s": result.num_moves / max(result.seconds, 1e-9),
     }
-
-
-def _value_losses(match: Match) -> dict[str, Any]:
-    """The moves that lose value in the labeled positions of positions=."""
-    if match.positions is None:
-        return {}
-    rng = make_generator(match.cfg.seed, REPORT_STREAM, match.game.device)
-    moves = labeled_moves(match.player, match.positions, rng)
-    return {"value_losses": losses_by_group(moves)}
 
 
 def _player_statistics(player: Player, opponent: Player | None) -> dict[str, float]:

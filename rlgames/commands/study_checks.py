@@ -31,7 +31,7 @@ METRICS = {
     r"|search_losses\.(mistakes|repaired|spoiled)",
     "solve": "optimal|states|seconds",
     "eval": rf"moves\.{ESTIMATE}|games|distinct_games|seconds|moves_per_s|proven_moves"
-    r"|opponent_proven_moves|value_losses\.[\w-]+\.(rate|count)",
+    r"|opponent_proven_moves",
     "outcome": rf"{RATES}\.(rate|count)|seats\.[01]\.{RATES}\.(rate|count)|exploitability"
     rf"|exploitability_seats\.[01]|exact_seats\.[01]\.{RATES}",
     "turns": r"exact_mean|reference\.(random|random_std|optimal|gap_to_optimal)"

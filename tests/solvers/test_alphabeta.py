@@ -375,9 +375,8 @@ def test_a_solved_position_says_in_how_many_plies_it_ends():
 def test_fewer_moves_that_win_or_block_lose_value_than_random_ones():
     losses = {}
     for name in ("random", "win_or_block"):
-        words = [f"player={name}", "game=connect4", "games=2", "solve_seconds=0"]
-        report = rlgames.evaluate(None, [*words, f"positions={POSITIONS}"])
-        losses[name] = report["value_losses"]["all"]
+        words = [f"player={name}", "game=connect4", f"positions={POSITIONS}"]
+        losses[name] = rlgames.analyze(None, words)["losses"]["all"]
     assert losses["random"]["allow"] == losses["win_or_block"]["allow"]
     assert losses["random"]["positions"] == 6000
     assert 0 < losses["win_or_block"]["count"] < losses["random"]["count"]
@@ -387,8 +386,8 @@ def test_fewer_moves_that_win_or_block_lose_value_than_random_ones():
 def test_positions_that_do_not_fit_a_game_are_an_error(tmp_path):
     words = ["player=random", "game=tictactoe", f"positions={POSITIONS}"]
     with pytest.raises(ConfigError, match="holds no positions of tictactoe"):
-        rlgames.evaluate(None, words)
+        rlgames.analyze(None, words)
     file = tmp_path / "positions.txt"
     file.write_text("end 1111111 .=-+.-- ours\n")
     with pytest.raises(ConfigError, match="illegal move of connect4"):
-        rlgames.evaluate(None, ["player=random", "game=connect4", f"positions={file}"])
+        rlgames.analyze(None, ["player=random", "game=connect4", f"positions={file}"])
