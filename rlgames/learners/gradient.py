@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Required, TypedDict
 
@@ -112,16 +111,14 @@ class GradientLearner(Learner):
         *,
         size: int | None = None,
         parts: int = 1,
-        fraction: float = 1.0,
     ) -> Iterator[Tensor]:
-        """The rows of each gradient step, int64: in each epoch a random fraction of `count` rows,
+        """The rows of each gradient step, int64: in each epoch all `count` rows in random order,
         split into minibatches of a size, or if it is None into parts. Several processes take
         equally many steps if they split into parts."""
         device = self.rng.device
         num_parts = min(parts, distributed.all_reduce_min(count, device)) if size is None else 0
         for _ in range(epochs):
             order = torch.randperm(count, generator=self.rng, device=device)
-            order = order[: math.ceil(fraction * count)]
             yield from order.tensor_split(num_parts) if size is None else order.split(size)
 
     def state_dict(self) -> dict[str, Any]:

@@ -28,8 +28,6 @@ class Occupancy(GradientLearner):
     posterior_steps: where the layouts that agree with a position are listed, or can be counted in
         about this many steps (ways to place all ships but two), y is the exact posterior instead,
         which has the same minimum and less noise; 0: never.
-    sample_fraction: fraction of a batch's moves to train on, sampled in each epoch, because moves
-        of one game are correlated.
     epochs: passes over each batch. minibatch_size: moves per gradient step.
     Raises ValueError for a game without HiddenHits, and for posterior_steps in a game without a
     fleet.
@@ -43,7 +41,6 @@ class Occupancy(GradientLearner):
         context: LearnerContext,
         *,
         posterior_steps: int,
-        sample_fraction: float,
         epochs: int,
         minibatch_size: int,
         **optimizer: Unpack[OptimizerSettings],
@@ -53,8 +50,7 @@ class Occupancy(GradientLearner):
         if posterior_steps and not isinstance(self.game, FleetGame):
             raise ValueError("learner.posterior_steps needs battleship, salvo or salvo_duel")
         self.posterior_steps = posterior_steps
-        self.sample_fraction, self.epochs = sample_fraction, epochs
-        self.minibatch_size = minibatch_size
+        self.epochs, self.minibatch_size = epochs, minibatch_size
 
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float
@@ -62,8 +58,7 @@ class Occupancy(GradientLearner):
         lr = self.lr.at(progress)
         hits = self._revealing.hidden_hits(final_states.state).float()
         losses, grad_norms = [], []
-        size, fraction = self.minibatch_size, self.sample_fraction
-        for rows in self.minibatches(len(trajectories), self.epochs, size=size, fraction=fraction):
+        for rows in self.minibatches(len(trajectories), self.epochs, size=self.minibatch_size):
             loss = self.loss(trajectories, rows, hits)
             grad_norms.append(self.descend(loss, lr))
             losses.append(loss.detach())

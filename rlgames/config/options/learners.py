@@ -182,7 +182,6 @@ class OccupancyConfig(GradientConfig):
     posterior_steps: int = key(
         0, 0, 10**12, help="use exact posteriors if counted in this many steps; 0: never"
     )
-    sample_fraction: float = key(1.0, 0.001, 1, help="fraction of a batch's moves to train on")
     epochs: int = key(1, 1, 1000, help="passes over each batch")
     minibatch_size: int = key(2048, 1, MAX_BATCH, help="moves per gradient step")
 
