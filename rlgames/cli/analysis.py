@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlgames.cli.text_tables import Column, print_table
-from rlgames.core.text import printable
+from rlgames.core.text import number_text, printable
 
 
 def print_analysis(report: dict[str, Any]) -> None:
@@ -33,8 +33,8 @@ def print_analysis(report: dict[str, Any]) -> None:
     for place, worst in enumerate(report["worst"], 1):
         times = f", met {worst['times']:,} times" if worst["times"] > 1 else ""
         best = ", ".join(worst["best"][:4]) + ", ..." * (len(worst["best"]) > 4)
-        line = f"{place}. turn {worst['turn']}{times}: {worst['move']} loses {worst['loss']:.4g}"
-        print("\n" + printable(f"{line}; best: {best}"))
+        move = f"{place}. turn {worst['turn']}{times}: {worst['move']}"
+        print("\n" + printable(f"{move} loses {number_text(worst['loss'])}; best: {best}"))
         print(printable(f"   {worst['command']}"))
 
 

@@ -11,8 +11,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from rlgames.cli.progress import PlainProgress, Progress, clock_text, number_text
-from rlgames.core.text import printable
+from rlgames.cli.progress import PlainProgress, Progress, clock_text
+from rlgames.core.text import number_text, printable
 from rlgames.training.callbacks import Callback
 
 PHASES = {"playing": "cyan", "learning": "magenta", "evaluating": "yellow", "saving": "blue"}

@@ -12,7 +12,7 @@ from rich.live import Live
 from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.show import ShownPosition, exact_text
 from rlgames.commands.watch import Replay
-from rlgames.core.text import printable
+from rlgames.core.text import number_text, printable
 from rlgames.drawing.terminal import format_parts, stack_parts
 
 MAX_LISTED_MOVES = 10
@@ -52,11 +52,8 @@ def print_position(position: ShownPosition) -> None:
         print(report["over"])
         return
     if report["value"] is not None:
-        print(
-            printable(
-                f"{report['player']} expects a return of {round(report['value'], 6) + 0.0:.4g}"
-            )
-        )
+        value = number_text(round(report["value"], 6) + 0.0)
+        print(printable(f"{report['player']} expects a return of {value}"))
     if report["exact"] is not None:
         _print_best_moves(report)
     elif position.solve_seconds:

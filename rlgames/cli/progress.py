@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
-from rlgames.core.text import printable
+from rlgames.core.text import number_text, printable
 from rlgames.runs.files import read_metrics
 from rlgames.training.callbacks import Callback
 
@@ -134,11 +134,6 @@ def clock_text(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def number_text(value: float) -> str:
-    """A figure with four digits, or more before the decimal point."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 FIRST_SECONDS = 5.0

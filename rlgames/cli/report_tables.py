@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +13,8 @@ from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.comparison import Comparison
 from rlgames.commands.report_rows import REFERENCES, Report, Row
 from rlgames.config import plugins
-from rlgames.core.text import escape_markdown, printable
+from rlgames.config.schema import as_typed
+from rlgames.core.text import escape_markdown, number_text, printable
 from rlgames.evaluation.aggregate import Statistic
 from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 
@@ -81,10 +81,10 @@ def title(report: Report) -> str:
 
 
 def columns(report: Report, names: Sequence[str] = ()) -> list[Column]:
-    """The columns that are not empty, the most important ones first if the terminal is too narrow.
+    """The columns of a table, the most important ones first if the terminal is too narrow.
 
-    names: those to show: "all", or names of columns as in CSV. By default the settings that differ
-    between runs of one game, and the metrics that runs are judged by.
+    names: those to show, by their names in CSV; "all": those that are not empty. By default the
+    settings that differ between runs of one game, and the metrics that runs are judged by.
     """
     keys, judged = _essence(report)
     metrics = report.metrics if names else [name for name in report.metrics if name in judged]
@@ -107,11 +107,11 @@ def columns(report: Report, names: Sequence[str] = ()) -> list[Column]:
         ("run", Column("run", paths, is_text=True)),
     ]
     has_seeds = report.num_rows < len(report.runs) + len(report.damaged)
-    known = [(name, each) for name, each in every if any(each.cells)]
-    known = [(name, each) for name, each in known if name != "runs" or has_seeds]
+    known = {name for name, each in every if any(each.cells) and (name != "runs" or has_seeds)}
     if not names:
-        return [each for _, each in known if each.rank < 5]
-    return [replace(each, rank=0) for name, each in known if name in names or "all" in names]
+        return [each for name, each in every if name in known and each.rank < 5]
+    shown = {*names, *(known if "all" in names else ())}
+    return [replace(each, rank=0) for name, each in every if name in shown]
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -162,9 +162,7 @@ def _number(value: float, digits: int = 4) -> str:
 
 def _word(value: Any) -> str:
     """A value as one types it; nothing in it controls a terminal."""
-    if value is None:
-        return ""
-    return printable(value if isinstance(value, str) else json.dumps(value, separators=(",", ":")))
+    return "" if value is None else printable(as_typed(value))
 
 
 def _notes(report: Report) -> list[tuple[str, str]]:
@@ -199,7 +197,7 @@ def _pair_columns(entries: Sequence[dict[str, Any]], power: float) -> list[Colum
     better = [_in_words(each["probability_of_improvement"], 2) for each in entries]
     seeds = [
         "–" if each["seeds_needed"] is None
-        else f"{each['seeds_needed']:,} to detect {each['detects']:.4g}"
+        else f"{each['seeds_needed']:,} to detect {number_text(each['detects'])}"
         for each in entries
     ]  # fmt: skip
     return [

@@ -13,12 +13,12 @@ from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.configs import RunsConfig
 from rlgames.config.compose import load_config
 from rlgames.config.schema import as_typed, changed
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, printable
 from rlgames.runs import cleanup
 from rlgames.runs.index import RunSummary
 from rlgames.runs.summary_cache import read_summaries
-from rlgames.runs.where import matching, sorted_by, values_of
+from rlgames.runs.where import check_column, matching, sorted_by, values_of
 
 COLUMNS = ("run", "game", "learner", "status", "started", "size", "metric", "value")
 """The columns that are shown by default."""
@@ -96,15 +96,16 @@ def list_runs(directories: Sequence[str], cfg: RunsConfig) -> RunList:
     summaries = read_summaries([*directories] or ["outputs"], {})
     runs = [ListedRun(run) for run in matching(summaries, cfg.where)]
     known = list(dict.fromkeys(name for run in runs for name in (*values_of(run.summary), *OWN)))
-    columns = [name for name in cfg.columns if name != "all"] or list(COLUMNS)
-    for key, names in (("columns", columns), ("sort", [cfg.sort.removeprefix("-")])):
-        for name in names:
-            if name not in known:
-                raise ConfigError(f"{key}={name} is not a column", nearest(name, known))
+    for name in cfg.columns:
+        check_column("columns", name, ["all", *known])
     name = cfg.sort.removeprefix("-")
-    runs = sorted_by(runs, lambda run: run.value(name), cfg.sort.startswith("-"))
-    columns = known if "all" in cfg.columns else columns
-    return RunList(runs[: cfg.top], columns, len(runs))
+    check_column("sort", name, known)
+    shown = sorted_by(runs, lambda run: run.value(name), cfg.sort.startswith("-"))[: cfg.top]
+    columns = list(cfg.columns)
+    if not columns or "all" in columns:
+        names = known if columns else COLUMNS
+        columns = [name for name in names if any(run.value(name) is not None for run in shown)]
+    return RunList(shown, columns, len(runs))
 
 
 def removals(runs: RunList, cfg: RunsConfig) -> list[Removal]:
@@ -152,7 +153,7 @@ def bytes_in_words(num_bytes: int) -> str:
     size, units = float(num_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
     while size >= 1024 and len(units) > 1:
         size, units = size / 1024, units[1:]
-    return f"{size:.3g} {units[0]}" if size < 1000 else f"{size:.0f} {units[0]}"
+    return f"{size:.3g} {units[0]}" if size < 999.5 else f"{size:.0f} {units[0]}"
 
 
 def runs_command(directories: list[str], overrides: list[str]) -> int:
@@ -225,7 +226,7 @@ def print_runs(listing: RunList) -> None:
         Column(
             "age" if name == "started" else name,
             [_shown(name, run) for run in listing.runs],
-            RANKS.get(name, 0) if listing.columns == [*COLUMNS] else 0,
+            RANKS.get(name, 0) if {*listing.columns} <= {*COLUMNS} else 0,
             is_text=not all(_is_number(run.value(name)) for run in listing.runs),
         )
         for name in listing.columns
@@ -233,7 +234,7 @@ def print_runs(listing: RunList) -> None:
     size = bytes_in_words(sum(run.size for run in listing.runs))
     first = f", the first {len(listing.runs):,}" if len(listing.runs) < listing.num_matching else ""
     title = f"{_count(listing.num_matching)}{first}, {size}"
-    print_table(title, [each for each in columns if any(each.cells)], "table")
+    print_table(title, columns, "table")
 
 
 def _count(runs: int) -> str:

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rlgames.cli.live_view import blocks, can_draw, progress_bar
-from rlgames.cli.progress import Progress, clock_text, number_text, print_line
-from rlgames.core.text import printable
+from rlgames.cli.progress import Progress, clock_text, print_line
+from rlgames.core.text import number_text, printable
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.run_info import DamagedRun, MetricsFollower, read_info
 from rlgames.sweeps.jobs import STOP_FILE

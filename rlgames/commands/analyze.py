@@ -27,7 +27,7 @@ from rlgames.config.typed import to_plain
 from rlgames.config.words import key_of
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import REPORT_STREAM, make_generator
-from rlgames.core.text import printable
+from rlgames.core.text import number_text, printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
 from rlgames.drawing.terminal import BoardView
@@ -223,7 +223,8 @@ def _worst(subject: _Subject, moves: Moves) -> list[dict[str, Any]]:
         )
         if cfg.boards is not None:
             board = BoardView(game, state, probabilities(make_advisor(subject.player), state))
-            title = f"{name}: {names[0]} loses {loss[row]:.4g}; best: {', '.join(names[1:4])}"
+            lost, others = number_text(float(loss[row])), ", ".join(names[1:4])
+            title = f"{name}: {names[0]} loses {lost}; best: {others}"
             file = Path(cfg.boards) / f"{place:0{len(str(cfg.worst))}}.svg"
             board_pictures.write_position(board, printable(title), file, action)
     return worst

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -15,16 +17,22 @@ from rlgames.config.schema import as_typed
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import arguments
 from rlgames.core.metrics import METRICS
-from rlgames.core.text import escape_markdown, json_text, markdown_table
+from rlgames.core.text import escape_markdown, json_text, markdown_table, number_text
 from rlgames.core.untrusted import sanitized
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.hub import MODEL, PREFIX
+from rlgames.runs.names import run_name
 from rlgames.runs.run_info import RunInfo
 from rlgames.version import __version__
 
 ESTIMATES = {"moves": "turns", "score": "score", "grid_sum": "grid_sum"}
 ESTIMATES |= {name: name for name in ("win", "draw", "loss")}
 """The fields of a report that are estimates, and the metrics that they are about."""
+
+AUTHORS = ("out=", "logger", "exist_ok=", "hydra.", "--")
+"""What words of a command start with that says where the author's files are."""
+
+PATH = re.compile(r"[^\s=\[\]{},'\"]*/[^\[\]{},'\"]*")
 
 ABOUT = {
     MODEL: "weights, with the config in the header",
@@ -89,19 +97,19 @@ def result_rows(report: dict[str, Any]) -> list[list[str]]:
     for name, metric in ESTIMATES.items():
         estimate = report.get(name)
         if isinstance(estimate, dict):
-            mean = estimate.get("mean", estimate.get("rate"))
-            rows.append([METRICS[metric].label, f"{mean:,.4g}", _interval(estimate, report)])
+            mean = estimate["mean" if "mean" in estimate else "rate"]
+            rows.append([METRICS[metric].label, number_text(mean), _interval(estimate, report)])
     tiles = {tile: rate for tile, rate in report.get("reach", {}).items() if rate["rate"] < 1}
     for tile, rate in tiles.items():
         label = f"fraction of games with tile {tile}"
-        rows.append([label, f"{rate['rate']:,.4g}", _interval(rate, report)])
+        rows.append([label, number_text(rate["rate"]), _interval(rate, report)])
     if report.get("exploitability") is not None:
         label = METRICS["exploitability"].label
-        rows.append([label, f"{report['exploitability']:.4g}", "exact"])
+        rows.append([label, number_text(report["exploitability"]), "exact"])
     reference = report.get("reference", {})
     for name, label in (("random", "random play"), ("optimal", "optimum")):
         if reference.get(name) is not None:
-            rows.append([f"for comparison: {label}", f"{reference[name]:,.4g}", ""])
+            rows.append([f"for comparison: {label}", number_text(reference[name]), ""])
     return rows
 
 
@@ -109,7 +117,7 @@ def _interval(estimate: dict[str, Any], report: dict[str, Any]) -> str:
     ends = estimate["ci95"]
     if ends is None:
         return "exact" if report["exact"] else ""
-    return f"{ends[0]:,.4g} to {ends[1]:,.4g}"
+    return f"{number_text(ends[0])} to {number_text(ends[1])}"
 
 
 def _metadata(agent: Agent, license: str | None) -> dict[str, Any]:
@@ -161,13 +169,19 @@ def _preset(agent: Agent) -> str | None:
 
 
 def _words(agent: Agent) -> list[str]:
-    """The words after `rlgames train`, without those about the author's files; empty where the run
-    was started otherwise."""
+    """The words after `rlgames train`, without those about where the author's files are, and with
+    the last part of each path; empty where the run was started otherwise."""
     command = agent.run.command
     if command[1:2] != ["train"]:
         return []
-    words = [sanitized(word) for word in command[2:]]
-    return [word for word in words if not word.startswith(("out=", "logger", "exist_ok="))]
+    words = [PATH.sub(lambda path: shared_name(path[0]), sanitized(word)) for word in command[2:]]
+    return [word for word in words if not word.startswith(AUTHORS)]
+
+
+def shared_name(path: str) -> str:
+    """An agent that others have by its name, and anything else by the last part of its path."""
+    name = run_name(path)
+    return name if name != path or path.startswith(PREFIX) else Path(path).name
 
 
 def _conditions(agent: Agent) -> str:

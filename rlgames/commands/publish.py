@@ -13,7 +13,7 @@ from rlgames.commands import board_pictures
 from rlgames.commands.configs import PublishConfig
 from rlgames.commands.evaluate import evaluate_command
 from rlgames.commands.frames import play_games
-from rlgames.commands.model_card import Agent, model_card
+from rlgames.commands.model_card import Agent, model_card, shared_name
 from rlgames.commands.report import report_command
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
@@ -26,7 +26,6 @@ from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub, storage
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.files import metric_names
-from rlgames.runs.names import run_name
 from rlgames.runs.run_info import read_info
 from rlgames.version import __version__
 
@@ -135,16 +134,10 @@ def _shared_config(config: dict[str, Any]) -> dict[str, Any]:
     shared = {name: value for name, value in config.items() if name != "logger"} | {"out": None}
     for name, value in shared.items():
         if isinstance(value, dict) and value.get("name") == "run":
-            shared[name] = value | {"path": _shared_name(value["path"])}
+            shared[name] = value | {"path": shared_name(value["path"])}
         elif name in ("init_from", "demonstrations") and value:
-            shared[name] = _shared_name(value)
+            shared[name] = shared_name(value)
     return shared
-
-
-def _shared_name(path: str) -> str:
-    """An agent that others have by its name, and anything else by the last part of its path."""
-    name = run_name(path)
-    return name if name != path else Path(path).name
 
 
 def _evaluation(folder: Path, cfg: PublishConfig, overrides: list[str]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report_rows import REFERENCES, Report, Row, sort_key
 from rlgames.config.compose import load_config
 from rlgames.config.schema import changed
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.errors import ConfigError
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing, varying_settings
 from rlgames.runs.index import RunReader, RunSummary
 from rlgames.runs.summary_cache import read_summaries
-from rlgames.runs.where import matching, sorted_by
+from rlgames.runs.where import check_column, matching, sorted_by
 
 if TYPE_CHECKING:
     from rlgames.commands.comparison import Comparison
@@ -76,7 +76,7 @@ def make_report(
     every_row = [*rows, *(Row([run]) for run in damaged)]
     shown = _sorted(every_row, cfg.sort, keys, metrics)
     for name in cfg.columns:
-        _check_column("columns", name, ["all", *shown[0].record(keys, metrics)])
+        check_column("columns", name, ["all", *shown[0].record(keys, metrics)])
     top = _top(shown, cfg.top)
     folder = Path(os.path.commonpath([run.path for run in every]))
     report = Report(runs, damaged, top, keys, metrics, _best(rows), len(shown), folder)
@@ -180,15 +180,10 @@ def _best(rows: list[Row]) -> list[RunSummary]:
 
 def _sorted(rows: list[Row], sort: str, keys: list[str], metrics: list[str]) -> list[Row]:
     """Sorted rows; rows: the best first. Raises ConfigError for an unknown column."""
-    name = sort.removeprefix("-")
-    if sort == "best":
-        return rows
+    name, is_reversed = sort.removeprefix("-"), sort.startswith("-")
+    if name == "best":
+        return rows[::-1] if is_reversed else rows
     records = [row.record(keys, metrics) for row in rows]
-    _check_column("sort", sort, ["best", *records[0]])
+    check_column("sort", name, ["best", *records[0]])
     values = {id(row): record[name] for row, record in zip(rows, records, strict=True)}
-    return sorted_by(rows, lambda row: values[id(row)], sort.startswith("-"))
-
-
-def _check_column(key: str, name: str, names: list[str]) -> None:
-    if name.removeprefix("-") not in names:
-        raise ConfigError(f"{key}={name} is not a column", nearest(name, names))
+    return sorted_by(rows, lambda row: values[id(row)], is_reversed)

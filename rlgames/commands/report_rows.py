@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from rlgames.config.schema import as_typed
 from rlgames.core.metrics import direction, gap_to_optimum, goal_of
-from rlgames.core.text import json_text, printable
+from rlgames.core.text import printable
 from rlgames.evaluation.aggregate import Statistic, mean_of_runs
 from rlgames.runs.files import FINAL_PREFIX, as_text
 from rlgames.runs.index import RunSummary
@@ -182,6 +183,5 @@ def sort_key(run: RunSummary, results: dict[str, float]) -> tuple[bool, float, f
 
 def in_words(settings: Mapping[str, Any]) -> str:
     """Settings as one types them, without a name for the option of a game."""
-    words = [f"{key}={json_text(value)}" for key, value in settings.items() if key != "name"]
-    first = [json_text(settings["name"])] if "name" in settings else []
-    return printable(" ".join([*first, *words]).replace('"', ""))
+    words = [f"{key}={as_typed(value)}" for key, value in settings.items() if key != "name"]
+    return printable(" ".join([*([settings["name"]] if "name" in settings else []), *words]))

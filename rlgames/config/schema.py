@@ -390,6 +390,8 @@ def as_typed(value: Any) -> str:
     """A value as typed on the command line."""
     if isinstance(value, list | tuple):
         return f"[{','.join(map(as_typed, value))}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{key}:{as_typed(each)}' for key, each in value.items())}}}"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)

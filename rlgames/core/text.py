@@ -11,6 +11,11 @@ def json_text(value: Any) -> str:
     return json.dumps(value)
 
 
+def number_text(value: float) -> str:
+    """A figure with four digits, or more before the decimal point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def printable(text: str) -> str:
     """Text in one line, with control characters escaped: names and paths may contain anything."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -77,7 +77,8 @@ def read_positions(path: Path, game: Game[Any]) -> LabeledPositions | State:
     Raises ConfigError for a file that does not fit the game.
     """
     lines = _lines(path)
-    if not lines or "/" not in lines[0]:
+    marks = lines[0].split()[-2:-1] if lines else []
+    if not lines or (len("".join(marks)) == game.spec.actions and {*marks[0]} <= {*RESULTS}):
         return LabeledPositions.read(path, game)
     try:
         state: State = on_cpu(game).parse_all([re.sub(r"\s*/\s*", "\n", line) for line in lines])

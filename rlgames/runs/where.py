@@ -25,8 +25,8 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
 }
 CONDITION = re.compile(r"([\w./-]+)\s*(<=|>=|!=|=|<|>)\s*(.*)", re.DOTALL)
-SEPARATOR = re.compile(r",(?![^\[]*\])")
-"""A comma outside brackets: [64,64] is one value."""
+SEPARATOR = re.compile(r",(?![^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])")
+"""A comma outside brackets: [64,64] and [[0,1],[2,3]] are one value each."""
 
 FIELDS: dict[str, Callable[[RunSummary], Any]] = {
     "status": lambda run: run.status,
@@ -110,6 +110,12 @@ def sorted_by(items: Sequence[T], value: Callable[[T], Any], is_descending: bool
     known = [item for item in items if value(item) is not None]
     missing = [item for item in items if value(item) is None]
     return sorted(known, key=key, reverse=is_descending) + missing
+
+
+def check_column(key: str, name: str, names: list[str]) -> None:
+    """Raises ConfigError for a value of columns= or sort= that names no column."""
+    if name not in names:
+        raise ConfigError(f"{key}={name} is not a column", nearest(name, names))
 
 
 def parse(where: str) -> list[Condition]:

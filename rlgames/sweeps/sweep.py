@@ -122,7 +122,7 @@ class Sweep:
                     _checked_name(job.get("directory")),
                     [JobEvaluation(**each) for each in job.get("evaluations", [])],
                     [str(_checked_name(name)) for name in job.get("after", [])],
-                    {str(key): str(_checked_name(n)) for key, n in job.get("links", {}).items()},
+                    {str(k): str(_checked_name(n)) for k, n in dict(job.get("links", {})).items()},
                 )
                 for job in manifest["jobs"]
             ]

@@ -19,7 +19,7 @@ from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.tensor_checks import load_weights
-from rlgames.core.untrusted import checked_float, checked_int
+from rlgames.core.untrusted import MAX_NUMBER, checked_float, checked_int
 from rlgames.evaluation.analysis import played_moves, with_values
 from rlgames.evaluation.elo import Table, outcome_counts, rate
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
@@ -65,7 +65,10 @@ class Measurement(ABC, Generic[T]):
     def load_state_dict(self, state: dict[str, Any], games: int) -> None:
         """Raises LookupError, TypeError or ValueError for a state that is impossible."""
         self.measured_at = checked_int(state["measured_at"], 0, games)
-        self.latest = {str(name): checked_float(state["latest"][name]) for name in state["latest"]}
+        self.latest = {
+            str(name): checked_float(value, -MAX_NUMBER, MAX_NUMBER)
+            for name, value in dict(state["latest"]).items()
+        }
 
 
 class Regret(Measurement[None]):

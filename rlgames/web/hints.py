@@ -133,7 +133,7 @@ def _label(value: float, unit: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def _on_cells(table: Table, seen: State, overlay: ActionOverlay) -> dict[int, tuple[float, str]]:

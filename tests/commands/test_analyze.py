@@ -291,6 +291,17 @@ def test_moves_that_are_independent_have_the_interval_of_wilson():
     assert clustered_rate_interval(ones, 1 * ones) == wilson_interval(30, 30)
 
 
+def test_a_board_of_one_row_is_a_position_too(tmp_path):
+    file = tmp_path / "positions.txt"
+    file.write_text(". o . . .\n. . x . .\n")
+    game = make_game("game=battleship", "board=5", "ships=[2]")
+    assert len(read_positions(file, game)) == 2
+    lines = [line for line in POSITIONS.read_text().splitlines() if line[0] != "#"]
+    file.write_text(lines[0].replace(" ", "/a ", 1))
+    labeled = read_positions(file, make_game("game=connect4"))
+    assert isinstance(labeled, LabeledPositions)
+
+
 def test_files_of_positions_have_comments_and_blank_lines(tmp_path):
     lines = [line for line in POSITIONS.read_text().splitlines() if line[0] != "#"][:2]
     file, game = tmp_path / "positions.txt", make_game("game=connect4")

@@ -107,12 +107,22 @@ def test_the_card_has_the_figures_that_eval_reports(folder):
     assert won["value"] == f"{report['win']['rate']:.4g} ({low:.4g} to {high:.4g})"
 
 
+def test_large_figures_have_all_their_digits():
+    score = {"mean": 250399.4, "ci95": [245637.0, 255161.0]}
+    rows = result_rows({"exact": False, "score": score, "reference": {"random": 1088.85}})
+    assert rows[0][1:] == ["250,399", "245,637 to 255,161"]
+    assert rows[1][1] == "1,089"
+
+
 def test_the_card_says_how_the_run_was_started(folder):
     checkpoint = Checkpoint.read(folder / hub.MODEL)
     config, report = from_plain(checkpoint.config), package.evaluate(folder, BRIEF)
     words = ["/home/me/rlgames", "train", "game=tictactoe", "out=/home/me/run", "logger=wandb"]
+    paths = ["init_from=/home/me/My runs/a", "opponent=hf:me/b", "lr=[0.1,/home/me/c,d/e]"]
+    others = ["--config-dir=/home/me/conf", "hydra.run.dir=/home/me/d", *paths]
     for command, started, preset in [
         (words, True, True),
+        ([*words, *others], True, True),
         ([*words, "experiment=null"], True, False),
         (["-c"], False, False),
     ]:
@@ -122,6 +132,8 @@ def test_the_card_says_how_the_run_was_started(folder):
         assert ("was started with" in card) == started
         assert ("`experiment=tictactoe`" in card) == preset
         assert "/home/me" not in card
+        shared = "\nrlgames train game=tictactoe init_from=a opponent=hf:me/b lr=[0.1,c,e]\n"
+        assert (shared in card) == (command == [*words, *others])
         assert "\nrlgames play hf:me/it\n" in card
 
 

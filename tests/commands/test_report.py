@@ -20,6 +20,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import rlgames as package
 from rlgames.cli import report as report_printer
 from rlgames.commands.report import report_command
+from rlgames.commands.report_rows import in_words
 from rlgames.core.intervals import student_t
 from rlgames.runs.files import flatten, read_metrics
 from rlgames.runs.index import find_runs
@@ -178,6 +179,9 @@ def test_rows_of_single_runs_and_their_order(sweep, typed):
     assert turns == sorted(turns)
     assert found["rows"][0]["config"] == {"seed": 0, "lr": 0.2}
     assert found["rows"][0]["results"]["turns"]["ci95"] is None
+    best = found["rows"]
+    told = json.loads(reported(typed, "sweep", "by=run", "sort=-best", "format=json"))
+    assert told["rows"] == best[::-1]
     for sort, key in (("seed", "seed"), ("-lr", "lr")):
         told = json.loads(reported(typed, "sweep", "by=run", f"sort={sort}", "format=json"))
         values = [row["config"][key] for row in told["rows"]]
@@ -407,6 +411,7 @@ def test_nothing_controls_the_terminal(tmp_path, typed):
             (["empty"], "there is no run in empty"),
             (["sweep", "sort=trns"], "did you mean turns?"),
             (["sweep", "columns=[lr,trns]"], "did you mean turns?"),
+            (["sweep", "columns=-turns", "format=csv"], "did you mean turns?"),
             (["sweep", "where=lr"], "where=lr is not a condition"),
             (["sweep", "where=trns<5"], "no run has trns; did you mean turns?"),
             (["sweep", "where=started>today"], "today is not a date"),
@@ -435,6 +440,9 @@ def test_settings_have_the_names_that_are_typed():
     own = {"game": "salvo", "board": 4, "learner": "td", "search": None}
     assert {name: flat[name] for name in own} == own
     assert "out" not in flat
+    assert (
+        in_words({"name": "salvo", "ships": [4, 2], "show": None}) == "salvo ships=[4,2] show=null"
+    )
 
 
 @pytest.mark.slow
@@ -519,6 +527,7 @@ def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
         ("lr!=0.1, turns<4.8", "34"),
         ("game=salvo,status=done,learner=t*", "012345"),
         ("ships=[4,2],path=*/5", "5"),
+        ("ships!=[[4,2],[3]],path=*/5", "5"),
         ("started>2026-11-20,started<2026-11-21T12:00", "1"),
         ("played>0", ""),
         ("learner=ppo", ""),
@@ -542,6 +551,8 @@ def test_a_report_shows_the_first_rows_and_the_chosen_columns(sweep, typed):
     assert [line.split() for line in lines[5:7]] == [["4.5000", "sweep/3"], ["4.7500", "sweep/4"]]
     text = reported(typed, "sweep", "by=run", "top=1", "columns=turns", "format=csv")
     assert text == "turns\n4.5\n"
+    empty = reported(typed, "sweep", "by=run", "top=1", "columns=[held_out_optimal]").splitlines()
+    assert empty[2:3] == ["held_out_optimal"]
     whole = reported(typed, "sweep", "columns=all").splitlines()[3]
     assert " ".join(whole.split()) == "lr status runs best final optimal best final seconds run"
 

@@ -460,8 +460,8 @@ def test_nothing_that_a_manifest_names_is_imported_or_run(typed, tmp_path, whole
     assert resumed("plugins=[wicked]", jobs=with_plugin).returncode == 0
     assert (tmp_path / "marker").exists()
     assert resumed(launcher=["hydra/launcher=evil"]).returncode == 0
-    changes: dict[str, Any]
-    for changes in ({"jobs": 3}, {"jobs": [{}]}, {"words": None}, {"search": 7}):
+    wrong: Any = ({"jobs": 3}, {"jobs": [{}]}, {"jobs": [job | {"links": [1]}]})
+    for changes in (*wrong, {"words": None}, {"search": 7}):
         said = resumed(**changes)
         assert said.returncode == 2
         assert "is not the manifest of a sweep" in said.stderr

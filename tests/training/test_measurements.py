@@ -135,6 +135,17 @@ def test_a_run_that_is_interrupted_rates_the_same_checkpoints(
     assert metrics_without_times(measured.directory) == metrics_without_times(directory)
 
 
+def test_a_run_whose_ratings_are_negative_resumes(tmp_path):
+    words = ["game=tictactoe", "policy=mlp", "policy.layers=[8]", "learner=ppo", "solve_seconds=0"]
+    words += ["games=40", "batch=20", "eval_games=20", "eval_every=20", "elo_every=20"]
+    run = train(cfg(words, tmp_path / "run"))
+    assert run.directory is not None
+    lines = read_metrics(run.directory / "metrics.jsonl")
+    assert min(line.get("eval/elo_low", 0) for line in lines) < 0
+    resume_run(run.directory, ["games=60"])
+    assert read_run(run.directory)["games"] == 60
+
+
 def test_a_run_may_begin_to_measure_when_it_resumes(tmp_path, monkeypatch):
     directory = tmp_path / "run"
     train(cfg(LINES, directory))
