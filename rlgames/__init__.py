@@ -81,7 +81,8 @@ def load(run: str | Path, checkpoint: str | None = None) -> Agent:
     """The trained agent of a run directory or a checkpoint file, which plays greedily.
 
     Args:
-        run: a run directory or a checkpoint file.
+        run: a run directory, a checkpoint file, or what else names a run on the command line, such
+            as `"latest"` or `"connect4"`.
         checkpoint: of the directory: "best", "final" or "latest". None: the best, or the latest if
             none was selected.
 
@@ -90,14 +91,14 @@ def load(run: str | Path, checkpoint: str | None = None) -> Agent:
     """
     from rlgames.factory.agents import load_agent
 
-    return load_agent(Path(run), checkpoint=checkpoint)
+    return load_agent(_found(run), checkpoint=checkpoint)
 
 
 def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
     """Evaluate as `rlgames eval` does.
 
     Args:
-        run: a run; None for a player that the overrides name, as in `["player=density"]`.
+        run: as for load; None for a player that the overrides name, as in `["player=density"]`.
         overrides: words of the command line, such as `["opponent=exact", "games=1000"]`.
 
     Returns:
@@ -107,14 +108,14 @@ def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) 
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return evaluate_command(None if run is None else Path(run), _checked(overrides))
+        return evaluate_command(None if run is None else _found(run), _checked(overrides))
 
 
 def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
     """Find mistakes as `rlgames analyze` does.
 
     Args:
-        run: a run; None for a player that the overrides name.
+        run: as for load; None for a player that the overrides name.
         overrides: words of the command line.
 
     Returns:
@@ -124,7 +125,7 @@ def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return analyze_command(None if run is None else Path(run), _checked(overrides))
+        return analyze_command(None if run is None else _found(run), _checked(overrides))
 
 
 def report(directories: str | Path | list[str | Path], overrides: list[str] | None = None) -> Any:
@@ -154,6 +155,13 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
     return DataFrame(records)
 
 
+def _found(run: str | Path) -> Path:
+    """The path of a run, which the command line may name otherwise."""
+    from rlgames.runs.names import find_run
+
+    return find_run(str(run), is_player=False)
+
+
 def _checked(overrides: list[str] | None) -> list[str]:
     """Overrides as a list, whose plugins are imported. Raises TypeError for anything but a list of
     texts."""
@@ -176,7 +184,7 @@ def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
     """Write a run's network as `rlgames export` does.
 
     Args:
-        run: a run or a checkpoint file.
+        run: as for load.
         path: the file to write; None: policy.onnx in the run.
 
     Returns:
@@ -189,5 +197,5 @@ def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        result = export_command(Path(run), [] if path is None else [f"out={path}"])
+        result = export_command(_found(run), [] if path is None else [f"out={path}"])
     return Path(result["file"])

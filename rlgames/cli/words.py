@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.cli.table import Command, last_value
-from rlgames.core.errors import ConfigError, nearest, nearest_path
+from rlgames.core.errors import ConfigError
 from rlgames.runs.hub import PREFIX
-from rlgames.runs.names import LATEST_RUN, run_path, shipped_agents
+from rlgames.runs.names import LATEST_RUN, find_run, run_path
 
 NEEDS_RUNS = "chooses among runs, and none of these words names several"
 
@@ -42,13 +42,7 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
         if not chosen:
             raise ConfigError(f"where={where} {NEEDS_RUNS}", f"use {LATEST_RUN} or a folder")
         return [Path(chosen[0]), words[1:]]
-    path = run_path(first) if has_run else None
-    if path is not None and not os.path.exists(path):
-        hint = nearest_path(first, is_directory=True)
-        if not hint and command.runs != "required":
-            hint = nearest(first, [*shipped_agents()])
-        is_near = hint.startswith("did you mean")
-        raise ConfigError(f"there is no run at {first}", hint if is_near else "")
+    path = find_run(first, is_player=False) if has_run else None
     if command.runs == "required" and not has_run:
         raise ConfigError(f"{command.name} needs a run", f"as in: {command.example}")
     return [path, words[has_run:]]

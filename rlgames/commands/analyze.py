@@ -84,7 +84,7 @@ def analyze_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     best, loss, times, command}], the largest losses first.
     """
     cfg = config_for_run(AnalyzeConfig, run, overrides)
-    _check(cfg, run)
+    _check(cfg)
     game, player = game_and_player(cfg, build_device(cfg.device, cfg.threads), run)
     assert player is not None
     plain = None
@@ -95,12 +95,7 @@ def analyze_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         return _report(subject)
 
 
-def _check(cfg: AnalyzeConfig, run: Path | None) -> None:
-    if run is None and cfg.player is None:
-        raise ConfigError(
-            "analyze needs a run, or a player and a game",
-            "as in: rlgames analyze player=win_or_block game=connect4",
-        )
+def _check(cfg: AnalyzeConfig) -> None:
     if cfg.picture is not None:
         figures.check_figure("picture", Path(cfg.picture))
     if cfg.positions is not None and (cfg.opponent or cfg.opponent_search):

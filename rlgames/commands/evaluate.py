@@ -83,11 +83,6 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     holds an evaluation and this one plays fewer games than usual.
     """
     cfg = config_for_run(EvalConfig, run, overrides)
-    if run is None and cfg.player is None:
-        raise ConfigError(
-            "eval needs a run, or a player and a game",
-            "as in: rlgames eval player=random game=salvo",
-        )
     if cfg.trace and cfg.format != "table":
         raise ConfigError(f"trace={cfg.trace} prints games, which JSON does not hold", "omit one")
     match = _match(cfg, run)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from rlgames.commands.configs import MatchConfig, PlayerConfig
+from rlgames.commands.configs import MatchConfig, PlayerConfig, WatchConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.options.players import RandomConfig, RunPlayerConfig
@@ -47,12 +47,13 @@ def _config_without_run(schema: type[C], words: list[str]) -> C:
     command = schema.__name__.removesuffix("Config").lower()
     if getattr(cfg, "checkpoint", None) is not None:
         raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
-    if cfg.game is None:
+    has_players = isinstance(cfg, MatchConfig | WatchConfig)
+    if cfg.game is None or (has_players and cfg.player is None):
         latest = newest_run(Path("outputs"))
         example = "RUN" if latest is None else shlex.quote(str(latest))
         player = "player=random " if "player" in groups_of(schema) else ""
         raise ConfigError(
-            f"{command} needs a run or a game",
+            f"{command} needs a run{', or a player and a game' if has_players else ' or a game'}",
             f"as in: rlgames {command} {example}, or with {player}game=tictactoe",
         )
     return cfg

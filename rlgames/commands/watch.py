@@ -15,7 +15,6 @@ from rlgames.commands.run_config import (
     game_and_player,
     player_name,
 )
-from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_device
 
@@ -41,8 +40,7 @@ def watch_command(run: Path | None, overrides: list[str]) -> Replay:
         board_pictures.check_picture(Path(cfg.picture), board_pictures.ANIMATIONS, cfg.delay)
     device = build_device(cfg.device, cfg.threads)
     game, player = game_and_player(cfg, device, run)
-    if player is None:
-        raise ConfigError("watch needs a run, or a player", "as in: rlgames watch player=random")
+    assert player is not None
     players, names = [player], [player_name(cfg.player, run, cfg.search)]
     if cfg.opponent is not None:
         check_no_opponent(game, cfg.opponent)

@@ -59,11 +59,8 @@ def checkpoint_path(run: Path, name: str | None = None) -> Path:
 
     name: "best", which evaluations during training selected; "latest", which a run resumes from;
     or "final", the latest one of a finished training. None: the best, or the latest without it.
-    RUN/checkpoints is the same as RUN, and the folder of a published agent holds one
-    checkpoint. Raises ConfigError where there is none.
+    The folder of a published agent holds one checkpoint. Raises ConfigError where there is none.
     """
-    if run.name == "checkpoints" and os.path.lexists(run.parent / "run.json"):
-        run = run.parent
     if not run.is_dir():
         if name is not None:
             raise ConfigError(f"{run_name(run)} is not a run directory", f"omit checkpoint={name}")

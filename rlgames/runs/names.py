@@ -88,8 +88,7 @@ def find_run(name: str, is_training: bool = False, is_player: bool = True) -> Pa
     if os.path.exists(path):
         return path
     if not is_player:
-        hint = nearest_path(name, is_directory=True) if "/" in name else ""
-        hint = hint or nearest(name, [*shipped_agents()])
+        hint = nearest_path(name, is_directory=True) or nearest(name, [*shipped_agents()])
         raise ConfigError(f"there is no run {name!r}, and no agent of this name", hint)
     group = Group("player", None, "", is_training=is_training)
     names = [player for player in option_names(group, OptionFiles()) if player != "run"]

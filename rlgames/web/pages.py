@@ -80,8 +80,6 @@ def watch_page(run: Path | None, words: list[str]) -> int:
     """Serve a game of a run against itself or another player; the exit code."""
     check_installed("interface=web", "web", *PACKAGES)
     cfg = config_for_run(WatchConfig, run, words)
-    if run is None and cfg.player is None:
-        raise ConfigError("watch needs a run, or a player", "as in: rlgames watch player=random")
     _check_fits_page(cfg, "picture", "games", "delay")
     offer, name = _offer(cfg, run, cfg.player)
     other = name

@@ -156,7 +156,10 @@ def test_the_help_of_training_fits_on_two_screens():
             ["train", "-m", "lr=interval(1,2)"],
             "lr=interval(1,2) is an interval; add hparams_search",
         ),
-        (["play", "conect4"], "there is no run at conect4; did you mean connect4?"),
+        (
+            ["play", "conect4"],
+            "no run 'conect4', and no agent of this name; did you mean connect4?",
+        ),
         (["train", "game=salvo", "ships=4,2"], "write a list as ships=[4,2]"),
     ],
 )

@@ -1,6 +1,7 @@
 """The selected checkpoint and the final network of a run: each is reported under its own name."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -117,6 +118,22 @@ def test_other_commands_and_python_load_the_chosen_checkpoint(run):
     best = torch.tensor([5.0, 3.0, 1.0, 2.0, 4.0]).softmax(0)[0]
     assert first_shots["best"] == pytest.approx(float(best))
     assert first_shots["final"] != first_shots["best"]
+
+
+def test_python_knows_the_names_of_the_command_line(run, tmp_path, monkeypatch):
+    shutil.copytree(run, tmp_path / "outputs/run")
+    monkeypatch.chdir(tmp_path)
+    assert package.load("tictactoe").game.spec.name == "tictactoe"
+    report = package.evaluate("tictactoe", ["games=2", "solve_seconds=0"])
+    assert report["player"] == "tictactoe"
+    assert same_policy(package.load("latest"), package.load("outputs/run/checkpoints"))
+    with pytest.raises(ConfigError, match="no run 'tictacto', and no agent of this name"):
+        package.load("tictacto")
+
+
+def same_policy(first, second):
+    one, other = first.policy.state_dict(), second.policy.state_dict()
+    return all(torch.equal(one[name], other[name]) for name in one)
 
 
 def test_a_checkpoint_that_is_not_there_is_refused(run, tmp_path):

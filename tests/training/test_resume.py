@@ -334,7 +334,7 @@ def test_a_run_resumes_with_its_own_settings_only(tmp_path, monkeypatch, typed):
     result = typed("resume", "run", "board=4", "policy=conv")
     assert "board=4 differs" in result.stderr
     assert "policy=conv differs" in result.stderr
-    assert "there is no run at" in typed("resume", "none").stderr
+    assert "there is no run 'none'" in typed("resume", "none").stderr
     assert f"its newest run is {tmp_path / 'run'}" in typed("resume", str(tmp_path)).stderr
     again = ["policy.layers=[ 8 ]", "lr=2e-3", "best_by=null", "logger=[tensorboard]"]
     result = typed("resume", "run", *again, f"out={tmp_path}/run", "reward.draws=[0,0]")
