@@ -37,10 +37,10 @@ def print_report(result: ReportResult) -> None:
     if result.follow is not None:
         follow_report(result)
     elif result.comparison is not None:
-        print_comparison(result.comparison, result.format)
+        print_comparison(result.comparison, result.cfg.format)
     else:
-        print_report_as(result.report, result.format, result.columns)
-    if result.comparison is not None and result.format == "table":
+        print_report_as(result.report, result.cfg.format, result.cfg.columns)
+    if result.comparison is not None and result.cfg.format == "table":
         every = [*result.report.runs, *result.report.damaged]
         if left_out := sum(not run.results for run in every):
             print(
@@ -48,10 +48,10 @@ def print_report(result: ReportResult) -> None:
             )
         if number := result.comparison.num_left_out:
             print(f"left out, because only the best are compared: {number:,} agents; see top=")
-    if result.profile and result.format == "table":
-        print(f"performance profiles: {printable(result.profile)}")
-    if result.curves and result.format == "table":
-        print(f"curves: {printable(result.curves)}")
+    if result.cfg.profile and result.cfg.format == "table":
+        print(f"performance profiles: {printable(result.cfg.profile)}")
+    if result.cfg.curves and result.cfg.format == "table":
+        print(f"curves: {printable(result.cfg.curves)}")
 
 
 def follow_report(result: ReportResult) -> None:
@@ -65,7 +65,7 @@ def follow_report(result: ReportResult) -> None:
                     running_first = sorted(report.rows, key=lambda r: "running" not in r.status)
                     rows = running_first[: max(1, console.height - MARGIN_ROWS)]
                     shown = replace(report, rows=rows)
-                    table = columns(shown, result.columns)
+                    table = columns(shown, result.cfg.columns)
                     lines = table_lines(title(shown), table, console.width)
                     live.update(Text("\n".join(lines)), refresh=True)
         else:
@@ -73,7 +73,7 @@ def follow_report(result: ReportResult) -> None:
             for report in _reports(result):
                 text = io.StringIO()
                 with redirect_stdout(text):
-                    print_report_as(report, "table", result.columns)
+                    print_report_as(report, "table", result.cfg.columns)
                 if text.getvalue() != printed:
                     printed = text.getvalue()
                     print(printed, flush=True)

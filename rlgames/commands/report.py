@@ -32,18 +32,15 @@ FIGURE_KEYS = ("width", "style")
 
 @dataclass(frozen=True)
 class ReportResult:
-    """A report, how to print it (format=, columns=), and the file with its learning curves, if any.
+    """A report and the config that says how to print it.
 
-    comparison: the statistics of compare=, None without it. profile: the file of profile=.
-    follow: the same report later, for follow=true.
+    comparison: the statistics of compare=, None without it. follow: the same report later, for
+    follow=true.
     """
 
     report: Report
-    format: str
-    columns: list[str]
-    curves: str | None
+    cfg: ReportConfig
     comparison: Comparison | None = None
-    profile: str | None = None
     follow: Callable[[], ReportResult] | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,9 +93,7 @@ def make_report(
         if cfg.format != "table" or comparison is not None:
             raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
         follow = partial(make_report, directories, cfg, readers)
-    return ReportResult(
-        report, cfg.format, cfg.columns, cfg.curves, comparison, cfg.profile, follow
-    )
+    return ReportResult(report, cfg, comparison, follow)
 
 
 def _compare(runs: list[RunSummary], setting: str, cfg: ReportConfig) -> Comparison:

@@ -30,7 +30,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rlgames.commands.configs import PageConfig
@@ -42,11 +43,6 @@ from rlgames.web.session import Session
 from rlgames.web.tables import YOU, Tables
 
 STATIC = Path(__file__).parent / "static"
-FILES = {
-    "/": ("page.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-}
 
 MAX_BODY_BYTES, BODY_SECONDS = 1 << 16, 10.0
 """Of a request."""
@@ -288,20 +284,12 @@ def _answered(endpoint: Endpoint) -> Endpoint:
 def make_app(tables: Tables, hosts: Sequence[str] = (), seed: int | None = None) -> Starlette:
     """The application. hosts: names under which others open it, besides the loopback's."""
     page = Page(tables, seed)
-    files = {
-        path: (STATIC.joinpath(name).read_bytes(), kind) for path, (name, kind) in FILES.items()
-    }
-
-    def file(request: Request) -> Response:
-        content, kind = files[request.url.path]
-        return Response(content, media_type=kind)
-
     return Starlette(
         routes=[
-            *(Route(path, file) for path in files),
             Route("/api/games", page.games),
             Route("/api/sessions", _answered(page.open), methods=["POST"]),
             Route("/api/sessions/{key}", _answered(page.act), methods=["POST"]),
+            Mount("/", StaticFiles(directory=STATIC, html=True)),
         ],
         middleware=[
             Middleware(Guard, is_public=bool(hosts)),
