@@ -22,7 +22,7 @@ from rlgames.evaluation.positions import LabeledPositions
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.solvers.position import PositionSolver, PositionValue
+from rlgames.solvers.position import PositionSolver
 
 ROUNDING_ERROR = 1e-9
 """Smaller losses are the rounding of sums."""
@@ -123,14 +123,11 @@ def with_values(
         if value is None or value.value is None:
             continue
         # Where only some outcomes are known, a win is more often among them than a mistake.
-        if game.spec.goal != "outcome" or num_legal[row] == _num_known(value):
+        num_known = len(value.actions) - value.actions.count(None)
+        if game.spec.goal != "outcome" or num_legal[row] == num_known:
             numbers = [torch.nan if each is None else sign * each for each in value.actions]
             values[row] = torch.tensor(numbers, dtype=torch.float64)
     return replace(moves, values=values[where])
-
-
-def _num_known(value: PositionValue) -> int:
-    return sum(each is not None for each in value.actions)
 
 
 def distinct(state: State) -> tuple[Tensor, Tensor]:

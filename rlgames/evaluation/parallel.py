@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -63,7 +63,7 @@ class ShardedGames:
     def collect(self, rng: torch.Generator) -> tuple[Trajectories, FinalStates]:
         """Like run, and record every move."""
         shards, final = self._play(rng, lambda rows, rng: self._pool(rows, rng).collect())
-        return reduce(Trajectories.join, shards), final
+        return Trajectories.cat(shards), final
 
     def _run_shard(self, rows: slice, rng: torch.Generator) -> tuple[Tensor, FinalStates]:
         hashes = MoveHashes(rows.stop - rows.start, rng.device)

@@ -33,6 +33,7 @@ from rlgames.games.slide_tables import (
     TabledSlides,
     packed_slides,
 )
+from rlgames.games.state import count_boards
 from rlgames.games.subsets import pick_member
 from rlgames.games.symmetry import board_symmetries
 
@@ -106,7 +107,7 @@ class Game2048(Game[Game2048State]):
             has_cell_actions=False,
             # Each move adds at least 2 to the sum of the tiles, which is at most 2^(cells + 2).
             max_plies=2 ** min(cells + 1, 40),
-            max_positions=float(cells + 2) ** cells,
+            max_positions=count_boards(cells + 2, cells),
             goal="score",
             num_chance_inputs=2,
             observation_range=(0.0, 1.0 if encoding == "onehot" else (cells + 1) / 10),

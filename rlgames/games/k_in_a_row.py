@@ -155,16 +155,14 @@ class KInARow(StoneGame[KInARowState]):
         if not self.gravity:
             bits = self.layout.num_bits
             return self.state_from_stones(key >> bits, key & (2**bits - 1))
-        own, occupied = torch.zeros_like(key), torch.zeros_like(key)
-        for column in range(self.columns):
-            shift = column * (self.rows + 1)
-            column_key = (key >> shift) & (2 ** (self.rows + 1) - 1)
-            height = torch.zeros_like(key)
-            for row in range(1, self.rows + 1):
-                height += (column_key >> row) > 0
-            own |= (column_key - (1 << height)) << shift
-            occupied |= ((1 << height) - 1) << shift
-        return self.state_from_stones(own, occupied)
+        shift = (self.rows + 1) * torch.arange(self.columns, device=key.device)
+        column_key = (key[:, None] >> shift) & (2 ** (self.rows + 1) - 1)
+        height = torch.zeros_like(column_key)
+        for row in range(1, self.rows + 1):
+            height += (column_key >> row) > 0
+        own = (column_key - (1 << height)) << shift
+        occupied = ((1 << height) - 1) << shift
+        return self.state_from_stones(own.sum(1), occupied.sum(1))
 
     def state_from_cells(self, cells: Tensor, seat: Tensor) -> KInARowState:
         """Positions without a line."""

@@ -11,11 +11,7 @@ from torch import Tensor
 from rlgames.games.game_2048 import Game2048, Game2048State
 from rlgames.policies.policy import AfterstateValues
 from rlgames.sampling import Sampling
-
-MAX_OPENINGS = 10_000
-
-MAX_POSITIONS = 1e11
-"""That the rules allow: 2e9 on 3x3, 6e13 on 4x3."""
+from rlgames.solvers.graph import MAX_OPENINGS
 
 
 def reachable_afterstates(
@@ -31,11 +27,9 @@ def reachable_afterstates(
     count as one. Returns the afterstates of each sum, each once, the smallest sum first.
     sampling, progress: the rule of play, as in Sampling.probabilities.
     min_probability: boards that play reaches less often are left out.
-    Raises ValueError for a game with too many openings.
     """
     openings = game.openings(MAX_OPENINGS)
-    if openings is None:
-        raise ValueError(f"backup=reachable needs a game of at most {MAX_OPENINGS:,} openings")
+    assert openings is not None  # there are few on boards of at most MAX_POSITIONS positions
     waiting: dict[int, list[tuple[Tensor, Tensor]]] = defaultdict(list)
     layers = []
 

@@ -17,7 +17,7 @@ from rlgames.games.capabilities import InvertibleKey, require
 from rlgames.games.game import State
 from rlgames.games.game_2048 import Game2048
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
-from rlgames.learners.reachable import MAX_POSITIONS, reachable_afterstates
+from rlgames.learners.reachable import reachable_afterstates
 from rlgames.learners.td_compiled import CompiledTd, reason_not_compiled
 from rlgames.learners.td_minimax import check_backup, discount_per_ply, learn_replies
 from rlgames.learners.value_average import ValueAverage
@@ -26,6 +26,7 @@ from rlgames.policies.policy import AfterstateValues, mean_over_chance
 from rlgames.rewards import is_last, reversed_plies, trajectory_id
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.solvers.graph import MAX_POSITIONS
 
 MIN_PROBABILITY = 1e-7
 """How often play reaches a board that counts as reachable, at least."""

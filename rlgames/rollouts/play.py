@@ -16,11 +16,11 @@ from rlgames.core.untrusted import checked_int
 from rlgames.games.game import Game, State
 from rlgames.players.player import Decision, Player
 from rlgames.rollouts.trajectories import (
-    MISSING,
     FinalStates,
     PlyRecord,
     Trajectories,
     build_trajectories,
+    cat_optional,
 )
 
 InitialStates = Callable[[int, int, torch.Generator], State]
@@ -241,19 +241,12 @@ def choose_actions(
             return each.act(state, rng)
         if len(rows):
             parts.append((rows, each.act(state[rows], rng)))
-    return _merge_decisions(parts, len(player))
+    return _merge_decisions(parts)
 
 
-def _merge_decisions(parts: list[tuple[Tensor, Decision]], count: int) -> Decision:
-    """The decisions of several players, each for its rows; together these are all `count` rows."""
-    action = parts[0][1].action.new_zeros(count)
-    optional: dict[str, Tensor] = {}
-    for rows, decision in parts:
-        action[rows] = decision.action
-        for name, missing in MISSING.items():
-            column = getattr(decision, name)
-            if column is not None:
-                if name not in optional:
-                    optional[name] = column.new_full((count, *column.shape[1:]), missing)
-                optional[name][rows] = column
-    return Decision(action, **optional)
+def _merge_decisions(parts: list[tuple[Tensor, Decision]]) -> Decision:
+    """The decisions of several players, each for its rows; together these are all rows."""
+    order = torch.cat([rows for rows, _ in parts]).argsort()
+    action = torch.cat([decision.action for _, decision in parts])
+    optional = cat_optional([decision for _, decision in parts], [len(rows) for rows, _ in parts])
+    return Decision(action[order], **{name: each[order] for name, each in optional.items()})

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import torch
 
 from rlgames.core.errors import ConfigError
-from rlgames.core.untrusted import parse_json, sanitized
+from rlgames.core.untrusted import checked_float, parse_json, sanitized
 from rlgames.games.game import Game, State
 from rlgames.games.notation import parse, parse_actions, render
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -39,6 +39,9 @@ LINES_PER_CHUNK = 64
 
 PRESENTATION_KEYS = ("encoding", "target")
 """Keys of a game that do not change its rules."""
+
+FLOAT32 = (-3e38, 3e38)
+"""Scores and gains are in this range."""
 
 PARSE_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
 """What parsing invalid text can raise."""
@@ -208,7 +211,7 @@ def _parse_lines(path: Path, game: Game[Any], lines: list[tuple[int, bytes]]) ->
 
 def _parse_games(game: Game[Any], lines: list[Any]) -> _Chunk:
     """Raises one of PARSE_ERRORS if a line is not a valid game."""
-    scores = [[_number(value) for value in _list(line["score"])] for line in lines]
+    scores = [[checked_float(value, *FLOAT32) for value in _list(line["score"])] for line in lines]
     for score in scores:
         if len(score) != game.spec.seats:
             raise ValueError(f"{len(score)} scores for {game.spec.seats} seats")
@@ -222,7 +225,7 @@ def _parse_games(game: Game[Any], lines: list[Any]) -> _Chunk:
         if type(move["seat"]) is not int or move["seat"] != seat or done:
             raise ValueError(f"seat {str(move['seat'])[:40]} cannot move here")
     action = parse_actions(game, state, [_text(move["move"]) for move in moves])
-    score_delta = [_number(move["gain"]) for move in moves]
+    score_delta = [checked_float(move["gain"], *FLOAT32) for move in moves]
     player = [_text(move["player"]) for move in moves]
     for game_moves, score in zip(moves_by_game, scores, strict=True):
         _check_sum(game_moves, score)
@@ -291,13 +294,6 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{str(value)[:40]} is not a string")
     return value
-
-
-def _number(value: Any) -> float:
-    """A number within the range of float32; ValueError for anything else."""
-    if type(value) not in (int, float) or not abs(value) < 3e38:
-        raise ValueError(f"{str(value)[:40]} is not a number in the range of float32")
-    return float(value)
 
 
 def _list(value: Any) -> list[Any]:

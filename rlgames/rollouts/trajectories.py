@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -66,29 +68,28 @@ class Trajectories(Rows):
         rows = self._rows_by_game[begin[chosen][game] + within]
         return self._rows(rows, game, len(chosen)).ordered(self._ply()[rows])
 
-    def join(self, other: Trajectories) -> Trajectories:
-        """These games followed by the other's, as if all were played side by side."""
-        columns = {
-            name: torch.cat([getattr(self, name), getattr(other, name)]) for name in MOVE_COLUMNS
-        }
-        joined = Trajectories(
-            state=type(self.state).cat([self.state, other.state]),
-            game=torch.cat([self.game, other.game + self.num_games]),
-            ply_sizes=[len(self) + len(other)],
-            num_games=self.num_games + other.num_games,
-            **columns,
-            **_join_optional([self, other], [len(self), len(other)]),
+    @classmethod
+    def cat(cls, parts: Sequence[Self]) -> Self:
+        """The games of all parts, one part after the other, as if played side by side."""
+        *first, num_games = accumulate((part.num_games for part in parts), initial=0)
+        joined = cls(
+            state=type(parts[0].state).cat([part.state for part in parts]),
+            game=torch.cat([part.game + game for part, game in zip(parts, first, strict=True)]),
+            ply_sizes=[sum(map(len, parts))],
+            num_games=num_games,
+            **{name: torch.cat([getattr(part, name) for part in parts]) for name in MOVE_COLUMNS},
+            **cat_optional(parts, [*map(len, parts)]),
         )
-        return joined.ordered(torch.cat([self._ply(), other._ply()]))
+        return joined.ordered(torch.cat([part._ply() for part in parts]))
 
-    def ordered(self, ply: Tensor) -> Trajectories:
+    def ordered(self, ply: Tensor) -> Self:
         """The moves sorted by ply, int64 [M]; within a ply their order stays."""
         order = ply.argsort(stable=True)
         sizes = torch.bincount(ply).tolist()
         rows = self._rows(order, self.game[order], self.num_games)
         return replace(rows, ply_sizes=sizes)
 
-    def _rows(self, rows: Tensor, game: Tensor, num_games: int) -> Trajectories:
+    def _rows(self, rows: Tensor, game: Tensor, num_games: int) -> Self:
         return replace(self[rows], game=game, num_games=num_games)
 
     @cached_property
@@ -115,9 +116,11 @@ class FinalStates:
     state: State
     num_moves: int
 
-    def join(self, other: FinalStates) -> FinalStates:
-        state = type(self.state).cat([self.state, other.state])
-        return FinalStates(state, self.num_moves + other.num_moves)
+    @classmethod
+    def cat(cls, parts: Sequence[FinalStates]) -> FinalStates:
+        """The games of all parts, one part after the other."""
+        state = type(parts[0].state).cat([part.state for part in parts])
+        return cls(state, sum(part.num_moves for part in parts))
 
     @property
     def score(self) -> Tensor:
@@ -167,7 +170,7 @@ def build_trajectories(
         ends_turn=ends_turn,
         ply_sizes=ply_sizes,
         num_games=len(final_score),
-        **_join_optional([record.decision for record in records], ply_sizes),
+        **cat_optional([record.decision for record in records], ply_sizes),
     )
     live = (~state.done).nonzero()[:, 0]  # finished rows of the pool made no move
     if len(live) == len(action):
@@ -178,7 +181,7 @@ def build_trajectories(
     return replace(rows, ply_sizes=live_sizes)
 
 
-def _join_optional(
+def cat_optional(
     parts: Sequence[Decision] | Sequence[Trajectories], sizes: list[int]
 ) -> dict[str, Tensor]:
     """The columns that not all players give, of parts of these sizes, with MISSING for parts

@@ -35,18 +35,13 @@ class SearchSelfPlay(Player):
     def act(self, state: State, rng: torch.Generator) -> Decision:
         """The target is the search's policy; 0 in finished rows."""
         legal = self.search.game.legal_action_mask(state)
-        if not state.done.any():
-            result = self.search.search(state, rng)
-            target, action, value = result.policy, result.action, result.value
-        else:
-            target = torch.zeros_like(legal, dtype=torch.float32)
-            value = torch.full_like(target[:, 0], torch.nan)
-            action = torch.zeros_like(state.current_seat)
-            live = (~state.done).nonzero()[:, 0]
-            if len(live):
-                result = self.search.search(state[live], rng)
-                target[live], action[live] = result.policy, result.action
-                value[live] = result.value
+        target = torch.zeros_like(legal, dtype=torch.float32)
+        value = torch.full_like(target[:, 0], torch.nan)
+        action = torch.zeros_like(state.current_seat)
+        live = (~state.done).nonzero()[:, 0]
+        if len(live):
+            result = self.search.search(state[live], rng)
+            target[live], action[live], value[live] = result.policy, result.action, result.value
         if not self.search.explores:
             scores = target.clamp(min=1e-30).log()
             action = self.agent.sampling.choose(scores, legal, rng, self.agent.progress)

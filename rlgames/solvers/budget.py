@@ -15,14 +15,14 @@ class Budget:
     def __init__(self, seconds: float | None, memory_bytes: int | None) -> None:
         self.seconds, self.memory_bytes = seconds, memory_bytes
         self.start = time.perf_counter()
-        self.bytes_in_use, self.states_found, self.states_valued = 0, 0, 0
+        self.bytes_in_use, self.states_found = 0, 0
 
     def elapsed(self) -> float:
         return time.perf_counter() - self.start
 
     def check(self, needed: int = 0) -> None:
         """Raise OutOfBudget at a limit. needed: bytes that the next step takes for itself."""
-        progress = f"{self.states_found:,} states found, {self.states_valued:,} valued"
+        progress = f"{self.states_found:,} positions so far"
         if self.seconds is not None and self.elapsed() >= self.seconds:
             raise OutOfBudget(f"not done after {self.seconds:g} s: {progress}")
         if self.memory_bytes is not None and self.bytes_in_use + needed > self.memory_bytes:

@@ -281,8 +281,7 @@ class ByBeliefs(PositionSolver[BeliefSolver, BattleshipState]):
             part = slice(row, row + len(patterns))
             shots[part, cells], hits[part, cells] = True, patterns
             row += len(patterns)
-        turns = self._solution.value(shots, hits)
-        turns_left = np.where(hits.sum(1) == game.ship_cells, 0.0, turns)
+        turns_left = self._solution.value(shots, hits)
         values, row = [], 0
         for patterns, counts in results:
             total = float((turns_left[row : row + len(patterns)] * counts).sum())

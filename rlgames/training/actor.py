@@ -56,24 +56,6 @@ class Games:
         seconds = self.seconds * len(chosen) / len(self)
         return Games(trajectories, final_states, self.version, seconds, self.process)
 
-    def join(self, other: Games) -> Games:
-        """These games and the other's; version and process are the first's."""
-        return Games(
-            self.trajectories.join(other.trajectories),
-            self.final_states.join(other.final_states),
-            self.version,
-            self.seconds + other.seconds,
-            self.process,
-        )
-
-
-def join_games(parts: list[Games]) -> Games:
-    """All games; in pairs, then pairs of pairs, so that none is copied often."""
-    while len(parts) > 1:
-        pairs = [one.join(two) for one, two in zip(parts[::2], parts[1::2], strict=False)]
-        parts = pairs + parts[2 * len(pairs) :]
-    return parts[0]
-
 
 class SelfPlayActor:
     """Plays the games of a training.

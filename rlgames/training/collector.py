@@ -128,7 +128,7 @@ class Collector:
             return trajectories, final_states
         recorded, recorded_final = self.demonstrations.sample(self.cfg.demos_per_batch)
         public = replace(final_states, state=self.game.public(final_states.state))
-        return trajectories.join(recorded), public.join(recorded_final)
+        return Trajectories.cat([trajectories, recorded]), FinalStates.cat([public, recorded_final])
 
     def held_out(self) -> Trajectories:
         """Moves of the teacher that are not learned from; played at the first call, unless

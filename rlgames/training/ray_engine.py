@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -25,7 +26,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import sanitized
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.training.actor import Games, SelfPlayActor, Weights, join_games, send_compactly
+from rlgames.training.actor import Games, SelfPlayActor, Weights, send_compactly
 from rlgames.training.engine import Engine, EngineContext
 from rlgames.training.ray_library import AUTH_MODE, ray
 
@@ -119,11 +120,9 @@ class RayEngine(Engine):
             "wait_seconds": time.perf_counter() - begin,
             "actor_restarts": float(self._num_restarts - num_restarts),
         }
-        games = join_games(batch)
-        device = rng.device
-        state = games.final_states.state.to(device)
-        final_states = FinalStates(state, games.final_states.num_moves)
-        return games.trajectories.to(device), final_states
+        trajectories = Trajectories.cat([games.trajectories for games in batch])
+        final = FinalStates.cat([games.final_states for games in batch])
+        return trajectories.to(rng.device), replace(final, state=final.state.to(rng.device))
 
     def metrics(self) -> dict[str, float]:
         return self._metrics

@@ -15,6 +15,7 @@ from rlgames.learners.ppo import importance_weight
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward, generalized_advantage
 from rlgames.rollouts.play import GamePool, collect_games
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
 from rlgames.training.components import build_components
 
@@ -116,9 +117,9 @@ def test_moves_without_a_recorded_value_are_evaluated():
     game, agent, learner = make_agent("game=tictactoe", "policy=mlp", "policy.layers=[8]")
     played, results = collect_games(game, [agent], 3, rng(1))
     recorded, recorded_results = collect_games(game, [Random(game)], 2, rng(2))
-    joined = played.join(recorded)
+    joined = Trajectories.cat([played, recorded])
     assert int(joined.state_value.isnan().sum()) == len(recorded)
-    metrics = learner.update(joined, results.join(recorded_results), 0.0)
+    metrics = learner.update(joined, FinalStates.cat([results, recorded_results]), 0.0)
     assert all(math.isfinite(value) for value in metrics.values())
 
 
@@ -139,12 +140,12 @@ def test_recorded_games_count_as_played_by_the_policy_that_first_uses_them():
     game, agent, _ = make_agent(*words)
     played, _ = collect_games(game, [agent], 3, rng(1))
     recorded, _ = collect_games(game, [Random(game)], 2, rng(2))
-    for joined in (played.join(recorded), recorded.join(played)):
+    for joined in map(Trajectories.cat, ([played, recorded], [recorded, played])):
         assert int(joined.log_prob.isnan().sum()) == len(recorded)
         current = torch.full((len(joined),), -3.0)
         weight = importance_weight(current, joined.log_prob)
         assert bool((weight[joined.log_prob.isnan()] == 1).all())
-    assert recorded.join(recorded).log_prob is None
+    assert Trajectories.cat([recorded, recorded]).log_prob is None
     assert importance_weight(torch.tensor([-2.0]), None).tolist() == [1.0]
 
 

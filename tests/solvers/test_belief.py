@@ -211,7 +211,7 @@ def test_choose_rejects_what_cannot_be():
 def test_gives_up_within_its_budget():
     with pytest.raises(OutOfBudget, match="not done after 0 s"):
         solve(4, 4, [2], 2, seconds=0)
-    with pytest.raises(OutOfBudget, match=r"not done after 0.3 s: [\d,]+ states"):
+    with pytest.raises(OutOfBudget, match=r"not done after 0.3 s: [\d,]+ positions so far"):
         solve(5, 5, [4, 2], 1, seconds=0.3)
     with pytest.raises(OutOfBudget, match="of memory"):
         solve(4, 4, [4, 2], 2, memory_bytes=1000)

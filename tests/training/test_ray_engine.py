@@ -25,9 +25,10 @@ from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.rollouts.play import collect_games
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.training.actor import Games, join_games
+from rlgames.training.actor import Games
 from rlgames.training.components import build_components
 from rlgames.training.ray_engine import check_token
 from rlgames.training.ray_library import AUTH_MODE
@@ -131,11 +132,12 @@ def test_games_are_split_and_joined_as_they_were_played():
     assert (len(first), len(rest), first.seconds, rest.seconds) == (3, 4, 3.0, 4.0)
     assert first.final_states.num_moves + rest.final_states.num_moves == len(played[0])
     one, two = rest.split(1)
-    joined = join_games([first, one, two])
-    assert torch.equal(joined.final_states.score, played[1].score)
+    joined = Trajectories.cat([part.trajectories for part in (first, one, two)])
+    final = FinalStates.cat([part.final_states for part in (first, one, two)])
+    assert torch.equal(final.score, played[1].score)
     for game in range(7):
         chosen = torch.tensor([game])
-        before, after = (each.select_games(chosen) for each in (played[0], joined.trajectories))
+        before, after = (each.select_games(chosen) for each in (played[0], joined))
         assert torch.equal(before.action, after.action)
         assert torch.equal(before.target, after.target)
         assert torch.equal(before.score_delta, after.score_delta)

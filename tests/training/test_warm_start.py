@@ -24,7 +24,7 @@ from rlgames.rewards import Reward
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.play import GamePool, collect_games
-from rlgames.rollouts.trajectories import FinalStates
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics
 from rlgames.sampling import Argmax
@@ -149,10 +149,14 @@ def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
     public = FinalStates(game.public(ended.state), ended.num_moves)
     more = FinalStates(game.public(ended_later.state), ended_later.num_moves)
     policy, learner = make_learner(game, *small)
-    expected = learner.update(first.join(later), public.join(more), 0.0)
+    expected = learner.update(
+        Trajectories.cat([first, later]), FinalStates.cat([public, more]), 0.0
+    )
     other, learner = make_learner(game, *small)
     found = learner.update(
-        first.join(demonstrations.trajectories), public.join(demonstrations.final_states), 0.0
+        Trajectories.cat([first, demonstrations.trajectories]),
+        FinalStates.cat([public, demonstrations.final_states]),
+        0.0,
     )
     assert found == pytest.approx(expected, abs=1e-5)
     for one, two in zip(policy.state_dict().values(), other.state_dict().values(), strict=True):
@@ -164,10 +168,10 @@ def test_joined_games_have_the_returns_that_they_had_apart():
     one, two = (collect_games(game, [Random(game)], games, rng(games)) for games in (7, 3))
     reward = Reward(game, "outcome", discount=0.9)
     apart = [by_game(reward.returns(*part), part[0]) for part in (one, two)]
-    joined = one[0].join(two[0])
+    joined = Trajectories.cat([one[0], two[0]])
     assert joined.num_games == 10
     assert sum(joined.ply_sizes) == len(joined) == len(one[0]) + len(two[0])
-    together = by_game(reward.returns(joined, one[1].join(two[1])), joined)
+    together = by_game(reward.returns(joined, FinalStates.cat([one[1], two[1]])), joined)
     assert torch.equal(together, torch.cat(apart))
 
 

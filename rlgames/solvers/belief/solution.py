@@ -73,7 +73,7 @@ class Search:
             reason, depth = kernel.search(
                 self._problem, self._table, self._stack, depth, WORK, int(MAX_LOAD * capacity)
             )
-            budget.states_found = budget.states_valued = self.states
+            budget.states_found = self.states
             budget.check()
             if reason == kernel.DONE:
                 return float(states.find_value(self._table, key, owed))
