@@ -40,6 +40,10 @@ class ListedRun:
         """The bytes of all its files."""
         return cleanup.size_of(self.summary.path)
 
+    @property
+    def names(self) -> list[str]:
+        return [*values_of(self.summary), *OWN]
+
     def value(self, name: str) -> Any:
         """What a column shows, or a sort uses; None: unknown."""
         return OWN[name](self) if name in OWN else values_of(self.summary).get(name)
@@ -95,7 +99,7 @@ def list_runs(directories: Sequence[str], cfg: RunsConfig) -> RunList:
     """The runs in some directories, the newest first. Raises ConfigError."""
     summaries = read_summaries([*directories] or ["outputs"], {})
     runs = [ListedRun(run) for run in matching(summaries, cfg.where)]
-    known = list(dict.fromkeys(name for run in runs for name in (*values_of(run.summary), *OWN)))
+    known = [*dict.fromkeys([*COLUMNS, *(name for run in runs for name in run.names)])]
     for name in cfg.columns:
         check_column("columns", name, ["all", *known])
     name = cfg.sort.removeprefix("-")

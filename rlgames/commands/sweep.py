@@ -80,6 +80,9 @@ def sweep_command(
     else:
         with checking:
             sweep.jobs = _jobs(grammar.jobs(overrides), fixed)
+        if not sweep.jobs:
+            ranges = " ".join(word for word in overrides if grammar.is_range(word))
+            raise ConfigError(f"{ranges} has no values", "as in seed=range(5)")
         _check_different(sweep)
     named = chosen_directory(
         shared.config.out, shared.hydra_value("hydra.sweep.dir"), "hydra.sweep.dir"

@@ -37,7 +37,7 @@ from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs import storage
-from rlgames.runs.checkpoint import Checkpoint, restore_weights
+from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint, restore_weights
 from rlgames.runs.files import BEST, BEST_IN_WORDS, FINAL_IN_WORDS, LATEST
 from rlgames.runs.hub import MODEL, published_model
 from rlgames.runs.index import newest_run
@@ -113,7 +113,13 @@ def checkpoint_fields(run: Path, name: str | None) -> dict[str, Any]:
 
 def trained_config(run: Path) -> TrainConfig:
     """The config that a run was trained with, checked like other untrusted text."""
-    return from_plain(Checkpoint.read(checkpoint_path(run)).config)
+    path = checkpoint_path(run)
+    try:
+        return from_plain(Checkpoint.read(path).config)
+    except BadCheckpoint:
+        if path.name != BEST:
+            raise
+        return from_plain(Checkpoint.read(path.with_name(LATEST)).config)
 
 
 @sanitize_errors()

@@ -106,6 +106,9 @@ def plan_search(
     """
     for word in space:
         name, kind = launchers.parse_range(word)
+        if name == "seed":
+            hint = f"train the best job's config with -m {word}"
+            raise ConfigError("seed= cannot be searched over", hint)
         node, last = _owner(base, name)
         if node is None or last not in key_fields(type(node)):
             hint = "hparams_search.space=[] omits the keys of the preset"

@@ -32,6 +32,8 @@ def parse_range(word: str) -> tuple[str, dict[str, Any]]:
     override = parse(grammar.for_parser(word))
     name, value = key_of(word), override.value()
     if isinstance(value, IntervalSweep):
+        if unknown := value.tags - {"log"}:
+            raise ConfigError(f"{word} has the tag {min(unknown)}", "the only tag is log")
         low, high, is_log = value.start, value.end, "log" in value.tags
         if low is not None and high is not None and low < high and (low > 0 or not is_log):
             return name, {"low": low, "high": high, "log": is_log}

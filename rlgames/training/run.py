@@ -125,7 +125,15 @@ def resume(
             trained = from_plain(checkpoint.config)
             if changes := schedule_changes(trained, cfg, checkpoint.games):
                 log.warn(changes)
-        return Run(state, log, interrupts, callback).run()
+        run = Run(state, log, interrupts, callback)
+        if log is not None and state.progress.best is not None:
+            try:
+                run.checkpointer.read_best()
+            except BadCheckpoint as error:
+                log.warn(f"{error.error}; the best evaluation from now on replaces it")
+                state.progress.best = None
+                run.checkpointer.mark_best()
+        return run.run()
 
 
 def schedule_changes(trained: TrainConfig, cfg: TrainConfig, games: int) -> str:

@@ -113,6 +113,14 @@ def test_bad_words_remove_nothing(words, hint, runs, typed):
     assert {path.name for path in runs.iterdir()} == {"a", "b", "c"}
 
 
+def test_damaged_runs_alone_are_listed(runs, typed):
+    (runs / "a/run.json").write_text("{bad")
+    said = typed("runs", "runs/a")
+    assert said.returncode == 0
+    assert "damaged" in said.stdout
+    assert names(listed(typed, "runs", "where=status=damaged")) == ["a"]
+
+
 def test_only_what_is_named_is_deleted(runs, typed):
     outside = runs.parent / "outside"
     outside.mkdir()

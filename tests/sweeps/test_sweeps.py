@@ -139,6 +139,13 @@ def test_a_dry_run_lists_and_writes_nothing(typed, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_sweep_without_a_job_is_refused(typed, tmp_path):
+    said = typed("train", "-m", "game=salvo", "lr=0.1,0.2", "seed=range(5,5)")
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "seed=range(5,5) has no values" in said.stderr
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("out", "directory"),
     [
@@ -519,6 +526,8 @@ def test_a_killed_search_resumes_with_the_same_proposals(tmp_path):
         (["learner=td,reinforce"], "learner= cannot be searched over"),
         (["lr=interval(0.1,200)"], "lr=200.0 is out of range"),
         (["lr=tag(log,interval(0,1))"], "is not a range"),
+        (["lr=tag(lg,interval(0.1,1))"], "has the tag lg; the only tag is log"),
+        (["lr=0.1,0.2", "seed=0,1"], "seed= cannot be searched over"),
         (["learner.epochs=interval(1,5)"], "use learner.epochs=int(interval(1,5))"),
     ],
 )

@@ -359,6 +359,24 @@ def test_a_damaged_checkpoint_is_refused_and_another_named(tmp_path, monkeypatch
     assert "start a new run from other weights: init_from=run/checkpoints/" in result.stderr
 
 
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_a_run_whose_best_checkpoint_is_damaged_resumes_with_notice(is_missing, tmp_path, typed):
+    run = tmp_path / "run"
+    train(out(SALVO, run))
+    best = run / "checkpoints/best.safetensors"
+    best.write_bytes(best.read_bytes()[:1000])
+    if is_missing:
+        best.unlink()
+    else:
+        assert typed("eval", "run").returncode == 2
+        assert typed("eval", "run", "checkpoint=final", "games=4").returncode == 0
+    said = typed("resume", "run", "games=80")
+    assert said.returncode == 0, said.stderr
+    assert "the best evaluation from now on replaces it" in said.stderr
+    assert Checkpoint.read(best).policy
+    assert typed("eval", "run", "games=4").returncode == 0
+
+
 @pytest.mark.parametrize(("number", "reader"), [(FORMAT + 1, "a newer"), (FORMAT - 1, "an older")])
 def test_a_checkpoint_of_another_format_is_refused(number, reader, tmp_path, monkeypatch, typed):
     run = tmp_path / "run"
