@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rlgames.cli.text_tables import Column, print_table
-from rlgames.core.text import number_text, printable
+from rlgames.core.text import counted, number_text, printable
 
 
 def print_analysis(report: dict[str, Any]) -> None:
     """The losses by phase and by turn, what a search changes, and the worst positions."""
     player = report["player"] + (f"+{report['search']['name']}" if report["search"] else "")
-    games = "" if report["games"] is None else f", {report['games']:,} games"
+    games = "" if report["games"] is None else f", {counted(report['games'], 'game')}"
     opponent = f" against {report['opponent']}" if report["opponent"] else ""
     exact = " (exact)" if report["exact"] else ""
     unit = report["unit"]

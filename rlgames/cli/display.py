@@ -14,7 +14,7 @@ from rlgames.cli.text_tables import Column, fits, print_table
 from rlgames.commands.evaluate import result_fields
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
-from rlgames.core.text import json_text, printable
+from rlgames.core.text import counted, json_text, printable
 from rlgames.evaluation.evaluate import OUTCOMES
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.training.evaluator import EvaluationResult
@@ -123,7 +123,7 @@ def _games_in_words(games: int, distinct: int | None, is_exact: bool, seats: int
         words = {1: "the only possible game", 2: "both possible games"}
         return f"{words.get(games, every)} (exact)"
     if distinct is None or distinct == games:
-        return f"{games:,} games"
+        return counted(games, "game")
     return f"{games:,} games, {distinct:,} of them different"
 
 

@@ -29,6 +29,7 @@ from rlgames.config.keys import (
 from rlgames.config.registry import LAUNCHERS, REGISTRY
 from rlgames.config.schema import as_typed, names_of
 from rlgames.config.suggestions import unknown_key, unknown_option
+from rlgames.runs.names import is_run
 
 INDENT = 25
 """The column where explanations start."""
@@ -37,14 +38,17 @@ INDENT = 25
 def command_help(command: Command, words: Sequence[str]) -> str:
     """The help of a whole command or, if words name options and keys, of these.
 
-    Raises ConfigError for a word that names nothing, unless the command takes runs or names.
+    Raises ConfigError for a word that names nothing, unless the command takes several.
     """
     folders, words = split_folders(words)
     page = Page(command, OptionFiles(folders))
     typed = [word for word in words if word[:1] != "-" and word[:8] != "plugins="]
-    takes_runs = command.runs != "none"
-    named = [word for word in typed if "=" in word or not takes_runs or word in page.known([])]
-    sections = page.explained(named) if named else page.whole()
+    if command.runs != "none":
+        takes_more = command.runs in ("many", "names")
+        known = page.known([])
+        runs = {word for word in typed if takes_more or "/" in word or is_run(word)}
+        typed = [word for word in typed if "=" in word or word in known or word not in runs]
+    sections = page.explained(typed) if typed else page.whole()
     return "\n\n".join("\n".join(lines) for lines in sections)
 
 

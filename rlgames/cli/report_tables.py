@@ -14,7 +14,7 @@ from rlgames.commands.comparison import Comparison
 from rlgames.commands.report_rows import REFERENCES, Report, Row
 from rlgames.config import plugins
 from rlgames.config.schema import as_typed
-from rlgames.core.text import escape_markdown, number_text, printable
+from rlgames.core.text import counted, escape_markdown, number_text, printable
 from rlgames.evaluation.aggregate import Statistic
 from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 
@@ -67,7 +67,7 @@ def print_csv(records: Sequence[dict[str, Any]]) -> None:
 def title(report: Report) -> str:
     """What the table shows, in words."""
     runs = len(report.runs) + len(report.damaged)
-    text = f"{runs:,} run{'s' * (runs != 1)}"
+    text = counted(runs, "run")
     if report.num_rows < runs:
         several = "s" * (report.num_rows > 1)
         text += f" of {report.num_rows:,} config{several}, means over seeds ± 95%"

@@ -14,7 +14,7 @@ from rlgames.commands.configs import RunsConfig
 from rlgames.config.compose import load_config
 from rlgames.config.schema import as_typed, changed
 from rlgames.core.errors import ConfigError
-from rlgames.core.text import json_text, printable
+from rlgames.core.text import counted, json_text, printable
 from rlgames.runs import cleanup
 from rlgames.runs.index import RunSummary
 from rlgames.runs.summary_cache import read_summaries
@@ -205,7 +205,7 @@ def _print_plan(listing: RunList, plan: Sequence[Removal]) -> None:
         Column("age", [age_in_words(each.run.summary.start, now) for each in plan], 1),
     ]
     total = bytes_in_words(sum(each.num_bytes for each in plan))
-    print_table(f"{_count(len(listing.runs))}, {total} to remove", columns, "table")
+    print_table(f"{counted(len(listing.runs), 'run')}, {total} to remove", columns, "table")
     for run in listing.runs:
         if run.is_in_progress or run.summary.damage:
             why = "it is in progress" if run.is_in_progress else "it is damaged"
@@ -237,12 +237,8 @@ def print_runs(listing: RunList) -> None:
     ]
     size = bytes_in_words(sum(run.size for run in listing.runs))
     first = f", the first {len(listing.runs):,}" if len(listing.runs) < listing.num_matching else ""
-    title = f"{_count(listing.num_matching)}{first}, {size}"
+    title = f"{counted(listing.num_matching, 'run')}{first}, {size}"
     print_table(title, columns, "table")
-
-
-def _count(runs: int) -> str:
-    return f"{runs:,} run{'s' * (runs != 1)}"
 
 
 def _is_number(value: Any) -> bool:

@@ -24,7 +24,7 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
         names = [word for word in words if "=" not in word]
         return [names, [word for word in words if word not in names]]
     if command.runs == "many":
-        names = [word for word in words if os.path.exists(word) or "=" not in word]
+        names = [word for word in words if _names_run(word)]
         overrides = [word for word in words if word not in names]
         where = last_value("where", words)
         if where and command.takes_players:
@@ -33,7 +33,7 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
                 raise ConfigError(f"where={where} {NEEDS_RUNS}", f"use {LATEST_RUN} or a folder")
         return [[_run_name(name) for name in names], overrides]
     first = words[0] if words else ""
-    has_run = bool(first) and first[0] != "-" and (os.path.exists(first) or "=" not in first)
+    has_run = bool(first) and first[0] != "-" and _names_run(first)
     if command.runs == "none":
         return [words]
     _check_run_is_first(command, words, has_run)
@@ -46,6 +46,13 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
     if command.runs == "required" and not has_run:
         raise ConfigError(f"{command.name} needs a run", f"as in: {command.example}")
     return [path, words[has_run:]]
+
+
+def _names_run(word: str) -> bool:
+    """Whether a word is a run and no override; the runs of sweeps have = in their names."""
+    key = word.partition("=")[0]
+    is_path = "/" in key and not key.startswith("hydra/")
+    return key == word or is_path or os.path.exists(word)
 
 
 def _matching(name: str, where: str) -> list[str]:

@@ -22,10 +22,11 @@ from rlgames.commands.run_config import (
     player_name,
 )
 from rlgames.commands.show import position_rows
-from rlgames.config.schema import names_of
+from rlgames.config.schema import changed, names_of
 from rlgames.config.typed import to_plain
 from rlgames.config.words import key_of
 from rlgames.core.errors import ConfigError, value_errors
+from rlgames.core.output_files import check_writable
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import number_text, printable
 from rlgames.drawing import figures
@@ -54,6 +55,8 @@ from rlgames.solvers.position import position_solver
 
 SAMPLED_GAMES = 200
 """Where not all can be played."""
+
+OPPONENT = ("opponent", "opponent_search")
 
 UNITS = {"turns": "turns", "score": "points", "outcome": "outcomes"}
 """The unit of a loss by Spec.goal: a loss instead of a win is two outcomes, a draw is one."""
@@ -98,8 +101,11 @@ def analyze_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
 def _check(cfg: AnalyzeConfig) -> None:
     if cfg.picture is not None:
         figures.check_figure("picture", Path(cfg.picture))
-    if cfg.positions is not None and (cfg.opponent or cfg.opponent_search):
-        raise ConfigError("positions= plays no games against an opponent", "omit opponent=")
+    if cfg.boards is not None:
+        check_writable(f"boards={cfg.boards}", Path(cfg.boards) / "1.svg")
+    unused = [*changed(cfg, "games"), *(name for name in OPPONENT if getattr(cfg, name))]
+    if cfg.positions is not None and unused:
+        raise ConfigError("positions= plays no games", f"omit {unused[0]}=")
 
 
 def _words_of_player(run: Path | None, overrides: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rlgames.commands.frames import Frame
 from rlgames.core.errors import ConfigError
+from rlgames.core.output_files import check_writable
 from rlgames.drawing import animation, pictures, svg
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Scene
@@ -22,13 +23,14 @@ WIDTH = 360
 
 
 def check_picture(path: Path, formats: Sequence[str], delay: float | None = None) -> None:
-    """Raises ConfigError for a file of another format, and for an animation without time between
-    its moves."""
+    """Raises ConfigError for a file of another format or that cannot be written, and for an
+    animation without time between its moves."""
     if path.suffix.lower() not in formats:
         hint = f"it should end in {' or '.join(formats)}"
         raise ConfigError(f"picture={path} has another format", hint)
     if delay == 0:
         raise ConfigError("delay=0 leaves no time between moves", "use delay=0.5")
+    check_writable(f"picture={path}", path)
 
 
 def write_position(board: BoardView, title: str, path: Path, action: int | None = None) -> None:

@@ -85,7 +85,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     cfg = config_for_run(EvalConfig, run, overrides)
     if cfg.trace and cfg.format != "table":
         raise ConfigError(f"trace={cfg.trace} prints games, which JSON does not hold", "omit one")
-    match = _match(cfg, run)
+    match = build_match(cfg, run)
     if cfg.trace:
         _print_trace(match)
     recorder = None
@@ -113,7 +113,7 @@ def check_seats(games: str | int, game: Game[Any]) -> None:
         )
 
 
-def _match(cfg: EvalConfig, run: Path | None) -> Match:
+def build_match(cfg: EvalConfig, run: Path | None) -> Match:
     """Build the game and the players of a config. Raises ConfigError for what does not fit."""
     device = build_device(cfg.device, cfg.threads)
     game, player = game_and_player(cfg, device, run)

@@ -14,6 +14,7 @@ from rlgames.commands.configs import ExportConfig
 from rlgames.config.compose import load_config
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError, check_installed
+from rlgames.core.output_files import check_writable
 from rlgames.core.text import json_text
 from rlgames.factory.agents import load_agent, trained_config
 from rlgames.games.game import Game
@@ -53,6 +54,7 @@ def export_command(run: Path, overrides: list[str]) -> dict[str, str]:
     path = Path(cfg.out or default)
     if path.suffix.lower() != ".onnx":  # it might be a checkpoint, which would be lost
         raise ConfigError(f"out={path} is not an ONNX file", "write out=policy.onnx")
+    check_writable(str(path), path)
     outputs = ["scores", *(["value"] if policy.has_value else [])]
     metadata = {
         "rlgames": __version__,

@@ -10,11 +10,12 @@ from typing import Any
 import yaml
 
 from rlgames.commands import board_pictures
-from rlgames.commands.configs import PublishConfig
-from rlgames.commands.evaluate import evaluate_command
+from rlgames.commands.configs import EvalConfig, PublishConfig
+from rlgames.commands.evaluate import build_match, evaluate_command
 from rlgames.commands.frames import play_games
 from rlgames.commands.model_card import Agent, model_card, shared_name
 from rlgames.commands.report import report_command
+from rlgames.commands.run_config import config_for_run
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
 from rlgames.config.typed import from_plain, to_yaml
@@ -77,13 +78,15 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
         has_curve = False
         text = "no learning curve, which needs matplotlib: pip install 'rlgames[figures]'"
         report_error(ConfigError(text))
+    words = _evaluation_words(cfg, overrides)
+    build_match(config_for_run(EvalConfig, run, words), run)  # before anything is written
     storage.make_directory(folder)
     trained = _shared_config(checkpoint.config)
     published = Checkpoint(trained, checkpoint.games, checkpoint.policy, {})
     published.write(folder / hub.MODEL)
     config = from_plain(trained)
     storage.write_file(folder, CONFIG, to_yaml(config))
-    report = _evaluation(folder, cfg, overrides)
+    report = evaluate_command(folder, words)
     _write_game(folder, cfg.seed)
     files = [hub.MODEL, CONFIG, ANIMATION, CARD]
     if has_curve:
@@ -140,12 +143,12 @@ def _shared_config(config: dict[str, Any]) -> dict[str, Any]:
     return shared
 
 
-def _evaluation(folder: Path, cfg: PublishConfig, overrides: list[str]) -> dict[str, Any]:
-    """What `rlgames eval` reports of the published agent."""
+def _evaluation_words(cfg: PublishConfig, overrides: list[str]) -> list[str]:
+    """How `rlgames eval` evaluates the published agent."""
     keys = ("games", "seed", "solve_seconds", "device", "threads")
     words = [f"{name}={getattr(cfg, name)}" for name in keys]
     typed = [word for word in overrides if word.startswith(("opponent=", "opponent.", "plugins="))]
-    return evaluate_command(folder, [*typed, *words])
+    return [*typed, *words]
 
 
 def _write_game(folder: Path, seed: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 from pathlib import Path
 
 from rlgames.commands.run_config import drop_training_words
@@ -90,6 +91,10 @@ def _latest(run: Path) -> Checkpoint:
         checkpoints = [*path.parent.glob("games_*.safetensors"), *path.parent.glob(BEST)]
         newest = max(checkpoints, key=lambda other: other.stat().st_mtime, default=None)
         hint = f"start a new run from other weights: init_from={newest}" if newest else ""
+        is_new = not checkpoints and not os.path.lexists(path)
+        if is_new and read_run(run).get("status") not in (None, "done"):
+            again = shlex.join(["rlgames", "train", f"config={run}/config.yaml", f"out={run}"])
+            hint = f"it ended before its first checkpoint; start it again: {again}"
         raise BadCheckpoint(error.error, hint) from None
     if not checkpoint.state:
         hint = f"start a new run from its weights: init_from={run}"

@@ -222,6 +222,9 @@ def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
     if trials:
         if sweep.search is None:
             raise ConfigError(f"{trials[0]} needs a search, and {directory} is a sweep", "omit it")
+        if cfg.hparams_search.trials < len(sweep.jobs):
+            error = f"{trials[0]} is too few: {len(sweep.jobs)} were already proposed"
+            raise ConfigError(error, "omit it")
         sweep.search["trials"] = cfg.hparams_search.trials
     launchers.check_launcher(launcher)
     for config in [sweep.jobs[number].config for number in sweep.unfinished]:

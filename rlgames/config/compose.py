@@ -131,17 +131,16 @@ def load(
         preset = used_preset(schema, typed_words, files)
     else:
         preset = read_config(Path(launch.config), typed_values(typed_words))
+    plugins = preset.values.get("plugins")
+    if plugins and not any(word.startswith("plugins=") for word in words):
+        text = f"this config needs plugins={sanitized(as_typed(plugins))}"
+        raise ConfigError(text, "name them yourself if you trust them")
     chosen = grammar.check(typed_words, preset)
     for name, option in chosen.items():
         files.check(grammar.groups[name].folder, option)
     primary = _primary(grammar, preset, chosen)
     composed = _compose(primary, [*grammar.for_hydra(typed_words), *own])
-    composition = _composition(schema, composed, typed_words, job, chosen)
-    plugins = getattr(composition.config, "plugins", None)
-    if plugins and not any(word.startswith("plugins=") for word in words):
-        text = f"this config needs plugins={as_typed(plugins)}"
-        raise ConfigError(text, "name them yourself if you trust them")
-    return composition
+    return _composition(schema, composed, typed_words, job, chosen)
 
 
 def _composition(

@@ -16,6 +16,11 @@ def number_text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def counted(number: int, name: str) -> str:
+    """A number of things: 1 game, 2,000 games."""
+    return f"{number:,} {name}{'s' * (number != 1)}"
+
+
 def printable(text: str) -> str:
     """Text in one line, with control characters escaped: names and paths may contain anything."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

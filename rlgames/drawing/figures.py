@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlgames.core.errors import ConfigError, check_installed
+from rlgames.core.output_files import check_writable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,11 +110,13 @@ def is_installed() -> bool:
 
 
 def check_figure(key: str, path: Path) -> None:
-    """Raises ConfigError for a file of another format, and where matplotlib is missing."""
+    """Raises ConfigError for a file of another format or that cannot be written, and where
+    matplotlib is missing."""
     if path.suffix.lower() not in FORMATS:
         names = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
         raise ConfigError(f"{key}={path} is not a picture", f"it should end in {names}")
     check_installed(f"{key}=", "figures", "matplotlib")
+    check_writable(f"{key}={path}", path)
 
 
 def width_in_inches(width: str | float) -> float:

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, value_errors
+from rlgames.core.untrusted import sanitized
 from rlgames.games.game import Game, State
 from rlgames.solvers.optimum import on_cpu
 
@@ -34,12 +35,14 @@ class LabeledPositions:
 
         Raises ConfigError for a file that does not fit the game.
         """
-        lines = [line.split() for line in _lines(path)]
-        try:
-            moves = [[int(each) - 1 for each in line[-3].strip("-")] for line in lines]
-            outcome = [[RESULTS[mark] for mark in line[-2]] for line in lines]
-        except (LookupError, ValueError) as error:
-            raise ConfigError(f"{path} holds no labeled positions ({error})") from None
+        lines, moves, outcome = [line.split() for line in _lines(path)], [], []
+        for line in lines:
+            try:
+                moves.append([int(each) - 1 for each in line[-3].strip("-")])
+                outcome.append([RESULTS[mark] for mark in line[-2]])
+            except (LookupError, ValueError):
+                text = sanitized(" ".join(line), 80)
+                raise ConfigError(f"{path}: {text!r} is no labeled position") from None
         if not lines or {*map(len, outcome)} != {game.spec.actions} or game.spec.num_chance_inputs:
             raise ConfigError(f"{path} holds no positions of {game.spec.name}")
         group = ["_".join(line[:-3]) for line in lines]
@@ -51,8 +54,10 @@ def _lines(path: Path) -> list[str]:
     """The lines of a file without blank ones and comments, which start with #."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} holds no positions ({error})") from None
+    except OSError as error:
+        raise ConfigError(f"{path} holds no positions: {error.strerror}") from None
+    except ValueError:
+        raise ConfigError(f"{path} holds no positions: it is not text") from None
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
@@ -80,10 +85,15 @@ def read_positions(path: Path, game: Game[Any]) -> LabeledPositions | State:
     marks = lines[0].split()[-2:-1] if lines else []
     if not lines or (len("".join(marks)) == game.spec.actions and {*marks[0]} <= {*RESULTS}):
         return LabeledPositions.read(path, game)
+    cpu_game, texts = on_cpu(game), [re.sub(r"\s*/\s*", "\n", line) for line in lines]
     try:
-        state: State = on_cpu(game).parse_all([re.sub(r"\s*/\s*", "\n", line) for line in lines])
-    except ValueError as error:
-        raise ConfigError(f"{path} holds no positions of {game.spec.name} ({error})") from None
+        state: State = cpu_game.parse_all(texts)
+    except ValueError:
+        for line, text in zip(lines, texts, strict=True):
+            where = f"{path}: {sanitized(line, 80)!r} is no position of {game.spec.name}: "
+            with value_errors(where):
+                cpu_game.parse_all([text])
+        raise
     live: State = state[~state.done]
     if not len(live):
         raise ConfigError(f"{path} holds only positions of finished games")

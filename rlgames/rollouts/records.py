@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import torch
 
 from rlgames.core.errors import ConfigError
+from rlgames.core.output_files import check_writable as check_output
 from rlgames.core.untrusted import checked_float, parse_json, sanitized
 from rlgames.games.game import Game, State
 from rlgames.games.notation import parse, parse_actions, render
@@ -54,14 +55,8 @@ class BadRecord(ConfigError):
 def check_writable(path: Path, game: Game[Any], rules: dict[str, Any]) -> None:
     """Raises BadRecord if games with these rules cannot be appended to the file."""
     try:
-        exists, folder = path.exists(), path.absolute().parent
-        if path.is_dir():
-            raise BadRecord(f"{path} cannot be written: it is a folder")
-        if not folder.is_dir():
-            raise BadRecord(f"{path} cannot be written: its folder does not exist")
-        if not os.access(path if exists else folder, os.W_OK):
-            raise BadRecord(f"{path} cannot be written: permission denied")
-        if exists and path.stat().st_size:
+        check_output(str(path), path)
+        if path.exists() and path.stat().st_size:
             _check_header(path, rules)
     except OSError as error:
         raise BadRecord(f"{path} cannot be written: {error.strerror}") from None

@@ -69,6 +69,12 @@ def run_path(name: str) -> Path:
     return shipped_agent(name) or path
 
 
+def is_run(name: str) -> bool:
+    """Whether a word names a run, as far as that is known without a download."""
+    is_there = os.path.exists(os.path.expanduser(name))
+    return is_there or name in (LATEST_RUN, *shipped_agents()) or name.startswith(PREFIX)
+
+
 def run_name(run: str | Path) -> str:
     """What a person types for a run, and reports call it: the inverse of run_path."""
     path = Path(run)

@@ -15,6 +15,7 @@ from torch import Tensor
 from rlgames.commands.show import expected_returns, parse_position
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import make_generator
+from rlgames.core.text import counted
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
 from rlgames.drawing.svg import board_svg
@@ -98,7 +99,7 @@ class Session:
         """Seat a person or a player of the table in each seat, also during a game."""
         count = self.game.spec.seats
         if len(seats) != count:
-            raise ConfigError(f"{self.table.name} has {count} seat{'s' * (count > 1)}")
+            raise ConfigError(f"{self.table.name} has {counted(count, 'seat')}")
         if self.placement is not None and YOU not in seats:
             raise ConfigError("you are placing your fleet", "start a new game")
         self.table.check_search(search)

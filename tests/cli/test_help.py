@@ -161,6 +161,9 @@ def test_the_help_of_training_fits_on_two_screens():
             "no run 'conect4', and no agent of this name; did you mean connect4?",
         ),
         (["train", "game=salvo", "ships=4,2"], "write a list as ships=[4,2]"),
+        (["eval", "--help", "gmaes"], "did you mean games?"),
+        (["eval", "sweep/0_lr=0.1,seed=5"], "no run 'sweep/0_lr=0.1,seed=5'"),
+        (["report", "sweep/0_lr=0.1,seed=5"], "sweep/0_lr=0.1,seed=5"),
     ],
 )
 def test_mistyped_words_are_answered_with_the_nearest(words, told, typed):

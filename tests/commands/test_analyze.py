@@ -218,6 +218,8 @@ def test_pictures_and_tables(tmp_path, typed):
         (["player=random", "game=2048", "board=2", "opponent=random"], "one-player game"),
         (["player=random", "game=tictactoe", "picture=a.gif"], "is not a picture"),
         (["player=random", "game=tictactoe", "positions=a", "opponent=random"], "omit opponent="),
+        (["player=random", "game=tictactoe", "positions=a", "games=9"], "omit games="),
+        (["player=random", "game=tictactoe", "boards=/dev/null/x"], "its folder is a file"),
         (["player=random", "game=tictactoe", "worst=-1"], "worst"),
     ],
 )
@@ -315,7 +317,10 @@ def test_files_of_positions_have_comments_and_blank_lines(tmp_path):
 def test_positions_that_do_not_fit_a_game_are_an_error(tmp_path):
     file = tmp_path / "positions.txt"
     file.write_text("X X X X / . . . .\n")
-    with pytest.raises(ConfigError, match="holds no positions of tictactoe"):
+    with pytest.raises(ConfigError, match="is no position of tictactoe: "):
+        analyze("player=random", "game=tictactoe", f"positions={file}")
+    file.write_text(". . . / . . . / . . .\nX X X X / . . . .\n")
+    with pytest.raises(ConfigError, match=r"'X X X X / . . . .' is no position of tictactoe: "):
         analyze("player=random", "game=tictactoe", f"positions={file}")
     file.write_text("X X X / O O . / . . .\n")
     with pytest.raises(ConfigError, match="holds only positions of finished games"):

@@ -69,7 +69,7 @@ def test_a_game_as_svg_shows_one_frame_at_a_time(typed, tmp_path):
         ([*POSITION, "picture=x.gif"], ".svg or .png"),
         ([*GAME, "picture=x.mp4"], "it should end in .gif or .svg"),
         ([*GAME, "picture=x.gif", "delay=0"], "use delay=0.5"),
-        ([*GAME, "picture=none/x.gif"], "none/x.gif"),
+        ([*GAME, "picture=/dev/null/x.gif"], "its folder is a file"),
     ],
 )
 def test_other_pictures_are_refused_in_one_line(words, hint, typed):

@@ -107,6 +107,12 @@ def test_the_card_has_the_figures_that_eval_reports(folder):
     assert won["value"] == f"{report['win']['rate']:.4g} ({low:.4g} to {high:.4g})"
 
 
+def test_an_opponent_who_is_not_there_leaves_nothing_behind(run, tmp_path):
+    with pytest.raises(ConfigError, match="no player is called 'nobody'"):
+        publish_command(run, [*BRIEF, "opponent=nobody", f"out={tmp_path}/folder"])
+    assert not list(tmp_path.iterdir())
+
+
 def test_large_figures_have_all_their_digits():
     score = {"mean": 250399.4, "ci95": [245637.0, 255161.0]}
     rows = result_rows({"exact": False, "score": score, "reference": {"random": 1088.85}})

@@ -420,7 +420,7 @@ def test_nothing_controls_the_terminal(tmp_path, typed):
             (["sweep", "frmat=csv"], "did you mean format?"),
             (["sweep", "curves=x.jpg"], ".png"),
             (["sweep", "curves=x.png", "metric=eval/turn"], "did you mean eval/turns?"),
-            (["sweep", "curves=none/x.png"], "none/x.png"),
+            (["sweep", "curves=/dev/null/x.png"], "its folder is a file"),
             (["sweep", "metric=eval/turns"], "curves=FILE.png"),
             (["sweep", "window=100"], "curves=FILE.png"),
             (["sweep", "window=100", "curves=x.png", "metric=eval/turns"], "metric=train/turns"),

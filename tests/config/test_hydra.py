@@ -293,6 +293,7 @@ def test_a_run_trains_from_a_runs_config_to_the_same_result(run, tmp_path):
             ),
             ("defaults:\n- override game: salvo\nseed: ${oc.env:HOME}", "holds the resolver"),
             ("game: {name: salvo}\nplugins: [os]", "needs plugins=[os]"),
+            ("reward: {name: hurry}\nplugins: [os]", "needs plugins=[os]"),
             ("game: {name: salvo}\nlr: &a [*a]", "no aliases"),
             ("game: {name: salvo}\nhydra: {run: {dir: x}}", "no key is called 'hydra' here"),
             ("game: {name: slavo}", "did you mean salvo?"),

@@ -504,6 +504,8 @@ def test_a_killed_search_resumes_with_the_same_proposals(tmp_path):
 
     code, told = run(tmp_path, "train", "-m", *SEARCH, "out=sweep", prepare=killed)
     assert code == -signal.SIGKILL
+    code, told = run(tmp_path, "resume", "sweep", "hparams_search.trials=2")
+    assert (code, "hparams_search.trials=2 is too few: 3 were" in told) == (2, True), told
     said = run(tmp_path, "resume", "sweep", "dry_run=true")[1]
     assert "1 more trials, by best/turns" in said
     code, told = run(tmp_path, "resume", "sweep", prepare=fork_jobs)
