@@ -210,6 +210,14 @@ class Sweep:
         """Why a job is not done, by its files."""
         status = read_info(self.path(number)).status
         if status in ("running", "interrupted"):
+            from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint  # which import torch
+
+            latest = self.path(number) / "checkpoints" / LATEST
+            try:
+                if latest.exists():
+                    Checkpoint.read(latest)
+            except BadCheckpoint as error:
+                return f"cannot resume: {error.error}"
             return "killed" if status == "running" else "interrupted"
         log = "train.log" if self.jobs[number].config and status != "done" else "output.log"
         try:

@@ -211,6 +211,17 @@ def test_a_job_that_cannot_begin_ends_no_other(tmp_path, monkeypatch, typed):
     assert "0: not started" in typed("resume", "sweep", "dry_run=true").stdout
 
 
+def test_a_job_whose_checkpoint_is_damaged_says_so(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "sweep")
+    job = tmp_path / "sweep" / JOBS[1]
+    (job / "run.json").write_text(json.dumps(read_run(job) | {"status": "running"}))
+    assert Sweep.read(tmp_path / "sweep").reason_unfinished(1) == "killed"
+    latest = job / "checkpoints/latest.safetensors"
+    latest.write_bytes(latest.read_bytes()[:-1])
+    reason = Sweep.read(tmp_path / "sweep").reason_unfinished(1)
+    assert reason.startswith(f"cannot resume: {latest} ")
+
+
 @pytest.mark.slow
 def test_a_job_that_is_killed_ends_no_other(whole, tmp_path):
     kill = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
