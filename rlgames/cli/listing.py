@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from rich.cells import cell_len
+
+from rlgames.cli.text_tables import GAP, print_rows, terminal_width
 from rlgames.commands.solve import Solution
-from rlgames.core.text import columns, printable
+from rlgames.config.schema import as_typed
+from rlgames.core.text import counted, printable
 
 GOALS = {"turns": "few turns", "score": "a high score", "outcome": "win, draw or loss"}
 """What a player wants, by Spec.goal."""
@@ -18,6 +23,10 @@ UNITS = {
 """The unit of an optimum, by what the game is about."""
 
 
+MIN_LAST_WIDTH = 24
+"""Of the last column of a list."""
+
+
 def print_games(result: dict[str, Any]) -> None:
     """Print the list, or one game."""
     if "games" in result:
@@ -26,17 +35,19 @@ def print_games(result: dict[str, Any]) -> None:
     planes, *board = result["observation"]
     print(printable(f"{result['name']}: {result['about']}"))
     print(
-        f"  {result['seats']} seat{'s' * (result['seats'] > 1)}, {GOALS[result['goal']]}, "
-        f"{result['actions']} actions, board {'x'.join(map(str, board))} in {planes} "
-        f"plane{'s' * (planes > 1)}, at most {result['max_plies']:,} plies"
+        f"  {counted(result['seats'], 'seat')}, {GOALS[result['goal']]}, "
+        f"{result['actions']} actions, board {'x'.join(map(str, board))} in "
+        f"{counted(planes, 'plane')}, at most {result['max_plies']:,} plies"
     )
     print("\nkeys")
-    keys = [(f"  {name}={key['value']}", key["help"]) for name, key in result["keys"].items()]
-    print("\n".join(map(printable, columns(keys))))
+    keys = [
+        (f"  {name}={as_typed(key['value'])}", key["help"]) for name, key in result["keys"].items()
+    ]
+    print_rows(keys)
     capabilities = result["capabilities"]
     print("\nhas, for")
     rows = [(f"  {c['name']}", c["makes_possible"]) for c in capabilities if not c["missing"]]
-    print("\n".join(columns(rows)))
+    print_rows(rows)
     print("\ndoes not have, for")
     rows = [
         row
@@ -44,7 +55,7 @@ def print_games(result: dict[str, Any]) -> None:
         if each["missing"]
         for row in ((f"  {each['name']}", each["makes_possible"]), ("", f"({each['missing']})"))
     ]
-    print("\n".join(map(printable, columns(rows))))
+    print_rows(rows)
     solver = result["solver"] or "none"
     reach = (
         ""
@@ -55,10 +66,21 @@ def print_games(result: dict[str, Any]) -> None:
 
 
 def print_listing(report: dict[str, Any]) -> None:
-    """Print a list as a table."""
+    """Print a list as a table. A narrow terminal leaves out columns before the last one, which
+    explains the first."""
     (entries,) = report.values()
-    rows = [[printable(str(value)) for value in item.values()] for item in entries]
-    print("\n".join(columns([list(entries[0]), *rows])))
+    columns = [[name, *(printable(str(item[name])) for item in entries)] for name in entries[0]]
+    width, left_out = terminal_width(), list[str]()
+    while width and len(columns) > 2 and _width(columns[:-1]) + MIN_LAST_WIDTH > width:
+        left_out.insert(0, columns.pop(-2)[0])
+    print_rows([*zip(*columns, strict=True)])
+    if left_out:
+        print(f"no room for: {', '.join(left_out)}")
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    """Of columns, with the gaps behind them."""
+    return sum(max(map(cell_len, cells)) + len(GAP) for cells in columns)
 
 
 def print_solution(solution: Solution) -> None:

@@ -107,6 +107,13 @@ def table_lines(title: str, columns: Sequence[Column], width: int | None) -> lis
     return [printable(title), "", *_lines(shown, width), *note]
 
 
+def print_rows(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of words side by side; what is too wide for a terminal is folded."""
+    texts = [[printable(cell) for cell in cells] for cells in zip(*rows, strict=True)]
+    columns = [Column("", cells, is_text=True) for cells in texts]
+    print("\n".join(line.rstrip() for line in _lines(columns, terminal_width())))
+
+
 def _lines(columns: Sequence[Column], width: int | None) -> list[str]:
     """Where columns are wider than a terminal, the widest ones of words are folded: no cell is
     cut."""

@@ -186,6 +186,16 @@ def test_words_beside_help_select_what_it_explains(typed):
     assert "4x4" not in typed("train", "--help").stdout
 
 
+@pytest.mark.parametrize("command", ["games", "agents", "experiments"])
+def test_listings_fit_a_narrow_terminal(command, typed, monkeypatch):
+    every = {line.split()[0] for line in typed(command).stdout.splitlines()}
+    for module in ("listing", "text_tables"):
+        monkeypatch.setattr(f"rlgames.cli.{module}.terminal_width", lambda: 80)
+    lines = typed(command).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert every <= {word for line in lines for word in line.split()}
+
+
 def test_listings_have_a_line_for_each(typed, capfd):
     games = json.loads(typed("games", "format=json").stdout)["games"]
     assert [game["name"] for game in games] == FILES.names("game")
