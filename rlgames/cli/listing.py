@@ -88,7 +88,8 @@ def print_solution(solution: Solution) -> None:
     optimum = solution.optimum
     if optimum is None:
         limit = "the limit on time or memory was reached (seconds=, memory_gb=)"
-        print(f"not computed: {'this board is too large' if solution.reach != 'yes' else limit}")
+        large = "this board is too large, and smaller ones can be solved"
+        print(f"not computed: {limit if solution.reach == 'yes' else large}")
         return
     print(
         f"optimum {optimum.value:.6f} {UNITS[solution.goal]}, from {optimum.states:,} positions "

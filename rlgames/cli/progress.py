@@ -142,7 +142,10 @@ FIRST_SECONDS = 5.0
 SLOW_SECONDS = 8.0
 """A first update that takes longer is announced."""
 
-SLOW = "still in the first update; a smaller batch= or window= makes updates shorter"
+SLOW = (
+    "still in the first update; kernels compile once, and a smaller batch= or window= makes "
+    "updates shorter"
+)
 
 
 def print_line(line: str) -> None:

@@ -20,7 +20,7 @@ NEVER = 1e300
 
 NOTE = (
     "± is half of a 95% interval: of the mean over training seeds by Student's t, of a difference "
-    "by Welch's, and of a single seed over its games."
+    "by Welch's, and of a single seed over its games. Of two seeds, both values are in parentheses."
 )
 
 
