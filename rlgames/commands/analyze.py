@@ -56,7 +56,8 @@ from rlgames.solvers.position import position_solver
 SAMPLED_GAMES = 200
 """Where not all can be played."""
 
-OPPONENT = ("opponent", "opponent_search")
+OF_GAMES = ("games", "opponent", "opponent_search")
+"""Keys that say which games are played."""
 
 UNITS = {"turns": "turns", "score": "points", "outcome": "outcomes"}
 """The unit of a loss by Spec.goal: a loss instead of a win is two outcomes, a draw is one."""
@@ -103,8 +104,7 @@ def _check(cfg: AnalyzeConfig) -> None:
         figures.check_figure("picture", Path(cfg.picture))
     if cfg.boards is not None:
         check_writable(f"boards={cfg.boards}", Path(cfg.boards) / "1.svg")
-    unused = [*changed(cfg, "games"), *(name for name in OPPONENT if getattr(cfg, name))]
-    if cfg.positions is not None and unused:
+    if cfg.positions is not None and (unused := changed(cfg, *OF_GAMES)):
         raise ConfigError("positions= plays no games", f"omit {unused[0]}=")
 
 

@@ -59,7 +59,6 @@ class EvalConfig(MatchConfig):
     )
     batch: int = key(4096, 1, MAX_BATCH, help="games played in parallel")
     where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
-    trace: int = key(0, 0, 1000, help="games to print move by move first")
     record: str | None = key(None, is_path=True, help="file to append the games to")
     solve_seconds: float = key(
         20.0, 0, 1e6, help="time limit of the optimum or best response; 0: skip it"
@@ -129,6 +128,9 @@ class WatchConfig(PlayerConfig, RunConfig, PageConfig):
         "terminal", of=("terminal", "web"), help="web: a page in the browser, to watch and to play"
     )
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
+    opponent_search: OptionConfig | None = group(
+        None, "search before each move of the opponent", "search"
+    )
     games: int = key(1, 1, 10**6, help="games to show")
     delay: float = key(0.5, 0, 3600, help="seconds between moves; 0: print all boards")
     picture: str | None = key(None, is_path=True, help="GIF or SVG file, instead of the terminal")

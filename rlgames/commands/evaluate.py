@@ -12,19 +12,16 @@ from typing import Any
 import torch
 
 from rlgames.commands.configs import EvalConfig
-from rlgames.commands.frames import play_games
 from rlgames.commands.run_config import (
     build_opponent,
     config_for_run,
     game_and_player,
     option_name,
-    player_name,
 )
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
-from rlgames.drawing.terminal import format_parts
 from rlgames.evaluation.evaluate import (
     Evaluation,
     EvaluationSettings,
@@ -83,11 +80,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     holds an evaluation and this one plays fewer games than usual.
     """
     cfg = config_for_run(EvalConfig, run, overrides)
-    if cfg.trace and cfg.format != "table":
-        raise ConfigError(f"trace={cfg.trace} prints games, which JSON does not hold", "omit one")
     match = build_match(cfg, run)
-    if cfg.trace:
-        _print_trace(match)
     recorder = None
     if cfg.record:
         about = Path(cfg.record), match.game, to_plain(cfg)["game"]
@@ -166,19 +159,6 @@ def _player_statistics(player: Player, opponent: Player | None) -> dict[str, flo
     """The statistics of both players; the names of the opponent's begin with opponent_."""
     others = {} if opponent is None or opponent is player else opponent.statistics()
     return player.statistics() | {f"opponent_{name}": value for name, value in others.items()}
-
-
-def _print_trace(match: Match) -> None:
-    """Print games turn by turn; the seats change from game to game."""
-    cfg = match.cfg
-    names = [player_name(cfg.player, match.run, cfg.search)]
-    players = [match.player]
-    if match.opponent is not None:
-        names.append(player_name(cfg.opponent, None, cfg.opponent_search))
-        players.append(match.opponent)
-    for game in play_games(match.game, players, names, cfg.trace, cfg.seed):
-        for frame in game:
-            print(format_parts(*frame.parts), end="\n\n")
 
 
 def _save(path: Path, report: dict[str, Any]) -> None:

@@ -117,7 +117,7 @@ def game_and_player(
     return game, None if player is None else build_player(player, game, cfg.game, cfg.search)
 
 
-def build_opponent(cfg: MatchConfig, game: Game[Any]) -> Player | None:
+def build_opponent(cfg: MatchConfig | WatchConfig, game: Game[Any]) -> Player | None:
     """The player in the other seat; None in a one-player game. Raises ConfigError for one there."""
     if game.spec.seats == 2:
         return build_player(cfg.opponent or RandomConfig(), game, cfg.game, cfg.opponent_search)

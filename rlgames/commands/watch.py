@@ -10,12 +10,11 @@ from rlgames.commands import board_pictures
 from rlgames.commands.configs import WatchConfig
 from rlgames.commands.frames import Frame, play_games
 from rlgames.commands.run_config import (
-    check_no_opponent,
+    build_opponent,
     config_for_run,
     game_and_player,
     player_name,
 )
-from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_device
 
 
@@ -42,10 +41,11 @@ def watch_command(run: Path | None, overrides: list[str]) -> Replay:
     game, player = game_and_player(cfg, device, run)
     assert player is not None
     players, names = [player], [player_name(cfg.player, run, cfg.search)]
-    if cfg.opponent is not None:
-        check_no_opponent(game, cfg.opponent)
-        players.append(build_player(cfg.opponent, game, cfg.game))
-        names.append(player_name(cfg.opponent))
+    if cfg.opponent is not None or cfg.opponent_search is not None:
+        opponent = build_opponent(cfg, game)
+        assert opponent is not None
+        players.append(opponent)
+        names.append(player_name(cfg.opponent, None, cfg.opponent_search))
     games = play_games(game, players, names, cfg.games, cfg.seed)
     if cfg.picture is not None:
         board_pictures.write_games(games, Path(cfg.picture), cfg.delay)

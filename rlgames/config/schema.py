@@ -237,7 +237,7 @@ def defaults(schema: type) -> dict[str, Any]:
 def changed(config: Config, *names: str) -> list[str]:
     """Those of the keys whose values are not their defaults."""
     usual = defaults(type(config))
-    return [name for name in names if getattr(config, name) != usual[name]]
+    return [name for name in names if getattr(config, name) != usual.get(name)]
 
 
 def initial_values(schema: type) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def watch_page(run: Path | None, words: list[str]) -> int:
     """Serve a game of a run against itself or another player; the exit code."""
     check_installed("interface=web", "web", *PACKAGES)
     cfg = config_for_run(WatchConfig, run, words)
-    _check_fits_page(cfg, "picture", "games", "delay")
+    _check_fits_page(cfg, "picture", "games", "delay", "opponent_search")
     offer, name = _offer(cfg, run, cfg.player)
     other = name
     if cfg.opponent is not None:

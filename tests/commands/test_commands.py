@@ -58,8 +58,7 @@ def test_train_then_eval(rlgames, tmp_path):
         assert done.returncode == 2
         assert hint in done.stderr
     assert rlgames("eval", "a run=1 (é)", "board=5", "lr=0.002").returncode == 0
-    trace = rlgames("eval", "a run=1 (é)", "trace=1").stdout
-    assert "turn 1:" in trace
+    assert "turn 1:" in rlgames("watch", "a run=1 (é)", "delay=0").stdout
     agent = package.load(run)
     state = agent.game.initial(3, torch.Generator().manual_seed(0))
     assert agent.choose(agent.game.public(state)).shape == (3,)
@@ -483,10 +482,3 @@ def test_runs_meet_only_in_the_game_they_were_trained_on(rlgames):
     done = rlgames("eval", "player=ours", "game=connect4")
     assert done.returncode == 2
     assert "trained on tictactoe" in done.stderr
-
-
-def test_a_trace_changes_no_figures(rlgames):
-    words = ["eval", "player=random", "game=2048", "board=2", "games=50"]
-    plain, traced = (rlgames(*words, *more).stdout for more in ([], ["trace=1"]))
-    score = next(line for line in plain.splitlines() if line.startswith("random  "))
-    assert score in traced

@@ -73,11 +73,10 @@ def test_seats_and_marks_are_explained(run, typed):
         assert "\nX: seat 1, O: seat 2\n" in game
     ahead = typed("watch", str(run), "search=mcts", "search.simulations=2").stdout
     assert f"turn 2, seat 2, {run}+mcts: " in ahead
-    traced = typed("eval", str(run), "games=2", "trace=1", "solve_seconds=0").stdout
-    assert "turn 2, seat 2, random: " in traced
-    silent = typed("eval", str(run), "games=2", "trace=1", "format=json")
-    assert (silent.returncode, "trace=1 prints games" in silent.stdout) == (2, True)
-    assert "X: seat 1, O: seat 2\n" in traced
+    words = ["opponent=random", "opponent_search=mcts", "opponent_search.simulations=2", "delay=0"]
+    shown = typed("watch", str(run), *words).stdout
+    assert "turn 2, seat 2, random+mcts: " in shown
+    assert "X: seat 1, O: seat 2\n" in shown
     shots = typed("watch", "player=random", "game=battleship", "ships=[3]").stdout
     assert "x: hit, o: missed\n" in shots
     assert "seat" not in shots
