@@ -87,22 +87,8 @@ class LayoutCounter:
             return np.full(shot.shape, np.nan), np.full((len(shot), 1), np.nan)
         row, hit_turn, sunk_turn, fleets = self._cases(len(shot), seen.sinkings)
         fractions, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
-        tables, position, stack, estimate, counts = self._kernel_arrays
-        write_occupancy(
-            shot[row],
-            hit[row],
-            hit_turn[row],
-            sunk_turn,
-            fleets,
-            tables,
-            position,
-            stack,
-            estimate,
-            counts,
-            max_steps,
-            totals,
-            fractions,
-        )
+        seen_by_row = shot[row], hit[row], hit_turn[row], sunk_turn, fleets
+        write_occupancy(*seen_by_row, *self._kernel_arrays, max_steps, totals, fractions)
         weight = np.where(totals < 0, np.nan, totals)
         covered, total = np.zeros(shot.shape), np.zeros((len(shot), 1))
         np.add.at(covered, row, weight[:, None] * fractions)

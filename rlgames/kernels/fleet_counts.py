@@ -83,28 +83,26 @@ def count_partners(
 
 @compiled
 def count_last(
+    position: Position,
     available: Words,
-    covers: Words,
     open_hits: np.uint64,
     counts: Ints,
-    disjoint: Words,
     taken: np.int64,
-    first: int,
-    last: int,
+    kind: np.int64,
 ) -> np.int64:
-    """Count the placements of one last ship, in words first to last, that cover all open hits.
+    """Count the placements of one last ship, of this type, that cover all open hits.
 
     taken: the placement of the ship before it, which they must not meet; -1: none. It is counted as
     often as there are such placements.
     """
     total = np.int64(0)
-    for word in range(first, last):
+    for word in range(position.starts[kind], position.starts[kind + 1]):
         rest = available[word]
         if taken >= 0:
-            rest &= disjoint[taken, word]
+            rest &= position.disjoint[taken, word]
         hits = open_hits
         while hits:
-            rest &= covers[first_bit(hits), word]
+            rest &= position.covers[first_bit(hits), word]
             hits &= hits - ONE
         while rest:
             counts[64 * word + first_bit(rest)] += 1
@@ -117,42 +115,32 @@ def count_last(
 
 @compiled
 def count_both(
-    these: Words,
-    others: Words,
-    disjoint: Words,
-    starts: Ints,
-    a: np.int64,
-    b: np.int64,
-    counts: Ints,
+    position: Position, these: Words, others: Words, a: np.int64, b: np.int64, counts: Ints
 ) -> np.int64:
     """Count pairs of one of these placements, of type a, and one of the others, of type b."""
-    count_partners(
-        others, these, disjoint, counts, starts[b], starts[b + 1], starts[a], starts[a + 1]
-    )
-    return count_partners(
-        these, others, disjoint, counts, starts[a], starts[a + 1], starts[b], starts[b + 1]
-    )
+    disjoint, starts = position.disjoint, position.starts
+    low_a, high_a, low_b, high_b = starts[a], starts[a + 1], starts[b], starts[b + 1]
+    count_partners(others, these, disjoint, counts, low_b, high_b, low_a, high_a)
+    return count_partners(these, others, disjoint, counts, low_a, high_a, low_b, high_b)
 
 
 @compiled
 def count_pair(
+    position: Position,
     available: Words,
     room: Words,
-    disjoint: Words,
-    covers: Words,
-    hit_sets: Words,
     open_hits: np.uint64,
-    starts: Ints,
     a: np.int64,
     b: np.int64,
     counts: Ints,
 ) -> np.int64:
     """Count the placements of the last two ships, of types a and b. room: [W]."""
+    starts, disjoint, covers = position.starts, position.disjoint, position.covers
     low, high = starts[a], starts[a + 1]
     if not open_hits and a == b:
         return count_partners(available, available, disjoint, counts, low, high, low, high) // 2
     if not open_hits:
-        return count_both(available, available, disjoint, starts, a, b, counts)
+        return count_both(position, available, available, a, b, counts)
     first_hit = first_bit(open_hits)
     total = np.int64(0)
     one, other = a, b
@@ -168,18 +156,10 @@ def count_pair(
             while rest:  # it leaves hits open, which the other one covers
                 taken = 64 * word + first_bit(rest)
                 rest &= rest - ONE
-                total += count_last(
-                    available,
-                    covers,
-                    open_hits & ~hit_sets[taken],
-                    counts,
-                    disjoint,
-                    taken,
-                    starts[other],
-                    starts[other + 1],
-                )
+                left = open_hits & ~position.hit_sets[taken]
+                total += count_last(position, available, left, counts, taken, other)
         # Placements that meet do not pair, so with one type those in room pair with the others.
-        total += count_both(room, available, disjoint, starts, one, other, counts)
+        total += count_both(position, room, available, one, other, counts)
         one, other = b, a
     return total
 
@@ -198,44 +178,27 @@ def next_type(ships: Ints, order: Ints) -> np.int64:
 
 
 @compiled
-def enter(
-    depth: int,
-    available: Words,
-    candidates: Words,
-    covers: Words,
-    open_hits: Words,
-    ships: Ints,
-    starts: Ints,
-    order: Ints,
-) -> None:
+def enter(position: Position, stack: Stack, depth: int) -> None:
     """List the placements of the next ship at this depth."""
+    available, candidates = stack.available, stack.candidates
     for word in range(available.shape[1]):
         candidates[depth, word] = ZERO
-    hits = open_hits[depth]
+    hits, ships = stack.open_hits[depth], stack.ships[depth]
     chosen = np.int64(-1)
     if not hits:
-        chosen = next_type(ships[depth], order)
-    for kind in range(order.shape[0]):
-        if ships[depth, kind] > 0 and (chosen < 0 or kind == chosen):
-            for word in range(starts[kind], starts[kind + 1]):
+        chosen = next_type(ships, position.order)
+    for kind in range(position.order.shape[0]):
+        if ships[kind] > 0 and (chosen < 0 or kind == chosen):
+            for word in range(position.starts[kind], position.starts[kind + 1]):
                 candidates[depth, word] = available[depth, word]
                 if hits:
-                    first_hit = first_bit(hits)
-                    candidates[depth, word] &= covers[first_hit, word]
+                    candidates[depth, word] &= position.covers[first_bit(hits), word]
 
 
 @compiled
-def place_next(
-    depth: int,
-    available: Words,
-    candidates: Words,
-    disjoint: Words,
-    hit_sets: Words,
-    open_hits: Words,
-    ships: Ints,
-    types: Ints,
-) -> np.int64:
+def place_next(position: Position, stack: Stack, depth: int) -> np.int64:
     """Place the next candidate at this depth, which makes the row below it; -1 if there is none."""
+    available, candidates, ships = stack.available, stack.candidates, stack.ships
     for word in range(candidates.shape[1]):
         rest = candidates[depth, word]
         if rest:
@@ -245,11 +208,13 @@ def place_next(
             available[depth, word] &= ~lowest
             placement = 64 * word + count_bits(lowest - ONE)
             for each in range(candidates.shape[1]):
-                available[depth + 1, each] = available[depth, each] & disjoint[placement, each]
+                free = position.disjoint[placement, each]
+                available[depth + 1, each] = available[depth, each] & free
             for kind in range(ships.shape[1]):
                 ships[depth + 1, kind] = ships[depth, kind]
-            ships[depth + 1, types[placement]] -= 1
-            open_hits[depth + 1] = open_hits[depth] & ~hit_sets[placement]
+            ships[depth + 1, position.types[placement]] -= 1
+            left = stack.open_hits[depth] & ~position.hit_sets[placement]
+            stack.open_hits[depth + 1] = left
             return placement
     return np.int64(-1)
 
@@ -261,35 +226,29 @@ def count_rest(position: Position, stack: Stack, counts: Ints, depth: int) -> np
     for kind in range(stack.ships.shape[1]):
         for _ in range(stack.ships[depth, kind]):
             a, b = b, np.int64(kind)
-    available, hits, starts = stack.available[depth], stack.open_hits[depth], position.starts
-    covers, disjoint = position.covers, position.disjoint
+    available, hits = stack.available[depth], stack.open_hits[depth]
     if a < 0:
-        low, high = starts[b], starts[b + 1]
-        return count_last(available, covers, hits, counts, disjoint, a, low, high)
-    room, hit_sets = stack.candidates[depth], position.hit_sets
-    return count_pair(available, room, disjoint, covers, hit_sets, hits, starts, a, b, counts)
+        return count_last(position, available, hits, counts, a, b)
+    return count_pair(position, available, stack.candidates[depth], hits, a, b, counts)
 
 
 @compiled
 def count_layouts(position: Position, stack: Stack, counts: Ints, max_steps: int) -> np.int64:
     """The number of layouts, or -1 if there are more ways than max_steps to place all ships but
     two; counts, int64 [64 W], gets the number of layouts with each placement."""
-    disjoint, covers, hit_sets, types, starts, order = position
-    available, candidates, open_hits, ships, placed, totals = stack
+    placed, totals = stack.placed, stack.totals
     depth, steps = 0, np.int64(0)
-    last = max(0, available.shape[0] - 2)  # the depth at which two ships are left
+    last = max(0, len(stack.available) - 2)  # the depth at which two ships are left
     if last > 0:
-        enter(depth, available, candidates, covers, open_hits, ships, starts, order)
+        enter(position, stack, depth)
     while steps <= max_steps:
         if depth < last:
-            placed[depth] = place_next(
-                depth, available, candidates, disjoint, hit_sets, open_hits, ships, types
-            )
+            placed[depth] = place_next(position, stack, depth)
             if placed[depth] >= 0:
                 depth += 1
                 totals[depth] = 0
                 if depth < last:
-                    enter(depth, available, candidates, covers, open_hits, ships, starts, order)
+                    enter(position, stack, depth)
                 continue
         else:
             steps += 1

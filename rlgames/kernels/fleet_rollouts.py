@@ -47,21 +47,18 @@ def frame_at(room: Room, top: np.int64) -> tuple[np.int64, np.int64, np.int64]:
 @compiled
 def list_layouts(position: Position, stack: Stack, layouts: Layouts) -> np.int64:
     """List the layouts that agree; returns their number, or -1 if there are too many."""
-    disjoint, covers, hit_sets, types, starts, order = position
-    available, candidates, open_hits, ships, placed, _ = stack
+    placed = stack.placed
     num_ships = layouts.placements.shape[1]
     depth, count = 0, 0
-    enter(depth, available, candidates, covers, open_hits, ships, starts, order)
+    enter(position, stack, depth)
     while depth >= 0:
-        placed[depth] = place_next(
-            depth, available, candidates, disjoint, hit_sets, open_hits, ships, types
-        )
+        placed[depth] = place_next(position, stack, depth)
         if placed[depth] < 0:
             depth -= 1
         elif depth < num_ships - 1:
             depth += 1
-            enter(depth, available, candidates, covers, open_hits, ships, starts, order)
-        elif not open_hits[num_ships]:
+            enter(position, stack, depth)
+        elif not stack.open_hits[num_ships]:
             if count == layouts.cells.shape[0]:
                 return np.int64(-1)
             layouts.cells[count, 0], layouts.cells[count, 1] = ZERO, ZERO
