@@ -14,7 +14,6 @@ from torch import Tensor
 from rlgames.core.rows import Rows
 from rlgames.core.schedule import Schedule
 from rlgames.games.game import State
-from rlgames.games.symmetry import Symmetries
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import LearnerContext, check_all_finite
 from rlgames.learners.policy_gradient import mean_entropy, select_actions, standardized
@@ -73,11 +72,9 @@ class Ppo(GradientLearner):
     r = π(a|s) ÷ π_old(a|s); Â is the advantage, standardized over the batch; R = V_old + Â before
     it is standardized; H is the policy's entropy. w = π_old(a|s) ÷ μ(a|s), at most 10, corrects for
     a behavior policy μ that is not π_old, as with sampling=epsilon_greedy (the decoupled objective
-    of Hilton et al. 2022); w = 1 where μ is unknown, as in recorded games. With symmetries, r also
-    corrects for the policy finding a transformed move more or less likely than the original.
+    of Hilton et al. 2022); w = 1 where μ is unknown, as in recorded games.
 
     gae_lambda: λ of GAE; 1: the full return.
-    symmetries: train on a random symmetry of each position.
     entropy_coef, entropy_coef_end: at the start and at the end of the run.
     epochs: passes over each batch. num_minibatches: gradient steps per pass. clip_range: ε.
     """
@@ -92,7 +89,6 @@ class Ppo(GradientLearner):
         context: LearnerContext,
         *,
         gae_lambda: float,
-        symmetries: bool,
         entropy_coef: float,
         entropy_coef_end: float | None,
         value_coef: float,
@@ -105,8 +101,6 @@ class Ppo(GradientLearner):
         self.gae_lambda, self.value_coef, self.clip_range = gae_lambda, value_coef, clip_range
         self.entropy_coef = Schedule(entropy_coef, entropy_coef_end)
         self.epochs, self.num_minibatches = epochs, num_minibatches
-        transforms = symmetries and not self.policy.canonical
-        self.symmetries = Symmetries(self.game, self.rng.device) if transforms else None
 
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float
@@ -129,8 +123,8 @@ class Ppo(GradientLearner):
     def _make_batch(
         self, trajectories: Trajectories, final_states: FinalStates
     ) -> tuple[PpoBatch, float]:
-        """Advantages and value targets of the current policy, then the random symmetries; and the
-        fraction of the variance of the value targets that the current values explain."""
+        """Advantages and value targets of the current policy; and the fraction of the variance of
+        the value targets that the current values explain."""
         inputs = self.policy.inputs(self.game, trajectories.state)
         legal = self.game.legal_action_mask(trajectories.state)
         reward = self.reward.rewards(trajectories, final_states)
@@ -150,7 +144,7 @@ class Ppo(GradientLearner):
         unexplained = advantage.var(correction=0) / value_target.var(correction=0)
         advantage = standardized(advantage)
         weight = importance_weight(old_log_prob, trajectories.log_prob)
-        inputs, legal, action = self._transform(inputs, legal, trajectories.action)
+        action = trajectories.action
         batch = PpoBatch(inputs, legal, action, old_log_prob, advantage, value_target, weight)
         # Of equal targets there is no variance to explain.
         return batch, float((1 - unexplained).nan_to_num(nan=0.0, neginf=0.0))
@@ -186,20 +180,6 @@ class Ppo(GradientLearner):
             uncertainty = distance_to_certainty(probs).mean()
         losses = [term.detach() for term in (loss, policy_loss, value_loss, entropy)]
         return loss, [*losses, approx_kl, clip_fraction, uncertainty]
-
-    def _transform(
-        self, inputs: Tensor, legal: Tensor, action: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs, legal actions and actions under a random symmetry of each position."""
-        symmetries = self.symmetries
-        if symmetries is None or symmetries.count == 1:
-            return inputs, legal, action
-        index = symmetries.sample(len(action), self.rng)
-        return (
-            symmetries.transform_planes(inputs, index),
-            symmetries.transform_action_values(legal, index),
-            symmetries.transform_action(action, index),
-        )
 
     @torch.no_grad()
     def _evaluate_moves(

@@ -148,7 +148,7 @@ def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
             (["device=tpu"], "cpu"),
             (["aim=joind"], "joint"),
             (["sampling=stochastic", "sampling.temperature=0"], "temperature"),
-            (["learner.symmetries=3"], "true or false"),
+            (["policy.canonical=3"], "true or false"),
             (["games=[1"], "games"),
             (["batch=16000000", "games=16000000"], "fits"),
             (["out=" + 300 * "x"], "out="),

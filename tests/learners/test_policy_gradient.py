@@ -209,7 +209,7 @@ def test_pictures_are_drawn(tmp_path):
 def test_the_clipped_loss_written_out_move_by_move():
     """The second of two epochs: ratios have left 1, and some are clipped."""
     words = ["game=tictactoe", "learner=ppo", "learner.optimizer=sgd", "lr=5"]
-    words += ["learner.symmetries=false", "learner.clip_range=0.01", "learner.max_grad_norm=null"]
+    words += ["learner.clip_range=0.01", "learner.max_grad_norm=null"]
     words += ["learner.gae_lambda=0.8", "reward.discount=0.9", "policy.layers=[8]"]
     words += ["learner.entropy_coef=0.05", "learner.entropy_coef_end=null"]
     game, agent, learner = make_agent(*words, "learner.epochs=2")
@@ -250,30 +250,6 @@ def test_the_clipped_loss_written_out_move_by_move():
     assert clipped > 0
     for weight, actual in zip(weights, learnt, strict=True):
         assert torch.allclose(weight.detach(), actual, atol=1e-5)
-
-
-def test_symmetries_generalize_to_boards_not_played():
-    """One corner opens games that are won, no edge does: the other corners are learnt as well."""
-    game, agent, learner = make_agent(
-        "game=tictactoe",
-        "policy=mlp",
-        "policy.canonical=false",
-        "learner.symmetries=true",
-        "learner.entropy_coef=0",
-        "lr=0.01",
-    )
-    moves, results = collect_games(game, [Random(game)], 400, rng(1))
-    opening = moves.action[moves.state.turn == 0]
-    good = results.score[:, 0] > 0
-    edge = (opening % 2 == 1) & ~good
-    chosen = (((opening == 0) & good) | edge).nonzero()[:, 0]
-    moves = moves.select_games(chosen)
-    results = type(results)(results.state[chosen], len(moves))
-    for _ in range(5):
-        learner.update(moves, results, 0.0)
-    start = game.initial(1, rng())
-    p = agent.policy.scores(game, start)[0].detach().softmax(1)[0]
-    assert min(p[corner] for corner in (0, 2, 6, 8)) > 2 * max(p[edge] for edge in (1, 3, 5, 7))
 
 
 def test_batches_in_which_the_agent_never_moves_teach_nothing(tmp_path):

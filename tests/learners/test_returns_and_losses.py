@@ -130,7 +130,7 @@ LEARNERS = {
     for name in ("none", "mean", "standardized", "value")
 } | {
     # On a board mirrored at random the ship would lie on either cell.
-    name: ["learner=ppo", "learner.symmetries=false", *more]
+    name: ["learner=ppo", *more]
     for name, more in {
         "ppo": [],
         "ppo, half the credit": ["learner.gae_lambda=0.5", "learner.num_minibatches=2"],

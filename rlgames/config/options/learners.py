@@ -66,9 +66,6 @@ class PpoConfig(EntropyConfig, GradientConfig):
 
     name: str = "ppo"
     gae_lambda: float = key(1.0, 0, 1, help="GAE λ; 1: the full return")
-    symmetries: bool = key(
-        False, help="train on random symmetries; policy.canonical=true works better"
-    )
     value_coef: float = key(0.5, 0, 1000, help="weight of the value loss")
     epochs: int = key(4, 1, 1000, help="passes over each batch")
     num_minibatches: int = key(1, 1, 100_000, help="parts of a batch, one gradient step each")
