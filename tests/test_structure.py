@@ -228,6 +228,7 @@ WRITERS = {
     "rlgames/runs/storage.py": "opens the files of runs and sweeps",
     "rlgames/runs/directory.py": "creates and removes directories of runs",
     "rlgames/rollouts/records.py": "games are appended to a file that the user names",
+    "rlgames/core/output_files.py": "the folders of files that the user names",
     "rlgames/drawing/figures.py": "figures in files that the user names",
     "rlgames/commands/board_pictures.py": "pictures in files that the user names",
     "rlgames/kernels/jit.py": "a lock file beside compiled kernels",

@@ -36,10 +36,9 @@ def check_picture(path: Path, formats: Sequence[str], delay: float | None = None
 def write_position(board: BoardView, title: str, path: Path, action: int | None = None) -> None:
     """Write a board with its coordinates, its legend and the player's probabilities.
 
-    action: the one that is taken, if any. The file's folder is made if it is missing.
+    action: the one that is taken, if any.
     """
     scene = _scene(board, title, action)
-    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".svg":
         path.write_text(svg.svg_document(scene), encoding="utf-8")
     else:

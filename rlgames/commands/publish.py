@@ -73,11 +73,7 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     check_space(cfg.space, from_plain(checkpoint.config).plugins)
     folder = Path(cfg.out or (run / "published" if run.is_dir() else f"published/{run.stem}"))
     _check_folder(folder)
-    has_curve = run.is_dir() and any(name.startswith("eval/") for name in metric_names(run))
-    if has_curve and not figures.is_installed():
-        has_curve = False
-        text = "no learning curve, which needs matplotlib: pip install 'rlgames[figures]'"
-        report_error(ConfigError(text))
+    has_curve = _has_curve(run)
     words = _evaluation_words(cfg, overrides)
     build_match(config_for_run(EvalConfig, run, words), run)  # before anything is written
     storage.make_directory(folder)
@@ -106,6 +102,15 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     else:
         result["next"] = command_for_run("play", folder, list(config.plugins))
     return result
+
+
+def _has_curve(run: Path) -> bool:
+    """Whether a learning curve can be drawn; says so where only matplotlib is missing."""
+    has_curve = run.is_dir() and any(name.startswith("eval/") for name in metric_names(run))
+    if has_curve and not figures.is_installed():
+        text = "no learning curve, which needs matplotlib: pip install 'rlgames[figures]'"
+        report_error(ConfigError(text))
+    return has_curve and figures.is_installed()
 
 
 def _check_folder(folder: Path) -> None:

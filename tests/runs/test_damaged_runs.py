@@ -195,7 +195,7 @@ def report_on(runs, *words):
 
 def printed(result, form):
     with contextlib.redirect_stdout(io.StringIO()) as text:
-        print_report(replace(result, format=form))
+        print_report(replace(result, cfg=replace(result.cfg, format=form)))
     assert all(char.isprintable() or char == "\n" for char in text.getvalue())
     return text.getvalue()
 
