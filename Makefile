@@ -12,7 +12,8 @@ STUDY := records=docs/records hydra/launcher=joblib hydra.launcher.n_jobs=2
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
-	$(BIN)/rlgames eval "$$(ls -td outputs/salvo/*/ | head -n 1)" trace=1
+	$(BIN)/rlgames watch latest delay=0
+	$(BIN)/rlgames eval latest
 
 # What is generated from the schemas: conf/, docs/configs.md, tables in docs/games and docs/learners.
 conf: .venv/installed

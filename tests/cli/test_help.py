@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
@@ -269,3 +270,12 @@ def test_registered_parts_are_explained_and_listed(own_parts, typed):
         "policy": "little",
         "about": "soon over",
     }
+
+
+def test_commands_of_the_makefile_have_the_keys_that_it_sets(typed):
+    lines = (Path(__file__).parents[2] / "Makefile").read_text().splitlines()
+    commands = [line.partition("$(BIN)/rlgames ")[2].split() for line in lines]
+    for name, *words in filter(None, commands):
+        typed_keys = [word for word in words if "=" in word]
+        said = typed(name, "--help", *typed_keys)
+        assert said.returncode == 0, said.stderr
