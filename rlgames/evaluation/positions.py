@@ -42,7 +42,7 @@ class LabeledPositions:
                 outcome.append([RESULTS[mark] for mark in line[-2]])
             except (LookupError, ValueError):
                 text = sanitized(" ".join(line), 80)
-                raise ConfigError(f"{path}: {text!r} is no labeled position") from None
+                raise ConfigError(f"{path}: {text!r} is not a labeled position") from None
         if not lines or {*map(len, outcome)} != {game.spec.actions} or game.spec.num_chance_inputs:
             raise ConfigError(f"{path} holds no positions of {game.spec.name}")
         group = ["_".join(line[:-3]) for line in lines]
@@ -90,7 +90,7 @@ def read_positions(path: Path, game: Game[Any]) -> LabeledPositions | State:
         state: State = cpu_game.parse_all(texts)
     except ValueError:
         for line, text in zip(lines, texts, strict=True):
-            where = f"{path}: {sanitized(line, 80)!r} is no position of {game.spec.name}: "
+            where = f"{path}: {sanitized(line, 80)!r} is not a position of {game.spec.name}: "
             with value_errors(where):
                 cpu_game.parse_all([text])
         raise

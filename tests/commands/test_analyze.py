@@ -317,10 +317,10 @@ def test_files_of_positions_have_comments_and_blank_lines(tmp_path):
 def test_positions_that_do_not_fit_a_game_are_an_error(tmp_path):
     file = tmp_path / "positions.txt"
     file.write_text("X X X X / . . . .\n")
-    with pytest.raises(ConfigError, match="is no position of tictactoe: "):
+    with pytest.raises(ConfigError, match="is not a position of tictactoe: "):
         analyze("player=random", "game=tictactoe", f"positions={file}")
     file.write_text(". . . / . . . / . . .\nX X X X / . . . .\n")
-    with pytest.raises(ConfigError, match=r"'X X X X / . . . .' is no position of tictactoe: "):
+    with pytest.raises(ConfigError, match=r"'X X X X / . . . .' is not a position of tictactoe: "):
         analyze("player=random", "game=tictactoe", f"positions={file}")
     file.write_text("X X X / O O . / . . .\n")
     with pytest.raises(ConfigError, match="holds only positions of finished games"):

@@ -385,11 +385,11 @@ def test_fewer_moves_that_win_or_block_lose_value_than_random_ones():
 
 def test_positions_that_do_not_fit_a_game_are_an_error(tmp_path):
     words = ["player=random", "game=tictactoe", f"positions={POSITIONS}"]
-    with pytest.raises(ConfigError, match="is no position of tictactoe: "):
+    with pytest.raises(ConfigError, match="is not a position of tictactoe: "):
         rlgames.analyze(None, words)
     file = tmp_path / "positions.txt"
     file.write_text("end 11 =======  ours\nend 11 ===x===  ours\n")
-    with pytest.raises(ConfigError, match=r"'end 11 ===x=== ours' is no labeled position"):
+    with pytest.raises(ConfigError, match=r"'end 11 ===x=== ours' is not a labeled position"):
         rlgames.analyze(None, ["player=random", "game=connect4", f"positions={file}"])
     file.write_text("end 1111111 .=-+.-- ours\n")
     with pytest.raises(ConfigError, match="illegal move of connect4"):
