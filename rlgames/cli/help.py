@@ -38,7 +38,7 @@ INDENT = 25
 def command_help(command: Command, words: Sequence[str]) -> str:
     """The help of a whole command or, if words name options and keys, of these.
 
-    Raises ConfigError for a word that names nothing, unless the command takes several.
+    Raises ConfigError for a word that names nothing, unless the command takes many names.
     """
     folders, words = split_folders(words)
     page = Page(command, OptionFiles(folders))
