@@ -148,8 +148,7 @@ def find_kernel(
     game: Game[Any], players: Sequence[Player], games: int, batch: int, device: torch.device
 ) -> CompiledRandomPlay[Any] | CompiledGreedyPlay | None:
     """What plays like these players, if loading it pays. Where all of them choose at random it
-    does for games in several shards, as many as min_random_games and max_random_batch of the rules
-    ask for."""
+    does for games in several shards, as many as min_random_games of the rules asks for."""
     if device.type == "cpu" and (greedy_play := find_greedy_play(game, players[0], games)):
         return greedy_play
     all_random = all(type(player) is Random for player in players)
@@ -157,8 +156,6 @@ def find_kernel(
         return None
     compiled = find_compiled_rules(game)
     if compiled is None or games < compiled.min_random_games:
-        return None
-    if compiled.max_random_batch is not None and batch > compiled.max_random_batch:
         return None
     random_play = CompiledRandomPlay(game, compiled)
     random_play.play(game.example_state(), 1, 0, observe=observes(players))

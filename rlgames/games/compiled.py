@@ -26,14 +26,12 @@ class CompiledRules(ABC, Generic[S]):
     """The rules and positions of a game, of which the state is S, for kernels on the CPU.
 
     min_random_games: fewer random games take less time than loading their kernel.
-    max_random_batch: more random games side by side are played faster without it; None: never.
     has_chance: the rules implement add_chance. has_draws: a game may end without a winner.
     """
 
     has_chance = False
     has_draws = True
     min_random_games = 30_000
-    max_random_batch: int | None = None
 
     def __init__(self, game: Any) -> None:
         self.game = game

@@ -295,11 +295,6 @@ def gomoku(board: int, line: int) -> KInARow:
 class CompiledKInARow(CompiledRules[KInARowState]):
     """Words: own, occupied; of boards of at most 62 bits."""
 
-    def __init__(self, game: KInARow) -> None:
-        super().__init__(game)
-        if game.layout.has_line_table is not None:  # small boards, whose moves are table lookups
-            self.max_random_batch = 8192
-
     @cached_property
     def rules(self) -> Any:
         from rlgames.kernels.k_in_a_row import LineRules

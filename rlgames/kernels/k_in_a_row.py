@@ -13,7 +13,7 @@ import numpy as np
 
 from rlgames.kernels.lines import has_line
 from rlgames.kernels.rules import Played, Position, implement, replaced
-from rlgames.kernels.words import Array, compiled, count_bits, random_below
+from rlgames.kernels.words import Array, compiled
 
 Bits: TypeAlias = Any
 """np.int64, a set of stones or a seat; numba infers more of it than mypy can."""
@@ -105,25 +105,10 @@ def write_cells(rules: LineRules, position: Position, open_value: int, values: A
         values[cell] = value
 
 
-@compiled
-def random_move(rules: LineRules, position: Position, rng: Array) -> Played:
-    """With gravity by rejection: few columns are full."""
-    if rules.columns > 0:
-        action = random_below(rng, rules.columns)
-        while not is_legal(rules, position, action):
-            action = random_below(rng, rules.columns)
-        return play(rules, position, action)
-    empty = position[1] ^ rules.board
-    for _ in range(random_below(rng, count_bits(U(empty)))):
-        empty &= empty - 1
-    return add_stone(rules, position, empty & -empty)
-
-
 implement(
     LineRules,
     play=play,
     is_legal=is_legal,
-    random_move=random_move,
     observe=observe,
     write_cells=write_cells,
 )

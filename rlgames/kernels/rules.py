@@ -99,15 +99,11 @@ def add_chance(rules: Any, position: Position, rng: Array) -> tuple[Position, bo
 def random_move(rules: Any, position: Position, rng: Array) -> Played:
     """Like play of a uniformly random legal action, with the chance that follows.
 
-    Only games that have a faster way need it.
+    Only games that have a faster way than to draw actions until one is legal need it.
     """
-    num_legal = 0
-    for action in range(rules.actions):
-        num_legal += is_legal(rules, position, action)
-    skipped, action = random_below(rng, num_legal), 0
-    while skipped > 0 or not is_legal(rules, position, action):
-        skipped -= is_legal(rules, position, action)
-        action += 1
+    action = random_below(rng, rules.actions)
+    while not is_legal(rules, position, action):
+        action = random_below(rng, rules.actions)
     after, is_over, points = play(rules, position, action)
     after, is_over_now = add_chance(rules, after, rng)
     return after, is_over or is_over_now, points

@@ -56,7 +56,7 @@ def check(name, plies, number):
 
 
 @pytest.mark.parametrize(
-    ("name", "plies"), [("connect4", 1), slow(("connect4", 3)), ("upright", 4), ("tictactoe", 3)]
+    ("name", "plies"), [("connect4", 1), slow(("connect4", 3)), ("upright", 4), ("tictactoe", 4)]
 )
 def test_it_finds_what_plain_negamax_finds(name, plies):
     check(name, plies, 12)
