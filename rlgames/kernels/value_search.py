@@ -14,53 +14,56 @@ from rlgames.kernels.words import Array, compiled
 
 NO_POINTS = np.float32(0)
 SLOTS = 1 << 16
-"""Of the table of bounds: so few that they stay in the cache of the processor."""
+"""Of a transposition table: so few that it stays in the cache of the processor."""
 
 
-class Bounds(NamedTuple):
-    """What is known about positions that the search meets again on other paths. keys: int64
-    [slots, W + 1], the slots a power of two: positions, and the plies and the seat of their search;
-    0: nothing is stored here. values: float32 [slots, 2], from below and from above."""
+class TranspositionTable(NamedTuple):
+    """Bounds of the values of positions that the search may meet again on other paths. keys: int64
+    [slots, W + 1], the slots a power of two: a position, and the plies and the seat of its search;
+    0: nothing is stored here. bounds: float32 [slots, 2], the lower and the upper one."""
 
     keys: Array
-    values: Array
+    bounds: Array
 
 
 @jit()
-def make_bounds(words: int) -> Bounds:
-    return Bounds(np.zeros((SLOTS, words + 1), np.int64), np.empty((SLOTS, 2), np.float32))
+def make_table(words: int) -> TranspositionTable:
+    return TranspositionTable(
+        np.zeros((SLOTS, words + 1), np.int64), np.empty((SLOTS, 2), np.float32)
+    )
 
 
 @compiled
-def find_bounds(
-    bounds: Bounds, position: Position, seat: int, plies: int
+def lookup(
+    known: TranspositionTable, position: Position, seat: int, plies: int
 ) -> tuple[np.uint64, np.float32, np.float32]:
-    """The slot of a position, and between what its value after these plies lies."""
+    """The slot of a position, and the bounds of what these plies reach from it."""
     slot, words = key_of(position) + np.uint64(plies), len(position)
-    slot &= np.uint64(len(bounds.keys) - 1)
-    is_same = bounds.keys[slot, words] == 2 * plies + seat
+    slot &= np.uint64(len(known.keys) - 1)
+    is_same = known.keys[slot, words] == 2 * plies + seat
     for word in range(words):
-        is_same &= bounds.keys[slot, word] == position[word]
+        is_same &= known.keys[slot, word] == position[word]
     if is_same:
-        return slot, bounds.values[slot, 0], bounds.values[slot, 1]
+        return slot, known.bounds[slot, 0], known.bounds[slot, 1]
     return slot, np.float32(-np.inf), np.float32(np.inf)
 
 
 @compiled
-def keep_bounds(
-    bounds: Bounds,
+def keep(
+    known: TranspositionTable,
     slot: np.uint64,
     position: Position,
     seat: int,
     plies: int,
-    least: np.float32,
-    most: np.float32,
+    lower: np.float32,
+    upper: np.float32,
 ) -> None:
+    """Store the bounds of a position in its slot."""
     words = len(position)
     for word in range(words):
-        bounds.keys[slot, word] = position[word]
-    bounds.keys[slot, words] = 2 * plies + seat
-    bounds.values[slot, 0], bounds.values[slot, 1] = least, most
+        known.keys[slot, word] = position[word]
+    known.keys[slot, words] = 2 * plies + seat
+    known.bounds[slot, 0], known.bounds[slot, 1] = lower, upper
 
 
 @compiled
@@ -88,7 +91,7 @@ def search_node(
     rules: Any,
     memory: Memory,
     stack: Array,
-    bounds: Bounds,
+    known: TranspositionTable,
 ) -> tuple[np.float32, int]:
     """The value that the best of `plies` moves reaches and the first of them, if it is between low
     and high; else a bound of the value that is not.
@@ -108,18 +111,18 @@ def search_node(
             break
         after, is_over, _ = make_move(network, rules, position, seat, action, memory)
         if not is_over:
-            slot, least, most = find_bounds(bounds, after, 1 - seat, plies - 1)
-            if least < min(most, -low) and most > -high:
+            slot, lower, upper = lookup(known, after, 1 - seat, plies - 1)
+            if lower < min(upper, -low) and upper > -high:
                 # fmt: off
                 reply, _ = search_node(
                     after, 1 - seat, plies - 1, -high, -low,
-                    table, network, rules, memory, stack, bounds,
+                    table, network, rules, memory, stack, known,
                 )
                 # fmt: on
-                least = reply if reply > -high else least
-                most = reply if reply < -low else most
-                keep_bounds(bounds, slot, after, 1 - seat, plies - 1, least, most)
-            value = -least if least >= min(most, -low) else -most
+                lower = reply if reply > -high else lower
+                upper = reply if reply < -low else upper
+                keep(known, slot, after, 1 - seat, plies - 1, lower, upper)
+            value = -lower if lower >= min(upper, -low) else -upper
         take_back(network, position, after, seat, memory)
         if value > highest:
             highest, best = value, action
@@ -139,7 +142,7 @@ def search_positions(
     """
     memory = make_memory(network, rules.actions)
     stack = np.empty((plies + 1, rules.actions), np.float32)
-    bounds = make_bounds(positions.shape[1])
+    known = make_table(positions.shape[1])
     low, high = np.float32(-np.inf), np.float32(np.inf)
     actions, values = np.empty(len(seats), np.int64), np.empty(len(seats), np.float32)
     for row in range(len(seats)):
@@ -147,7 +150,7 @@ def search_positions(
         enter(network, position, seats[row], memory)
         # fmt: off
         values[row], actions[row] = search_node(
-            position, seats[row], plies, low, high, table, network, rules, memory, stack, bounds
+            position, seats[row], plies, low, high, table, network, rules, memory, stack, known
         )
         # fmt: on
     return actions, values
