@@ -226,14 +226,14 @@ _COMMANDS = (
     ),
     Command(
         "publish",
-        "agent for the Hugging Face Hub",
+        "package an agent for sharing",
         "rlgames publish RUN repo=user/name",
         runs="required",
         config=configs.PublishConfig,
     ),
     Command(
         "games",
-        "games, or what one game has",
+        "list games, or describe one",
         "rlgames games hex",
         function="rlgames.commands.listing:games_command",
         printer="rlgames.cli.listing:print_games",
@@ -285,7 +285,7 @@ def overview() -> str:
         lines = []
         for record in records:
             lines += [f"  {record.name:12}{record.help}", " " * 14 + record.example]
-    title = "rlgames COMMAND [RUN] [key=value ...]: learn to play games from declarative configs"
+    title = "rlgames COMMAND [RUN] [key=value ...]: train, evaluate and play agents for board games"
     closing = "rlgames COMMAND --help: its groups and keys; rlgames --version: the version"
     return "\n".join([title, "", *lines, "", closing])
 

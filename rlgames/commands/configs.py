@@ -43,7 +43,7 @@ class PageConfig(Config):
 
 @schema
 class MatchConfig(FormatConfig, PlayerConfig, RunConfig):
-    opponent: OptionConfig | None = group(None, "player in the other seat", "player")
+    opponent: OptionConfig | None = group(None, "player in the other seat; null: random", "player")
     opponent_search: OptionConfig | None = group(
         None, "search before each move of the opponent", "search"
     )
@@ -253,7 +253,9 @@ class ReportConfig(FormatConfig):
         None, 1, 10**9, help="draw means over this many games; null: as logged"
     )
     x: str = key("games", of=("games", "moves", "updates", "seconds"), help="x axis of curves=")
-    aggregate: str = key("mean", of=("mean", "median", "iqm"), help="curve of several seeds")
+    aggregate: str = key(
+        "mean", of=("mean", "median", "iqm"), help="statistic over seeds that each curve shows"
+    )
     band: str = key(
         "ci",
         of=("ci", "sd", "minmax", "bootstrap", "none"),
@@ -270,13 +272,17 @@ class ReportConfig(FormatConfig):
     profile: str | None = key(
         None, is_path=True, help="PNG, SVG or PDF file for performance profiles"
     )
-    power: float = key(0.8, 0.05, 0.999, help="power of the test that compare= plans")
+    power: float = key(
+        0.8, 0.05, 0.999, help="statistical power for the number of seeds that compare= reports"
+    )
     difference: float | None = key(
-        None, POSITIVE, 1e9, help="difference that this test detects; null: the observed one"
+        None, POSITIVE, 1e9, help="difference to detect; null: the observed one"
     )
     follow: bool = key(False, help="refresh the table until no run is running")
     format: str = key(
-        "table", of=("table", "markdown", "latex", "csv", "json"), help="output format"
+        "table",
+        of=("table", "markdown", "latex", "csv", "json"),
+        help="table, markdown, latex, csv or json",
     )
 
 
@@ -295,5 +301,7 @@ class StudyConfig(PluginConfig):
         None, is_path=True, help="Markdown file to update between its comments; null: none"
     )
     format: str = key(
-        "table", of=("table", "markdown", "latex", "csv", "html", "json"), help="output format"
+        "table",
+        of=("table", "markdown", "latex", "csv", "html", "json"),
+        help="table, markdown, latex, csv, html or json",
     )

@@ -52,7 +52,7 @@ class CheckpointConfig(PluginConfig):
 
 @schema
 class FormatConfig(PluginConfig):
-    format: str = key("table", of=("table", "json"), help="output format")
+    format: str = key("table", of=("table", "json"), help="table or json")
 
 
 @schema
@@ -83,7 +83,7 @@ class TrainConfig(RunConfig):
         None, 1, 10**9, help="moves per game between two updates; null: whole games"
     )
     restart_fraction: float = key(
-        0.0, 0, 1, help="fraction of new games started one random move from an open game"
+        0.0, 0, 1, help="fraction of new games that branch off a running one by a random move"
     )
     lr: float = key(0.002, POSITIVE, 100, help="learning rate")
     precision: str = key(
@@ -98,7 +98,10 @@ class TrainConfig(RunConfig):
         None, 1, 10**12, help="games between two greedy evaluations; null: 20 per run"
     )
     eval_games: int = key(
-        500, 1, 10**8, help="games per sampled evaluation; the final one plays 4x"
+        500,
+        1,
+        10**8,
+        help="games per evaluation, unless all layouts are played; 4x in the final one",
     )
     analyze_every: int | None = key(
         None, 1, 10**12, help="games between two counts of mistakes (eval/regret); null: none"
@@ -196,7 +199,7 @@ def _resume_schema() -> type:
             (name, kind_of(TrainConfig, name) | None, field(default=None, metadata=metadata))
         )
     engine = group(None, "where the games are played; null: unchanged")
-    about = "the same player at another path; null: unchanged"
+    about = "new path of this player, if its run has moved; null: unchanged"
     moved = [(name, Any, group(None, about, "player")) for name in MOVABLE_PLAYERS]
     return make_schema("ResumeConfig", [("engine", Any, engine), *moved, *keys], Config)
 

@@ -20,8 +20,8 @@ REPOSITORY = "https://github.com/rlgames/rlgames/blob/main/"
 
 PAGES = {
     "Start": [
-        *("install", "tutorial", "concepts", "choosing", "coming-from", "notebook", "teaching"),
-        "faq",
+        *("install", "tutorial", "concepts", "comparison", "choosing", "coming-from", "notebook"),
+        *("teaching", "faq"),
     ],
     "Use": [
         *("recipes", "play", "web", "train", "evaluate", "sweep", "figures", "metrics"),

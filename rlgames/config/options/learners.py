@@ -74,7 +74,7 @@ class PpoConfig(EntropyConfig, GradientConfig):
 
 @schema
 class TdConfig(LearnerConfig):
-    """temporal differences, backwards through games; for policy=table and ntuple"""
+    """temporal differences, backward through games; for policy=table and ntuple"""
 
     name: str = "td"
     step_size: str = key(
@@ -122,7 +122,7 @@ class AdpConfig(LearnerConfig):
     fit: str = key(
         "least_squares",
         of=("gradient", "least_squares"),
-        help="gradient: one step; least_squares: towards the solution",
+        help="gradient: one step; least_squares: toward the solution",
     )
 
 

@@ -54,7 +54,7 @@ REWARDS = {
     ),
     "score": _reward("score", "change in score, discounted", discount=0.99),
     "grid_sum": _reward(
-        "grid_sum", "2048: sum of the final tiles, for every move", scored="grid_sum"
+        "grid_sum", "2048: sum of the tiles at the end of the game", scored="grid_sum"
     ),
     "win": _reward("win", "2048: 1 if the game reaches the target, else 0", scored="win"),
 }

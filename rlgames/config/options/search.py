@@ -31,7 +31,7 @@ class MctsConfig(EndgameConfig):
     rule: str = key(
         "puct",
         of=SEARCH_RULES,
-        help="puct, dedieu_amar: bonus P/(1+N), or gumbel: sequential halving",
+        help="puct; gumbel: sequential halving; dedieu_amar: bonus P/(1+N)",
     )
     c_puct: float = key(
         2.0, POSITIVE, 1e6, help="weight of the exploration bonus; values are 0 to 1"
@@ -44,7 +44,10 @@ class MctsConfig(EndgameConfig):
         "policy", of=("policy", "uniform"), help="policy, or uniform, which is faster"
     )
     temperature: float = key(
-        1.0, POSITIVE, 1e6, help="of the policy; below 1 sharpens; values need it low"
+        1.0,
+        POSITIVE,
+        1e6,
+        help="softmax temperature of priors and rollouts; below 1 if scores are values",
     )
     fixed_depth: bool = key(False, help="simulations go on past new nodes, down to search.depth")
     q_scale: float | None = key(
