@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.config.words import quoted
-from rlgames.runs.checkpoint import FORMAT, Checkpoint, _digest, _parts
+from rlgames.runs.checkpoint import CHECKSUMS, FORMAT, Checkpoint, _parts, checksums
 from rlgames.training.run import train
 
 QUICK = ["experiment=null", "games=8", "batch=4", "eval_games=4", "solve_seconds=0", "save_every=4"]
@@ -51,9 +51,9 @@ def trained(name, path):
 
 def forge(path, tensors, header):
     """Write a checkpoint with a correct checksum, whatever it contains; header: texts by name."""
-    header = {name: text for name, text in header.items() if name != "sha256"}
-    digest = _digest(header, tensors, lambda name: _parts(tensors[name]))
-    save_file(tensors, path, header | {"sha256": digest})
+    header = {name: text for name, text in header.items() if name not in CHECKSUMS}
+    sums = checksums(header, tensors, lambda name: _parts(tensors[name]))
+    save_file(tensors, path, header | sums)
 
 
 def plain_header(checkpoint: Checkpoint):

@@ -153,6 +153,10 @@ def _evaluate(sweep: Sweep, number: int, evaluation: JobEvaluation, options: lis
     name, *words = [*evaluation.filled(sweep.directory, own), *options]
     print(f"{evaluation.name}: rlgames {shlex.join([name, *words])}", flush=True)
     check_evaluation(name, evaluation.words[1:])
+    for word in words:
+        if word.startswith("record="):  # which holds the games of one evaluation, played once
+            path = Path(word.partition("=")[2]).relative_to(sweep.directory)
+            storage.remove_file(sweep.directory, str(path))
     command, started = COMMANDS[name], time.perf_counter()
     result = command.load_function()(*arguments(command, words))
     saved = {

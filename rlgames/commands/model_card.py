@@ -142,7 +142,16 @@ def _metadata(agent: Agent, license: str | None) -> dict[str, Any]:
 
 def _facts(agent: Agent) -> Iterator[list[str]]:
     config = agent.config
-    for group in ("game", "reward", "policy", "sampling", "learner", "search", "opponent"):
+    for group in (
+        "game",
+        "reward",
+        "policy",
+        "sampling",
+        "learner",
+        "teacher",
+        "search",
+        "opponent",
+    ):
         node = getattr(config, group)
         if node is not None:
             keys = [f"{name}={as_typed(value)}" for name, value in arguments(node).items()]

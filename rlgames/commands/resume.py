@@ -96,7 +96,7 @@ def _latest(run: Path) -> Checkpoint:
             again = shlex.join(["rlgames", "train", f"config={run}/config.yaml", f"out={run}"])
             hint = f"it ended before its first checkpoint; start it again: {again}"
         raise BadCheckpoint(error.error, hint) from None
-    if not checkpoint.state:
+    if "processes" not in checkpoint.state:
         hint = f"start a new run from its weights: init_from={run}"
         if read_run(run).get("status") == "done":
             hint += ", or train with keep_resume_state=true"

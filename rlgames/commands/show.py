@@ -20,12 +20,12 @@ from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.untrusted import sanitized
 from rlgames.drawing.terminal import BoardView
+from rlgames.evaluation.diagnostics import expected_returns
 from rlgames.factory.agents import make_advisor
 from rlgames.factory.components import build_device
 from rlgames.games.game import Game, State
 from rlgames.games.notation import legal_names, parse, render
 from rlgames.players.player import Agent, Player
-from rlgames.policies.policy import ValueFunction
 from rlgames.rollouts.trace import describe_ending
 from rlgames.sampling import NonFiniteError
 from rlgames.search.search import Search
@@ -121,9 +121,9 @@ def evaluate_position(
             likely = probabilities(
                 make_advisor(player) if isinstance(player, Search) else player, state
             )
-            value, scores = (
-                None if part is None else part[0] for part in expected_returns(player, state)
-            )
+            if isinstance(player, Agent):
+                returns = expected_returns(player.game, player.policy, state)
+                value, scores = (None if part is None else part[0] for part in returns)
         except (NonFiniteError, ValueError) as error:
             raise ConfigError(f"{name} cannot evaluate it: {sanitized(error)}") from None
     with value_errors("state= is impossible: "):
@@ -177,18 +177,6 @@ def _actions(
 def unit_of(game: Game[Any]) -> str:
     """The unit of exact values: turns, points or outcome."""
     return {"score": "points"}.get(game.spec.goal, game.spec.goal)
-
-
-@torch.no_grad()
-def expected_returns(player: Player, state: State) -> tuple[Tensor | None, Tensor | None]:
-    """The returns that a player expects at public positions, float32 [B], and after each action,
-    float32 [B, A]; None for what it does not tell."""
-    if not isinstance(player, Agent):
-        return None, None
-    scores, value = player.policy.scores(player.game, state)
-    if isinstance(player.policy, ValueFunction):
-        return player.policy.best(player.game, state), scores
-    return value, None
 
 
 def parse_position(game: Game[State], text: str | None) -> State:

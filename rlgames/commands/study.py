@@ -54,8 +54,8 @@ from rlgames.runs.directory import (
 )
 from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.runs.names import located
-from rlgames.runs.run_info import read_info
 from rlgames.sweeps import launchers
+from rlgames.sweeps.evaluations import FOLDER as EVALUATIONS
 from rlgames.sweeps.evaluations import JobEvaluation
 from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training.components import build_components
@@ -328,14 +328,8 @@ def _claim(planned: PlannedStudy) -> DirectoryLock:
         old = Sweep.read(sweep.directory)
         if old.search is not None or any("/" not in str(job.directory) for job in old.jobs):
             raise ConfigError(f"{sweep.directory} holds a sweep", "name another out=")
-        before = {job.directory: job for job in old.jobs}
-        changed = set[str | None]()
-        for job in sweep.jobs:
-            former = before.get(job.directory)
-            differs = former and (former.config, former.links) != (job.config, job.links)
-            if job.config and (differs or changed & {*job.after}):
-                _set_aside(sweep.directory, str(job.directory))
-                changed.add(job.directory)
+        for name in _changed(old.jobs, sweep.jobs):
+            _set_aside(sweep.directory, name)
         names = {job.directory for job in sweep.jobs}
         left = [number for number, job in enumerate(old.jobs) if job.directory not in names]
         sweep.jobs += [old.jobs[number] for number in left if old.status(number) == "done"]
@@ -344,6 +338,28 @@ def _claim(planned: PlannedStudy) -> DirectoryLock:
         lock.release()
         raise
     return lock
+
+
+def _changed(old: Sequence[Job], new: Sequence[Job]) -> list[str]:
+    """The jobs whose results no longer count: trainings with other overrides, trainings that start
+    from these or learn from their files, and players whose files a training learns from."""
+    before = {job.directory: job for job in old}
+    sources = {str(job.directory): {*map(run_of, job.links.values())} for job in new}
+    linked = set[str]().union(*sources.values())
+    changed = set[str]()
+    for job in new:
+        name, former = str(job.directory), before.get(job.directory)
+        if former is None:
+            continue
+        if job.config:
+            differs = (former.config, former.links) != (job.config, job.links)
+        else:
+            differs = name in linked and former.evaluations != job.evaluations
+        if differs:
+            changed.add(name)
+    while more := {name for name, needed in sources.items() if needed & changed} - changed:
+        changed |= more
+    return [str(job.directory) for job in new if job.directory in changed]
 
 
 def _set_aside(directory: Path, name: str) -> None:
@@ -362,13 +378,17 @@ def _merge(sweep: Sweep, source: Sweep) -> None:
     for number in range(len(sweep.jobs)):
         name, job = sweep.name(number), sweep.jobs[number]
         there = by_name.get(name)
-        same = there is not None and source.jobs[there].config == job.config
-        if not same or sweep.status(number) == "done" or not source.path(there or 0).is_dir():
+        if there is None or sweep.status(number) == "done" or not source.path(there).is_dir():
             continue
-        target, origin = sweep.path(number), source.path(there or 0)
-        if job.config and read_info(target).status != "done":
-            if read_info(origin).status != "done":
-                continue
+        other = source.jobs[there]
+        if (other.config, other.links) != (job.config, job.links) or not source.is_trained(there):
+            continue
+        part = name
+        if job.config and sweep.is_trained(number):  # other weights have other evaluations
+            part = f"{name}/{EVALUATIONS}"
+        elif job.config:
             _set_aside(sweep.directory, name)
-        storage.make_folder(sweep.directory, name)
-        shutil.copytree(origin, target, dirs_exist_ok=True, symlinks=True)
+        if (source.directory / part).is_dir():
+            storage.make_folder(sweep.directory, part)
+            target = sweep.directory / part
+            shutil.copytree(source.directory / part, target, dirs_exist_ok=True, symlinks=True)

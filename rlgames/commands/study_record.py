@@ -55,23 +55,26 @@ def make_record(planned: PlannedStudy, study: Study, old: Record) -> Record:
     for run in study.runs.values():
         known = former.get(run.name, {})
         entry = {"command": train_command(run), **reader.about(run)}
-        if not entry["seeds"] and known.get("command") == entry["command"]:
+        is_same = known.get("command") == entry["command"]
+        if is_same and {*entry["seeds"]} < {*known["seeds"]} <= {*run.seeds}:
             entry |= {key: known[key] for key in ("seeds", "seconds") if key in known}
         evaluations = {}
         for each in (each for each in study.evaluations if run.name in each.runs):
             made = {"command": evaluation_command(run, each, planned), **reader.about(run, each)}
             same = known.get("evaluations", {}).get(each.name, {})
-            is_known = "n" not in made and same.get("command") == made["command"]
+            is_known = _has_more_seeds(same, made, run) and same["command"] == made["command"]
             evaluations[each.name] = same if is_known else made
         runs[run.name] = entry | {"evaluations": evaluations, "cells": {}}
     for name, column in values_of(study):
         cell = reader.cell(name, column.metric)
-        if cell is not None:
-            runs[name]["cells"][column.metric] = cell.as_record()
-            continue
-        known = former.get(name, {}).get("cells", {}).get(column.metric)
-        if known and all(_is_same(runs, former, name, term) for term in column.terms):
-            runs[name]["cells"][column.metric] = known
+        made = {} if cell is None else cell.as_record()
+        known = former.get(name, {}).get("cells", {}).get(column.metric, {})
+        if _has_more_seeds(known, made, study.runs[name]) and all(
+            _is_same(runs, former, name, term) for term in column.terms
+        ):
+            made = known
+        if made:
+            runs[name]["cells"][column.metric] = made
     dates = sorted({*reader.dates, *(old.get("dates", []) if former else [])})
     return {"study": study.name, "dates": [*dates[:1], *dates[1:][-1:]], "runs": runs}
 
@@ -83,6 +86,11 @@ def write_record(path: Path, record: Record) -> None:
     head = json.dumps({key: value for key, value in record.items() if key != "runs"})[:-1]
     text = head + ', "runs": {\n' + ",\n".join(lines) + "\n}}\n"
     storage.write_file(path.parent, path.name, text)
+
+
+def _has_more_seeds(known: Record, made: Record, run: StudyRun) -> bool:
+    """Whether an older part of a record has more of the seeds that the study asks for."""
+    return made.get("n", 0) < known.get("n", 0) and known["n"] <= max(1, len(run.seeds))
 
 
 def _is_same(runs: Record, former: Record, row: str, term: str) -> bool:

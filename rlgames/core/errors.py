@@ -77,7 +77,7 @@ def _is_installed(file: str) -> bool:
 def nearest(word: str, names: list[str]) -> str:
     """A hint with the closest of the names, or with all of them if none is close. The keys of a
     listed group, as in group.key, are not listed as well."""
-    if matches := difflib.get_close_matches(word, names, 1):
+    if matches := difflib.get_close_matches(word, names, 1, 0.5):
         return f"did you mean {matches[0]}?"
     return "available: " + ", ".join(sorted(n for n in names if n.rpartition(".")[0] not in names))
 

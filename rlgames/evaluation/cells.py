@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,18 +112,33 @@ def evaluate_expression(parts: list[str], look_up: Callable[[str], Cell | None])
 
 
 def _combined(cell: Cell, operator: str, other: Cell) -> Cell:
-    """Seeds are paired with a single value, and two samples are compared by their means."""
+    """Each seed is paired with a single value, and two samples are compared by their means.
+
+    Intervals of independent values add in squares, each by how the result depends on its value
+    (the delta method). A single value without an interval is exact.
+    """
+    a, b = cell.mean, other.mean
     operations: dict[str, Callable[[float, float], float]] = {
         "-": lambda a, b: a - b,
         "*": lambda a, b: a * b,
         "/": lambda a, b: a / b if b else NEVER,
     }
     operation = operations[operator]
-    if other.n == 1 and cell.values:
-        scale = {"-": 1.0, "*": abs(other.mean), "/": 1 / abs(other.mean or 1.0)}[operator]
-        half = None if cell.half is None else cell.half * scale
-        return Cell.of([operation(value, other.mean) for value in cell.values], half)
-    mean = operation(cell.mean, other.mean)
+    if 1 in (cell.n, other.n):
+        firsts, seconds = cell.values or (a,), other.values or (b,)
+        paired = Cell.of([operation(first, second) for first in firsts for second in seconds])
+        slopes = {"-": (1.0, 1.0), "*": (b, a), "/": (1 / (b or 1.0), a / (b or 1.0) ** 2)}[
+            operator
+        ]
+        halves = [
+            slope * each.half
+            for slope, each in zip(slopes, (cell, other), strict=True)
+            if each.n == 1 and each.half is not None
+        ]
+        if paired.n > 1:
+            halves = [paired.half, *halves] if paired.half is not None else []
+        return replace(paired, half=math.hypot(*halves) if halves else None)
+    mean = operation(a, b)
     if operator == "-" and len(cell.values) > 1 and len(other.values) > 1:
         samples = [np.array(each.values) for each in (cell, other)]
         statistic = difference_of_means([samples[0]], [samples[1]])

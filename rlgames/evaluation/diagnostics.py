@@ -12,7 +12,7 @@ from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Random
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.rollouts.play import collect_games
-from rlgames.sampling import Stochastic, distance_to_certainty
+from rlgames.sampling import Stochastic, distance_to_certainty, mask_illegal
 from rlgames.solvers.graph import Graph
 
 NUM_RANDOM_GAMES = 200
@@ -23,6 +23,18 @@ def certainty_by_move(game: Game[Any], policy: Policy, rng: torch.Generator) -> 
     agent = Agent(game, policy, Stochastic())
     trajectories, _ = collect_games(game, [agent], 1, rng)
     return distance_to_certainty(agent.probabilities(trajectories.state).float())
+
+
+@torch.no_grad()
+def expected_returns(
+    game: Game[Any], policy: Policy, state: State
+) -> tuple[Tensor | None, Tensor | None]:
+    """The returns that a policy expects at live public positions, float32 [B], and after each
+    action, float32 [B, A]; None for what it does not tell."""
+    scores, value = policy.scores(game, state)
+    if policy.scores_are_logits:
+        return value, None
+    return mask_illegal(scores, game.legal_action_mask(state)).amax(1), scores
 
 
 def afterstate_values(

@@ -268,10 +268,10 @@ def with_search(
 
 def make_advisor(player: Player) -> Player:
     """A player with informative probabilities: a greedy agent and a search have only 0 and
-    1, so use the policy's own and what the search found instead."""
+    1, so use the policy's own, unless its scores are values, and what the search found instead."""
     if isinstance(player, Search):
         return SearchPolicy(player)
-    if isinstance(player, Agent):
+    if isinstance(player, Agent) and player.policy.scores_are_logits:
         return Agent(player.game, player.policy, Stochastic())
     return player
 

@@ -137,6 +137,7 @@ def build_policy(
                 policy: Policy = make(game, value=with_value, **arguments(config))
             return policy
         network = _build_network(config, game, make, rng, limit, with_value)
+        network.scores_are_logits = "logits" in trainer.trains
         if "afterstates" in trainer.trains:
             return AfterstateNetwork(game, network, score_scale)
         return network

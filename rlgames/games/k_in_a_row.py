@@ -204,11 +204,10 @@ class KInARow(StoneGame[KInARowState]):
         return (2 * taken.long() - own.long()).view(-1, self.rows, self.columns)
 
     def open_cells(self, state: KInARowState) -> Tensor:
-        if not self.gravity:
-            legal = self.legal_action_mask(state) & ~state.done[:, None]
-            return legal.view(-1, self.rows, self.columns)
-        lowest = self.layout.lowest_empty_cells(state.occupied).sum(1)
-        return self.layout.contains(lowest).view(-1, self.rows, self.columns)
+        cells = self.legal_action_mask(state)
+        if self.gravity:
+            cells = self.layout.contains(self.layout.lowest_empty_cells(state.occupied).sum(1))
+        return (cells & ~state.done[:, None]).view(-1, self.rows, self.columns)
 
     def is_valid(self, state: KInARowState) -> Tensor:
         layout = self.layout

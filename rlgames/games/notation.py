@@ -58,8 +58,9 @@ def cells_to_choose(game: Game[S], state: S, row: int) -> dict[int, list[int]]:
         if not has_boards:
             chosen[action] = []
         elif taken is None:
-            words = re.findall(r"[A-Z]+[0-9]+", name.upper())
-            is_cells = form.left and "".join(words) == re.sub(r"[\s-]", "", name.upper())
+            plain = game.plain_name(name).upper()
+            words = re.findall(r"[A-Z]+[0-9]+", plain)
+            is_cells = form.left and "".join(words) == re.sub(r"[\s-]", "", plain)
             chosen[action] = [by_name[word] for word in words if word in by_name] * bool(is_cells)
         else:
             chosen[action] = taken[action].nonzero()[:, 0].tolist()

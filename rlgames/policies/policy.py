@@ -34,6 +34,9 @@ class Policy(nn.Module, ABC):
     has_value: bool
     """Whether scores returns an estimate of the current seat's return."""
 
+    scores_are_logits = True
+    """Whether scores are logits; otherwise they are action values."""
+
     compute_dtype = torch.float32
     """In what a network multiplies matrices; see computing_in."""
 
@@ -98,6 +101,7 @@ class ValueFunction(Policy):
     """
 
     has_value = False
+    scores_are_logits = False
 
     payoffs: tuple[float, float] = (1.0, 0.0)
     """The rewards of a win, and of a draw for the first of two seats. A loss and the draw of the

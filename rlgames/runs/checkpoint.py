@@ -26,8 +26,10 @@ from rlgames.runs.files import read_header
 Tree = dict[str, Any]
 """Maps names without slashes to trees, tensors, numbers, text, None, and lists of these."""
 
-FORMAT = 5
+FORMAT = 6
 """Only files of this format are read."""
+
+CHECKSUMS = ("policy_sha256", "sha256")
 
 MAX_FILE_BYTES = 1 << 34
 """Larger files are not read."""
@@ -104,7 +106,7 @@ class Checkpoint:
         if len(header["config"]) > MAX_CONFIG_LENGTH:
             raise BadCheckpoint(f"the config is longer than {MAX_CONFIG_LENGTH:,} characters")
         read = partial(_parts, is_mapped=is_mapped)
-        header["sha256"] = _digest(header, tensors, lambda name: read(tensors[name]))
+        header |= checksums(header, tensors, lambda name: read(tensors[name]))
         layout, offset = {}, 0
         # The format wants every tensor at a multiple of its size: the largest numbers go first.
         ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
@@ -156,7 +158,7 @@ class Checkpoint:
                 _check_format(path, header)
                 names = list(content.keys())
             tensors = {name: _map_tensor(path, name) for name in names}
-            digest = header.pop("sha256")
+            stored = {name: header.pop(name) for name in CHECKSUMS}
             if len(header["config"]) > MAX_CONFIG_LENGTH:
                 raise ValueError("its config is too long")
             config, state = (parse_object(header[name]) for name in ("config", "state"))
@@ -165,7 +167,7 @@ class Checkpoint:
                 raise ValueError(f"{games:,} is not a possible number of games")
             with storage.open_to_read(path.parent, path.name) as file:
                 offsets = {name: layout[name]["data_offsets"] for name in tensors}
-                found = _digest(
+                found = checksums(
                     header, tensors, lambda name: _stored_parts(file, start, offsets[name])
                 )
         except (
@@ -181,7 +183,7 @@ class Checkpoint:
             raise BadCheckpoint(
                 f"{path} is not a readable checkpoint ({sanitized(error)})"
             ) from None
-        if found != digest:
+        if found != stored:
             raise BadCheckpoint(
                 f"{path} is damaged: its content does not match its checksum",
                 "use another checkpoint of the run",
@@ -193,22 +195,24 @@ class Checkpoint:
 
 
 def read_identity(path: Path) -> str | None:
-    """What identifies the weights of a checkpoint: its config and its games, which its header has;
-    None without a checkpoint."""
+    """What identifies a policy and how it was trained: the checksum of its tensors, its config and
+    its games, which the header of a checkpoint has; None without a checkpoint."""
     try:
         header = read_header(path.parent, path.name)[0]["__metadata__"]
-        text = f"{header.get('config')} {header.get('games')}"
+        text = " ".join(str(header.get(name)) for name in ("policy_sha256", "config", "games"))
     except (AttributeError, ConfigError, LookupError, OSError, ValueError):
         return None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def drop_state(path: Path) -> None:
-    """Replace a checkpoint by one of its policy alone. Raises BadCheckpoint and OSError.
+    """Replace a checkpoint by one of its policy and its progress. Raises BadCheckpoint and OSError.
 
     The state, which may be large, is read for its checksum alone, and never in memory as a whole.
     """
-    replace(Checkpoint.read(path), state={}).write(path, is_mapped=True)
+    checkpoint = Checkpoint.read(path)
+    progress = {name: value for name, value in checkpoint.state.items() if name == "progress"}
+    replace(checkpoint, state=progress).write(path, is_mapped=True)
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
@@ -254,18 +258,24 @@ def _insert(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:
     parent[path[-1]] = tensor
 
 
-def _digest(
+def checksums(
     header: dict[str, str],
     tensors: Mapping[str, Tensor],
     content: Callable[[str], Iterable[bytes | memoryview]],
-) -> str:
-    """The checksum of a checkpoint. content: of the tensor of a name, in parts."""
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+) -> dict[str, str]:
+    """The CHECKSUMS of a checkpoint: of its policy's tensors, and of everything.
+
+    content: of the tensor of a name, in parts.
+    """
+    policy = hashlib.sha256()
+    rest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
+        digest = policy if name.startswith("policy/") else rest
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
         for part in content(name):
             digest.update(part)
-    return digest.hexdigest()
+    rest.update(policy.digest())
+    return dict(zip(CHECKSUMS, (policy.hexdigest(), rest.hexdigest()), strict=True))
 
 
 def _parts(tensor: Tensor, is_mapped: bool = False) -> Iterator[memoryview]:

@@ -208,6 +208,8 @@ class Sweep:
 
     def reason_unfinished(self, number: int) -> str:
         """Why a job is not done, by its files."""
+        if needed := self.needed(number):
+            return f"it needs {', '.join(needed)}"
         status = read_info(self.path(number)).status
         if status in ("running", "interrupted"):
             from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint  # which import torch
@@ -266,17 +268,24 @@ class Sweep:
                 lock_directory(path, max(0.0, deadline - time.monotonic())).release()
 
     def launch(self, numbers: Sequence[int], options: list[str], interrupts: Interrupts) -> None:
-        """Run these jobs, each in its own process and after those that it needs.
+        """Run these jobs, each in its own process and after those that it needs; not those that
+        need a job that is not done.
 
         options: further words for these processes.
         """
         left = list(numbers)
         while left and interrupts.pending is None:
-            waiting = {self.name(number) for number in left}
-            ready = [n for n in left if not {*self.jobs[n].after} & waiting]
-            ready = ready or left  # a manifest that was changed by hand
+            ready = [number for number in left if not self.needed(number)]
+            if not ready:
+                return
             left = [number for number in left if number not in ready]
             self._launch(ready, options, interrupts)
+
+    def needed(self, number: int) -> list[str]:
+        """The jobs that a job needs and that are not done."""
+        after = self.jobs[number].after
+        others = {self.name(other): other for other in range(len(self.jobs))} if after else {}
+        return [name for name in after if name in others and self.status(others[name]) != "done"]
 
     def _launch(self, numbers: Sequence[int], options: list[str], interrupts: Interrupts) -> None:
         words = [

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from torch import Tensor
 
 from rlgames.core.rng import make_generator
 from rlgames.drawing import animation, plots
 from rlgames.drawing.pictures import ActionOverlay, draw_scene, format_percent, position_scene
-from rlgames.evaluation.diagnostics import afterstate_values, certainty_by_move
+from rlgames.evaluation.diagnostics import afterstate_values, certainty_by_move, expected_returns
 from rlgames.evaluation.evaluate import Evaluation
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy, ValueFunction
@@ -48,7 +47,6 @@ ANIMATION_WIDTH = 200
 class ImageCallback(Callback):
     """Writes histograms of every evaluation, and now and then images of a game.
 
-    learns_logits: the policy's scores are logits, so that its moves have probabilities.
     num_games: in the whole run. evaluated_at: after how many games a resumed run was last
     evaluated, otherwise 0.
     """
@@ -56,14 +54,12 @@ class ImageCallback(Callback):
     def __init__(
         self,
         evaluator: Evaluator,
-        learns_logits: bool,
         log: RunLog,
         num_games: int,
         evaluated_at: int,
     ) -> None:
         self.evaluator, self.log, self.num_games = evaluator, log, num_games
         self.game, self.policy = evaluator.game, evaluator.greedy.policy
-        self.learns_logits = learns_logits
         self._last_shown = evaluated_at * NUM_SHOWN // num_games
 
     def on_evaluation_end(self, games: int, evaluation: Evaluation | None) -> None:
@@ -97,7 +93,7 @@ class ImageCallback(Callback):
         """A greedy game, the values of positions, and how certain the policy is of its moves."""
         evaluator, game = self.evaluator, self.game
         rng = make_generator(self.evaluator.seed, "show", self.game.device)
-        if self.learns_logits:
+        if self.policy.scores_are_logits:
             certainty = certainty_by_move(game, self.policy, rng).cpu().double().numpy()
             self.log.histogram(games, "games/distance_to_certainty", certainty)
             title = f"one game, after {games:,} games of training"
@@ -109,17 +105,15 @@ class ImageCallback(Callback):
         positions = trajectories.by_player(0).state
         chosen = evenly_spaced(len(positions), MAX_VALUED_POSITIONS)
         rows = torch.tensor(chosen, device=positions.done.device)
-        values = position_values(game, self.policy, positions[rows], self.learns_logits)
+        values, _ = expected_returns(game, self.policy, positions[rows])
         if values is not None and bool(values.isfinite().all()):
-            self.log.histogram(games, "values/positions", values.numpy())
+            self.log.histogram(games, "values/positions", values.cpu().double().numpy())
         first_game = trajectories.select_games(trajectories.game.new_zeros(1))
         self._write_game(games, first_game, final_states.state[:1])
 
     def _write_game(self, games: int, trajectory: Trajectories, final: State) -> None:
         try:
-            stills, animation = draw_game(
-                self.game, self.policy, self.learns_logits, trajectory, final
-            )
+            stills, animation = draw_game(self.game, self.policy, trajectory, final)
         except Exception as error:  # a plugin's game may be unable to draw itself
             self.log.note(f"no images of games ({type(error).__name__}: {error})")
             return
@@ -129,17 +123,15 @@ class ImageCallback(Callback):
 
 
 @torch.no_grad()
-def action_overlays(
-    game: Game[Any], policy: Policy, state: State, logits: bool
-) -> list[ActionOverlay]:
+def action_overlays(game: Game[Any], policy: Policy, state: State) -> list[ActionOverlay]:
     """What a policy thinks of the actions in public positions [B].
 
-    logits: its scores are logits, shown as probabilities in percent; otherwise they are shown as
-        they are, the best action of a position in the darkest color.
+    Logits are shown as probabilities in percent, and values as they are, the best action of a
+    position in the darkest color.
     """
     legal = game.legal_action_mask(state)
     scores = mask_illegal(policy.scores(game, state)[0].nan_to_num(), legal).cpu().double()
-    if logits:
+    if policy.scores_are_logits:
         probabilities = scores.softmax(1).numpy()
         return [
             ActionOverlay(row, [*map(format_percent, row)], is_distribution=True)
@@ -153,23 +145,13 @@ def action_overlays(
     ]
 
 
-@torch.no_grad()
-def position_values(game: Game[Any], policy: Policy, state: State, logits: bool) -> Tensor | None:
-    """Float64 [B]: the values of public positions, by the policy's value head or its best action;
-    None if it has neither."""
-    scores, value = policy.scores(game, state)
-    if value is None and not logits:
-        value = mask_illegal(scores, game.legal_action_mask(state)).amax(1)
-    return None if value is None else value.cpu().double()
-
-
 def evenly_spaced(count: int, limit: int) -> list[int]:
     """At most limit numbers below count: the first, the last, and others evenly between."""
     return [round(number) for number in np.linspace(0, count - 1, min(count, limit)).tolist()]
 
 
 def draw_game(
-    game: Game[Any], policy: Policy, logits: bool, trajectory: Trajectories, final: State
+    game: Game[Any], policy: Policy, trajectory: Trajectories, final: State
 ) -> tuple[list[Image.Image], bytes]:
     """Single positions, and the whole game as a GIF.
 
@@ -177,14 +159,14 @@ def draw_game(
     """
     own = (trajectory.player == 0).nonzero()[:, 0]
     stills = [
-        _still(game, policy, logits, trajectory, int(own[index]))
+        _still(game, policy, trajectory, int(own[index]))
         for index in evenly_spaced(len(own), NUM_STILLS)
     ]
     # The opponent's positions would show what is hidden from the policy.
     visible = own.tolist() if game.spec.hidden else range(len(trajectory))
     plies = [visible[index] for index in evenly_spaced(len(visible), MAX_FRAMES - 1)]
     positions = trajectory.state[torch.tensor(plies, device=own.device)]
-    overlays = action_overlays(game, policy, positions, logits)
+    overlays = action_overlays(game, policy, positions)
     frames = [
         _frame(game, trajectory, ply, overlay) for ply, overlay in zip(plies, overlays, strict=True)
     ]
@@ -195,12 +177,12 @@ def draw_game(
     return stills, animation.encode_gif(frames)
 
 
-def _still(
-    game: Game[Any], policy: Policy, logits: bool, trajectory: Trajectories, ply: int
-) -> Image.Image:
-    (overlay,) = action_overlays(game, policy, trajectory.state[ply : ply + 1], logits)
+def _still(game: Game[Any], policy: Policy, trajectory: Trajectories, ply: int) -> Image.Image:
+    (overlay,) = action_overlays(game, policy, trajectory.state[ply : ply + 1])
     action = int(trajectory.action[ply])
-    label = f"{overlay.weights[action]:.0%} sure" if logits else f"worth {overlay.labels[action]}"
+    label = f"worth {overlay.labels[action]}"
+    if policy.scores_are_logits:
+        label = f"{overlay.weights[action]:.0%} sure"
     title = f"{_title(game, trajectory, ply)} ({label})"
     return draw_scene(position_scene(game, trajectory.state, ply, title, overlay, action))
 

@@ -175,7 +175,6 @@ class Run:
         if log is not None:
             images = ImageCallback(
                 evaluator,
-                "logits" in components.learner.trains,
                 log,
                 self.cfg.games,
                 state.progress.evaluated_at,

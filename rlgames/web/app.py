@@ -174,7 +174,9 @@ class Page:
             "rules": session.game.how_to_play,
             "is_hidden": spec.hidden,
         }
-        return JSONResponse({"id": key, "about": about, **self._view(session, body)})
+        return JSONResponse(
+            {"id": key, "about": about, **self._view(session, _number(body, "ply"))}
+        )
 
     async def act(self, request: Request) -> Response:
         """{do, ply} and what the action needs; the answer is what the page shows then."""
@@ -184,10 +186,10 @@ class Page:
         if session is None:
             raise Refused("this game is no longer here; start a new one", 404)
         self.sessions.move_to_end(key)
-        do = _text(body, "do") or "view"
+        do, ply = _text(body, "do") or "view", _number(body, "ply")
         if do == "hint":
             worker = self.solvers if body.get("kind") in ("exact", "ships") else self.players
-            kind, ply = _text(body, "kind") or "", _number(body, "ply")
+            kind = _text(body, "kind") or ""
             return JSONResponse(await worker.run(lambda: session.hint(kind, ply)))
         if do == "reply":
             await self.players.run(lambda: self._change(session, session.reply))
@@ -200,7 +202,7 @@ class Page:
             if do not in actions:
                 raise Refused(f"do is one of {', '.join([*actions, 'hint', 'reply', 'view'])}")
             await run_in_threadpool(self._change, session, actions[do])
-        return JSONResponse(await run_in_threadpool(self._view, session, body))
+        return JSONResponse(await run_in_threadpool(self._view, session, ply))
 
     @staticmethod
     def _change(session: Session, action: Callable[[], None]) -> None:
@@ -212,8 +214,8 @@ class Page:
             session.lock.release()
 
     @staticmethod
-    def _view(session: Session, body: dict[str, Any]) -> dict[str, Any]:
-        view = session.view(_number(body, "ply"))
+    def _view(session: Session, ply: int | None) -> dict[str, Any]:
+        view = session.view(ply)
         return view | {"hints": session.table.hints(session.seats, session.search)}
 
 

@@ -16,6 +16,7 @@ from rlgames.drawing.pictures import ActionOverlay, overlay_of_cells
 from rlgames.factory.agents import make_advisor
 from rlgames.games.fleets import FleetGame
 from rlgames.games.game import State
+from rlgames.games.notation import legal_names
 from rlgames.web.tables import Table
 
 EXACT_SECONDS = 3.0
@@ -41,15 +42,17 @@ class Hint:
 
 
 def policy_hint(table: Table, seats: Sequence[str], search: str | None, seen: State) -> Hint:
-    """The probabilities of the advisor's moves, or the shares of a search's visits."""
+    """The probabilities or values of the advisor's moves, or the shares of a search's visits."""
     name = table.advisor(seats)
     assert name is not None
     player = make_advisor(table.player(name, search))
     who = name if search is None else f"{name}+{search}"
     found = evaluate_position(table.game, seen, player, who, 0)
-    value = "" if found.value is None else f"expects a return of {_number(found.value)}"
+    value = "" if found.value is None else f"expects a return of {number_text(found.value)}"
     if found.likely is None:
         return Hint(f"{who} {value or 'has no probabilities'}")
+    if found.actions[0]["score"] is not None:
+        return Hint(f"{who} {value}", *_values(table, seen, found))
     moves = [
         {"move": a["action"], "share": a["probability"], "text": f"{a['probability']:.1%}"}
         for a in found.actions
@@ -57,6 +60,21 @@ def policy_hint(table: Table, seats: Sequence[str], search: str | None, seen: St
     ]
     overlay = ActionOverlay(found.likely.numpy(), [], is_distribution=True)
     return Hint(f"{who} {value}", _on_cells(table, seen, overlay), moves)
+
+
+def _values(
+    table: Table, seen: State, found: Evaluation
+) -> tuple[dict[int, tuple[float, str]], list[dict[str, Any]]]:
+    """The overlay and the moves of a hint by action values; the best move is the darkest."""
+    scores = {action["action"]: action["score"] for action in found.actions}
+    low, high = min(scores.values()), max(scores.values())
+    shares = {name: (s - low) / (high - low) if high > low else 1.0 for name, s in scores.items()}
+    ordered = sorted(scores, key=lambda name: -scores[name])
+    moves = [{"move": n, "share": shares[n], "text": number_text(scores[n])} for n in ordered]
+    weights, labels = np.zeros(table.game.spec.actions), [""] * table.game.spec.actions
+    for action, name in legal_names(table.game, seen, 0).items():
+        weights[action], labels[action] = shares[name], number_text(scores[name])
+    return _on_cells(table, seen, ActionOverlay(weights, labels, is_distribution=False)), moves
 
 
 def exact_hint(table: Table, seats: Sequence[str], search: str | None, seen: State) -> Hint:
@@ -132,7 +150,8 @@ def _label(value: float, unit: str) -> str:
     return OUTCOMES.get(value, f"{value:+.2f}") if unit == "outcome" else f"{value:.2f}"
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
+    """A return or a score, short."""
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 

@@ -12,13 +12,14 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from rlgames.commands.show import expected_returns, parse_position
+from rlgames.commands.show import parse_position
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import make_generator
 from rlgames.core.text import counted
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
 from rlgames.drawing.svg import board_svg
+from rlgames.evaluation.diagnostics import expected_returns
 from rlgames.factory.agents import make_advisor
 from rlgames.games import board as boards_of
 from rlgames.games.capabilities import HiddenInformation, find
@@ -26,15 +27,18 @@ from rlgames.games.game import State
 from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
 from rlgames.games.placement import Placement
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
-from rlgames.players.player import HasProbabilities, Player
+from rlgames.players.player import Agent, HasProbabilities, Player
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.trace import describe_ending
 from rlgames.rollouts.trajectories import PlyRecord
-from rlgames.web.hints import HINTS
+from rlgames.web.hints import HINTS, number_text
 from rlgames.web.tables import YOU, Table
 
 MAX_LISTED = 40
 """Hints that are listed."""
+
+NOT_JUDGED = {"expected": None, "probability": None, "text": ""}
+"""What is said of a ply that would give something away."""
 
 
 @dataclass
@@ -90,8 +94,9 @@ class Session:
     def _start_placement(self, ships: str) -> None:
         if isinstance(self.game, SalvoDuel):
             self.placement = Placement(self.game.fleet)
-            for ship in ships.split():
-                self.move(ship)
+            with value_errors():
+                for ship in ships.split():
+                    self._place(ship)
         elif ships:
             raise ConfigError(f"no fleet is placed in {self.table.name}", "remove fleet=")
 
@@ -110,8 +115,8 @@ class Session:
         self._order = [0 if name == YOU else next(numbers) for name in seats]
         if hasattr(self, "play"):
             self.play.players, self.play.order = self._players, self._order
-        self._judged: list[tuple[PlyRecord, list[float | None]]] = []
-        self._log: list[dict[str, Any]] = []
+        self._judged: list[tuple[PlyRecord, dict[str, Any]]] = []
+        self._log: list[tuple[PlyRecord, dict[str, Any]]] = []
 
     # What the page does
 
@@ -148,8 +153,9 @@ class Session:
 
     def _place(self, ship: str) -> None:
         """Place a ship, or the whole fleet at random; the game starts after the last one."""
-        assert self.placement is not None
         assert isinstance(self.game, SalvoDuel)
+        if self.placement is None:
+            raise ValueError(f"no ship is left to place on {ship}")
         if ship != "random":
             self.placement.place_text(ship)
             if self.placement.next_length is not None:
@@ -207,14 +213,17 @@ class Session:
 
     def _common(self) -> dict[str, Any]:
         """The seats and the moves so far."""
-        plies = [*self.play.plies]
-        del self._log[len(plies) :]
-        for _, record in plies[len(self._log) :]:
+        records = [record for _, record in self.play.plies]
+        pairs = zip(self._log, records, strict=False)
+        self._log = [known for known, record in pairs if known[0] is record]
+        for record in records[len(self._log) :]:
             action = int(record.decision.action[0])
             name = self.game.action_to_string(record.before, 0, action)
-            self._log.append({"move": name, "seat": int(record.before.current_seat[0]) + 1})
+            seat = int(record.before.current_seat[0]) + 1
+            self._log.append((record, {"move": name, "seat": seat}))
         empty = dict.fromkeys(("caption", "history", "text"), "")
-        return empty | {"seats": self.seats, "search": self.search, "log": [*self._log]}
+        log = [line for _, line in self._log]
+        return empty | {"seats": self.seats, "search": self.search, "log": log}
 
     def _view_placement(self) -> dict[str, Any]:
         placement = self.placement
@@ -304,8 +313,8 @@ class Session:
         [{move, share, text}], judged}.
 
         share: of a bar, 0 to 1. judged: for each ply, the return that the agent expected before it,
-        for the seat of the person or the first one, and the probability of the move that was
-        played. Raises ConfigError.
+        for the seat of the person or the first one, the probability of the move that was played,
+        and this or its value as text. Raises ConfigError.
         """
         if kind not in self.table.hints(self.seats, self.search):
             raise ConfigError(f"there is no hint {kind!r} here")
@@ -329,7 +338,7 @@ class Session:
             "judged": judged,
         }
 
-    def _judge(self, plies: Sequence[PlyRecord]) -> list[list[float | None]]:
+    def _judge(self, plies: Sequence[PlyRecord]) -> list[dict[str, Any]]:
         """For each ply, what the agent thought before it and of it; see hint."""
         name = self.table.advisor(self.seats)
         # Moves may have been taken back since, and two hints be asked for at once.
@@ -340,16 +349,21 @@ class Session:
             return [judged for _, judged in known]
         player = make_advisor(self.table.player(name))
         before = type(fresh[0].before).cat([record.before for record in fresh])
-        returns, _ = expected_returns(player, before)
-        likely = player.probabilities(before) if isinstance(player, HasProbabilities) else None
+        returns = values = likely = None
+        if isinstance(player, Agent):
+            returns, values = expected_returns(player.game, player.policy, before)
+        if values is None and isinstance(player, HasProbabilities):
+            likely = player.probabilities(before)
         for row, record in enumerate(fresh):
             seat, action = int(record.before.current_seat[0]), int(record.decision.action[0])
             sign = 1 if seat == (self._viewer or 0) else -1
-            judged = [
-                None if returns is None else sign * float(returns[row]),
-                None if likely is None else float(likely[row, action]),
-            ]
-            known.append((record, [None, None] if self._is_secret(seat) else judged))
+            expected = None if returns is None else sign * float(returns[row])
+            share = None if likely is None else float(likely[row, action])
+            text = "" if share is None else f"{share:.0%}"
+            if values is not None:
+                text = number_text(float(values[row, action]))
+            judged = {"expected": expected, "probability": share, "text": text}
+            known.append((record, NOT_JUDGED if self._is_secret(seat) else judged))
         self._judged = known
         return [judged for _, judged in known]
 

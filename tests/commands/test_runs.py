@@ -188,12 +188,22 @@ def test_a_pruned_run_is_evaluated_as_before_but_not_extended(tmp_path, typed):
     )
     assert {path.stem for path in (run / "checkpoints").iterdir()} == {"best", "latest"}
     latest = Checkpoint.read(run / "checkpoints/latest.safetensors")
-    assert latest.state == {}
+    assert {*latest.state} == {"progress"}
     assert all(bool((latest.policy[name] == policy[name]).all()) for name in policy)
     said = typed("resume", "run", "games=200")
     assert said.returncode == 2
     assert "init_from=run, or train with keep_resume_state=true" in said.stderr
     assert json.loads(typed("runs", "run", "prune=true", "format=json").stdout) == {"removed": []}
+
+
+def test_a_run_that_converged_is_final_without_its_resume_state(tmp_path, typed):
+    words = ["game=tictactoe", "learner=behavior_cloning", "policy.layers=[4]", "batch=16"]
+    words += ["teacher=win_or_block", "games=1000", "eval_every=16", "eval_games=4"]
+    words += ["learner.patience=1", "keep_resume_state=false", "solve_seconds=0"]
+    run = package.train([*words, f"out={tmp_path}/run"])
+    assert Checkpoint.read(run / "checkpoints/latest.safetensors").games < 1000
+    said = typed("eval", "run", "checkpoint=final", "games=4", "solve_seconds=0", "format=json")
+    assert json.loads(said.stdout)["checkpoint"] == "final"
 
 
 def test_a_damaged_checkpoint_is_not_made_sound_by_pruning(tmp_path, typed):
@@ -211,7 +221,7 @@ def test_a_damaged_checkpoint_is_not_made_sound_by_pruning(tmp_path, typed):
 def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(tmp_path, monkeypatch):
     def has_state(*words):
         run = package.train(["game=salvo", *SMALL, *words, f"out={tmp_path}/{len(words)}{words}"])
-        return bool(Checkpoint.read(run / "checkpoints/latest.safetensors").state)
+        return "processes" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
 
     assert has_state()
     assert not has_state("keep_resume_state=false")

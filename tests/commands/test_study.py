@@ -6,14 +6,16 @@ import signal
 import time
 from math import nan
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from processes import Forked, Process, fork_jobs, run
 
 from rlgames.cli.study import section, update_page
 from rlgames.cli.text_tables import escape_latex
 from rlgames.commands.configs import StudyConfig
-from rlgames.commands.study import plan_study
+from rlgames.commands.study import _changed, _merge, plan_study
 from rlgames.commands.study_record import evaluation_command, logged, make_record
 from rlgames.config.compose import load_config
 from rlgames.config.studies import parse_column
@@ -112,6 +114,76 @@ def test_two_directories_merge(study, tmp_path):
     assert study(STUDY, "merge=[first]")[0] == 0
     every = {f"{name}/{seed}": (1, 1) for name in ("one", "two") for seed in (0, 1)}
     assert starts(tmp_path) == every
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Directories of a study in which named jobs look done."""
+
+    def make(name, *done, text=STUDY, words=()):
+        (tmp_path / "mine.yaml").write_text(text)
+        planned = plan_study([str(tmp_path / "mine.yaml")], [f"out={tmp_path / name}", *words])
+        planned.sweep.directory.mkdir(exist_ok=True)
+        planned.sweep.write()
+        for job in done:
+            path = planned.sweep.directory / job
+            path.mkdir(parents=True)
+            (path / "run.json").write_text('{"status": "done"}')
+            (path / "from").write_text(name)
+        return planned.sweep
+
+    return make
+
+
+def test_merging_adds_evaluations_to_a_trained_run_and_keeps_it(folders):
+    mine, other = folders("out", "one/0"), folders("other", "one/0", "two/0")
+    (other.directory / "one/0/evaluations").mkdir()
+    (other.directory / "one/0/evaluations/abc.json").write_text("{}")
+    _merge(mine, other)
+    assert (mine.directory / "one/0/from").read_text() == "out"
+    assert (mine.directory / "one/0/evaluations/abc.json").exists()
+    assert (mine.directory / "two/0/from").read_text() == "other"
+    (other.directory / "two/1").mkdir(parents=True)
+    (other.directory / "two/1/run.json").write_text('{"status": "interrupted"}')
+    _merge(mine, other)
+    assert not (mine.directory / "two/1").exists()
+
+
+def test_a_job_starts_only_after_those_it_needs(folders, monkeypatch):
+    linked = STUDY.replace("one: ", "one: init_from={two} ")
+    sweep, launched = folders("out", text=linked, words=["seeds=1"]), []
+    monkeypatch.setattr(Sweep, "_launch", lambda self, numbers, *_: launched.append(numbers))
+    sweep.launch([0, 1], [], SimpleNamespace(pending=None))
+    assert launched == [[1]]
+    assert sweep.reason_unfinished(0) == "it needs two/0"
+
+
+CHAIN = f"""
+runs:
+  last: init_from={{middle}} {TINY}
+  middle: init_from={{first}} {TINY}
+  first: {TINY}
+  other: {TINY}
+  clone: demonstrations={{player}}/games.jsonl {TINY}
+  player: player=win_or_block game=tictactoe
+evaluations:
+  recorded: {{overrides: 'games=4 record={{}}/games.jsonl solve_seconds=0', runs: [player]}}
+  played: {{overrides: 'opponent={{first}} games=4 solve_seconds=0', runs: [other]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("first: ", "first: lr=0.1 ", ["last/0", "middle/0", "first/0"]),
+        ("middle: ", "middle: lr=0.1 ", ["last/0", "middle/0"]),
+        ("games=4 record", "games=8 record", ["clone/0", "player/0"]),
+        ("games=4 solve_seconds=0', runs: [other]", "games=8', runs: [other]", []),
+    ],
+)
+def test_what_depends_on_a_changed_run_is_made_again(old, new, changed, folders):
+    before = folders("out", text=CHAIN).jobs
+    assert _changed(before, folders("out", text=CHAIN.replace(old, new)).jobs) == changed
 
 
 @pytest.mark.slow
@@ -327,6 +399,27 @@ def test_a_record_names_the_seeds_that_are_done(tmp_path):
     assert (runs["two"]["seeds"], "seconds" in runs["two"]) == ([], False)
 
 
+def test_a_record_keeps_the_seeds_that_this_directory_lacks(tmp_path):
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    planned = plan_study([str(tmp_path / "mine.yaml")], [f"out={tmp_path}/out", "seeds=3"])
+
+    def done(*seeds):
+        for seed in seeds:
+            path = tmp_path / f"out/one/{seed}"
+            path.mkdir(parents=True)
+            (path / "run.json").write_text('{"status": "done"}')
+            (path / "metrics.jsonl").write_text('{"games": 32, "time/seconds": 1.5}\n')
+
+    done(0, 1)
+    both = make_record(planned, planned.study, {})
+    shutil.rmtree(tmp_path / "out/one/1")
+    assert make_record(planned, planned.study, both)["runs"]["one"] == both["runs"]["one"]
+    done(1, 2)
+    assert make_record(planned, planned.study, both)["runs"]["one"]["seeds"] == [0, 1, 2]
+    fewer = plan_study([str(tmp_path / "mine.yaml")], [f"out={tmp_path}/out", "seeds=1"])
+    assert make_record(fewer, fewer.study, both)["runs"]["one"]["seeds"] == [0]
+
+
 def test_a_dry_run_lists_the_jobs(typed, tmp_path):
     (tmp_path / "mine.yaml").write_text(STUDY)
     lines = typed("study", "mine.yaml", "dry_run=true", "only=two").stdout.splitlines()
@@ -356,6 +449,24 @@ def test_a_difference_has_welchs_interval():
     difference = value("a - b", a=[1.0, 2.0, 3.0], b=[3.0, 5.0, 7.0])
     assert difference.shown(format="+.2f") == "-3.00 ± 4.16"
     assert value("a - b", a=[1.0, 1.0], b=[2.0, 2.0]).shown(format="+.2f") == "-1.00"
+
+
+def test_intervals_of_single_seeds_add_in_squares():
+    def combined(text, **cells):
+        return evaluate_expression(text.split(), lambda term: cells.get(term))
+
+    a, b, exact = Cell.of([1.0], 0.3), Cell.of([0.5], 0.4), Cell.of([2.0])
+    assert combined("a - b", a=a, b=b).half == pytest.approx(0.5)
+    assert combined("b - a", a=a, b=b).half == pytest.approx(0.5)
+    assert combined("a * b", a=a, b=b).half == pytest.approx(np.hypot(0.15, 0.4))
+    assert combined("a / b", a=a, b=b).half == pytest.approx(np.hypot(0.6, 1.6))
+    assert combined("a / c", a=a, c=exact).half == pytest.approx(0.15)
+    assert combined("c - c", c=exact).half is None
+    seeds = Cell.of([4.0, 5.0, 6.0])
+    assert combined("s - b", s=seeds, b=b).half == pytest.approx(np.hypot(seeds.half, 0.4))
+    assert combined("b - s", s=seeds, b=b).half == pytest.approx(np.hypot(seeds.half, 0.4))
+    assert combined("b - s", s=seeds, b=b).values == (-3.5, -4.5, -5.5)
+    assert combined("s - b", s=Cell.of([4.0, 5.0]), b=b).half is None  # of two seeds
 
 
 def test_each_seed_is_divided_by_a_single_value():

@@ -116,6 +116,10 @@ class Numbered(Policy):
 
     has_value = False
 
+    def __init__(self, logits):
+        super().__init__()
+        self.scores_are_logits = logits
+
     def scores(self, game, state):
         return torch.arange(game.spec.actions).float().expand(len(state), -1), None
 
@@ -123,7 +127,7 @@ class Numbered(Policy):
 def shown(game, logits=True, players=None):
     players = players or [Random(game)] * game.spec.seats
     moves, results = collect_games(game, players, 1, rng(2))
-    return images.draw_game(game, Numbered(), logits, moves, results.state), moves
+    return images.draw_game(game, Numbered(logits), moves, results.state), moves
 
 
 @pytest.mark.parametrize("logits", [True, False])

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from helpers import SMALL_RULES, make_small_game
+from helpers import SMALL_RULES, make_small_game, rng
 from markers import quick
 from starlette.testclient import TestClient
 
@@ -16,6 +16,9 @@ from rlgames.config.files import OptionFiles
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import OptionConfig, variant
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.notation import cells_to_choose, legal_names
+from rlgames.players.player import Random
+from rlgames.rollouts.play import collect_games
 from rlgames.web import app
 from rlgames.web.pages import offered_tables
 
@@ -76,7 +79,12 @@ def test_every_game_is_played_taken_back_linked_and_judged(name, client):
     assert linked.view["position"] == later["position"]
     assert linked.view["moves"] == later["moves"]
     hint = game.act("hint", kind="policy")
-    assert 0 < sum(move["share"] for move in hint["moves"]) < 1.001
+    shares = [move["share"] for move in hint["moves"]]
+    assert shares == sorted(shares, reverse=True)
+    if name in ("2048", "connect4", "tictactoe"):  # agents that value the moves
+        assert (shares[0], shares[-1] >= 0) == (1, True)
+    else:
+        assert 0 < sum(shares) < 1.001
     assert len(hint["judged"]) == later["plies"]
     if name not in ("battleship", "salvo", "salvo_duel"):
         game.act("undo")
@@ -170,6 +178,37 @@ def test_a_fleet_is_placed_ship_by_ship(client):
     assert own.count("class='cell ship'") == 7
     for cell in (0, 5, 10, 3, 4, 23, 24):
         assert f"class='cell ship' data-cell='{cell}'" in own
+
+
+def test_a_ship_too_many_is_refused(client):
+    said = client.post(
+        "/api/sessions", json={"game": "salvo_duel", "fleet": "A1-A3 D1-E1 D5-E5 B2"}
+    )
+    assert said.status_code == 400
+    assert said.json()["error"] == "no ship is left to place on B2"
+
+
+def test_every_move_of_a_game_is_chosen_by_its_own_cells():
+    for name in GAMES:
+        game = make_small_game(name)
+        moves, _ = collect_games(game, [Random(game)] * game.spec.seats, 2, rng(3))
+        for row in range(0, len(moves), 3):
+            names = legal_names(game, moves.state, row)
+            cells = cells_to_choose(game, moves.state, row)
+            by_name = {names[action]: tuple(each) for action, each in cells.items() if each}
+            chosen = [*by_name.values()]
+            assert len({*chosen}) == len(chosen)
+            assert not any(a != b and b[: len(a)] == a for a in chosen for b in chosen)
+
+
+def test_the_moves_so_far_are_those_of_the_game(client):
+    game = Game(client, game="tictactoe", seats=["you", "you"])
+    game.act("move", move="A1")
+    said = client.post(f"/api/sessions/{game.key}", json={"do": "undo", "ply": "x"})
+    assert said.status_code == 400
+    assert [line["move"] for line in game.act("view")["log"]] == ["A1"]
+    game.act("undo")
+    assert [line["move"] for line in game.act("move", move="B2")["log"]] == ["B2"]
 
 
 def test_hex_has_its_swap(client):

@@ -230,10 +230,10 @@ function drawLog() {
   $("log").replaceChildren(...view.log.slice(start).map(({ move, seat }, row) => {
     const ply = start + row;
     const item = make("li", "", { className: view.seats.length > 1 ? `seat${seat}` : "" });
-    const button = make("button", "", { type: "button" }), share = judged[ply]?.[1];
+    const button = make("button", "", { type: "button" }), text = judged[ply]?.text;
     button.dataset.ply = ply;
     button.append(make("small", `${ply + 1}. `), make("b", move));
-    if (share != null) button.append(make("small", ` ${Math.round(100 * share)}%`));
+    if (text) button.append(make("small", ` ${text}`));
     if (ply === view.ply && view.ply < view.plies) button.setAttribute("aria-current", "step");
     item.append(button);
     return item;
@@ -247,13 +247,13 @@ function drawLog() {
 
 /** The returns that the agent expected before each move or, without any, its moves' probabilities. */
 function drawCurve(judged) {
-  const column = judged.some(([value]) => value !== null) ? 0 : 1;
-  const points = judged.map((each, ply) => [ply, each[column]]).filter(([, value]) => value !== null);
+  const hasReturns = judged.some(({ expected }) => expected !== null);
+  const points = judged.map((each, ply) => [ply, hasReturns ? each.expected : each.probability]).filter(([, value]) => value !== null);
   $("judgement").hidden = points.length < 2;
   if (points.length < 2) return;
   const values = points.map(([, value]) => value);
-  const most = Math.max(...values.map(Math.abs), 1e-9), isSigned = !column && view.seats.length > 1;
-  const low = isSigned ? -most : Math.min(0, ...values), high = Math.max(column, isSigned * most, ...values, low + 1e-9);
+  const most = Math.max(...values.map(Math.abs), 1e-9), isSigned = hasReturns && view.seats.length > 1;
+  const low = isSigned ? -most : Math.min(0, ...values), high = Math.max(Number(!hasReturns), isSigned * most, ...values, low + 1e-9);
   const x = (ply) => 4 + 292 * ply / Math.max(1, judged.length - 1);
   const y = (value) => 68 - 64 * (value - low) / (high - low);
   const line = (x1, y1, x2, y2, kind) =>
@@ -261,7 +261,7 @@ function drawCurve(judged) {
   const now = view.ply < view.plies ? line(x(view.ply), 2, x(view.ply), 70, "now") : "";
   $("curve").innerHTML = line(4, y(0), 296, y(0), "zero") + now +
     `<polyline points="${points.map(([ply, value]) => `${x(ply)},${y(value)}`).join(" ")}"/>`;
-  const what = column ? "Probability of the moves played" : "Return that the agent expected";
+  const what = hasReturns ? "Return that the agent expected" : "Probability of the moves played";
   const round = (value) => Number(value.toPrecision(3));
   $("curve-caption").textContent = `${what}: ${round(values[0])} → ${round(values.at(-1))}`;
   $("curve").setAttribute("aria-label", $("curve-caption").textContent);
