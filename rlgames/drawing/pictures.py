@@ -123,7 +123,7 @@ def draw_scene(scene: Scene) -> Image.Image:
             case Cell():
                 image.paste(sprites.cell(item.mark, item.size, item.shade, item.is_chosen), (x, y))
                 if item.label:
-                    height, middle = sprites.label_height(item.size), item.size // 2
+                    height, middle = sprites.label_height(item.size, item.label), item.size // 2
                     text = sprites.text(item.label, height, sprites.INK)
                     place = x + middle - text.width // 2, y + middle - text.height // 2
                     image.paste(text, place, text)

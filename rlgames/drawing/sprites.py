@@ -61,9 +61,9 @@ def mark_text(mark: str, size: int) -> tuple[int, Color]:
     return max(height, 7), PAPER if is_light else INK
 
 
-def label_height(size: int) -> int:
-    """The height of a label on a cell of this size."""
-    return max(7, size * 34 // 100)
+def label_height(size: int, label: str) -> int:
+    """The height of a label on a cell of this size; a long one is smaller, so that it fits."""
+    return max(7, size * min(34, 140 // max(1, len(label))) // 100)
 
 
 @lru_cache

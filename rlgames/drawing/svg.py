@@ -130,7 +130,7 @@ def _ground(cell: Cell, color: Color, more: str) -> str:
 
 def _label(cell: Cell) -> Iterator[str]:
     if cell.label:
-        height, half = sprites.label_height(cell.size), cell.size / 2
+        height, half = sprites.label_height(cell.size, cell.label), cell.size / 2
         place = cell.x + half, cell.y + half
         yield _text(Label(*place, cell.label, height, sprites.INK, "middle"))
 

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from rlgames.core.rng import make_generator
+from rlgames.core.text import short_number
 from rlgames.drawing import animation, plots
 from rlgames.drawing.pictures import ActionOverlay, draw_scene, format_percent, position_scene
 from rlgames.evaluation.diagnostics import afterstate_values, certainty_by_move, expected_returns
@@ -140,7 +141,7 @@ def action_overlays(game: Game[Any], policy: Policy, state: State) -> list[Actio
     low, high = scores.where(legal.cpu(), torch.inf).amin(1, True), scores.amax(1, True)
     weights = ((scores - low) / (high - low).clamp(min=1e-9)).clamp(min=0).numpy()
     return [
-        ActionOverlay(row, [*map(_short_number, row_scores)], is_distribution=False)
+        ActionOverlay(row, [*map(short_number, row_scores)], is_distribution=False)
         for row, row_scores in zip(weights, scores.tolist(), strict=True)
     ]
 
@@ -212,10 +213,3 @@ def _end_title(game: Game[Any], end: State, plies: int) -> str:
     if game.spec.goal == "score":
         return f"the end: score {score[0]:,.0f}"
     return f"the end: {int(end.turn[0]):,} turns"
-
-
-def _short_number(value: float) -> str:
-    """At most three digits or so; empty for an illegal action."""
-    if not np.isfinite(value):
-        return ""
-    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -12,6 +12,7 @@ import torch
 
 from rlgames.commands.show import Evaluation, evaluate_position, exact_text, unit_of
 from rlgames.core.metrics import GOAL_METRICS, direction
+from rlgames.core.text import short_number
 from rlgames.drawing.pictures import ActionOverlay, overlay_of_cells
 from rlgames.factory.agents import make_advisor
 from rlgames.games.fleets import FleetGame
@@ -48,7 +49,7 @@ def policy_hint(table: Table, seats: Sequence[str], search: str | None, seen: St
     player = make_advisor(table.player(name, search))
     who = name if search is None else f"{name}+{search}"
     found = evaluate_position(table.game, seen, player, who, 0)
-    value = "" if found.value is None else f"expects a return of {number_text(found.value)}"
+    value = "" if found.value is None else f"expects a return of {short_number(found.value)}"
     if found.likely is None:
         return Hint(f"{who} {value or 'has no probabilities'}")
     if found.actions[0]["score"] is not None:
@@ -70,10 +71,10 @@ def _values(
     low, high = min(scores.values()), max(scores.values())
     shares = {name: (s - low) / (high - low) if high > low else 1.0 for name, s in scores.items()}
     ordered = sorted(scores, key=lambda name: -scores[name])
-    moves = [{"move": n, "share": shares[n], "text": number_text(scores[n])} for n in ordered]
+    moves = [{"move": n, "share": shares[n], "text": short_number(scores[n])} for n in ordered]
     weights, labels = np.zeros(table.game.spec.actions), [""] * table.game.spec.actions
     for action, name in legal_names(table.game, seen, 0).items():
-        weights[action], labels[action] = shares[name], number_text(scores[name])
+        weights[action], labels[action] = shares[name], short_number(scores[name])
     return _on_cells(table, seen, ActionOverlay(weights, labels, is_distribution=False)), moves
 
 
@@ -148,11 +149,6 @@ def _weights(found: Evaluation, sign: int, unit: str) -> dict[float | None, floa
 
 def _label(value: float, unit: str) -> str:
     return OUTCOMES.get(value, f"{value:+.2f}") if unit == "outcome" else f"{value:.2f}"
-
-
-def number_text(value: float) -> str:
-    """A return or a score, short."""
-    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def _on_cells(table: Table, seen: State, overlay: ActionOverlay) -> dict[int, tuple[float, str]]:

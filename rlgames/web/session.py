@@ -15,7 +15,7 @@ from torch import Tensor
 from rlgames.commands.show import parse_position
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import make_generator
-from rlgames.core.text import counted
+from rlgames.core.text import counted, short_number
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
 from rlgames.drawing.svg import board_svg
@@ -31,7 +31,7 @@ from rlgames.players.player import Agent, HasProbabilities, Player
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.trace import describe_ending
 from rlgames.rollouts.trajectories import PlyRecord
-from rlgames.web.hints import HINTS, number_text
+from rlgames.web.hints import HINTS
 from rlgames.web.tables import YOU, Table
 
 MAX_LISTED = 40
@@ -361,7 +361,7 @@ class Session:
             share = None if likely is None else float(likely[row, action])
             text = "" if share is None else f"{share:.0%}"
             if values is not None:
-                text = number_text(float(values[row, action]))
+                text = short_number(float(values[row, action]))
             judged = {"expected": expected, "probability": share, "text": text}
             known.append((record, NOT_JUDGED if self._is_secret(seat) else judged))
         self._judged = known
