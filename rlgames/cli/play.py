@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rlgames.commands.configs import PlayConfig
-from rlgames.commands.run_config import config_for_run
+from rlgames.commands.run_config import config_for_run, option_name
 from rlgames.config.options.players import RandomConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
@@ -36,6 +36,7 @@ from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.records import append, check_writable
 from rlgames.rollouts.trace import describe_ending
+from rlgames.runs.names import run_name
 from rlgames.search.search import Search
 
 
@@ -57,6 +58,11 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
     seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
     rng = make_generator(seed, "play", device)
+    if opponent is not None:
+        is_run = cfg.opponent is None and run is not None
+        name = run_name(str(run)) if is_run else option_name(cfg.opponent)
+        searched = "" if cfg.search is None else f" with search={cfg.search.name}"
+        interface.show_message(f"you play against {name}{searched}")
     number = 0
     while number < cfg.games or interface.wants_another_game():
         number += 1
@@ -94,8 +100,9 @@ def _opponent_and_advisor(
     game = build_game(cfg.game).to(device) if agent is None else agent.game
     opponent = None if agent is None else with_search(agent, game, search, run)
     two = game.spec.seats == 2
-    if cfg.seat > game.spec.seats:
-        raise ConfigError(f"{game.spec.name} is a one-player game", "remove seat=")
+    for key, is_typed in (("seat", cfg.seat > 1), ("opponent", cfg.opponent is not None)):
+        if is_typed and not two:
+            raise ConfigError(f"{game.spec.name} is a one-player game", f"remove {key}=")
     if cfg.opponent is not None or (opponent is None and (two or search is not None)):
         opponent = build_player(cfg.opponent or RandomConfig(), game, cfg.game, search)
     asked: Player | None = agent

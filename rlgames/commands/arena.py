@@ -36,7 +36,8 @@ def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any
     random numbers; contestants: as in competitors."""
     if len(contestants) < 2:
         raise ConfigError(
-            "an arena needs at least two players", "as in: rlgames arena RUN random exact"
+            "an arena needs at least two players",
+            "as in: rlgames arena RUN random exact; where= chooses among the runs of a folder",
         )
     for index, word in enumerate(contestants):
         if normpath(word) in map(normpath, contestants[:index]):

@@ -19,7 +19,7 @@ from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
 from rlgames.runs.files import BEST, LATEST, read_run
 from rlgames.runs.index import newest_run
-from rlgames.runs.names import located
+from rlgames.runs.names import located, run_name
 
 
 def load_resumable(
@@ -31,9 +31,8 @@ def load_resumable(
     Raises ConfigError for what differs from the run's training and may not, and BadCheckpoint.
     """
     if not run.is_dir():
-        raise ConfigError(
-            f"{run} is not the directory of a run", "name the directory, not a checkpoint"
-        )
+        hint = f"name the directory, or start a new run from its weights: init_from={run_name(run)}"
+        raise ConfigError(f"{run_name(run)} is not the directory of a run", hint)
     if not os.path.lexists(run / "run.json") and (newest := newest_run(run)) is not None:
         raise ConfigError(f"{run} is not the directory of a run", f"its newest run is {newest}")
     lock = lock_directory(run) if distributed.rank() == 0 else None
@@ -59,12 +58,23 @@ def _resumable(run: Path, overrides: list[str]) -> tuple[TrainConfig, Checkpoint
     cfg = located(dataclasses.replace(trained, **changed))
     # A run with window= may play more games than it has to.
     enough = min(checkpoint.games, trained.games)
-    if cfg.games < enough and not reason_finished(run, trained, checkpoint):
+    if cfg.games < enough:
         raise ConfigError(
             f"games={cfg.games} is too few: {checkpoint.games:,} games are already played",
             f"the run has games={trained.games}",
         )
+    if not can_resume(checkpoint) and not reason_finished(run, cfg, checkpoint):
+        raise BadCheckpoint(
+            f"{run / 'checkpoints' / LATEST} holds a policy only and cannot be resumed",
+            f"start a new run from its weights: init_from={run}, "
+            "or train with keep_resume_state=true",
+        )
     return cfg, checkpoint
+
+
+def can_resume(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint has more than a policy and its progress."""
+    return "processes" in checkpoint.state
 
 
 def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:
@@ -77,6 +87,9 @@ def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:
         return ""
     if isinstance(progress, dict) and progress.get("has_converged"):
         return f"has converged, after {played:,} games"
+    if not can_resume(checkpoint):
+        text = f"is finished, after {played:,} games"
+        return text if cfg.games <= played else ""
     longer = plugins.command_for_run("resume", run, cfg.plugins, f"games={2 * played}")
     text = f"is finished, after {played:,} games; extend it with: {longer}"
     return text if cfg.games <= played else ""
@@ -96,9 +109,4 @@ def _latest(run: Path) -> Checkpoint:
             again = shlex.join(["rlgames", "train", f"config={run}/config.yaml", f"out={run}"])
             hint = f"it ended before its first checkpoint; start it again: {again}"
         raise BadCheckpoint(error.error, hint) from None
-    if "processes" not in checkpoint.state:
-        hint = f"start a new run from its weights: init_from={run}"
-        if read_run(run).get("status") == "done":
-            hint += ", or train with keep_resume_state=true"
-        raise BadCheckpoint(f"{path} holds a policy only and cannot be resumed", hint)
     return checkpoint

@@ -36,7 +36,7 @@ def config_for_run(schema: type[C], run: Path | None, words: list[str]) -> C:
     if run is None:
         return _config_without_run(schema, words)
     trained = trained_config(run)
-    if any(word.startswith("player=") for word in words):
+    if "player" in groups_of(schema) and any(word.startswith("player=") for word in words):
         raise ConfigError("player= cannot be combined with a run", "omit one of the two")
     words = drop_training_words(schema, words, trained)
     return dataclasses.replace(load_config(schema, words), game=trained.game)  # type: ignore[type-var]

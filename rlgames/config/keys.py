@@ -109,19 +109,21 @@ def option_keys(name: str, group: Group, option: str, files: OptionFiles) -> lis
 def used_preset(schema: type, words: Sequence[str], files: OptionFiles) -> Preset:
     """The preset of a training: the one that is named, or the game's own, if there is one.
 
-    A policy chooses the preset of the game and the policy, and a learner the one of the game and
-    policy=mlp.
+    If it has another policy or learner than those typed, the preset of the game and this policy
+    replaces it, if there is one, and otherwise the one of the game and policy=mlp.
     """
     typed = typed_values(words)
     if schema is not TrainConfig or "config" in typed or typed.get("experiment") == "null":
         return Preset()
-    names = [typed.get("game", "salvo")]
-    if "policy" in typed or "learner" in typed:
-        policy = "mlp" if "learner" in typed else typed["policy"]
-        names = [f"{names[0]}_{policy}", f"{names[0]}_mlp", names[0]]
-    names = [typed["experiment"]] if "experiment" in typed else names
-    name = next((name for name in names if files.path("experiment", name)), None)
-    return Preset() if name is None else files.preset(name)
+    if "experiment" in typed:
+        return files.preset(typed["experiment"])
+    game = typed.get("game", "salvo")
+    named = {name: typed[name] for name in ("policy", "learner") if name in typed}
+    names = dict.fromkeys((game, f"{game}_{named.get('policy')}", f"{game}_mlp"))
+    presets = [files.preset(name) for name in names if files.path("experiment", name)]
+    usual = {name: group.default for name, group in groups_of(schema).items()}
+    fitting = [each for each in presets if named.items() <= (usual | each.options).items()]
+    return [*fitting, *presets[::-1], Preset()][0]
 
 
 def typed_values(words: Sequence[str]) -> dict[str, str]:

@@ -46,6 +46,9 @@ policy: model network net architecture actor
 learner: algo algorithm agent trainer
 game: env env_id env_name gym_id environment task
 opponent: adversary rival
+board: size board_size
+rows: height num_rows
+columns: width num_columns
 search.simulations: simulations num_simulations max_simulations n_simulations rollout_count
     num_rollouts
 search.c_puct: c_puct
@@ -80,6 +83,9 @@ search.c_puct (values are 0 to 1 here, not -1 to 1): cpuct uct_c puct_c pb_c_ini
 search.dirichlet_total (it is alpha times the number of legal actions): dirichlet_alpha
     root_dirichlet_alpha
 init_from (it takes the weights alone; rlgames resume RUN resumes a run): resume_from restore
+    resume checkpoint
+logger (as in logger=wandb): track use_wandb wandb
+schedule_games (sampling.epsilon decays over these games, by default all): exploration_fraction
 threads (a sweep runs jobs in parallel with hydra/launcher=joblib): num_workers n_jobs
 """
 """A key here, how it differs in parentheses, and names for the same or a similar thing."""
@@ -135,6 +141,8 @@ def unknown_key(
     group, _, last = name.rpartition(".")
     known = {part for key in names for part in (key, key.rpartition(".")[2])}
     others = [word for *_, words in key_synonyms() for word in words]
+    if group and last in names:
+        return ConfigError(error, f"use {last}=")
     for word in difflib.get_close_matches(last.lower(), [*known, *others], 1, 0.8):
         if word not in known and (hint_for_word := _hint_for_synonym(word, names, options_with)):
             return ConfigError(error, f"did you mean {word}? {hint_for_word}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -138,7 +139,10 @@ def _check_range(key: str, value: Any, limits: Mapping[str, Any]) -> None:
     elif value is not None and limits:
         shown = sanitized(value, MAX_VALUE_LENGTH)
         if isinstance(value, (*map(type, limits["of"]),)) and value not in limits["of"]:
-            raise ConfigError(f"{key}={shown} is not a choice", nearest(shown, [*limits["of"]]))
+            hint = nearest(shown, [*limits["of"]])
+            if hint.startswith("available") and limits["low"] > -math.inf:
+                hint += f", or a number, {range_in_words(limits)}"
+            raise ConfigError(f"{key}={shown} is not a choice", hint)
         if isinstance(value, int | float) and not limits["low"] <= value <= limits["high"]:
             raise ConfigError(f"{key}={shown} is out of range", f"valid: {range_in_words(limits)}")
 
@@ -187,7 +191,7 @@ def from_plain(values: dict[str, Any]) -> TrainConfig:
             raise
         raise UnknownOption(
             f"{error.error} here",
-            f"it was trained with {needed}, name them yourself if you trust them",
+            f"it was trained with {needed}; name them yourself if you trust them",
         ) from None
     except ConfigError:
         raise

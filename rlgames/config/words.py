@@ -149,6 +149,8 @@ class Grammar:
             group = next((group for group in self.groups if name in self.files.names(group)), None)
             hint = f"use {group}={name}" if group else nearest(name, [*known])
             hint = f"use {name}=VALUE" if name in known else hint
+            if word in ("-m", "--multirun"):
+                hint = f"run a sweep in a shell: rlgames train {word} ..."
             is_near = not hint.startswith("available")
             raise ConfigError(f"{word!r} is not key=value", hint if is_near else "omit it")
         word = word.removeprefix("++")

@@ -82,6 +82,8 @@ def checkpoint_path(run: Path, name: str | None = None) -> Path:
                     f"the training of {run_name(run)} is not finished", "use checkpoint=latest"
                 )
             return path
+    if name is not None and (run / "checkpoints").is_dir() and any((run / "checkpoints").iterdir()):
+        raise ConfigError(f"{run_name(run)} has no {name} checkpoint", f"omit checkpoint={name}")
     newest = newest_run(run)
     suggestion = "" if newest is None else f"; its newest run is {shlex.quote(str(newest))}"
     raise ConfigError(

@@ -21,7 +21,7 @@ HELP = """  a move     {example}
   p          the agent's probabilities here
   h          this help
   q          quit the game"""
-UNDO_HELP = "\n  u          take back your last move"
+UNDO_HELP = "\n  {word:<11}take back your last move"
 ANNOUNCEMENT = "your opponent plays "
 SHIP_HELP = "the two ends of a ship, as in A1-A4; r: a random fleet, u: take back, q: quit"
 
@@ -162,7 +162,8 @@ class Human(Player):
         if word in ("h", "help", "?"):
             first = int(self.game.legal_action_mask(state)[0].to(torch.uint8).argmax())
             example = f"as in: {self.game.action_to_string(state, 0, first)}"
-            undo = UNDO_HELP if self.can_undo else ""
+            word = "undo" if self._is_move(state, "u") else "u"
+            undo = UNDO_HELP.format(word=word) if self.can_undo else ""
             self.interface.show_message(HELP.format(example=example) + undo)
         elif word in ("p", "probabilities"):
             hints = self._with_hints(position)

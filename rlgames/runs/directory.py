@@ -120,6 +120,7 @@ def check_new_run(directory: Path, folders: Iterable[str] = ()) -> None:
     if any((directory / "checkpoints").glob("*.safetensors")):
         hint = f"name another out=, or resume it: rlgames resume {directory}"
         raise ConfigError(f"{sanitized(directory)} already holds a run", hint)
+    _check_separate(directory)
     info = read_info(directory)
     if info.versions and info.status != "done":  # a run that ended before its first checkpoint
         return
@@ -136,6 +137,21 @@ def check_new_run(directory: Path, folders: Iterable[str] = ()) -> None:
             raise ConfigError(
                 f"{sanitized(path)} exists, and a run would overwrite it", "name another out="
             )
+
+
+def _check_separate(directory: Path) -> None:
+    """Raises ConfigError for a directory of a sweep or of other runs, and for one inside a run:
+    what lists, compares or deletes the one would take the other for a part of it."""
+    what = ""
+    if os.path.lexists(directory / "sweep.json"):
+        what = "already holds a sweep"
+    elif any(next(directory.glob(f"{each}/checkpoints"), None) for each in ("*", "*/*")):
+        what = "holds other runs"
+    for parent in directory.absolute().parents:
+        if (parent / "run.json").exists() and (parent / "checkpoints").is_dir():
+            what = f"is inside the run {sanitized(parent)}"
+    if what:
+        raise ConfigError(f"{sanitized(directory)} {what}", "name another out=")
 
 
 def check_regular_files(directory: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from rlgames.config.schema import as_typed
 from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.text import counted
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.index import RunSummary
 
@@ -96,7 +97,8 @@ def matching(runs: Sequence[RunSummary], where: str | None) -> list[RunSummary]:
             raise ConfigError(f"where={condition}: no run has {condition.name}", hint)
     chosen = [run for run in runs if all(condition.holds(run) for condition in conditions)]
     if not chosen:
-        raise ConfigError(f"no run matches where={where}", f"{len(runs):,} runs do not")
+        others = f"{counted(len(runs), 'run')} {'does' if len(runs) == 1 else 'do'} not"
+        raise ConfigError(f"no run matches where={where}", others)
     return chosen
 
 

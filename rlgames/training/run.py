@@ -268,6 +268,11 @@ class Run:
         if keeps is False or (keeps is None and size > MAX_RESUME_STATE_BYTES):
             try:
                 drop_state(log.directory / "checkpoints" / LATEST)
+                if keeps is None:
+                    log.warn(
+                        f"the run cannot be extended, because its resume state of {size >> 20:,} "
+                        "MiB is not kept; keep_resume_state=true keeps it"
+                    )
             except (OSError, BadCheckpoint) as error:
                 log.warn(f"the resume state is still there: {error}")
 

@@ -151,7 +151,7 @@ def test_a_checkpoint_that_is_not_there_is_refused(run, tmp_path):
     started.write(unfinished / "checkpoints/latest.safetensors")
     with pytest.raises(ConfigError, match="not finished"):
         evaluate_command(unfinished, ["checkpoint=final"])
-    with pytest.raises(ConfigError, match="no checkpoint"):
+    with pytest.raises(ConfigError, match="has no best checkpoint"):
         evaluate_command(unfinished, ["checkpoint=best"])
     assert evaluate_command(unfinished, [])["checkpoint"] == "latest"
     assert evaluate_command(path, [])["checkpoint"] == "final"

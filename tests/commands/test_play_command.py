@@ -157,3 +157,24 @@ def test_a_seat_that_is_not_there_is_refused(rlgames):
         done = rlgames("play", *words)
         assert done.returncode == 2
         assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_opponent_is_named_first(rlgames):
+    for words, name in {
+        ("game=tictactoe",): "random",
+        ("tictactoe",): "tictactoe",
+        ("game=tictactoe", "search=mcts"): "random with search=mcts",
+        ("tictactoe", "opponent=win_or_block"): "win_or_block",
+    }.items():
+        assert rlgames("play", *words).stdout.startswith(f"you play against {name}\n")
+    done = rlgames("play", "2048", "opponent=random")
+    assert done.stderr == "rlgames: 2048 is a one-player game; remove opponent=\n"
+
+
+@pytest.mark.parametrize(("name", "word"), [("2048", "undo"), ("tictactoe", "u")])
+def test_the_help_names_a_word_that_takes_back(name, word, tmp_path):
+    terminal = Terminal(tmp_path, "play", name, "interface=line")
+    terminal.wait_for(ASKS)
+    terminal.type("h\n")
+    shown, _ = terminal.wait_for(ASKS)
+    assert re.search(rf"^  {word} +take back your last move", shown, re.MULTILINE)

@@ -475,7 +475,7 @@ def test_a_folder_of_one_call_is_not_searched_by_the_next(here):
         package.train([*SMALL, "policy=mine", "out=other"])
 
 
-@pytest.mark.parametrize("number", ["1", "4", "6"])
+@pytest.mark.parametrize("number", ["1", str(FORMAT - 1), str(FORMAT + 1)])
 def test_a_checkpoint_of_another_format_is_refused_with_both_numbers(number, trained, typed, here):
     source = trained / "first" / "checkpoints" / "best.safetensors"
     with safe_open(source, "pt") as file:
@@ -490,3 +490,19 @@ def test_a_checkpoint_of_another_format_is_refused_with_both_numbers(number, tra
     check_refused(typed("train", *SMALL, "init_from=other.safetensors", "out=x"), reason)
     with pytest.raises(ConfigError, match=reason):
         package.load("other.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("typed_words", "same"),
+    [
+        ("game=connect4 policy=ntuple", "game=connect4"),
+        ("game=connect4 learner=td", "game=connect4"),
+        ("game=2048 learner=td policy=ntuple", "game=2048"),
+        ("game=connect4 learner=ppo", "experiment=connect4_mlp"),
+        ("game=connect4 policy=mlp", "experiment=connect4_mlp"),
+        ("game=salvo learner=ppo", "game=salvo"),
+    ],
+)
+def test_naming_what_a_preset_has_changes_nothing(typed_words, same):
+    configs = [load_config(TrainConfig, words.split()) for words in (typed_words, same)]
+    assert configs[0] == configs[1]

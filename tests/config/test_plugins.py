@@ -484,7 +484,7 @@ def test_a_run_says_which_modules_it_needs_and_imports_none(tmp_path):
     trained("policy=flat", *SMALL)
     (tmp_path / "mine.py").write_text(EVIL + MINE)
     told = (
-        "no policy is called 'flat' here; it was trained with plugins=[mine], name them yourself "
+        "no policy is called 'flat' here; it was trained with plugins=[mine]; name them yourself "
         "if you trust them"
     )
     # A fork of this process would know the part already.

@@ -17,7 +17,7 @@ def test_every_synonym_leads_to_a_key_or_an_option():
     for line in suggestions._lines(suggestions.KEY_SYNONYMS):
         key = re.match(r"[\w.]+", line)[0]
         group, _, name = key.rpartition(".")
-        schemas = [option.schema for option in REGISTRY.get(group, {}).values()]
+        schemas = [option.schema for option in REGISTRY.get(group or "game", {}).values()]
         assert key in top or any(name in key_fields(schema) for schema in schemas), line
     for line in suggestions._lines(suggestions.OPTION_SYNONYMS):
         option, _, names = line.partition(": ")
@@ -55,6 +55,10 @@ def test_case_underscores_and_groups_do_not_matter(name):
         ),
         (["buffer_size=5"], "learner.buffer_size is a key of learner=dqn or learner=alphazero"),
         (["algo=ppo"], "use learner="),
+        (["learner.lr=0.1"], "no key is called 'learner.lr' here; use lr=\n"),
+        (["exploration_fraction=0.1"], "use schedule_games=; sampling.epsilon decays over these"),
+        (["track=true"], "use logger=; as in logger=wandb"),
+        (["game=2048", "width=3"], "use columns=\n"),
         (["env=connect4"], "use game="),
         (["learner=PPO"], "use learner=ppo"),
         (["learner=appo"], "use learner=ppo"),

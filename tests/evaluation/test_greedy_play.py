@@ -12,7 +12,8 @@ from rlgames.players.player import Agent, Random
 from rlgames.sampling import Argmax, Stochastic
 
 WORDS = [
-    *("game=2048", "board=3", "reward=score", "policy=ntuple", "sampling=argmax", "learner=td"),
+    *("experiment=null", "game=2048", "board=3", "reward=score", "policy=ntuple"),
+    *("sampling=argmax", "learner=td"),
     *("policy.tuples=[[0,1,2],[3,4,5],[0,1,3,4]]", "policy.num_cell_values=9", "reward.scale=0.5"),
 ]
 

@@ -15,7 +15,8 @@ from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.training.components import build_components
 
 SMALL = [
-    *("game=2048", "board=3", "reward=score", "policy=ntuple", "sampling=argmax", "learner=td"),
+    *("experiment=null", "game=2048", "board=3", "reward=score", "policy=ntuple"),
+    *("sampling=argmax", "learner=td"),
     *("policy.tuples=[[0,1,2],[3,4,5],[0,1,3,4]]", "policy.num_cell_values=9"),
     *("reward.scale=1", "reward.discount=1", "lr=0.5", "solve_seconds=0"),
 ]

@@ -78,7 +78,7 @@ def test_boards_have_the_values_of_the_stage_that_their_largest_tile_has_reached
 @pytest.mark.parametrize(
     ("name", "words", "reason"),
     [
-        ("2048", "policy.stage_tiles=[16384,8192]", "rising powers of two from 2 to 32768"),
+        ("2048", "policy.stage_tiles=[8192,4096]", "rising powers of two from 2 to 4096"),
         ("2048", "policy.stage_tiles=[100]", "rising powers of two"),
         ("2048", "policy.stage_tiles=[1024] policy.num_cell_values=10", "from 2 to 512"),
         ("2048", "policy.stage_tiles=[1024] policy.table_size=1000", "policy.table_size=1000"),

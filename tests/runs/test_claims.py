@@ -11,6 +11,7 @@ import fcntl
 import multiprocessing
 import os
 import random
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -263,3 +264,19 @@ def test_files_of_others_stay_where_a_run_fails(tmp_path, monkeypatch):
     with pytest.raises(KeyError), started_run(tmp_path, exist_ok=False):
         pass
     assert (tmp_path / "notes").read_text() == "mine"
+
+
+def test_a_run_is_no_part_of_a_sweep_or_of_another_run(tmp_path):
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep/sweep.json").write_text("{}")
+    (tmp_path / "outer/game/run/checkpoints").mkdir(parents=True)
+    (tmp_path / "outer/game/run/run.json").write_text("{}")
+    for name, reason in {
+        "sweep": "already holds a sweep",
+        "outer": "holds other runs",
+        "outer/game": "holds other runs",
+        "outer/game/run/inner": f"is inside the run {tmp_path / 'outer/game/run'}",
+    }.items():
+        with pytest.raises(ConfigError, match=re.escape(reason)):
+            directory.check_new_run(tmp_path / name)
+    directory.check_new_run(tmp_path / "outer/game/next")
