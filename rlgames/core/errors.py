@@ -50,6 +50,10 @@ def to_user_error(error: Exception, hint: str = f"{TRACEBACK}=1 shows where") ->
     if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", text):
         return ConfigError("out of memory", "smaller batch= or games= may help")
     place = own_place(error)
+    if isinstance(error, OSError) and error.strerror and not place:
+        return ConfigError(
+            f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        )
     if isinstance(error, OSError | ArithmeticError) and not place:
         return ConfigError(text)
     return ConfigError(

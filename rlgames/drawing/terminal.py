@@ -80,7 +80,8 @@ class BoardView:
         """The most likely actions by name, and the rest of them together."""
         probabilities = self.probabilities
         order = sorted(range(len(probabilities)), key=lambda action: -probabilities[action])
-        top = [action for action in order[:MAX_LISTED_ACTIONS] if probabilities[action] > 0]
+        order = [action for action in order if probabilities[action] > 0]
+        top = order[: MAX_LISTED_ACTIONS + (len(order) == MAX_LISTED_ACTIONS + 1)]
         rest = sum(probabilities) - sum(probabilities[action] for action in top)
         moves = [
             (self.game.action_to_string(self.state, 0, action), probabilities[action])
