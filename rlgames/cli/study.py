@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import re
 import sys
@@ -108,11 +109,13 @@ def _draw_curves(planned: PlannedStudy, is_done: bool) -> None:
     for study in planned.study.leaves if is_done else []:
         folder = Path(page).parent / "pictures" if page else directory / "pictures"
         for name, words in study.curves.items():
-            runs = [str(directory / word) for word in words.split() if "=" not in word]
+            runs = [word for word in words.split() if "=" not in word]
             overrides = [word for word in words.split() if "=" in word]
-            if all(Path(run).is_dir() for run in runs):
+            if all((directory / run).is_dir() for run in runs):
                 storage.make_directory(folder)
-                report_command(runs, [f"curves={folder / name}.png", *overrides])
+                curves = f"curves={(folder / name).absolute()}.png"
+                with contextlib.chdir(directory):  # so that labels are the names of the runs
+                    report_command(runs, [curves, *overrides])
 
 
 def tables(study: Study, record: Record) -> Iterator[tuple[StudyTable, list[Column]]]:
