@@ -45,20 +45,23 @@ def to_user_error(error: Exception, hint: str = f"{TRACEBACK}=1 shows where") ->
 
     hint: how to see its traceback.
     """
-    texts = [str(error), *getattr(error, "__notes__", [])]
+    texts = [_reason(error), *getattr(error, "__notes__", [])]
     text = "; ".join(" ".join(each.split()) for each in texts)
     if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", text):
         return ConfigError("out of memory", "smaller batch= or games= may help")
     place = own_place(error)
-    if isinstance(error, OSError) and error.strerror and not place:
-        return ConfigError(
-            f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        )
     if isinstance(error, OSError | ArithmeticError) and not place:
         return ConfigError(text)
     return ConfigError(
         f"{type(error).__name__}: {text}", f"it was raised in {place}; {hint}" if place else hint
     )
+
+
+def _reason(error: Exception) -> str:
+    """The message of an error; of the system's, without its number."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def own_place(error: BaseException) -> str:
