@@ -155,7 +155,8 @@ def plain_python() -> Any:
 
     There is one, because to import torch takes longer than what most tests do in it.
     """
-    folders = (TESTS.parent, TESTS, TESTS / "kernels", TESTS / "search")
+    places = ("", "kernels", "policies", "search")
+    folders = (TESTS.parent, *(TESTS / place for place in places))
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", PLAIN_PYTHON],  # numpy warns of wrapped numbers
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": ":".join(map(str, folders))},

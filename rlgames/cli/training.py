@@ -19,7 +19,7 @@ from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
 
 if TYPE_CHECKING:
-    from rlgames.training.callbacks import Callback
+    from rlgames.core.callbacks import Callback
     from rlgames.training.run import TrainingResult
 
 
@@ -81,7 +81,7 @@ def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult 
     from rlgames.cli.display import print_next_commands, print_result
     from rlgames.cli.live_view import training_view
     from rlgames.core import distributed
-    from rlgames.learners.learner import NonFiniteError
+    from rlgames.core.errors import NonFiniteError
 
     try:
         if distributed.rank():

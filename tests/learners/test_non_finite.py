@@ -14,9 +14,9 @@ from markers import one_in
 from rlgames.commands.configs import SolveConfig
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
+from rlgames.core.errors import NonFiniteError
 from rlgames.factory.components import build_game
 from rlgames.learners.gradient import descend, make_optimizer
-from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Agent
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import collect_games

@@ -23,7 +23,7 @@ from rlgames.players.exact import exact_player
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.search.alphabeta import AlphaBetaSearch
-from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.connect4 import AlphaBeta
 from rlgames.training.run import train
 
 QUICK = "opponent.move_positions=200"

@@ -15,7 +15,7 @@ from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship
-from rlgames.players.scripted import Density
+from rlgames.players.fleets import Density
 from rlgames.runs.files import read_run
 from rlgames.training.collector import Collector
 from rlgames.training.run import resume, train

@@ -100,10 +100,10 @@ PLAYERS = {
         variant(
             OptionConfig, "hunt_target", "battleship: checkerboard shots, then neighbors of hits"
         ),
-        "rlgames.players.scripted:HuntTarget",
+        "rlgames.players.fleets:HuntTarget",
     ),
-    "density": Option(DensityConfig, "rlgames.players.scripted:Density"),
-    "density_rollout": Option(DensityRolloutConfig, "rlgames.players.scripted:DensityRollout"),
+    "density": Option(DensityConfig, "rlgames.players.fleets:Density"),
+    "density_rollout": Option(DensityRolloutConfig, "rlgames.players.fleets:DensityRollout"),
     "exact": Option(ExactConfig, "rlgames.players.exact:exact_player"),
     "human": Option(
         variant(OptionConfig, "human", "a person at the keyboard"), "rlgames.players.human:Human"
