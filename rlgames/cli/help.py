@@ -56,7 +56,6 @@ class Page:
     """What can be typed after a command, and its help."""
 
     def __init__(self, command: Command, files: OptionFiles) -> None:
-        assert command.config is not None
         self.command, self.files, self.schema = command, files, command.config
         self.groups, self.sweep_names = command_groups(self.schema), set[str]()
         if command.sweep is not None:

@@ -39,8 +39,6 @@ INSTEAD = {
     "--info": "use --cfg job",
     "-i": "use --cfg job",
     "--hydra-help": "use --help",
-    "--shell-completion": "use rlgames completion bash",
-    "-sc": "use rlgames completion bash",
     "--run": "omit it",
     "-r": "omit it",
 }
@@ -96,7 +94,7 @@ def parse_flags(command: Command, words: list[str]) -> Flags:
         else:
             hint = INSTEAD.get(flag) or nearest(flag, list(FLAGS))
             key = flag.lstrip("-").replace("-", "_")
-            if command.config is not None and key in names_of(command.config):
+            if key in names_of(command.config):
                 hint = f"use {key}=VALUE"
             elif hint.startswith("available"):
                 hint = "supported: " + ", ".join(FLAGS)
@@ -224,8 +222,6 @@ def run(name: str, words: list[str]) -> int:
         names = [*COMMANDS, "--help", "--version"]
         raise ConfigError(f"no command is called {name!r}", nearest(name, names))
     command = COMMANDS[name]
-    if command.config is None:
-        return int(command.load_function()(words))
     flags = parse_flags(command, words)
     words = flags.words
     import_plugins(words)

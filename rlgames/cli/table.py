@@ -1,6 +1,6 @@
 """The table of commands: the config of each, what it calls, and what prints the result.
 
-Help, completion and dispatch are derived from it; nothing heavy is imported.
+Help and dispatch are derived from it; nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Command:
 
     Args:
         help: a line of at most ten words.
-        config: the schema of its config; None for a command that reads its words itself.
+        config: the schema of its config.
         launch: the schema of further keys that say how it starts.
         sweep: the schema of the keys that -m adds; None for a command that cannot sweep.
         function: "module:function", by default NAME_command in commands/NAME.py, called with the
@@ -53,11 +53,11 @@ class Command:
     name: str
     help: str
     example: str
+    config: type
+    printer: str | None
     function: str = ""
-    printer: str | None = "rlgames.cli.display:print_fields"
     runs: Runs = "none"
     takes_players: bool = False
-    config: type | None = None
     launch: type | None = None
     sweep: type | None = None
     page: str | None = None
@@ -166,15 +166,6 @@ _COMMANDS = (
         config=configs.ServeConfig,
     ),
     Command(
-        "engine",
-        "text protocol for other programs",
-        "rlgames engine connect4",
-        function="rlgames.cli.engine:engine_command",
-        printer=None,
-        runs="optional",
-        config=configs.EngineConfig,
-    ),
-    Command(
         "arena",
         "tournament with Elo ratings",
         "rlgames arena RUN random win_or_block",
@@ -218,20 +209,6 @@ _COMMANDS = (
         config=configs.StudyConfig,
     ),
     Command(
-        "export",
-        "export a run's network to ONNX",
-        "rlgames export RUN out=policy.onnx",
-        runs="required",
-        config=configs.ExportConfig,
-    ),
-    Command(
-        "publish",
-        "package an agent for sharing",
-        "rlgames publish RUN repo=user/name",
-        runs="required",
-        config=configs.PublishConfig,
-    ),
-    Command(
         "games",
         "list games, or describe one",
         "rlgames games hex",
@@ -255,21 +232,6 @@ _COMMANDS = (
         function="rlgames.commands.listing:experiments_command",
         printer="rlgames.cli.listing:print_listing",
         config=FormatConfig,
-    ),
-    Command(
-        "new",
-        "new plugin with a small game",
-        "rlgames new game mygame",
-        printer="rlgames.cli.listing:print_new",
-        runs="names",
-        config=FormatConfig,
-    ),
-    Command(
-        "completion",
-        "shell completion for bash and zsh",
-        'eval "$(rlgames completion bash)"',
-        function="rlgames.cli.completion:completion_command",
-        printer=None,
     ),
 )
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from rlgames.cli.table import Command, last_value
 from rlgames.core.errors import ConfigError
-from rlgames.runs.hub import PREFIX
 from rlgames.runs.names import LATEST_RUN, find_run, run_path
 
 NEEDS_RUNS = "chooses among runs, and none of these words names several"
@@ -80,11 +79,7 @@ def _run_name(word: str) -> str:
 def _check_run_is_first(command: Command, words: list[str], has_run: bool) -> None:
     """Raises ConfigError for a run behind an override."""
     later = [word for word in words[1:] if "=" not in word and word[:1] not in "-+~"]
-    later = [
-        word
-        for word in later
-        if os.path.exists(word) or word == LATEST_RUN or word.startswith(PREFIX)
-    ]
+    later = [word for word in later if os.path.exists(word) or word == LATEST_RUN]
     if not later:
         return
     if has_run:

@@ -36,7 +36,7 @@ class PageConfig(Config):
     port: int | None = key(None, 1, 65535, help="port of the page; null: 8765, or any free one")
     host: str = key("127.0.0.1", help="address to listen on; 0.0.0.0: every network")
     hosts: list[str] = key(
-        [], takes_word=True, help="names by which others open the page, as in ['*.hf.space']"
+        [], takes_word=True, help="names by which others open the page, as in [mybox.local]"
     )
     open: bool = key(True, help="open the page in the browser")
 
@@ -165,50 +165,11 @@ class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
 
 
 @schema
-class EngineConfig(PlayerConfig, DeviceConfig):
-    coordinates: str = key(
-        "gtp",
-        of=("gtp", "play"),
-        help="gtp: rows from the bottom, no letter I; play: the notation of rlgames play",
-    )
-    seed: int | None = key(
-        None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
-    )
-
-
-@schema
 class ArenaConfig(FormatConfig, RunConfig):
     game: OptionConfig = group(None, "game to play")
     search: OptionConfig | None = group(None, "search before each move")
     games: int = key(1000, 1, 10**9, help="games per pair; in a one-player game, per player")
     where: str | None = key(None, is_text=True, help=CHOOSE_HELP)
-
-
-@schema
-class ExportConfig(CheckpointConfig):
-    out: str | None = key(
-        None,
-        is_path=True,
-        help="ONNX file; null: policy.onnx in the run; of an agent: NAME.onnx",
-    )
-
-
-@schema
-class PublishConfig(CheckpointConfig, RunConfig):
-    opponent: OptionConfig | None = group(None, "player in the other seat", "player")
-    out: str | None = key(None, is_path=True, help="folder to write; null: published in the run")
-    repo: str | None = key(
-        None, is_text=True, help="Hugging Face repository to upload to, user/name"
-    )
-    private: bool = key(False, help="make a new repository private")
-    space: bool = key(False, help="add a Space: a page where others play against the agent")
-    license: str | None = key(None, help="license of the agent, such as mit")
-    games: str | int = key(
-        "auto", 1, of=("auto", "all"), help="games of the evaluation: a number, all, or auto"
-    )
-    solve_seconds: float = key(
-        20.0, 0, 1e6, help="time limit of the optimum or best response; 0: skip it"
-    )
 
 
 @schema

@@ -1,4 +1,4 @@
-"""The keys and options that words can name, for checks, help, completion and the documents."""
+"""The keys and options that words can name, for checks, help and the documents."""
 
 from __future__ import annotations
 

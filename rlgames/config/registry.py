@@ -1,6 +1,6 @@
 """The registry: every option of every config group, with its schema and what makes it.
 
-Schemas, help, completion, Gymnasium ids and the pages of the documents are derived from it. Nothing
+Schemas, help, Gymnasium ids and the pages of the documents are derived from it. Nothing
 heavy is imported: an option's class is imported when a config first asks for it.
 """
 

@@ -31,14 +31,6 @@ class MlflowConfig(ArtifactConfig):
     experiment: str = key("rlgames", help="experiment of the run")
 
 
-@schema
-class TrackioConfig(OptionConfig):
-    """trackio, on this machine or in a Space; needs the extra trackio"""
-
-    name: str = "trackio"
-    project: str = key("rlgames", help="project of the run")
-
-
 _FOLDER = "rlgames.runs.loggers"
 
 LOGGERS = {
@@ -53,11 +45,5 @@ LOGGERS = {
         f"{_FOLDER}.mlflow_logger:MlflowLogger",
         extra="mlflow",
         viewer=("mlflow", "ui"),
-    ),
-    "trackio": Option(
-        TrackioConfig,
-        f"{_FOLDER}.trackio_logger:TrackioLogger",
-        extra="trackio",
-        viewer=("trackio", "show"),
     ),
 }
