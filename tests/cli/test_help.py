@@ -225,7 +225,7 @@ def test_listings_have_a_line_for_each(typed, capfd):
         (lambda: Game2048(4, 4), "smaller boards"),
         (lambda: SalvoDuel(3, 3, [2]), "no"),
         (lambda: Battleship(1, 5, [2], 1), "yes"),
-        (lambda: Battleship(1, 5, [2], 1, show=["sunk"]), "yes"),
+        (lambda: Battleship(1, 5, [2], 1, show=["sunk"]), "no"),
         (lambda: Battleship(10, 10, [5, 4, 3, 3, 2], 1), "smaller boards"),
     ],
 )
