@@ -54,24 +54,21 @@ def folder(tmp_path, monkeypatch):
         ("rlgames train experiment=ramesh_case1 sho", ["shots=", "show="]),
         ("rlgames train experiment=hickman lin", ["line="]),
         (
-            "rlgames train learner=td learner.",
+            "rlgames train learner=td_ntuple learner.",
             [
                 "learner.average_start=",
-                "learner.backend=",
                 "learner.backup=",
-                "learner.frozen_tuples=",
                 "learner.lr_end=",
-                "learner.min_probability=",
                 "learner.step_size=",
                 "learner.td_lambda=",
                 "learner.threads=",
             ],
         ),
         (
-            "rlgames train learner=td learner.step_size=c",
+            "rlgames train learner=td_ntuple learner.step_size=",
             [
                 "learner.step_size=constant ",
-                "learner.step_size=counts ",
+                "learner.step_size=temporal_coherence ",
             ],
         ),
         ("rlgames train policy.canonical=", ["policy.canonical=false ", "policy.canonical=true "]),
@@ -171,7 +168,8 @@ def command(tmp_path):
 
 def test_the_function_of_bash_fills_its_reply_quickly(command, folder):
     text = SCRIPTS["bash"] + (
-        "\nCOMP_LINE='rlgames train learner=td learner.step_size=tem'; COMP_POINT=${#COMP_LINE}"
+        "\nCOMP_LINE='rlgames train learner=td_ntuple learner.step_size=tem'"
+        "; COMP_POINT=${#COMP_LINE}"
         '\n_rlgames rlgames; printf "<%s>" "${COMPREPLY[@]}"; complete -p rlgames; times'
     )
     done = subprocess.run(
@@ -189,8 +187,8 @@ def test_a_person_presses_tab(shell, command, folder):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not here")
     lines = {
-        "rlgames trai\tgame=salvo_d\tlearner=td learner.st\tte\t": (
-            "rlgames train game=salvo_duel learner=td learner.step_size=temporal_coherence"
+        "rlgames trai\tgame=salvo_d\tlearner=td_n\tlearner.st\tte\t": (
+            "rlgames train game=salvo_duel learner=td_ntuple learner.step_size=temporal_coherence"
         ),
         "rlgames eval out\tsal\tb\topponent=ex\t": (
             "rlgames eval outputs/salvo/b run opponent=exact"

@@ -172,11 +172,11 @@ def test_mistyped_words_are_answered_with_the_nearest(words, told, typed):
 
 
 def test_words_beside_help_select_what_it_explains(typed):
-    shown = typed("train", "game=connect4", "learner=td", "batch=3", "--help").stdout
-    assert shown == typed("help", "train", "game=connect4", "learner=td", "batch=3").stdout
+    shown = typed("train", "game=connect4", "learner=td_ntuple", "batch=3", "--help").stdout
+    assert shown == typed("help", "train", "game=connect4", "learner=td_ntuple", "batch=3").stdout
     assert [line.split(":")[0] for line in shown.splitlines() if line[0:1].isalpha()] == [
         "game=connect4",
-        "learner=td",
+        "learner=td_ntuple",
     ]
     assert explained(shown, "rows") == ("6", "number of rows a whole number, 1 to 61")
     assert "a whole number" in explained(shown, "batch")[1]
