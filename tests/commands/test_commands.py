@@ -203,8 +203,8 @@ FITTING = {
     "policy=staged": ["game=2048", "board=2"],
     "policy=belief_propagation": ["shots=1"],
     "learner=occupancy": ["shots=1"],
-    "reward=grid_sum": ["game=2048", "board=2"],
-    "reward=win": ["game=2048", "board=2", "target=16"],
+    "reward=grid_sum": ["game=2048", "board=2", "policy=mlp"],
+    "reward=win": ["game=2048", "board=2", "target=16", "policy=mlp"],
 }
 """What an option needs beside it."""
 
