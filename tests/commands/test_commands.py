@@ -405,7 +405,7 @@ def test_an_arena(rlgames):
             (["game=salvo", "opponent=random"], "one-player game"),
             (["game=connect4", "best_by=exploitability"], "best_by=points"),
             (["game=2048", "best_by=points"], "best_by=score"),
-            (["game=connect4", "opponent=corner"], "2048"),
+            (["game=connect4", "policy=mlp", "opponent=corner"], "2048"),
             (["game=connect4", "opponent=nobody"], "there is"),
             (["game=connect4", "opponent=randon"], "random"),
             (["game=tictactoe", "board=8"], "board"),
