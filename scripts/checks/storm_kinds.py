@@ -96,12 +96,14 @@ KINDS = {
         *(*SMALL, "learner.buffer_size=200", "learner.minibatch_size=16", "batch=20", "games=400"),
         *SAVES,
     ),
-    "td": _train(
-        *("game=2048", "board=2", "learner=td", "policy=ntuple", "sampling=argmax", "batch=20"),
+    "td_ntuple": _train(
+        *("game=2048", "board=2", "learner=td_ntuple", "policy=ntuple", "batch=20"),
+        "sampling=argmax",
         *("restart_fraction=0.5", "window=4", *SMALL, "games=600", *SAVES),
     ),
     "background_saves": _train(  # of 21 MB, which forks write
-        *("game=2048", "board=3", "learner=td", "policy=ntuple", "sampling=argmax", "batch=20"),
+        *("game=2048", "board=3", "learner=td_ntuple", "policy=ntuple", "batch=20"),
+        "sampling=argmax",
         *(
             "policy.tuples=[[0,1,2,3,4,5]]",
             "learner.step_size=temporal_coherence",

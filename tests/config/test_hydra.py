@@ -331,11 +331,11 @@ def test_exist_ok_numbers_the_directory_of_a_sweep(typed, folder, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "learner"),
     [
-        (["game=connect4", "policy=ntuple"], "td"),
-        (["game=connect4", "policy=ntuple", "learner=td"], "td"),
+        (["game=connect4", "policy=ntuple"], "td_ntuple"),
+        (["game=connect4", "policy=ntuple", "learner=td_ntuple"], "td_ntuple"),
         (["game=connect4", "policy=conv"], "ppo"),
-        (["game=2048", "policy=ntuple"], "td"),
-        (["game=2048"], "td"),
+        (["game=2048", "policy=ntuple"], "td_ntuple"),
+        (["game=2048"], "td_ntuple"),
         (["game=2048", "policy=conv"], "ppo"),
         (["game=2048", "learner=dqn"], "dqn"),
     ],

@@ -20,7 +20,6 @@ from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.training.collector import Collector
 from rlgames.training.compatibility import Training, check_fits
-from rlgames.training.components import announce_backend
 from rlgames.training.engine import LocalEngine
 from rlgames.training.evaluator import Evaluator
 
@@ -89,19 +88,6 @@ def test_what_needs_float64_is_refused_on_a_device_without_it():
     game.device = MPS
     with pytest.raises(ConfigError, match="learner=adp computes with float64, which device=mps"):
         check_fits(training)
-
-
-def test_learning_without_kernels_is_announced(capsys):
-    words = ["game=2048", "policy=ntuple", "learner=td", "reward=score", "sampling=argmax"]
-    cfg = load_config(TrainConfig, ["experiment=null", *words])
-    announce_backend(cfg.learner, torch.device("cpu"))
-    assert capsys.readouterr().err == ""
-    announce_backend(cfg.learner, torch.device("cuda"))
-    expected = "learner.backend=auto is torch with device=cuda; kernels run on the CPU, with device"
-    assert capsys.readouterr().err == f"rlgames: {expected}=cpu\n"
-    cfg = load_config(TrainConfig, ["experiment=null", *words, "learner.backend=torch"])
-    announce_backend(cfg.learner, torch.device("cuda"))
-    assert capsys.readouterr().err == ""
 
 
 def test_several_processes_are_refused_on_mps(monkeypatch):
@@ -236,7 +222,7 @@ def _noting_the_dtype(part, seen):
 
 
 @pytest.mark.parametrize(
-    "words", [["policy=ntuple", "learner=td"], ["learner=td_lambda", "sampling=argmax"]]
+    "words", [["policy=ntuple", "learner=td_ntuple"], ["learner=td_lambda", "sampling=argmax"]]
 )
 def test_bfloat16_is_for_networks_that_score_actions(words):
     cfg = load_config(TrainConfig, ["game=2048", *words, "experiment=null", "precision=bf16"])
