@@ -1,4 +1,4 @@
-"""What a terminal looks like after the control sequences that rich and prompt_toolkit write."""
+"""What a terminal looks like after the control sequences that rich writes."""
 
 import codecs
 import os

@@ -118,7 +118,6 @@ LOADERS = {
     "numba": ("kernels",),
     "rlgames.kernels": ("kernels",),  # what calls a kernel imports it then
     "rich": ("drawing", "cli"),
-    "prompt_toolkit": ("cli",),
     "starlette": ("web",),
     "uvicorn": ("web",),
     "hydra": ("config", "sweeps"),

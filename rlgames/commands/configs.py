@@ -42,6 +42,15 @@ class PageConfig(Config):
 
 
 @schema
+class InterfaceConfig(PageConfig):
+    """Where a command shows what it does."""
+
+    interface: str = key(
+        "terminal", of=("terminal", "web"), help="web: a page in the browser, to play on"
+    )
+
+
+@schema
 class MatchConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group(None, "player in the other seat; null: random", "player")
     opponent_search: OptionConfig | None = group(
@@ -100,7 +109,7 @@ class SolveConfig(FormatConfig):
 
 
 @schema
-class PlayConfig(CheckpointConfig, DeviceConfig, PageConfig):
+class PlayConfig(CheckpointConfig, DeviceConfig, InterfaceConfig):
     game: OptionConfig = group(None, "game to play")
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     sampling: OptionConfig = group("argmax", "rule that picks an action from the scores")
@@ -111,11 +120,6 @@ class PlayConfig(CheckpointConfig, DeviceConfig, PageConfig):
     fleet: str | None = key(
         None, is_text=True, help="salvo_duel: random, hand, or ships as in 'A1-A3 C2-C3'"
     )
-    interface: str = key(
-        "auto",
-        of=("auto", "screen", "line", "web"),
-        help="screen: keys and a cursor; line: typed moves; web: a page in the browser",
-    )
     record: str | None = key(None, is_path=True, help="file to append finished games to")
     seed: int | None = key(
         None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
@@ -123,10 +127,7 @@ class PlayConfig(CheckpointConfig, DeviceConfig, PageConfig):
 
 
 @schema
-class WatchConfig(PlayerConfig, RunConfig, PageConfig):
-    interface: str = key(
-        "terminal", of=("terminal", "web"), help="web: a page in the browser, to watch and to play"
-    )
+class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     opponent_search: OptionConfig | None = group(
         None, "search before each move of the opponent", "search"
@@ -137,10 +138,7 @@ class WatchConfig(PlayerConfig, RunConfig, PageConfig):
 
 
 @schema
-class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, PageConfig):
-    interface: str = key(
-        "terminal", of=("terminal", "web"), help="web: a page in the browser, to play on"
-    )
+class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
     sampling: OptionConfig = group("stochastic", "rule that picks an action from the scores")
     state: str | None = key(
         None, is_text=True, help="a board, @FILE or - (standard input); null: the start"
