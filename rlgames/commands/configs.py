@@ -16,7 +16,6 @@ from rlgames.config.training import (
 )
 
 CHOOSE_HELP = "conditions on the runs in a folder, or in outputs/ with latest"
-WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
 
 
 @schema
@@ -210,34 +209,15 @@ class PublishConfig(CheckpointConfig, RunConfig):
 
 
 @schema
-class RunsConfig(FormatConfig):
-    where: str | None = key(None, is_text=True, help=WHERE_HELP)
-    sort: str = key("-started", help="a column; sort=-size: descending")
-    top: int | None = key(None, 1, 10**6, help="the first runs; null: all")
-    columns: list[str] = key(
-        [], takes_word=True, help="columns to show, or all; []: status, age, size, result"
-    )
-    delete: bool = key(False, help="delete the runs that are listed")
-    prune: bool = key(False, help="remove what finished runs need only to be resumed")
-    keep: list[str] = key(
-        ["best", "latest"],
-        of=("best", "latest"),
-        takes_word=True,
-        help="checkpoints that prune= keeps; latest always",
-    )
-    yes: bool = key(False, help="remove without asking")
-
-
-@schema
 class ReportConfig(FormatConfig):
     by: str = key(
         "config", of=("config", "run"), help="one row per config (seeds pooled) or per run"
     )
-    where: str | None = key(None, is_text=True, help=WHERE_HELP)
-    sort: str = key("best", help="best, or a column; sort=-turns: descending")
-    top: int | None = key(
-        None, 1, 10**6, help="first rows of each game; null: all (compare=: 10 agents)"
+    where: str | None = key(
+        None, is_text=True, help="conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
     )
+    sort: str = key("best", help="best, or a column; sort=-turns: descending")
+    top: int | None = key(None, 1, 10**6, help="first rows of each game; null: all")
     columns: list[str] = key(
         [], takes_word=True, help="columns to show, or all; []: the most important"
     )
@@ -252,7 +232,7 @@ class ReportConfig(FormatConfig):
     )
     x: str = key("games", of=("games", "moves", "updates", "seconds"), help="x axis of curves=")
     aggregate: str = key(
-        "mean", of=("mean", "median", "iqm"), help="statistic over seeds that each curve shows"
+        "mean", of=("mean", "iqm"), help="statistic over seeds that each curve shows"
     )
     band: str = key(
         "ci",
@@ -265,16 +245,7 @@ class ReportConfig(FormatConfig):
     )
     style: str = key("color", of=("color", "gray"), help="colors of a figure")
     compare: str | None = key(
-        None, help="statistics of agents; the setting that distinguishes them, or config"
-    )
-    profile: str | None = key(
-        None, is_path=True, help="PNG, SVG or PDF file for performance profiles"
-    )
-    power: float = key(
-        0.8, 0.05, 0.999, help="statistical power for the number of seeds that compare= reports"
-    )
-    difference: float | None = key(
-        None, POSITIVE, 1e9, help="difference to detect; null: the observed one"
+        None, help="statistics of agents; the setting that distinguishes them"
     )
     follow: bool = key(False, help="refresh the table until no run is running")
     format: str = key(
