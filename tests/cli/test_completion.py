@@ -85,7 +85,7 @@ def folder(tmp_path, monkeypatch):
         ("rlgames train opponent=p", ["opponent=past "]),
         ("rlgames eval opponent=p", []),
         ("rlgames report form", ["format="]),
-        ("rlgames experiments format=", ["format=json ", "format=table "]),
+        ("rlgames games format=", ["format=json ", "format=table "]),
         ("rlgames train plugins=[o", ["plugins=\\[other"]),
         ("rlgames train --config-dir o", ["outputs/", "other.py "]),
         ("rlgames train out=n", ["out=notes.txt "]),

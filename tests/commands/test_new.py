@@ -65,8 +65,8 @@ def test_names_are_not_paths_and_help_explains_the_command(typed, tmp_path):
     assert typed("new", "game", "col").returncode == 0
     assert typed("games", "hex", "--help").stdout.startswith("rlgames games: ")
     assert typed("new", "game", "x", "--help").stdout.startswith("rlgames new: ")
-    said = typed("experiments", "hex")
-    assert (said.returncode, "'hex' is not key=value; omit it" in said.stderr) == (2, True)
+    said = typed("solve", "hex")
+    assert (said.returncode, "'hex' is not key=value; use game=hex" in said.stderr) == (2, True)
 
 
 def test_a_game_is_shown_with_what_it_has_and_why_it_does_not_have_the_rest():
