@@ -580,7 +580,7 @@ def test_runs_are_listed_the_newest_first(sweep, typed):
         run |= {"start": f"2026-11-0{day}T10:00:00+00:00"}
         (sweep / f"{job}/run.json").write_text(json.dumps(run))
     words = ["by=run", "where=lr=0.1", "sort=-started", "columns=[run,started]"]
-    _, _, _, *lines = (line.split() for line in reported(typed, "sweep", *words).splitlines())
-    assert [line[0] for line in lines[1:4]] == ["sweep/0", "sweep/2", "sweep/1"]
+    lines = [line.split() for line in reported(typed, "sweep", *words).splitlines()]
+    assert [line[-1] for line in lines[-4:-1]] == ["sweep/0", "sweep/2", "sweep/1"]
     found = reported(typed, "sweep", *words, "top=1", "format=csv")
     assert found == "run,started\nsweep/0,2026-11-03T10:00:00+00:00\n"
