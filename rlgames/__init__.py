@@ -45,7 +45,7 @@ def register(
 
 
 def train(overrides: list[str] | None = None) -> Path:
-    """Train as `rlgames train` does. A notebook shows the progress and the learning curve.
+    """Train as `rlgames train` does.
 
     Args:
         overrides: words of the command line, such as `["game=salvo", "games=1000"]`. With
@@ -57,7 +57,6 @@ def train(overrides: list[str] | None = None) -> Path:
     Raises:
         ConfigError: for bad input.
     """
-    from rlgames.cli.notebook import NotebookProgress, is_notebook
     from rlgames.commands.launch import load_training
     from rlgames.config.compose import split
     from rlgames.config.training import LaunchConfig
@@ -70,9 +69,8 @@ def train(overrides: list[str] | None = None) -> Path:
     if launch.dry_run:
         raise ConfigError("dry_run=true trains nothing", "it is a key of rlgames train in a shell")
     config, files = load_training(words)
-    progress = NotebookProgress(config.games) if is_notebook() else None
     with torch_settings_restored():
-        trained = run(config, progress, files, launch.exist_ok)
+        trained = run(config, None, files, launch.exist_ok)
     assert trained is not None
     return trained.directory
 
@@ -136,10 +134,14 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
         overrides: words of the command line, such as `["by=run"]`.
 
     Returns:
-        A pandas.DataFrame, or a list of dicts without pandas, with a row for each config or, with
-        by=run, for each run. With compare=, the fields of `rlgames report format=json`.
+        A pandas.DataFrame with a row for each config or, with by=run, for each run. With compare=,
+        the fields of `rlgames report format=json`.
+
+    Raises:
+        ConfigError: for bad input, and without the extra pandas.
     """
     from rlgames.commands.report import report_command
+    from rlgames.core.errors import check_installed
 
     if isinstance(directories, str | Path):
         directories = [directories]
@@ -147,12 +149,10 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
     result = report_command(names, _checked(overrides))
     if result.comparison is not None:
         return result.as_dict()
-    records = result.report.records
-    try:
-        from pandas import DataFrame
-    except ImportError:
-        return records
-    return DataFrame(records)
+    check_installed("rlgames.report", "pandas", "pandas")
+    from pandas import DataFrame
+
+    return DataFrame(result.report.records)
 
 
 def _found(run: str | Path) -> Path:

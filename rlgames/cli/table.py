@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from rlgames.commands import configs
 from rlgames.config.training import (
-    FormatConfig,
     LaunchConfig,
     ResumeConfig,
     SweepConfig,
@@ -183,15 +182,6 @@ _COMMANDS = (
         config=configs.SolveConfig,
     ),
     Command(
-        "runs",
-        "list, delete or prune runs",
-        "rlgames runs outputs where=game=salvo",
-        function="rlgames.cli.runs:runs_command",
-        printer=None,
-        runs="many",
-        config=configs.RunsConfig,
-    ),
-    Command(
         "report",
         "comparison of runs and sweeps",
         "rlgames report outputs curves=curves.png",
@@ -210,28 +200,12 @@ _COMMANDS = (
     ),
     Command(
         "games",
-        "list games, or describe one",
+        "games with their presets and agents",
         "rlgames games hex",
         function="rlgames.commands.listing:games_command",
         printer="rlgames.cli.listing:print_games",
         runs="names",
         config=configs.GamesConfig,
-    ),
-    Command(
-        "agents",
-        "agents that come with rlgames",
-        "rlgames agents",
-        function="rlgames.commands.listing:agents_command",
-        printer="rlgames.cli.listing:print_listing",
-        config=FormatConfig,
-    ),
-    Command(
-        "experiments",
-        "list of presets",
-        "rlgames experiments format=json",
-        function="rlgames.commands.listing:experiments_command",
-        printer="rlgames.cli.listing:print_listing",
-        config=FormatConfig,
     ),
 )
 

@@ -57,7 +57,7 @@ def _names_run(word: str) -> bool:
 def _matching(name: str, where: str) -> list[str]:
     """The runs in a folder, or in outputs/ for `latest`, for which conditions hold, the newest
     first; none for the name of anything else. Raises ConfigError if no run matches."""
-    from rlgames.runs.summary_cache import read_summaries
+    from rlgames.runs.index import read_summaries
     from rlgames.runs.where import matching, sorted_by
 
     top = Path("outputs" if name == LATEST_RUN and not os.path.exists(name) else name)

@@ -16,7 +16,6 @@ from rlgames.config.training import (
 )
 
 CHOOSE_HELP = "conditions on the runs in a folder, or in outputs/ with latest"
-WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
 
 
 @schema
@@ -39,6 +38,15 @@ class PageConfig(Config):
         [], takes_word=True, help="names by which others open the page, as in [mybox.local]"
     )
     open: bool = key(True, help="open the page in the browser")
+
+
+@schema
+class InterfaceConfig(PageConfig):
+    """Where a command shows what it does."""
+
+    interface: str = key(
+        "terminal", of=("terminal", "web"), help="web: a page in the browser, to play on"
+    )
 
 
 @schema
@@ -100,7 +108,7 @@ class SolveConfig(FormatConfig):
 
 
 @schema
-class PlayConfig(CheckpointConfig, DeviceConfig, PageConfig):
+class PlayConfig(CheckpointConfig, DeviceConfig, InterfaceConfig):
     game: OptionConfig = group(None, "game to play")
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     sampling: OptionConfig = group("argmax", "rule that picks an action from the scores")
@@ -111,11 +119,6 @@ class PlayConfig(CheckpointConfig, DeviceConfig, PageConfig):
     fleet: str | None = key(
         None, is_text=True, help="salvo_duel: random, hand, or ships as in 'A1-A3 C2-C3'"
     )
-    interface: str = key(
-        "auto",
-        of=("auto", "screen", "line", "web"),
-        help="screen: keys and a cursor; line: typed moves; web: a page in the browser",
-    )
     record: str | None = key(None, is_path=True, help="file to append finished games to")
     seed: int | None = key(
         None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
@@ -123,10 +126,7 @@ class PlayConfig(CheckpointConfig, DeviceConfig, PageConfig):
 
 
 @schema
-class WatchConfig(PlayerConfig, RunConfig, PageConfig):
-    interface: str = key(
-        "terminal", of=("terminal", "web"), help="web: a page in the browser, to watch and to play"
-    )
+class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     opponent_search: OptionConfig | None = group(
         None, "search before each move of the opponent", "search"
@@ -137,10 +137,7 @@ class WatchConfig(PlayerConfig, RunConfig, PageConfig):
 
 
 @schema
-class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, PageConfig):
-    interface: str = key(
-        "terminal", of=("terminal", "web"), help="web: a page in the browser, to play on"
-    )
+class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
     sampling: OptionConfig = group("stochastic", "rule that picks an action from the scores")
     state: str | None = key(
         None, is_text=True, help="a board, @FILE or - (standard input); null: the start"
@@ -173,34 +170,15 @@ class ArenaConfig(FormatConfig, RunConfig):
 
 
 @schema
-class RunsConfig(FormatConfig):
-    where: str | None = key(None, is_text=True, help=WHERE_HELP)
-    sort: str = key("-started", help="a column; sort=-size: descending")
-    top: int | None = key(None, 1, 10**6, help="the first runs; null: all")
-    columns: list[str] = key(
-        [], takes_word=True, help="columns to show, or all; []: status, age, size, result"
-    )
-    delete: bool = key(False, help="delete the runs that are listed")
-    prune: bool = key(False, help="remove what finished runs need only to be resumed")
-    keep: list[str] = key(
-        ["best", "latest"],
-        of=("best", "latest"),
-        takes_word=True,
-        help="checkpoints that prune= keeps; latest always",
-    )
-    yes: bool = key(False, help="remove without asking")
-
-
-@schema
 class ReportConfig(FormatConfig):
     by: str = key(
         "config", of=("config", "run"), help="one row per config (seeds pooled) or per run"
     )
-    where: str | None = key(None, is_text=True, help=WHERE_HELP)
-    sort: str = key("best", help="best, or a column; sort=-turns: descending")
-    top: int | None = key(
-        None, 1, 10**6, help="first rows of each game; null: all (compare=: 10 agents)"
+    where: str | None = key(
+        None, is_text=True, help="conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
     )
+    sort: str = key("best", help="best, or a column; sort=-turns: descending")
+    top: int | None = key(None, 1, 10**6, help="first rows of each game; null: all")
     columns: list[str] = key(
         [], takes_word=True, help="columns to show, or all; []: the most important"
     )
@@ -215,7 +193,7 @@ class ReportConfig(FormatConfig):
     )
     x: str = key("games", of=("games", "moves", "updates", "seconds"), help="x axis of curves=")
     aggregate: str = key(
-        "mean", of=("mean", "median", "iqm"), help="statistic over seeds that each curve shows"
+        "mean", of=("mean", "iqm"), help="statistic over seeds that each curve shows"
     )
     band: str = key(
         "ci",
@@ -228,16 +206,7 @@ class ReportConfig(FormatConfig):
     )
     style: str = key("color", of=("color", "gray"), help="colors of a figure")
     compare: str | None = key(
-        None, help="statistics of agents; the setting that distinguishes them, or config"
-    )
-    profile: str | None = key(
-        None, is_path=True, help="PNG, SVG or PDF file for performance profiles"
-    )
-    power: float = key(
-        0.8, 0.05, 0.999, help="statistical power for the number of seeds that compare= reports"
-    )
-    difference: float | None = key(
-        None, POSITIVE, 1e9, help="difference to detect; null: the observed one"
+        None, help="statistics of agents; the setting that distinguishes them"
     )
     follow: bool = key(False, help="refresh the table until no run is running")
     format: str = key(

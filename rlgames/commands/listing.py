@@ -1,4 +1,4 @@
-"""`rlgames games`, `agents` and `experiments`: lists, and what a game has."""
+"""`rlgames games`: the list, and what one game has."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
 from rlgames.config.keys import Key, chosen_options, option_keys
 from rlgames.config.schema import Group
-from rlgames.config.training import FormatConfig, TrainConfig
+from rlgames.config.training import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.runs.names import agent_strengths, shipped_agents
+from rlgames.runs.names import agent_strengths
 
 
 def games_command(names: list[str], words: list[str]) -> dict[str, Any]:
-    """Each game with its seats, goal, default board, description and reach of `rlgames solve`; or,
-    if a game is named, what it has."""
+    """Each game with its seats, goal, default board, description, reach of `rlgames solve`, bundled
+    agents and presets; or, if a game is named, what it has."""
     files = OptionFiles(split_folders(words)[0])
     for name in names:
         if name not in files.names("game"):
@@ -28,10 +28,13 @@ def games_command(names: list[str], words: list[str]) -> dict[str, Any]:
     cfg = load_config(GamesConfig, [*(f"game={name}" for name in names), *words])
     if cfg.game is not None:
         return describe_game(cfg.game, files)
-    return {"games": [_list_game(name, words, files) for name in files.names("game")]}
+    presets = list_presets(files)
+    return {"games": [_list_game(name, words, files, presets) for name in files.names("game")]}
 
 
-def _list_game(name: str, words: list[str], files: OptionFiles) -> dict[str, Any]:
+def _list_game(
+    name: str, words: list[str], files: OptionFiles, presets: list[dict[str, str]]
+) -> dict[str, Any]:
     from rlgames.factory.components import build_game
     from rlgames.solvers.optimum import solver_reach
 
@@ -49,8 +52,16 @@ def _list_game(name: str, words: list[str], files: OptionFiles) -> dict[str, Any
         "goal": game.spec.goal,
         "solve": solver_reach(game),
         "board": " ".join(board),
+        "agents": [each["name"] for each in _agents(name)],
+        "presets": [each["name"] for each in presets if each["game"] == name],
         "about": files.help("game", name),
     }
+
+
+def _agents(game: str) -> list[dict[str, str]]:
+    """The bundled agents of a game, and how strong they are."""
+    strengths = agent_strengths()
+    return [{"name": game, "strength": strengths[game]}] if game in strengths else []
 
 
 def _game_keys(name: str, files: OptionFiles) -> list[Key]:
@@ -61,9 +72,10 @@ def describe_game(rules: Any, files: OptionFiles) -> dict[str, Any]:
     """What a game with these rules has.
 
     {name, about, keys: {key: {value, help}}, seats, goal, actions, observation, max_plies, solver,
-    is_in_reach, capabilities: [{name, methods, makes_possible, missing}]}. solver: null if none
-    fits. is_in_reach: whether it can solve these rules, given time and memory. missing: null for a
-    capability that the game has, otherwise why it does not.
+    is_in_reach, capabilities: [{name, methods, makes_possible, missing}], agents: [{name,
+    strength}], presets: [{name, learner, policy, about}]}. solver: null if none fits. is_in_reach:
+    whether it can solve these rules, given time and memory. missing: null for a capability that the
+    game has, otherwise why it does not.
     """
     from rlgames.factory.components import build_game
     from rlgames.games.capabilities import CAPABILITIES, members, purpose, reason_missing
@@ -95,24 +107,20 @@ def describe_game(rules: Any, files: OptionFiles) -> dict[str, Any]:
             }
             for capability in CAPABILITIES
         ],
+        "agents": _agents(rules.name),
+        "presets": [
+            {key: value for key, value in preset.items() if key != "game"}
+            for preset in list_presets(files)
+            if preset["game"] == rules.name
+        ],
     }
 
 
-def agents_command(words: list[str]) -> dict[str, Any]:
-    """Each agent that comes with rlgames, and how strong it is."""
-    load_config(FormatConfig, words)
-    strengths = agent_strengths()
-    entries = [{"name": name, "strength": strengths[name]} for name in shipped_agents()]
-    return {"agents": entries}
-
-
-def experiments_command(words: list[str]) -> dict[str, Any]:
+def list_presets(files: OptionFiles) -> list[dict[str, str]]:
     """Each preset with its game, learner, policy and description."""
-    load_config(FormatConfig, words)
-    files = OptionFiles(split_folders(words)[0])
-    entries = []
+    presets = []
     for name in files.names("experiment"):
         chosen = chosen_options(TrainConfig, [], files.preset(name))
-        groups = {group: chosen[group] for group in ("game", "learner", "policy")}
-        entries.append({"name": name} | groups | {"about": files.help("experiment", name)})
-    return {"experiments": entries}
+        groups = {group: str(chosen[group]) for group in ("game", "learner", "policy")}
+        presets.append({"name": name} | groups | {"about": files.help("experiment", name)})
+    return presets

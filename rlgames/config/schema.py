@@ -2,7 +2,7 @@
 
 A schema is a frozen dataclass, decorated by `schema`; each key is declared once, by `key` or
 `group`. The YAML files in
-conf/, help, the tables of the documents and the JSON Schema are made from it.
+conf/, help and the tables of the documents are made from it.
 """
 
 from __future__ import annotations
