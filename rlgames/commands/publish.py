@@ -119,9 +119,7 @@ def _check_folder(folder: Path) -> None:
         return
     if not folder.is_dir() or (any(folder.iterdir()) and not _is_published(folder)):
         raise ConfigError(f"{folder} holds something else", "name another out=")
-    for name in (hub.MODEL, CONFIG, CURVE, ANIMATION, CARD):
-        if os.path.lexists(folder / name):
-            storage.check_file(folder, name)
+    storage.check_plain(folder)
 
 
 def _is_published(folder: Path) -> bool:

@@ -1,15 +1,13 @@
-"""Deletes runs, and what finished runs keep only to be extended; never follows a link."""
+"""Deletes runs, and what finished runs keep only to be extended."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rlgames.core.errors import ConfigError
 from rlgames.runs import storage
 from rlgames.runs.directory import FILES, FOLDERS, LOCK, lock_directory
 from rlgames.runs.event_file import PREFIX, SUFFIX
@@ -21,7 +19,7 @@ WRITTEN = (*FILES, *FOLDERS, "evaluations", "published", "policy.onnx", "wandb",
 
 
 def size_of(directory: Path) -> int:
-    """The bytes of all files of a run; links count nothing."""
+    """The bytes of all files of a run."""
     total = 0
     for folder, _, names in os.walk(directory):
         for name in names:
@@ -77,9 +75,8 @@ def _written(directory: Path) -> Iterator[Path]:
 
 def checkpoints_beyond(directory: Path, keep: Sequence[str]) -> list[Path]:
     """The checkpoints of a run besides those to keep: best, latest."""
-    folder = directory / "checkpoints"
-    paths = [path for path in sorted(folder.glob("*.safetensors")) if path.stem not in keep]
-    return [path for path in paths if stat.S_ISREG(os.lstat(path).st_mode)]
+    paths = sorted((directory / "checkpoints").glob("*.safetensors"))
+    return [path for path in paths if path.stem not in keep]
 
 
 def resume_state_bytes(directory: Path) -> int:
@@ -91,7 +88,7 @@ def resume_state_bytes(directory: Path) -> int:
             for name, entry in header.items()
             if name.startswith("state/")
         ]
-    except (ConfigError, LookupError, OSError, TypeError, ValueError):
+    except (LookupError, OSError, TypeError, ValueError):
         return 0  # no checkpoint of ours
     return sum(map(int, sizes))
 

@@ -221,7 +221,7 @@ def test_a_damaged_checkpoint_is_not_made_sound_by_pruning(tmp_path, typed):
 def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(tmp_path, monkeypatch):
     def has_state(*words):
         run = package.train(["game=salvo", *SMALL, *words, f"out={tmp_path}/{len(words)}{words}"])
-        return "processes" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
+        return "learner" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
 
     assert has_state()
     assert not has_state("keep_resume_state=false")
