@@ -236,8 +236,6 @@ WRITERS = {
     "rlgames/drawing/figures.py": "figures in files that the user names",
     "rlgames/commands/board_pictures.py": "pictures in files that the user names",
     "rlgames/kernels/jit.py": "a lock file beside compiled kernels",
-    "rlgames/cli/job_worker.py": "its standard output and error",
-    "rlgames/sweeps/job_process.py": "the pipe that is a job's standard input",
     "rlgames/cli/main.py": "a closed stream becomes the null device",
     "rlgames/core/signals.py": "a closed stream becomes the null device",
     "rlgames/core/errors.py": "a closed stream becomes the null device",

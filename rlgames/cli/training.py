@@ -59,8 +59,7 @@ def resume_command(run: Path, overrides: list[str]) -> int:
     cfg, checkpoint, lock = load_resumable(run, overrides)
     reason = reason_finished(run, cfg, checkpoint)
     if reason:
-        if lock is not None:
-            lock.release()
+        lock.release()
         print(printable(f"{run} {reason}; nothing was changed"))
         return 0
     return _run(cfg, lambda callback: resume(run, cfg, checkpoint, lock, callback))
@@ -76,22 +75,17 @@ def train_config(
     return _run(cfg, lambda callback: train(cfg, callback, files, exist_ok))
 
 
-def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult | None]) -> int:
+def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult]) -> int:
     """Call the training of a config with a live view, then print its result and what comes next."""
     from rlgames.cli.display import print_next_commands, print_result
     from rlgames.cli.live_view import training_view
-    from rlgames.core import distributed
     from rlgames.core.errors import NonFiniteError
 
     try:
-        if distributed.rank():
-            training(None)
-            return 0
         with training_view(cfg.games) as callback:
             result = training(callback)
     except NonFiniteError as error:
         return report_error(to_user_error(error), False, 3)
-    assert result is not None
     print_result(result)
     print_next_commands(result.directory, cfg.plugins, cfg.logger)
     return 0

@@ -16,8 +16,8 @@ SWEEP_NAMES = tuple({*names_of(SweepConfig)} - {*names_of(TrainConfig)})
 
 
 def load_training(words: Sequence[str]) -> tuple[TrainConfig, dict[str, str]]:
-    """The training that words describe, with the directory of out= or hydra.run.dir= and sizes that
-    fit its board; and the files of .hydra/, by their names in that directory. Raises ConfigError.
+    """The training that words describe, with the directory of out= or hydra.run.dir=, and the
+    files of .hydra/, by their names in that directory. Raises ConfigError.
     """
     for word in words:
         if is_sweep_word(word):
@@ -27,9 +27,6 @@ def load_training(words: Sequence[str]) -> tuple[TrainConfig, dict[str, str]]:
         composition.config.out, composition.hydra_value("hydra.run.dir"), "hydra.run.dir"
     )
     config = located(dataclasses.replace(composition.config, out=out))
-    from rlgames.training.sizes import fit_sizes  # which imports torch: all else is checked before
-
-    config = fit_sizes(config, words)
     return config, hydra_files(config, composition.words)
 
 

@@ -13,7 +13,6 @@ from rlgames.config.compose import load_config
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.training import MOVABLE_PLAYERS, ResumeConfig, TrainConfig
 from rlgames.config.typed import from_plain
-from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
@@ -24,9 +23,9 @@ from rlgames.runs.names import located, run_name
 
 def load_resumable(
     run: Path, overrides: list[str]
-) -> tuple[TrainConfig, Checkpoint, DirectoryLock | None]:
-    """The checked config and the checkpoint of a run, and its lock, for the first of several
-    processes. The lock comes first: another process could replace a checkpoint read before.
+) -> tuple[TrainConfig, Checkpoint, DirectoryLock]:
+    """The checked config and the checkpoint of a run, and its lock, which is taken first: another
+    process could replace a checkpoint read before.
 
     Raises ConfigError for what differs from the run's training and may not, and BadCheckpoint.
     """
@@ -35,12 +34,11 @@ def load_resumable(
         raise ConfigError(f"{run_name(run)} is not the directory of a run", hint)
     if not os.path.lexists(run / "run.json") and (newest := newest_run(run)) is not None:
         raise ConfigError(f"{run} is not the directory of a run", f"its newest run is {newest}")
-    lock = lock_directory(run) if distributed.rank() == 0 else None
+    lock = lock_directory(run)
     try:
         return *_resumable(run, overrides), lock
     except BaseException:
-        if lock is not None:
-            lock.release()
+        lock.release()
         raise
 
 
@@ -74,7 +72,7 @@ def _resumable(run: Path, overrides: list[str]) -> tuple[TrainConfig, Checkpoint
 
 def can_resume(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint has more than a policy and its progress."""
-    return "processes" in checkpoint.state
+    return "learner" in checkpoint.state
 
 
 def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:

@@ -35,7 +35,6 @@ from rlgames.runs.names import located
 from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import MAX_BATCH_SIZE, OPTIONS, Job, Sweep
 from rlgames.training.components import build_components
-from rlgames.training.sizes import fit_sizes
 
 LAUNCHER_KEYS = ("hydra/launcher", "hydra.launcher.", MAX_BATCH_SIZE)
 FIT_ALWAYS = ("seed", "lr", "out")
@@ -98,7 +97,7 @@ def _jobs(words: Sequence[list[str]], fixed: list[str]) -> list[Job]:
     composer, checked, jobs = JobComposer(fixed), set[str](), []
     for number, own in enumerate(words):
         composition = composer.load(own, number)
-        config = fit_sizes(located(composition.config), [*fixed, *own])
+        config = located(composition.config)
         plain = to_plain(config)
         alike = as_text({name: plain[name] for name in plain if name not in FIT_ALWAYS})
         if alike not in checked:
@@ -120,7 +119,6 @@ def _search(
     space = _space(cfg.hparams_search.space, overrides, grammar)
     base = [word for word in overrides if key_of(word) not in space]
     first = located(load(TrainConfig, [*fixed, *base], is_sweep=True).config)
-    first = fit_sizes(first, [*fixed, *base])
     ranges = [*space.values()]
     return hparam_search.plan_search(cfg.hparams_search, ranges, cfg.objective, first)
 

@@ -106,9 +106,6 @@ class TrainConfig(RunConfig):
     analyze_every: int | None = key(
         None, 1, 10**12, help="games between two counts of mistakes (eval/regret); null: none"
     )
-    elo_every: int | None = key(
-        None, 1, 10**12, help="games between two Elo ratings (eval/elo); null: none"
-    )
     save_every: int | None = key(
         None, 1, 10**12, help="games between two checkpoints; null: at each evaluation"
     )
@@ -122,9 +119,7 @@ class TrainConfig(RunConfig):
         None, of=HEADLINES, help="metric that selects the best checkpoint; null: the game's own"
     )
     solve_seconds: float = key(20.0, 0, 1e6, help="time limit of the exact optimum; 0: skip it")
-    join_seconds: float = key(
-        300.0, 1, 1e6, help="time limit for processes of torchrun or Ray to join"
-    )
+    join_seconds: float = key(300.0, 1, 1e6, help="time limit for Ray and its first actor to join")
     init_from: str | None = key(None, is_path=True, help="run whose weights initialize the policy")
     demonstrations: str | None = key(None, is_path=True, help="recorded games to learn from")
     demonstrator: str | None = key(
@@ -181,9 +176,8 @@ MOVABLE_PLAYERS = ("opponent", "eval_opponent", "teacher")
 
 RESUMABLE_KEYS = (
     *("games", "schedule_games", "log_every", "eval_every", "eval_games", "save_every"),
-    *("analyze_every", "elo_every"),
-    *("keep_every", "solve_seconds", "join_seconds", "device", "threads", "plugins"),
-    *("demonstrations", "keep_resume_state"),
+    *("analyze_every", "keep_every", "solve_seconds", "join_seconds", "device", "threads"),
+    *("plugins", "demonstrations", "keep_resume_state"),
 )
 """The keys of a training that may change when it resumes."""
 

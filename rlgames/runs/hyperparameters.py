@@ -8,7 +8,6 @@ from typing import Any
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import as_typed, defaults, groups_of, key_fields
 from rlgames.config.training import TrainConfig
-from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
 from rlgames.runs.files import flatten
@@ -55,9 +54,11 @@ def changed_settings(config: dict[str, Any]) -> list[str]:
 def _swept(directory: Path) -> list[str]:
     """The settings that differ between the jobs of a sweep, from the first line of its manifest;
     empty where there is none. Raises OSError."""
+    if not (directory / MANIFEST).is_file():
+        return []
     try:
         with storage.open_to_read(directory, MANIFEST) as file:
             head = file.readline(MAX_MANIFEST_BYTES)
         return [str(name) for name in parse_json(head.rstrip() + b"]}")["listed"]]
-    except (FileNotFoundError, ConfigError, LookupError, TypeError, ValueError):
-        return []  # none, or a file of something else
+    except (LookupError, TypeError, ValueError):
+        return []  # a file of something else

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
@@ -58,8 +57,7 @@ class RunLog:
     lock: of the directory, claimed for a new run. resumed_at: None for a new run; whatever was
         logged after it is removed. files: further files of a new run, each FOLDER/NAME, with their
         texts. num_lines: lines of metrics.jsonl.
-    Raises ConfigError for a file that is not regular, and OSError. All files are then closed; the
-    lock stays.
+    Raises OSError. All files are then closed; the lock stays.
     """
 
     def __init__(
@@ -135,7 +133,7 @@ class RunLog:
         try:
             storage.make_folder(self.directory, "pictures")
             storage.write_file(self.directory, name, encoded, durable=False)
-        except (ConfigError, OSError) as error:
+        except OSError as error:
             self._cannot_draw = True
             reason = getattr(error, "strerror", None) or error
             path = self.directory / name

@@ -12,7 +12,6 @@ from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.core import devices
 from rlgames.core.devices import choose_device, compute_dtype, find_device
-from rlgames.core.distributed import process_group
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_policy, build_reward, policy_to
 from rlgames.learners.ppo import Ppo
@@ -88,16 +87,6 @@ def test_what_needs_float64_is_refused_on_a_device_without_it():
     game.device = MPS
     with pytest.raises(ConfigError, match="learner=adp computes with float64, which device=mps"):
         check_fits(training)
-
-
-def test_several_processes_are_refused_on_mps(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with (
-        pytest.raises(ConfigError, match="device=mps trains in a single process; omit torchrun"),
-        process_group("mps", 1.0),
-    ):
-        pass
 
 
 class NoFloat64(TorchDispatchMode):
