@@ -84,7 +84,8 @@ def parse_info(directory: Path) -> RunInfo:
             value = content.get(name)
             if value is not None:
                 if not is_valid(value):
-                    raise ValueError(f"{name}: {sanitized(value, 40)} is not {what}")
+                    shown = "it" if isinstance(value, dict) else sanitized(value, 40)
+                    raise ValueError(f"{name}: {shown} is not {what}")
                 values[name] = value
         if "status" not in values:
             raise ValueError("it has no status")

@@ -365,10 +365,8 @@ DAMAGED = {
     "folder": "run.json: Is a directory",
     "garbage": "run.json: it is not UTF-8 text",
     "list": "run.json: it is not a JSON object",
-    "nan": "run.json: config: {'game': {'name': 'salvo', 'board': 4, … is not the config of a game",
-    "no game": (
-        "run.json: config: {'game': 'salvo', 'learner': {'name': '… is not the config of a game"
-    ),
+    "nan": "run.json: config: it is not the config of a game",
+    "no game": "run.json: config: it is not the config of a game",
     "odd": "run.json: metric: [] is not text",
     "pipe": "runs/pipe/metrics.jsonl is a link or not a regular file",
     "strange": "run.json: status: ['done'] is not one of running, interrupted, failed, done",
