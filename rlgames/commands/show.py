@@ -28,8 +28,8 @@ from rlgames.games.notation import legal_names, parse, render
 from rlgames.players.player import Agent, Player
 from rlgames.rollouts.trace import describe_ending
 from rlgames.search.search import Search
-from rlgames.solvers.optimum import solver_reach
-from rlgames.solvers.position import PositionValue, solve_position
+from rlgames.solvers.optimum import solve_position, solver_reach
+from rlgames.solvers.position import PositionValue
 
 MAX_BOARD_LENGTH = 1 << 16
 """The largest number of characters in a board."""

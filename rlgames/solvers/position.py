@@ -1,4 +1,4 @@
-"""The exact values of positions and of their actions, by the solver that fits the game."""
+"""What finds exact values: one solver for each kind of game, of which optimum.py has the table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 import torch
@@ -17,25 +17,31 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlgames.games.battleship import Battleship, BattleshipState
-from rlgames.games.capabilities import chance_outcomes
+from rlgames.games.capabilities import InvertibleKey, chance_outcomes, find
 from rlgames.games.game import Game, State
-from rlgames.games.k_in_a_row import KInARowState
-from rlgames.solvers.belief import BeliefSolution
+from rlgames.games.k_in_a_row import KInARow, KInARowState
+from rlgames.games.symmetry import preserving
+from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.optimum import (
-    AlphaBetaSolver,
-    BeliefSolver,
-    ListingSolver,
-    ProofSolver,
-    Solver,
-    solver_of,
-)
-from rlgames.solvers.proof import MAX_SLOTS, ProofSearch
+from rlgames.solvers.proof import MAX_SLOTS, ProofSearch, can_prove
 
-X = TypeVar("X", bound=Solver[Any])
+G = TypeVar("G", bound=Game[Any])
 S = TypeVar("S", bound=State)
+
+MAX_SOLVER_ENTRIES = 1 << 27
+"""The most entries of the table that is used to solve Connect 4: 1 GiB."""
+
+MAX_BYTES_PER_SLOT = 200
+"""Memory set aside for each position in a table, more than twice its size."""
+
+ENTRIES_PER_SECOND = 1 << 20
+"""Entries for each second of the time limit: short searches do not need more."""
+
+MIN_PROVEN_POSITIONS, MAX_PROVEN_POSITIONS = 1e6, 1e13
+"""Games whose rules allow fewer positions are listed, which takes less time than loading a kernel.
+Games that allow more are not solved from the start."""
 
 MAX_SALVOS = 20_000
 """The most ways to complete a turn that are compared where its cells are chosen one by one."""
@@ -56,35 +62,50 @@ class PositionValue:
     plies: list[int | None] | None = None
 
 
-def solve_position(game: Game[Any], state: State, seconds: float) -> PositionValue | None:
-    """The value of one live public position; None where no solver fits or the budget runs out.
+class Solver(ABC, Generic[G, S]):
+    """Solves a game, and values many positions: what is found out about one serves the others.
 
-    Raises ValueError for a position that no play leads to.
-    """
-    solver = position_solver(game) if seconds else None
-    return None if solver is None else solver.solve(state, seconds)[0]
-
-
-def position_solver(
-    game: Game[Any], max_positions: float = math.inf
-) -> PositionSolver[Any, Any] | None:
-    """What values positions of a game; None where no solver fits, and for fleets with too many
-    layouts. max_positions: see PositionSolver; it takes at most 4 GiB of memory."""
-    solver = solver_of(game)
-    if solver is None or (isinstance(solver, BeliefSolver) and not solver.is_in_reach):
-        return None
-    return SOLVERS[type(solver)](solver, 4 * 2**30, max_positions)
-
-
-class PositionSolver(ABC, Generic[X, S]):
-    """Values many positions: what is found out about one serves the others.
-
-    max_positions: where positions are searched or listed, the most for each one that is valued; the
-    same on every machine, as opposed to seconds.
+    game: with its tables on the CPU. max_positions: where positions are searched or listed, the
+    most for each one that is valued; the same on every machine, as opposed to seconds. memory: the
+    most bytes.
     """
 
-    def __init__(self, solver: X, memory: int, max_positions: float) -> None:
-        self.solver, self.memory, self.max_positions = solver, memory, max_positions
+    about: ClassVar[str]
+    """How it solves, and what."""
+
+    max_solved: ClassVar[float] = MAX_POSITIONS
+    max_played: ClassVar[float] = MAX_POSITIONS
+    """The most positions that the rules may allow of games that it solves, and that it plays."""
+
+    values_late_positions = True
+    """Whether it values positions within max_positions, also of boards out of its reach."""
+
+    def __init__(self, game: G, max_positions: float = math.inf, memory: int = 4 * 2**30) -> None:
+        self.game, self.max_positions, self.memory = game, max_positions, memory
+
+    @staticmethod
+    @abstractmethod
+    def fits(game: Game[Any]) -> bool:
+        """Whether it solves the game with these rules, on boards that are small enough. Solvers
+        that know the rules of a game do not know those of games derived from it."""
+
+    @property
+    def is_in_reach(self) -> bool:
+        """Whether a board of this size can be solved, given time and memory."""
+        return self.game.spec.max_positions <= self.max_solved
+
+    @property
+    def has_player(self) -> bool:
+        """Whether it can also play such a board."""
+        return self.is_in_reach and self.game.spec.max_positions <= self.max_played
+
+    @abstractmethod
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float, int]:
+        """The value and the states of find_optimum. Raises OutOfBudget and ValueError."""
+
+    def solution(self, seconds: float) -> Graph | BeliefSolution:
+        """All that play from the start can lead to. Raises OutOfBudget and ValueError."""
+        return Graph(self.game, seconds, self.memory)
 
     def solve(self, state: S, seconds: float) -> list[PositionValue | None]:
         """The values of live public positions [B], the latest first; None beyond the budget.
@@ -94,7 +115,7 @@ class PositionSolver(ABC, Generic[X, S]):
         """
         values: list[PositionValue | None] = [None] * len(state)
         end = time.perf_counter() + seconds
-        for row in self.solver.game.depth(state).argsort(descending=True, stable=True).tolist():
+        for row in self.game.depth(state).argsort(descending=True, stable=True).tolist():
             left = end - time.perf_counter()
             if left <= 0:
                 break
@@ -112,7 +133,7 @@ class PositionSolver(ABC, Generic[X, S]):
         try:
             found = self.value(state, math.inf)
         except OutOfBudget:
-            legal = self.solver.game.legal_action_mask(state)[0]
+            legal = self.game.legal_action_mask(state)[0]
             return None, legal.nonzero()[:, 0].tolist()
         assert found.value is not None
         values = [-math.inf if value is None else value for value in found.actions]
@@ -120,13 +141,23 @@ class PositionSolver(ABC, Generic[X, S]):
         return found.value, best
 
 
-class ByListing(PositionSolver[Solver[Any], State]):
+class ListingSolver(Solver[Game[Any], State]):
     """Lists all positions that can follow."""
+
+    about = "lists all positions"
+
+    @staticmethod
+    def fits(game: Game[Any]) -> bool:
+        return find(game, InvertibleKey) is not None and not game.spec.hidden
+
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float, int]:
+        graph = Graph(self.game, seconds, self.memory)
+        return graph.solve([None] * self.game.spec.seats).mean, graph.positions
 
     def solve(self, state: State, seconds: float) -> list[PositionValue | None]:
         values: list[PositionValue | None] = [None] * len(state)
         end = time.perf_counter() + seconds
-        depth = self.solver.game.depth(state)
+        depth = self.game.depth(state)
 
         def solve(rows: Tensor) -> bool:
             """List what follows from all rows at once or, beyond the budget, from the later half
@@ -148,7 +179,7 @@ class ByListing(PositionSolver[Solver[Any], State]):
         return self._list(state, seconds)[0]
 
     def _list(self, state: State, seconds: float) -> list[PositionValue]:
-        game = self.solver.game
+        game = self.game
         row, action = game.legal_action_mask(state).nonzero().unbind(1)
         before = state[row]
         probability, after = chance_outcomes(game, game.apply_action(before, action))
@@ -173,18 +204,34 @@ class ByListing(PositionSolver[Solver[Any], State]):
         return values
 
 
-class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
+class AlphaBetaSolver(Solver[KInARow, KInARowState]):
     """Searches within the limits; what that leaves open on small boards is valued by listing. Plies
     are known only without a limit on positions."""
 
+    about = "alpha-beta search, for k in a row with gravity"
+    max_solved = max_played = math.inf
+
+    @staticmethod
+    def fits(game: Game[Any]) -> bool:
+        return type(game) is KInARow and game.gravity
+
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float, int]:
+        """By a search whose table takes at most half of the memory."""
+        search = self.search(
+            min(self.memory // 16, MAX_SOLVER_ENTRIES, seconds * ENTRIES_PER_SECOND)
+        )
+        return float(_proven(search.search(0, 0, seconds).value)), search.positions
+
+    def search(self, entries: float) -> AlphaBeta:
+        """A search whose table has this many entries, about."""
+        return AlphaBeta(self.game.rows, self.game.columns, self.game.line, int(entries))
+
     @cached_property
     def _search(self) -> AlphaBeta:
-        game = self.solver.game
-        entries = int(min(4 * self.max_positions, MAX_TABLE_ENTRIES))
-        return AlphaBeta(game.rows, game.columns, game.line, entries)
+        return self.search(min(4 * self.max_positions, MAX_TABLE_ENTRIES))
 
     def value(self, state: KInARowState, seconds: float) -> PositionValue:
-        game, limit = self.solver.game, self.max_positions
+        game, limit = self.game, self.max_positions
         result = self._search.analyze(
             int(state.own[0]), int(state.occupied[0]), seconds, limit, limit == math.inf
         )
@@ -195,7 +242,7 @@ class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
             actions[column] = None if outcome is None else float(outcome)
             plies[column] = result.plies(column)
         if result.value is None and game.spec.max_positions <= MAX_POSITIONS:
-            return ByListing(ListingSolver(game), self.memory, limit).value(state, seconds)
+            return ListingSolver(game, limit, self.memory).value(state, seconds)
         return PositionValue(None if result.value is None else float(result.value), actions, plies)
 
     def best_actions(self, state: KInARowState) -> tuple[float | None, list[int]]:
@@ -212,15 +259,35 @@ class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
         return float(result.value), (result if scored.value is None else scored).best_columns
 
 
-class ByProof(PositionSolver[ProofSolver, State]):
+class ProofSolver(Solver[Game[Any], State]):
     """Searches for who wins, and then for who wins after each action, within the limits."""
+
+    about = "proof-number search, for two-player games with compiled rules"
+    max_solved = MAX_PROVEN_POSITIONS
+
+    @staticmethod
+    def fits(game: Game[Any]) -> bool:
+        is_listed = ListingSolver.fits(game) and game.spec.max_positions < MIN_PROVEN_POSITIONS
+        return can_prove(game) and not is_listed
+
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float, int]:
+        """By a search whose table takes at most half of the memory."""
+        openings = self.game.openings(1) if self.is_in_reach else None
+        if openings is None:
+            raise OutOfBudget("the game has too many positions or openings")
+        slots = min(
+            self.memory // MAX_BYTES_PER_SLOT, seconds * ENTRIES_PER_SECOND, MAX_SOLVER_ENTRIES
+        )
+        search = ProofSearch(self.game, slots)
+        value = _proven(search.search(openings[0], seconds)[0])
+        return float(int(1 - 2 * openings[0].current_seat) * value), search.positions
 
     @cached_property
     def _search(self) -> ProofSearch:
-        return ProofSearch(self.solver.game, min(4 * self.max_positions, MAX_SLOTS))
+        return ProofSearch(self.game, min(4 * self.max_positions, MAX_SLOTS))
 
     def value(self, state: State, seconds: float) -> PositionValue:
-        game, search = self.solver.game, self._search
+        game, search = self.game, self._search
         legal = game.legal_action_mask(state)[0].nonzero()[:, 0]
         before = state[torch.zeros_like(legal)]
         after = game.apply_action(before, legal)
@@ -253,15 +320,41 @@ class ByProof(PositionSolver[ProofSolver, State]):
         return None if value is None else float(value), actions
 
 
-class ByBeliefs(PositionSolver[BeliefSolver, BattleshipState]):
+class BeliefSolver(Solver[Battleship, BattleshipState]):
     """Values each possible turn: the mean over all layouts that agree with the hits and misses."""
 
+    about = "dynamic programming over beliefs, for battleship with hits and misses only"
+    max_played = math.inf
+    values_late_positions = False
     _solution: BeliefSolution | None = None
 
+    @staticmethod
+    def fits(game: Game[Any]) -> bool:
+        return type(game) is Battleship and not game.announces_sinkings
+
+    @property
+    def is_in_reach(self) -> bool:
+        return self.game.fleet.layouts is not None
+
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float, int]:
+        solution = self.solution(seconds, layouts)
+        return solution.optimal, solution.states
+
+    def solution(self, seconds: float, layouts: State | None = None) -> BeliefSolution:
+        """Also raises OutOfBudget for fleets whose layouts are too many to list, and ValueError for
+        boards that are too large."""
+        game = self.game
+        ships = game.fleet.layouts if layouts is None else cast(BattleshipState, layouts).ships
+        if ships is None:
+            raise OutOfBudget("the fleet has too many layouts")
+        symmetries = preserving(game.symmetries(), ships.cpu() > 0).numpy()
+        cells = np.asarray(ships.cpu() > 0)
+        return solve_belief(cells, game.shots, symmetries, seconds, self.memory)
+
     def value(self, state: BattleshipState, seconds: float) -> PositionValue:
-        game = self.solver.game
+        game = self.game
         try:
-            self._solution = self._solution or self.solver.solve(seconds, self.memory)
+            self._solution = self._solution or self.solution(seconds)
         except ValueError as error:  # more cells than beliefs have numbers for
             raise OutOfBudget(str(error)) from None
         shot, hit, aimed = (np.asarray(field[0]) for field in (state.shot, state.hit, state.aimed))
@@ -288,15 +381,13 @@ class ByBeliefs(PositionSolver[BeliefSolver, BattleshipState]):
 
     @cached_property
     def _layouts(self) -> NDArray[np.bool_]:
-        return np.asarray(self.solver.game.layouts())
+        return np.asarray(self.game.layouts())
 
 
-SOLVERS: dict[type[Solver[Any]], type[PositionSolver[Any, Any]]] = {
-    ListingSolver: ByListing,
-    AlphaBetaSolver: BySearch,
-    ProofSolver: ByProof,
-    BeliefSolver: ByBeliefs,
-}
+def _proven(value: int | None) -> int:
+    if value is None:
+        raise OutOfBudget("the search ended before the value was known")
+    return value
 
 
 def _salvos(

@@ -13,7 +13,8 @@ from rlgames.players.player import Random
 from rlgames.policies.line_tuples import random_walks
 from rlgames.policies.ntuple import Ntuple
 from rlgames.rollouts.play import collect_games
-from rlgames.solvers.optimum import AlphaBetaSolver, ListingSolver, solver_of
+from rlgames.solvers.optimum import solver_of
+from rlgames.solvers.position import AlphaBetaSolver, ListingSolver
 
 BOARDS = {
     "connect4": (KInARow(6, 7, 4, True), [[0, 8, 16, 24], [3, 10, 17, 4], [35, 36, 41], [38]]),
