@@ -154,7 +154,7 @@ def exact_player(
     either MOVE_SECONDS. scores: as in AlphaBetaPlayer, on all boards of Connect 4. make_stand_in:
     makes its stand-in.
     """
-    solver = solver_of(game, memory_gb=memory_gb)
+    solver = solver_of(game, memory=int(memory_gb * 2**30))
     if solver is None:
         raise ValueError(f"player=exact is out of reach here (no solver fits {game.spec.name})")
     is_searched = isinstance(solver, AlphaBetaSolver)

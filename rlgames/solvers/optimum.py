@@ -12,6 +12,7 @@ from rlgames.games.game import Game, State
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import Graph
 from rlgames.solvers.position import (
+    MAX_MEMORY,
     AlphaBetaSolver,
     BeliefSolver,
     ListingSolver,
@@ -30,9 +31,6 @@ SOLVERS: tuple[type[Solver[Any, Any]], ...] = (
 )
 """Of several that fit a game, the first solves it."""
 
-MEMORY_GB = 4.0
-"""The most memory of a solver where nothing else is asked for."""
-
 
 @dataclass(frozen=True)
 class Optimum:
@@ -48,12 +46,12 @@ class Optimum:
 
 
 def solver_of(
-    game: Game[Any], max_positions: float = math.inf, memory_gb: float = MEMORY_GB
+    game: Game[Any], max_positions: float = math.inf, memory: int = MAX_MEMORY
 ) -> Solver[Any, Any] | None:
     """The exact solver that fits the rules of a game, on boards that are small enough."""
     for solver in SOLVERS:
         if solver.fits(game):
-            return solver(on_cpu(game), max_positions, int(memory_gb * 2**30))
+            return solver(on_cpu(game), max_positions, memory)
     return None
 
 
@@ -76,14 +74,14 @@ def solve_position(game: Game[Any], state: State, seconds: float) -> PositionVal
 
 
 def find_optimum(
-    game: Game[Any], seconds: float, memory_gb: float = MEMORY_GB, layouts: State | None = None
+    game: Game[Any], seconds: float, memory_gb: float = 4.0, layouts: State | None = None
 ) -> Optimum | None:
     """The optimum, or None where no solver fits or the budget does not suffice.
 
     layouts: of battleship, the initial positions that are played, all equally likely and known to
     the player; None: the game's.
     """
-    solver = solver_of(game, memory_gb=memory_gb) if seconds else None
+    solver = solver_of(game, memory=int(memory_gb * 2**30)) if seconds else None
     if solver is None:
         return None
     start = time.perf_counter()
@@ -113,6 +111,6 @@ def find_graph(game: Game[Any], seconds: float, max_positions: float = math.inf)
     if not seconds:
         return None
     try:
-        return Graph(on_cpu(game), seconds, int(MEMORY_GB * 2**30), max_positions)
+        return Graph(on_cpu(game), seconds, MAX_MEMORY, max_positions)
     except (OutOfBudget, ValueError):
         return None

@@ -30,6 +30,9 @@ from rlgames.solvers.proof import MAX_SLOTS, ProofSearch, can_prove
 G = TypeVar("G", bound=Game[Any])
 S = TypeVar("S", bound=State)
 
+MAX_MEMORY = 4 * 2**30
+"""Bytes that a solver takes where nothing else is asked for."""
+
 MAX_SOLVER_ENTRIES = 1 << 27
 """The most entries of the table that is used to solve Connect 4: 1 GiB."""
 
@@ -80,7 +83,7 @@ class Solver(ABC, Generic[G, S]):
     values_late_positions = True
     """Whether it values positions within max_positions, also of boards out of its reach."""
 
-    def __init__(self, game: G, max_positions: float = math.inf, memory: int = 4 * 2**30) -> None:
+    def __init__(self, game: G, max_positions: float = math.inf, memory: int = MAX_MEMORY) -> None:
         self.game, self.max_positions, self.memory = game, max_positions, memory
 
     @staticmethod
@@ -362,22 +365,19 @@ class BeliefSolver(Solver[Battleship, BattleshipState]):
         if not len(agreeing):
             raise ValueError("no layout of the fleet agrees with these hits and misses")
         salvos = _salvos(game, shot, aimed)
-        # One row for each salvo and each of its results.
-        results = [np.unique(agreeing[:, cells], axis=0, return_counts=True) for cells in salvos]
-        rows = sum(len(patterns) for patterns, _ in results)
-        shots, hits = np.tile(shot, (rows, 1)), np.tile(hit, (rows, 1))
-        row = 0
-        for cells, (patterns, _) in zip(salvos, results, strict=True):
-            part = slice(row, row + len(patterns))
-            shots[part, cells], hits[part, cells] = True, patterns
-            row += len(patterns)
-        turns_left = self._solution.value(shots, hits)
-        values, row = [], 0
-        for patterns, counts in results:
-            total = float((turns_left[row : row + len(patterns)] * counts).sum())
-            values.append(1.0 + total / len(agreeing))
-            row += len(patterns)
-        return PositionValue(min(values), _action_values(game, state, salvos, values))
+        seen, weights = [], []
+        for cells in salvos:
+            patterns, counts = np.unique(agreeing[:, cells], axis=0, return_counts=True)
+            after = np.tile([shot, hit], (len(patterns), 1, 1))
+            after[:, 0, cells], after[:, 1, cells] = True, patterns
+            seen.append(after)
+            weights.append(counts)
+        shots, hits = np.concatenate(seen).swapaxes(0, 1)
+        ends = np.cumsum([len(counts) for counts in weights])
+        turns_left = np.split(self._solution.value(shots, hits), ends[:-1])
+        totals = [float((t * counts).sum()) for t, counts in zip(turns_left, weights, strict=True)]
+        values = 1.0 + np.array(totals) / len(agreeing)
+        return PositionValue(float(values.min()), _action_values(game, state, salvos, values))
 
     @cached_property
     def _layouts(self) -> NDArray[np.bool_]:
@@ -392,35 +392,33 @@ def _proven(value: int | None) -> int:
 
 def _salvos(
     game: Battleship, shot: NDArray[np.bool_], aimed: NDArray[np.bool_]
-) -> list[NDArray[np.int64]]:
-    """The cells of each turn that can be completed from here, int64 [shots].
+) -> NDArray[np.int64]:
+    """The cells of each turn that can be completed from here, int64 [S, shots].
 
     Raises OutOfBudget where there are too many.
     """
-    free = np.flatnonzero(~shot & ~aimed)
-    missing = min(game.shots, int((~shot).sum())) - int(aimed.sum())
+    chosen, free = np.flatnonzero(aimed), np.flatnonzero(~shot & ~aimed)
+    missing = min(game.shots, int((~shot).sum())) - len(chosen)
     if math.comb(len(free), missing) > MAX_SALVOS:
         raise OutOfBudget("too many ways to shoot")
-    chosen = np.flatnonzero(aimed)
-    return [
-        np.concatenate([chosen, np.array(cells, np.int64)])
-        for cells in itertools.combinations(free.tolist(), missing)
-    ]
+    added = np.array([*itertools.combinations(free.tolist(), missing)], np.int64)
+    return np.concatenate([np.tile(chosen, (len(added), 1)), added], 1)
 
 
 def _action_values(
-    game: Battleship, state: BattleshipState, salvos: list[NDArray[np.int64]], values: list[float]
+    game: Battleship,
+    state: BattleshipState,
+    salvos: NDArray[np.int64],
+    values: NDArray[np.float64],
 ) -> list[float | None]:
     """The value of the best salvo that each action can begin."""
-    actions: list[float | None] = [None] * game.spec.actions
-    for cells, value in zip(salvos, values, strict=True):
-        if game.sequential:
-            beginnings = [cell for cell in cells.tolist() if not bool(state.aimed[0, cell])]
-        else:
-            target = torch.zeros(1, game.num_cells, dtype=torch.bool)
-            target[0, cells] = True
-            beginnings = [int(game.action_at(state, target)[0])]
-        for action in beginnings:
-            best = actions[action]
-            actions[action] = value if best is None else min(best, value)
-    return actions
+    target = torch.zeros(len(salvos), game.num_cells, dtype=torch.bool)
+    target.scatter_(1, torch.from_numpy(salvos), True)
+    value = torch.from_numpy(values)[:, None]
+    if game.sequential:
+        best = value.where(target & ~state.aimed, math.inf).amin(0)
+    else:
+        actions = torch.cat([game.action_at(state, each) for each in target.split(1)])
+        best = torch.full((game.spec.actions,), math.inf, dtype=torch.float64)
+        best.scatter_reduce_(0, actions, value[:, 0], "amin")
+    return [None if each == math.inf else each for each in best.tolist()]
