@@ -157,8 +157,8 @@ def exact_player(
     solver = solver_of(game, memory=int(memory_gb * 2**30))
     if solver is None:
         raise ValueError(f"player=exact is out of reach here (no solver fits {game.spec.name})")
-    is_searched = isinstance(solver, AlphaBetaSolver)
-    if is_searched and (scores or game.spec.max_positions > MAX_POSITIONS):
+    is_vast = game.spec.max_positions > MAX_POSITIONS
+    if isinstance(solver, AlphaBetaSolver) and (scores or is_vast):
         if move_positions is None and move_seconds is None:
             move_seconds = MOVE_SECONDS
         return AlphaBetaPlayer(solver, move_positions, move_seconds, make_stand_in(), scores)

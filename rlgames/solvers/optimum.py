@@ -16,7 +16,6 @@ from rlgames.solvers.position import (
     AlphaBetaSolver,
     BeliefSolver,
     ListingSolver,
-    PositionValue,
     ProofSolver,
     Solver,
 )
@@ -64,15 +63,6 @@ def position_solver(game: Game[Any], max_positions: float = math.inf) -> Solver[
     return solver
 
 
-def solve_position(game: Game[Any], state: State, seconds: float) -> PositionValue | None:
-    """The value of one live public position; None where no solver fits or the budget runs out.
-
-    Raises ValueError for a position that no play leads to.
-    """
-    solver = position_solver(game) if seconds else None
-    return None if solver is None else solver.solve(state, seconds)[0]
-
-
 def find_optimum(
     game: Game[Any], seconds: float, memory_gb: float = 4.0, layouts: State | None = None
 ) -> Optimum | None:
@@ -89,7 +79,8 @@ def find_optimum(
         value, states = solver.optimum(seconds, layouts)
     except (OutOfBudget, ValueError):
         return None
-    return Optimum(value, states, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return None if value is None else Optimum(float(value), states, seconds)
 
 
 def solver_reach(game: Game[Any]) -> str:

@@ -34,10 +34,7 @@ MAX_MEMORY = 4 * 2**30
 """Bytes that a solver takes where nothing else is asked for."""
 
 MAX_SOLVER_ENTRIES = 1 << 27
-"""The most entries of the table that is used to solve Connect 4: 1 GiB."""
-
-MAX_BYTES_PER_SLOT = 200
-"""Memory set aside for each position in a table, more than twice its size."""
+"""The most entries of the table of a search that solves a game: 1 GiB for Connect 4."""
 
 ENTRIES_PER_SECOND = 1 << 20
 """Entries for each second of the time limit: short searches do not need more."""
@@ -103,12 +100,17 @@ class Solver(ABC, Generic[G, S]):
         return self.is_in_reach and self.game.spec.max_positions <= self.max_played
 
     @abstractmethod
-    def optimum(self, seconds: float, layouts: State | None) -> tuple[float, int]:
-        """The value and the states of find_optimum. Raises OutOfBudget and ValueError."""
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
+        """The value and the states of find_optimum; None beyond the budget. Raises OutOfBudget and
+        ValueError."""
 
     def solution(self, seconds: float) -> Graph | BeliefSolution:
         """All that play from the start can lead to. Raises OutOfBudget and ValueError."""
         return Graph(self.game, seconds, self.memory)
+
+    def table_entries(self, entry_bytes: int, seconds: float) -> float:
+        """Entries for a search that solves the game. entry_bytes: more than twice their size."""
+        return min(self.memory // entry_bytes, MAX_SOLVER_ENTRIES, seconds * ENTRIES_PER_SECOND)
 
     def solve(self, state: S, seconds: float) -> list[PositionValue | None]:
         """The values of live public positions [B], the latest first; None beyond the budget.
@@ -153,7 +155,7 @@ class ListingSolver(Solver[Game[Any], State]):
     def fits(game: Game[Any]) -> bool:
         return find(game, InvertibleKey) is not None and not game.spec.hidden
 
-    def optimum(self, seconds: float, layouts: State | None) -> tuple[float, int]:
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
         graph = Graph(self.game, seconds, self.memory)
         return graph.solve([None] * self.game.spec.seats).mean, graph.positions
 
@@ -218,12 +220,9 @@ class AlphaBetaSolver(Solver[KInARow, KInARowState]):
     def fits(game: Game[Any]) -> bool:
         return type(game) is KInARow and game.gravity
 
-    def optimum(self, seconds: float, layouts: State | None) -> tuple[float, int]:
-        """By a search whose table takes at most half of the memory."""
-        search = self.search(
-            min(self.memory // 16, MAX_SOLVER_ENTRIES, seconds * ENTRIES_PER_SECOND)
-        )
-        return float(_proven(search.search(0, 0, seconds).value)), search.positions
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
+        search = self.search(self.table_entries(16, seconds))
+        return search.search(0, 0, seconds).value, search.positions
 
     def search(self, entries: float) -> AlphaBeta:
         """A search whose table has this many entries, about."""
@@ -273,17 +272,14 @@ class ProofSolver(Solver[Game[Any], State]):
         is_listed = ListingSolver.fits(game) and game.spec.max_positions < MIN_PROVEN_POSITIONS
         return can_prove(game) and not is_listed
 
-    def optimum(self, seconds: float, layouts: State | None) -> tuple[float, int]:
-        """By a search whose table takes at most half of the memory."""
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
         openings = self.game.openings(1) if self.is_in_reach else None
         if openings is None:
-            raise OutOfBudget("the game has too many positions or openings")
-        slots = min(
-            self.memory // MAX_BYTES_PER_SLOT, seconds * ENTRIES_PER_SECOND, MAX_SOLVER_ENTRIES
-        )
-        search = ProofSearch(self.game, slots)
-        value = _proven(search.search(openings[0], seconds)[0])
-        return float(int(1 - 2 * openings[0].current_seat) * value), search.positions
+            return None, 0
+        search = ProofSearch(self.game, self.table_entries(200, seconds))
+        value, _ = search.search(openings[0], seconds)
+        sign = int(1 - 2 * openings[0].current_seat)
+        return None if value is None else sign * value, search.positions
 
     @cached_property
     def _search(self) -> ProofSearch:
@@ -339,7 +335,7 @@ class BeliefSolver(Solver[Battleship, BattleshipState]):
     def is_in_reach(self) -> bool:
         return self.game.fleet.layouts is not None
 
-    def optimum(self, seconds: float, layouts: State | None) -> tuple[float, int]:
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
         solution = self.solution(seconds, layouts)
         return solution.optimal, solution.states
 
@@ -350,9 +346,9 @@ class BeliefSolver(Solver[Battleship, BattleshipState]):
         ships = game.fleet.layouts if layouts is None else cast(BattleshipState, layouts).ships
         if ships is None:
             raise OutOfBudget("the fleet has too many layouts")
-        symmetries = preserving(game.symmetries(), ships.cpu() > 0).numpy()
-        cells = np.asarray(ships.cpu() > 0)
-        return solve_belief(cells, game.shots, symmetries, seconds, self.memory)
+        cells = ships.cpu() > 0
+        symmetries = preserving(game.symmetries(), cells).numpy()
+        return solve_belief(cells.numpy(), game.shots, symmetries, seconds, self.memory)
 
     def value(self, state: BattleshipState, seconds: float) -> PositionValue:
         game = self.game
@@ -382,12 +378,6 @@ class BeliefSolver(Solver[Battleship, BattleshipState]):
     @cached_property
     def _layouts(self) -> NDArray[np.bool_]:
         return np.asarray(self.game.layouts())
-
-
-def _proven(value: int | None) -> int:
-    if value is None:
-        raise OutOfBudget("the search ended before the value was known")
-    return value
 
 
 def _salvos(
