@@ -51,7 +51,7 @@ from rlgames.factory.memory import check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.runs.names import run_name
-from rlgames.solvers.position import position_solver
+from rlgames.solvers.optimum import position_solver
 
 SAMPLED_GAMES = 200
 """Where not all can be played."""

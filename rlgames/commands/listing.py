@@ -83,7 +83,6 @@ def describe_game(rules: Any, files: OptionFiles) -> dict[str, Any]:
 
     game, values = build_game(rules), to_plain(rules)
     solver = solver_of(game)
-    about_solver = None if solver is None else (type(solver).__doc__ or "").strip().rstrip(".")
     return {
         "name": rules.name,
         "about": files.help("game", rules.name),
@@ -96,7 +95,7 @@ def describe_game(rules: Any, files: OptionFiles) -> dict[str, Any]:
         "actions": game.spec.actions,
         "observation": list(game.spec.observation),
         "max_plies": game.spec.max_plies,
-        "solver": about_solver,
+        "solver": None if solver is None else solver.about,
         "is_in_reach": solver is not None and solver.is_in_reach,
         "capabilities": [
             {

@@ -28,8 +28,8 @@ from rlgames.games.notation import legal_names, parse, render
 from rlgames.players.player import Agent, Player
 from rlgames.rollouts.trace import describe_ending
 from rlgames.search.search import Search
-from rlgames.solvers.optimum import solver_reach
-from rlgames.solvers.position import PositionValue, solve_position
+from rlgames.solvers.optimum import position_solver, solver_reach
+from rlgames.solvers.position import PositionValue
 
 MAX_BOARD_LENGTH = 1 << 16
 """The largest number of characters in a board."""
@@ -126,7 +126,8 @@ def evaluate_position(
         except (NonFiniteError, ValueError) as error:
             raise ConfigError(f"{name} cannot evaluate it: {sanitized(error)}") from None
     with value_errors("state= is impossible: "):
-        exact = solve_position(game, state, solve_seconds)
+        solver = position_solver(game) if solve_seconds else None
+        exact = None if solver is None else solver.solve(state, solve_seconds)[0]
     actions = _actions(game, state, likely, scores, exact)
     return Evaluation(likely, None if value is None else float(value), exact, actions)
 

@@ -22,7 +22,7 @@ from rlgames.evaluation.positions import LabeledPositions
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.solvers.position import PositionSolver
+from rlgames.solvers.position import Solver
 
 ROUNDING_ERROR = 1e-9
 """Smaller losses are the rounding of sums."""
@@ -111,14 +111,12 @@ def played_moves(
     return moves, evaluation
 
 
-def with_values(
-    moves: Moves, game: Game[Any], solver: PositionSolver[Any, Any], seconds: float
-) -> Moves:
+def with_values(moves: Moves, game: Game[Any], solver: Solver[Any, Any], seconds: float) -> Moves:
     """The moves with the exact values that a solver finds in this time, each position once."""
     first, where = distinct(moves.state)
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
     values = torch.full((len(first), game.spec.actions), torch.nan, dtype=torch.float64)
-    num_legal = solver.solver.game.legal_action_mask(moves.state[first]).sum(1).tolist()
+    num_legal = solver.game.legal_action_mask(moves.state[first]).sum(1).tolist()
     for row, value in enumerate(solver.solve(moves.state[first], seconds)):
         if value is None or value.value is None:
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -13,20 +12,15 @@ from torch import Tensor
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game, State
-from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.players.scripted import UniformOver
 from rlgames.sampling import sample_uniform
 from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta, ScoreBounds
+from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, ScoreBounds
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.optimum import (
-    AlphaBetaSolver,
-    BeliefSolver,
-    Solver,
-    solver_of,
-)
+from rlgames.solvers.optimum import solver_of
+from rlgames.solvers.position import AlphaBetaSolver
 
 MOVE_SECONDS = 0.5
 """A time that a person hardly notices."""
@@ -66,7 +60,7 @@ class AlphaBetaPlayer(Player):
 
     def __init__(
         self,
-        game: KInARow,
+        solver: AlphaBetaSolver,
         max_positions: int | None,
         seconds: float | None,
         stand_in: Player | None = None,
@@ -74,12 +68,11 @@ class AlphaBetaPlayer(Player):
     ) -> None:
         if max_positions is None and seconds is None:
             raise ValueError("the search for a move needs a limit of time or positions")
-        self.game, self._stand_in, self._scores = game, stand_in, scores
+        self.game, self._stand_in, self._scores = solver.game, stand_in, scores
         self._max_positions = math.inf if max_positions is None else max_positions
         self._seconds = math.inf if seconds is None else seconds
         # A small table is quickly emptied.
-        entries = int(min(2 * self._max_positions, MAX_TABLE_ENTRIES))
-        self._alpha_beta = AlphaBeta(game.rows, game.columns, game.line, entries)
+        self._alpha_beta = solver.search(min(2 * self._max_positions, MAX_TABLE_ENTRIES))
         self._results: dict[tuple[int, int], ScoreBounds] = {}
         self.num_moves = self.num_proven = 0
 
@@ -161,26 +154,18 @@ def exact_player(
     either MOVE_SECONDS. scores: as in AlphaBetaPlayer, on all boards of Connect 4. make_stand_in:
     makes its stand-in.
     """
-    solver = solver_of(game)
+    solver = solver_of(game, memory=int(memory_gb * 2**30))
     if solver is None:
         raise ValueError(f"player=exact is out of reach here (no solver fits {game.spec.name})")
-    is_searched = isinstance(solver, AlphaBetaSolver)
-    if is_searched and (scores or game.spec.max_positions > MAX_POSITIONS):
+    is_vast = game.spec.max_positions > MAX_POSITIONS
+    if isinstance(solver, AlphaBetaSolver) and (scores or is_vast):
         if move_positions is None and move_seconds is None:
             move_seconds = MOVE_SECONDS
-        return AlphaBetaPlayer(solver.game, move_positions, move_seconds, make_stand_in(), scores)
+        return AlphaBetaPlayer(solver, move_positions, move_seconds, make_stand_in(), scores)
     try:
-        return _solved_player(solver, seconds, int(memory_gb * 2**30))
+        solution = solver.solution(seconds)
+        if isinstance(solution, BeliefSolution):
+            return BattleshipPlayer(solver.game, solution)
+        return GraphPlayer(solver.game, solution)
     except (OutOfBudget, ValueError) as error:
         raise ValueError(f"player=exact is out of reach here ({error})") from None
-
-
-@singledispatch
-def _solved_player(solver: Solver[Any], seconds: float, memory: int) -> Player:
-    """The player of a game that is solved before the first move."""
-    return GraphPlayer(solver.game, Graph(solver.game, seconds, memory))
-
-
-@_solved_player.register
-def _belief_player(solver: BeliefSolver, seconds: float, memory: int) -> Player:
-    return BattleshipPlayer(solver.game, solver.solve(seconds, memory))

@@ -11,7 +11,7 @@ from torch import Tensor
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.search.search import Search, SearchResult
-from rlgames.solvers.position import PositionSolver, position_solver
+from rlgames.solvers.optimum import solver_of
 
 MAX_KNOWN = 100_000
 """Positions whose solutions are kept. Games begin alike, and these positions take longest."""
@@ -25,11 +25,10 @@ class EndgameSolver:
     """
 
     def __init__(self, game: Game[Any], max_positions: int) -> None:
-        solver = None if game.spec.hidden else position_solver(game, max_positions=max_positions)
-        if solver is None:
+        solver = solver_of(game, max_positions)
+        if solver is None or not solver.values_late_positions:
             raise ValueError(f"no solver plays the end of {game.spec.name}")
-        self._solver: PositionSolver[Any, Any] = solver
-        self._num_actions = game.spec.actions
+        self._solver, self._num_actions = solver, game.spec.actions
         self._known: dict[bytes, tuple[float | None, list[int]]] = {}
 
     def solve(self, state: State) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""The exact values of positions and of their actions, by the solver that fits the game."""
+"""What finds exact values: one solver for each kind of game, of which optimum.py has the table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 import torch
@@ -17,25 +17,31 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlgames.games.battleship import Battleship, BattleshipState
-from rlgames.games.capabilities import chance_outcomes
+from rlgames.games.capabilities import InvertibleKey, chance_outcomes, find
 from rlgames.games.game import Game, State
-from rlgames.games.k_in_a_row import KInARowState
-from rlgames.solvers.belief import BeliefSolution
+from rlgames.games.k_in_a_row import KInARow, KInARowState
+from rlgames.games.symmetry import preserving
+from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.optimum import (
-    AlphaBetaSolver,
-    BeliefSolver,
-    ListingSolver,
-    ProofSolver,
-    Solver,
-    solver_of,
-)
-from rlgames.solvers.proof import MAX_SLOTS, ProofSearch
+from rlgames.solvers.proof import MAX_SLOTS, ProofSearch, can_prove
 
-X = TypeVar("X", bound=Solver[Any])
+G = TypeVar("G", bound=Game[Any])
 S = TypeVar("S", bound=State)
+
+MAX_MEMORY = 4 * 2**30
+"""Bytes that a solver takes where nothing else is asked for."""
+
+MAX_SOLVER_ENTRIES = 1 << 27
+"""The most entries of the table of a search that solves a game: 1 GiB for Connect 4."""
+
+ENTRIES_PER_SECOND = 1 << 20
+"""Entries for each second of the time limit: short searches do not need more."""
+
+MIN_PROVEN_POSITIONS, MAX_PROVEN_POSITIONS = 1e6, 1e13
+"""Games whose rules allow fewer positions are listed, which takes less time than loading a kernel.
+Games that allow more are not solved from the start."""
 
 MAX_SALVOS = 20_000
 """The most ways to complete a turn that are compared where its cells are chosen one by one."""
@@ -56,35 +62,55 @@ class PositionValue:
     plies: list[int | None] | None = None
 
 
-def solve_position(game: Game[Any], state: State, seconds: float) -> PositionValue | None:
-    """The value of one live public position; None where no solver fits or the budget runs out.
+class Solver(ABC, Generic[G, S]):
+    """Solves a game, and values many positions: what is found out about one serves the others.
 
-    Raises ValueError for a position that no play leads to.
-    """
-    solver = position_solver(game) if seconds else None
-    return None if solver is None else solver.solve(state, seconds)[0]
-
-
-def position_solver(
-    game: Game[Any], max_positions: float = math.inf
-) -> PositionSolver[Any, Any] | None:
-    """What values positions of a game; None where no solver fits, and for fleets with too many
-    layouts. max_positions: see PositionSolver; it takes at most 4 GiB of memory."""
-    solver = solver_of(game)
-    if solver is None or (isinstance(solver, BeliefSolver) and not solver.is_in_reach):
-        return None
-    return SOLVERS[type(solver)](solver, 4 * 2**30, max_positions)
-
-
-class PositionSolver(ABC, Generic[X, S]):
-    """Values many positions: what is found out about one serves the others.
-
-    max_positions: where positions are searched or listed, the most for each one that is valued; the
-    same on every machine, as opposed to seconds.
+    game: with its tables on the CPU. max_positions: where positions are searched or listed, the
+    most for each one that is valued; the same on every machine, as opposed to seconds. memory: the
+    most bytes.
     """
 
-    def __init__(self, solver: X, memory: int, max_positions: float) -> None:
-        self.solver, self.memory, self.max_positions = solver, memory, max_positions
+    about: ClassVar[str]
+    """How it solves, and what."""
+
+    max_solved: ClassVar[float] = MAX_POSITIONS
+    max_played: ClassVar[float] = MAX_POSITIONS
+    """The most positions that the rules may allow of games that it solves, and that it plays."""
+
+    values_late_positions = True
+    """Whether it values positions within max_positions, also of boards out of its reach."""
+
+    def __init__(self, game: G, max_positions: float = math.inf, memory: int = MAX_MEMORY) -> None:
+        self.game, self.max_positions, self.memory = game, max_positions, memory
+
+    @staticmethod
+    @abstractmethod
+    def fits(game: Game[Any]) -> bool:
+        """Whether it solves the game with these rules, on boards that are small enough. Solvers
+        that know the rules of a game do not know those of games derived from it."""
+
+    @property
+    def is_in_reach(self) -> bool:
+        """Whether a board of this size can be solved, given time and memory."""
+        return self.game.spec.max_positions <= self.max_solved
+
+    @property
+    def has_player(self) -> bool:
+        """Whether it can also play such a board."""
+        return self.is_in_reach and self.game.spec.max_positions <= self.max_played
+
+    @abstractmethod
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
+        """The value and the states of find_optimum; None beyond the budget. Raises OutOfBudget and
+        ValueError."""
+
+    def solution(self, seconds: float) -> Graph | BeliefSolution:
+        """All that play from the start can lead to. Raises OutOfBudget and ValueError."""
+        return Graph(self.game, seconds, self.memory)
+
+    def table_entries(self, entry_bytes: int, seconds: float) -> float:
+        """Entries for a search that solves the game. entry_bytes: more than twice their size."""
+        return min(self.memory // entry_bytes, MAX_SOLVER_ENTRIES, seconds * ENTRIES_PER_SECOND)
 
     def solve(self, state: S, seconds: float) -> list[PositionValue | None]:
         """The values of live public positions [B], the latest first; None beyond the budget.
@@ -94,7 +120,7 @@ class PositionSolver(ABC, Generic[X, S]):
         """
         values: list[PositionValue | None] = [None] * len(state)
         end = time.perf_counter() + seconds
-        for row in self.solver.game.depth(state).argsort(descending=True, stable=True).tolist():
+        for row in self.game.depth(state).argsort(descending=True, stable=True).tolist():
             left = end - time.perf_counter()
             if left <= 0:
                 break
@@ -112,7 +138,7 @@ class PositionSolver(ABC, Generic[X, S]):
         try:
             found = self.value(state, math.inf)
         except OutOfBudget:
-            legal = self.solver.game.legal_action_mask(state)[0]
+            legal = self.game.legal_action_mask(state)[0]
             return None, legal.nonzero()[:, 0].tolist()
         assert found.value is not None
         values = [-math.inf if value is None else value for value in found.actions]
@@ -120,13 +146,23 @@ class PositionSolver(ABC, Generic[X, S]):
         return found.value, best
 
 
-class ByListing(PositionSolver[Solver[Any], State]):
+class ListingSolver(Solver[Game[Any], State]):
     """Lists all positions that can follow."""
+
+    about = "lists all positions"
+
+    @staticmethod
+    def fits(game: Game[Any]) -> bool:
+        return find(game, InvertibleKey) is not None and not game.spec.hidden
+
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
+        graph = Graph(self.game, seconds, self.memory)
+        return graph.solve([None] * self.game.spec.seats).mean, graph.positions
 
     def solve(self, state: State, seconds: float) -> list[PositionValue | None]:
         values: list[PositionValue | None] = [None] * len(state)
         end = time.perf_counter() + seconds
-        depth = self.solver.game.depth(state)
+        depth = self.game.depth(state)
 
         def solve(rows: Tensor) -> bool:
             """List what follows from all rows at once or, beyond the budget, from the later half
@@ -148,7 +184,7 @@ class ByListing(PositionSolver[Solver[Any], State]):
         return self._list(state, seconds)[0]
 
     def _list(self, state: State, seconds: float) -> list[PositionValue]:
-        game = self.solver.game
+        game = self.game
         row, action = game.legal_action_mask(state).nonzero().unbind(1)
         before = state[row]
         probability, after = chance_outcomes(game, game.apply_action(before, action))
@@ -173,18 +209,31 @@ class ByListing(PositionSolver[Solver[Any], State]):
         return values
 
 
-class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
+class AlphaBetaSolver(Solver[KInARow, KInARowState]):
     """Searches within the limits; what that leaves open on small boards is valued by listing. Plies
     are known only without a limit on positions."""
 
+    about = "alpha-beta search, for k in a row with gravity"
+    max_solved = max_played = math.inf
+
+    @staticmethod
+    def fits(game: Game[Any]) -> bool:
+        return type(game) is KInARow and game.gravity
+
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
+        search = self.search(self.table_entries(16, seconds))
+        return search.search(0, 0, seconds).value, search.positions
+
+    def search(self, entries: float) -> AlphaBeta:
+        """A search whose table has this many entries, about."""
+        return AlphaBeta(self.game.rows, self.game.columns, self.game.line, int(entries))
+
     @cached_property
     def _search(self) -> AlphaBeta:
-        game = self.solver.game
-        entries = int(min(4 * self.max_positions, MAX_TABLE_ENTRIES))
-        return AlphaBeta(game.rows, game.columns, game.line, entries)
+        return self.search(min(4 * self.max_positions, MAX_TABLE_ENTRIES))
 
     def value(self, state: KInARowState, seconds: float) -> PositionValue:
-        game, limit = self.solver.game, self.max_positions
+        game, limit = self.game, self.max_positions
         result = self._search.analyze(
             int(state.own[0]), int(state.occupied[0]), seconds, limit, limit == math.inf
         )
@@ -195,7 +244,7 @@ class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
             actions[column] = None if outcome is None else float(outcome)
             plies[column] = result.plies(column)
         if result.value is None and game.spec.max_positions <= MAX_POSITIONS:
-            return ByListing(ListingSolver(game), self.memory, limit).value(state, seconds)
+            return ListingSolver(game, limit, self.memory).value(state, seconds)
         return PositionValue(None if result.value is None else float(result.value), actions, plies)
 
     def best_actions(self, state: KInARowState) -> tuple[float | None, list[int]]:
@@ -212,15 +261,32 @@ class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
         return float(result.value), (result if scored.value is None else scored).best_columns
 
 
-class ByProof(PositionSolver[ProofSolver, State]):
+class ProofSolver(Solver[Game[Any], State]):
     """Searches for who wins, and then for who wins after each action, within the limits."""
+
+    about = "proof-number search, for two-player games with compiled rules"
+    max_solved = MAX_PROVEN_POSITIONS
+
+    @staticmethod
+    def fits(game: Game[Any]) -> bool:
+        is_listed = ListingSolver.fits(game) and game.spec.max_positions < MIN_PROVEN_POSITIONS
+        return can_prove(game) and not is_listed
+
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
+        openings = self.game.openings(1) if self.is_in_reach else None
+        if openings is None:
+            return None, 0
+        search = ProofSearch(self.game, self.table_entries(200, seconds))
+        value, _ = search.search(openings[0], seconds)
+        sign = int(1 - 2 * openings[0].current_seat)
+        return None if value is None else sign * value, search.positions
 
     @cached_property
     def _search(self) -> ProofSearch:
-        return ProofSearch(self.solver.game, min(4 * self.max_positions, MAX_SLOTS))
+        return ProofSearch(self.game, min(4 * self.max_positions, MAX_SLOTS))
 
     def value(self, state: State, seconds: float) -> PositionValue:
-        game, search = self.solver.game, self._search
+        game, search = self.game, self._search
         legal = game.legal_action_mask(state)[0].nonzero()[:, 0]
         before = state[torch.zeros_like(legal)]
         after = game.apply_action(before, legal)
@@ -253,15 +319,41 @@ class ByProof(PositionSolver[ProofSolver, State]):
         return None if value is None else float(value), actions
 
 
-class ByBeliefs(PositionSolver[BeliefSolver, BattleshipState]):
+class BeliefSolver(Solver[Battleship, BattleshipState]):
     """Values each possible turn: the mean over all layouts that agree with the hits and misses."""
 
+    about = "dynamic programming over beliefs, for battleship with hits and misses only"
+    max_played = math.inf
+    values_late_positions = False
     _solution: BeliefSolution | None = None
 
+    @staticmethod
+    def fits(game: Game[Any]) -> bool:
+        return type(game) is Battleship and not game.announces_sinkings
+
+    @property
+    def is_in_reach(self) -> bool:
+        return self.game.fleet.layouts is not None
+
+    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
+        solution = self.solution(seconds, layouts)
+        return solution.optimal, solution.states
+
+    def solution(self, seconds: float, layouts: State | None = None) -> BeliefSolution:
+        """Also raises OutOfBudget for fleets whose layouts are too many to list, and ValueError for
+        boards that are too large."""
+        game = self.game
+        ships = game.fleet.layouts if layouts is None else cast(BattleshipState, layouts).ships
+        if ships is None:
+            raise OutOfBudget("the fleet has too many layouts")
+        cells = ships.cpu() > 0
+        symmetries = preserving(game.symmetries(), cells).numpy()
+        return solve_belief(cells.numpy(), game.shots, symmetries, seconds, self.memory)
+
     def value(self, state: BattleshipState, seconds: float) -> PositionValue:
-        game = self.solver.game
+        game = self.game
         try:
-            self._solution = self._solution or self.solver.solve(seconds, self.memory)
+            self._solution = self._solution or self.solution(seconds)
         except ValueError as error:  # more cells than beliefs have numbers for
             raise OutOfBudget(str(error)) from None
         shot, hit, aimed = (np.asarray(field[0]) for field in (state.shot, state.hit, state.aimed))
@@ -269,67 +361,54 @@ class ByBeliefs(PositionSolver[BeliefSolver, BattleshipState]):
         if not len(agreeing):
             raise ValueError("no layout of the fleet agrees with these hits and misses")
         salvos = _salvos(game, shot, aimed)
-        # One row for each salvo and each of its results.
-        results = [np.unique(agreeing[:, cells], axis=0, return_counts=True) for cells in salvos]
-        rows = sum(len(patterns) for patterns, _ in results)
-        shots, hits = np.tile(shot, (rows, 1)), np.tile(hit, (rows, 1))
-        row = 0
-        for cells, (patterns, _) in zip(salvos, results, strict=True):
-            part = slice(row, row + len(patterns))
-            shots[part, cells], hits[part, cells] = True, patterns
-            row += len(patterns)
-        turns_left = self._solution.value(shots, hits)
-        values, row = [], 0
-        for patterns, counts in results:
-            total = float((turns_left[row : row + len(patterns)] * counts).sum())
-            values.append(1.0 + total / len(agreeing))
-            row += len(patterns)
-        return PositionValue(min(values), _action_values(game, state, salvos, values))
+        seen, weights = [], []
+        for cells in salvos:
+            patterns, counts = np.unique(agreeing[:, cells], axis=0, return_counts=True)
+            after = np.tile([shot, hit], (len(patterns), 1, 1))
+            after[:, 0, cells], after[:, 1, cells] = True, patterns
+            seen.append(after)
+            weights.append(counts)
+        shots, hits = np.concatenate(seen).swapaxes(0, 1)
+        ends = np.cumsum([len(counts) for counts in weights])
+        turns_left = np.split(self._solution.value(shots, hits), ends[:-1])
+        totals = [float((t * counts).sum()) for t, counts in zip(turns_left, weights, strict=True)]
+        values = 1.0 + np.array(totals) / len(agreeing)
+        return PositionValue(float(values.min()), _action_values(game, state, salvos, values))
 
     @cached_property
     def _layouts(self) -> NDArray[np.bool_]:
-        return np.asarray(self.solver.game.layouts())
-
-
-SOLVERS: dict[type[Solver[Any]], type[PositionSolver[Any, Any]]] = {
-    ListingSolver: ByListing,
-    AlphaBetaSolver: BySearch,
-    ProofSolver: ByProof,
-    BeliefSolver: ByBeliefs,
-}
+        return np.asarray(self.game.layouts())
 
 
 def _salvos(
     game: Battleship, shot: NDArray[np.bool_], aimed: NDArray[np.bool_]
-) -> list[NDArray[np.int64]]:
-    """The cells of each turn that can be completed from here, int64 [shots].
+) -> NDArray[np.int64]:
+    """The cells of each turn that can be completed from here, int64 [S, shots].
 
     Raises OutOfBudget where there are too many.
     """
-    free = np.flatnonzero(~shot & ~aimed)
-    missing = min(game.shots, int((~shot).sum())) - int(aimed.sum())
+    chosen, free = np.flatnonzero(aimed), np.flatnonzero(~shot & ~aimed)
+    missing = min(game.shots, int((~shot).sum())) - len(chosen)
     if math.comb(len(free), missing) > MAX_SALVOS:
         raise OutOfBudget("too many ways to shoot")
-    chosen = np.flatnonzero(aimed)
-    return [
-        np.concatenate([chosen, np.array(cells, np.int64)])
-        for cells in itertools.combinations(free.tolist(), missing)
-    ]
+    added = np.array([*itertools.combinations(free.tolist(), missing)], np.int64)
+    return np.concatenate([np.tile(chosen, (len(added), 1)), added], 1)
 
 
 def _action_values(
-    game: Battleship, state: BattleshipState, salvos: list[NDArray[np.int64]], values: list[float]
+    game: Battleship,
+    state: BattleshipState,
+    salvos: NDArray[np.int64],
+    values: NDArray[np.float64],
 ) -> list[float | None]:
     """The value of the best salvo that each action can begin."""
-    actions: list[float | None] = [None] * game.spec.actions
-    for cells, value in zip(salvos, values, strict=True):
-        if game.sequential:
-            beginnings = [cell for cell in cells.tolist() if not bool(state.aimed[0, cell])]
-        else:
-            target = torch.zeros(1, game.num_cells, dtype=torch.bool)
-            target[0, cells] = True
-            beginnings = [int(game.action_at(state, target)[0])]
-        for action in beginnings:
-            best = actions[action]
-            actions[action] = value if best is None else min(best, value)
-    return actions
+    target = torch.zeros(len(salvos), game.num_cells, dtype=torch.bool)
+    target.scatter_(1, torch.from_numpy(salvos), True)
+    value = torch.from_numpy(values)[:, None]
+    if game.sequential:
+        best = value.where(target & ~state.aimed, math.inf).amin(0)
+    else:
+        actions = torch.cat([game.action_at(state, each) for each in target.split(1)])
+        best = torch.full((game.spec.actions,), math.inf, dtype=torch.float64)
+        best.scatter_reduce_(0, actions, value[:, 0], "amin")
+    return [None if each == math.inf else each for each in best.tolist()]

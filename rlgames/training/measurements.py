@@ -14,7 +14,7 @@ from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import MAX_NUMBER, checked_float, checked_int
 from rlgames.evaluation.analysis import played_moves, with_values
 from rlgames.evaluation.evaluate import EvaluationSettings
-from rlgames.solvers.position import position_solver
+from rlgames.solvers.optimum import position_solver
 from rlgames.training.evaluator import Evaluator
 
 REGRET_GAMES, REGRET_POSITIONS, REGRET_SECONDS = 100, 20_000, 60.0

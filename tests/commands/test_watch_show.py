@@ -2,7 +2,6 @@
 
 import io
 import json
-import math
 import os
 import re
 import sys
@@ -16,8 +15,8 @@ import rlgames as package
 from rlgames.config.files import OptionFiles
 from rlgames.games.notation import parse
 from rlgames.runs.names import shipped_agents
-from rlgames.solvers import position
-from rlgames.solvers.optimum import AlphaBetaSolver, ListingSolver, find_optimum
+from rlgames.solvers.optimum import find_optimum, position_solver
+from rlgames.solvers.position import AlphaBetaSolver, ListingSolver
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=2"]}
 SMALL |= {"salvo_duel": ["board=3", "ships=[2,1]"]}
@@ -182,7 +181,7 @@ def test_a_state_that_cannot_be_gets_one_line(game, state, hint, typed):
 def test_the_beginning_is_worth_what_solve_says(words):
     game = make_game(*words)
     state = game.public(game.initial(1, torch.Generator()))
-    exact = position.solve_position(game, state, 30)
+    exact = position_solver(game).solve(state, 30)[0]
     assert exact.value == pytest.approx(find_optimum(game, 30).value)
     best = min if game.spec.goal == "turns" else max
     assert best(each for each in exact.actions if each is not None) == exact.value
@@ -191,7 +190,7 @@ def test_the_beginning_is_worth_what_solve_says(words):
 def test_the_openings_of_2048_are_worth_what_solve_says():
     game = make_game("game=2048", "board=1", "columns=3")
     states, weight = game.openings(1000)
-    worth = [position.solve_position(game, states[n : n + 1], 30).value for n in range(len(states))]
+    worth = [each.value for each in position_solver(game).solve(states, 30)]
     expected = float((torch.tensor(worth, dtype=torch.float64) * weight).sum())
     assert expected == pytest.approx(find_optimum(game, 30).value)
 
@@ -201,13 +200,13 @@ def test_a_shot_is_worth_the_mean_of_what_it_shows(aim):
     """One turn on, and averaged over the layouts, the worth is one turn less."""
     game = make_game("game=salvo", "board=3", "ships=[2]", f"aim={aim}")
     states, _ = game.openings(1000)
-    exact = position.solve_position(game, game.public(states[:1]), 30)
+    exact = position_solver(game).solve(game.public(states[:1]), 30)[0]
     action = exact.actions.index(min(exact.actions))
     after = game.apply_action(states, torch.full((len(states),), action))
     left = []
     for row in range(len(after)):
         part = game.public(after[row : row + 1])
-        left.append(0.0 if bool(part.done[0]) else position.solve_position(game, part, 30).value)
+        left.append(0.0 if bool(part.done[0]) else position_solver(game).solve(part, 30)[0].value)
     made = 1 if aim == "joint" else 0
     assert sum(left) / len(left) + made == pytest.approx(exact.value)
 
@@ -221,8 +220,8 @@ def test_searching_and_listing_agree():
             state, game.sample_legal_action(state, torch.rand(20, generator=rng))
         )
     live = state[~state.done]
-    searched = position.BySearch(AlphaBetaSolver(game), 1 << 30, math.inf).solve(live, 30)
-    listed = position.ByListing(ListingSolver(game), 1 << 30, math.inf).solve(live, 30)
+    searched = AlphaBetaSolver(game, memory=1 << 30).solve(live, 30)
+    listed = ListingSolver(game, memory=1 << 30).solve(live, 30)
     values = [[(each.value, each.actions) for each in many] for many in (searched, listed)]
     assert len(values[0]) > 10
     assert values[0] == values[1]

@@ -13,7 +13,7 @@ from rlgames.players.player import Random
 from rlgames.policies.line_tuples import random_walks
 from rlgames.policies.ntuple import Ntuple
 from rlgames.rollouts.play import collect_games
-from rlgames.solvers.optimum import AlphaBetaSolver, ListingSolver, solver_of
+from rlgames.solvers.optimum import solver_of
 
 BOARDS = {
     "connect4": (KInARow(6, 7, 4, True), [[0, 8, 16, 24], [3, 10, 17, 4], [35, 36, 41], [38]]),
@@ -158,5 +158,5 @@ class Derived(KInARow):
 def test_what_knows_the_rules_does_not_take_a_derived_game_for_its_base():
     with pytest.raises(ValueError, match="not the rules of other"):
         Ntuple(Derived(3, 3, 3, False, "other"), 0.0, [[0, 1]], 3, 0.0)
-    assert isinstance(solver_of(Derived(4, 4, 4, True, "other")), ListingSolver)
-    assert isinstance(solver_of(KInARow(4, 4, 4, True)), AlphaBetaSolver)
+    assert solver_of(Derived(4, 4, 4, True, "other")).about.startswith("lists")
+    assert solver_of(KInARow(4, 4, 4, True)).about.startswith("alpha-beta")

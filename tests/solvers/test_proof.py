@@ -1,6 +1,5 @@
 """Proof-number search: the values that listing all positions gives, within limits."""
 
-import math
 import time
 
 import pytest
@@ -11,8 +10,8 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.graph import Graph
-from rlgames.solvers.optimum import ProofSolver, find_optimum, solver_of, solver_reach
-from rlgames.solvers.position import ByListing, ByProof, ListingSolver, position_solver
+from rlgames.solvers.optimum import find_optimum, position_solver, solver_of, solver_reach
+from rlgames.solvers.position import ListingSolver, ProofSolver
 from rlgames.solvers.proof import ProofSearch, can_prove
 
 SMALL = [
@@ -103,7 +102,7 @@ def test_a_result_depends_on_the_position_alone():
     state = positions(game)
     state = state[(game.legal_action_mask(state).sum(1) > 3).nonzero()[::9, 0]]
     solver = position_solver(game, max_positions=2000)
-    assert isinstance(solver, ByProof)
+    assert isinstance(solver, ProofSolver)
     forward = [solver.best_actions(one(state, row)) for row in range(len(state))]
     back = [solver.best_actions(one(state, row)) for row in reversed(range(len(state)))]
     assert forward == back[::-1]
@@ -115,8 +114,8 @@ def test_a_result_depends_on_the_position_alone():
 def test_each_action_has_its_own_value(words):
     game = make_game(*words)
     state = positions(game, 4)
-    listed = ByListing(ListingSolver(game), 2 << 30, math.inf).solve(state, 60)
-    assert ByProof(ProofSolver(game), 2 << 30, math.inf).solve(state, 60) == listed
+    listed = ListingSolver(game, memory=2 << 30).solve(state, 60)
+    assert ProofSolver(game, memory=2 << 30).solve(state, 60) == listed
 
 
 def test_what_a_limit_leaves_open_has_no_value():
