@@ -96,29 +96,6 @@ def test_no_file_imports_itself_through_others():
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
-COMPILED = {
-    *("games.fleets.count_layouts", "games.fleets.occupancy", "games.fleets.rollouts"),
-    *("policies.lanes", "policies.ntuple_2048", "policies.ntuple_lines"),
-    *("search.ntuple_expectimax", "solvers.connect4_search", "solvers.transposition"),
-    *("solvers.belief.search", "solvers.belief.shots", "solvers.belief.states"),
-}
-"""Kernels that know a game stand next to what calls them, which imports them where it does."""
-
-
-def is_compiled(module):
-    """Whether a module of the package loads numba."""
-    name = module.removeprefix("rlgames.")
-    return name in COMPILED or name.partition(".")[0] == "kernels"
-
-
-def test_numba_is_loaded_by_kernels_alone():
-    compiled = {name for name in MODULES if is_compiled(name)}
-    for name in MODULES.keys() - compiled:
-        loaded = {*imported(MODULES[name], tree(MODULES[name]).body)}
-        assert not loaded & compiled, f"{name} imports {loaded & compiled}"
-        assert not any(f"{other}.".startswith("numba.") for other in loaded), name
-
-
 LOADERS = {
     "matplotlib": (),  # it is imported when a figure is asked for
     "rich": ("drawing", "cli"),

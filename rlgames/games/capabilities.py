@@ -236,7 +236,8 @@ def reason_missing(game: Declared, capability: type) -> str:
         return "its actions are cells"
     if missing:
         return f"it does not define {', '.join(missing)}"
-    if capability is Compiled and "compiled_rules" not in vars(type(game)):
+    has_form = hasattr(game, "rules")  # whatever derives from a BoardGame has these rules too
+    if capability is Compiled and not has_form and "compiled_rules" not in vars(type(game)):
         return "a derived class, whose rules may differ, has to define compiled_rules itself"
     return ""
 

@@ -17,7 +17,7 @@ from rlgames.core.bits import pack_bits, unpack_bits
 from rlgames.games.state import State
 
 if TYPE_CHECKING:
-    from rlgames.kernels.random_play import Games
+    from rlgames.kernels.stepping import Games
 
 S = TypeVar("S", bound=State)
 
@@ -58,6 +58,30 @@ class CompiledRules(ABC, Generic[S]):
         """Positions from int64 [B, W] and the fields that every state has."""
 
 
+class BoardRules(CompiledRules[Any]):
+    """The rules and positions of a BoardGame, which are in the form of kernels already."""
+
+    @property
+    def rules(self) -> Any:
+        return self.game.rules
+
+    @property
+    def has_chance(self) -> bool:  # type: ignore[override]
+        return bool(self.game.spec.num_chance_inputs)
+
+    @property
+    def has_draws(self) -> bool:  # type: ignore[override]
+        return bool(self.game.has_draws)
+
+    def pack(self, state: Any) -> Tensor:
+        return torch.from_numpy(state.words.numpy().copy())
+
+    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> Any:
+        from rlgames.games.board_game import BoardState
+
+        return BoardState(**fields, words=words)
+
+
 def copied_fields(state: State) -> dict[str, Tensor]:
     """Copies of the fields that every state has, as unpack takes them."""
     names = ("done", "current_seat", "turn", "score")
@@ -71,11 +95,11 @@ def play_packed(
 
     play: plays the games in place; its first result is the number of moves.
     """
-    from rlgames.kernels.random_play import Games
+    from rlgames.kernels.stepping import Games
 
     words, fields = compiled.pack(state), copied_fields(state)
     columns = {name: column.numpy() for name, column in fields.items()}
-    num_moves, _ = play(Games(**columns, positions=words.numpy()))
+    num_moves, _ = play(Games(**columns, words=words.numpy()))
     return compiled.unpack(words, fields), num_moves
 
 

@@ -1,7 +1,8 @@
 """How kernels are compiled.
 
 A kernel is a function of numbers and numpy arrays. Numba compiles it at its first call and keeps
-it on disk. Numba takes a second to import, so files import kernels where they call them.
+it on disk. Numba takes a second to import: only games, which every command loads late, import it
+with their file; all others import kernels where they call them.
 """
 
 from __future__ import annotations
@@ -134,11 +135,9 @@ def _lock_file(folder: str) -> int:
 
 @cache
 def digest_of_sources(module: str) -> str:
-    """A digest of the files of a module and of those that it imports from its own package, or from
-    the cache of the kernels."""
-    kernels = f"{__package__}."
-    is_kernel = module.startswith(kernels)
-    packages = (kernels,) if is_kernel else (kernels, module.partition(".")[0] + ".")
+    """A digest of the files of a module and of those that it imports, as far as they are the
+    package's and compile functions, or belong to the same package of somebody else."""
+    others = f"{module.partition('.')[0]}."
     sources: dict[str, str] = {}
     waiting = [module]
     while waiting:
@@ -151,15 +150,29 @@ def digest_of_sources(module: str) -> str:
             resolve_name(line[1], name.rpartition(".")[0])
             for line in IMPORT.finditer(sources[name])
         )
-        waiting += [each for each in imported if each.startswith(packages)]
+        waiting += [each for each in imported if _is_source(each, others)]
     text = "\n".join(sources[name] for name in sorted(sources))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_source(module: str, others: str) -> bool:
+    """Whether compiled code may depend on an imported module; others: the package that imports."""
+    if module.startswith(f"{__package__}."):
+        return True
+    if not module.startswith(PACKAGE):
+        return module.startswith(others)
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file is not None and COMPILES.search(_text(file)) is not None
 
 
 @cache
 def _text(file: str) -> str:
     return Path(file).read_text()
 
+
+PACKAGE = f"{__package__.partition('.')[0]}."
+
+COMPILES = re.compile(r"^@(?:compiled|jit|found_by_type)\b", re.MULTILINE)
 
 IMPORT = re.compile(r"^(?:from|import) +([\w.]+)", re.MULTILINE)
 

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rlgames.kernels.jit import jit
 from rlgames.kernels.rules import load, observe, random_move, store
+from rlgames.kernels.stepping import Games
 from rlgames.kernels.words import Array
-
-
-class Games(NamedTuple):
-    """The fields of the games' states, with the number of games in front; changed in place.
-    positions: int64 [games, words]."""
-
-    done: Array
-    current_seat: Array
-    turn: Array
-    score: Array
-    positions: Array
 
 
 @jit()
@@ -42,9 +32,9 @@ def play_games(
         row = 0
         while row < live:
             game = game_of_row[row]
-            position = load(rules.start, games.positions, game)
+            position = load(rules.start, games.words, game)
             position, is_over, points = random_move(rules, position, rng)
-            store(games.positions, game, position)
+            store(games.words, game, position)
             if points != 0:
                 seat = (games.current_seat[game] + moves[row]) % seats
                 games.score[game, seat] += points
@@ -90,7 +80,7 @@ def next_live(done: Array, game: int) -> int:
 def observe_games(games: Games, rules: Any, game_of_row: Array, observations: Array) -> int:
     """Write the observations of the rows' games; the sum of their bits as numbers of 32 bits."""
     for row in range(len(game_of_row)):
-        observe(rules, load(rules.start, games.positions, game_of_row[row]), observations[row])
+        observe(rules, load(rules.start, games.words, game_of_row[row]), observations[row])
     return sum_bits(observations[: len(game_of_row)])
 
 

@@ -1,4 +1,4 @@
-"""Compiled rules: what a game gives so that kernels can play it.
+"""The rules of a game, one position at a time: the contract between games and kernels.
 
 A position is a tuple of 64-bit words, int64, which the game lays out as it likes. Whose turn it is
 and the score are not part of it unless the rules need them: seats take turns.
@@ -96,6 +96,13 @@ def add_chance(rules: Any, position: Position, rng: Array) -> tuple[Position, bo
 
 
 @found_by_type
+def apply_chance(rules: Any, position: Position, u: Array) -> tuple[Position, bool]:
+    """Like add_chance, from u, float32 [spec.num_chance_inputs] in [0, 1). Only games with chance
+    need it."""
+    return position, False
+
+
+@found_by_type
 def random_move(rules: Any, position: Position, rng: Array) -> Played:
     """Like play of a uniformly random legal action, with the chance that follows.
 
@@ -110,16 +117,32 @@ def random_move(rules: Any, position: Position, rng: Array) -> Played:
 
 
 @found_by_type
-def observe(rules: Any, position: Position, planes: Array) -> None:
-    """Write the observation of the seat to move, float32, flat."""
+def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
+    """Write the values of all cells as the seat to move sees them, float32: 0 empty, 1 of the seat
+    to move, 2 of the other. With an open_value that is not 0, empty cells that can be taken now
+    have that value; only games with MoverCells need it."""
     raise NotImplementedError
 
 
 @found_by_type
-def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
-    """Write the values of all cells as the seat to move sees them, float32, with open_value, if it
-    is not 0, for empty cells that can be taken now. Without it, torch writes what policy=embedding
-    reads."""
+def observe(rules: Any, position: Position, planes: Array) -> None:
+    """Write the observation of the seat to move, float32, flat: by default, one plane with 1 on its
+    cells, and one with 1 on the cells of the other."""
+    cells = len(planes) // 2
+    write_cells(rules, position, 0, planes[:cells])
+    # Two loops with one result each: the compiler turns them into vector instructions.
+    others = planes[cells:]
+    for cell in range(cells):
+        others[cell] = np.float32(planes[cell] == np.float32(2))
+    for cell in range(cells):
+        planes[cell] = np.float32(planes[cell] == np.float32(1))
+
+
+@found_by_type
+def set_up(rules: Any, cells: Array) -> Played:
+    """The position with these cells, int64 [N], as the seat to move sees them: the inverse of
+    write_cells. Whether the game is over, and the points, are the result of the other seat's last
+    move."""
     raise NotImplementedError
 
 

@@ -21,8 +21,8 @@ from rlgames.kernels.ntuple import (
     sum_values,
     take_back,
 )
-from rlgames.kernels.random_play import Games
 from rlgames.kernels.rules import add_chance, load, store
+from rlgames.kernels.stepping import Games
 from rlgames.kernels.words import Array, compiled, next_random, random_below
 
 U = np.uint64
@@ -113,7 +113,7 @@ def play(
     rng: Array,
 ) -> End:
     """Play up to settings.plies moves of a game."""
-    position, seats = load(rules.start, games.positions, game), games.score.shape[1]
+    position, seats = load(rules.start, games.words, game), games.score.shape[1]
     seat: Any = np.int64(games.current_seat[game])
     first = seat
     is_over, is_final, ply, value = False, False, 0, np.float32(0)
@@ -141,7 +141,7 @@ def play(
             value = np.float32(0)
         is_over |= is_final
         seat, ply = seats - 1 - seat, ply + 1
-    store(games.positions, game, position)
+    store(games.words, game, position)
     games.current_seat[game], games.done[game] = seat, is_over
     games.turn[game] += ply
     return End(first, ply, is_final, value)
@@ -244,7 +244,7 @@ def learn_games(
     """
     memory, rng = make_memory(network, rules.actions), np.full(1, seed, np.uint64)
     history = History(
-        np.empty((settings.plies + 1, games.positions.shape[1]), np.int64),
+        np.empty((settings.plies + 1, games.words.shape[1]), np.int64),
         np.empty(settings.plies, np.float32),
         np.empty(settings.plies, np.float32),
         np.empty(settings.plies, np.bool_),

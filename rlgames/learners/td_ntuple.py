@@ -141,7 +141,7 @@ class TdNtuple(Learner):
     def play_and_learn(
         self, pool: GamePool, plies: int | None, progress: float
     ) -> tuple[FinalStates, dict[str, float]]:
-        from rlgames.kernels.random_play import Games
+        from rlgames.kernels.stepping import Games
         from rlgames.kernels.td import learn_games
 
         lr = self.lr.at(progress)

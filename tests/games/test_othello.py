@@ -1,13 +1,19 @@
 """Othello: exact values, symmetry, text, and passing."""
 
+from typing import NamedTuple
+
+import numpy as np
 import pytest
 import torch
 from helpers import rng
 
+from rlgames.games import othello
 from rlgames.games.capabilities import ExactKey, find
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.games.othello import Othello
 from rlgames.games.symmetry import Symmetries
+from rlgames.kernels.rules import implement
+from rlgames.kernels.words import Array, compiled, count_bits
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.graph import Graph
@@ -21,11 +27,38 @@ O X . .
 """
 
 
+class DiscRules(NamedTuple):
+    start: tuple[int, ...]
+    actions: int
+    cell_bits: Array
+    steps: Array
+    forward: Array
+    backward: Array
+
+
+@compiled
+def play(rules, position, action):
+    """The points at the end are the difference of the discs."""
+    (own, other, moves), is_over, points = othello.play(rules, position, action)
+    lead = count_bits(np.uint64(other)) - count_bits(np.uint64(own))
+    return (own, other, moves), is_over, points * np.float32(abs(lead))
+
+
+implement(
+    DiscRules,
+    play=play,
+    is_legal=othello.is_legal,
+    write_cells=othello.write_cells,
+    set_up=othello.set_up,
+)
+
+
 class Discs(Othello):
     """The score is the difference of the discs."""
 
-    def final_score(self, state):
-        return super().final_score(state) * self.lead(state).abs()[:, None]
+    def __init__(self, board):
+        super().__init__(board)
+        self.rules = DiscRules(*self.rules)
 
 
 def some_positions(game):
@@ -71,8 +104,7 @@ def test_keys_restore_positions(size):
     assert find(game, ExactKey)
     assert not find(Othello(8), ExactKey)
     restored = game.state_from_key(game.key(state))
-    assert torch.equal(restored.own, state.own)
-    assert torch.equal(restored.moves, state.moves)
+    assert torch.equal(restored.words, state.words)
     assert game.is_valid(state).all()
 
 

@@ -79,12 +79,9 @@ def test_mirrored_boards_have_equal_values(name):
     game, tuples = BOARDS[name]
     policy, state = filled(game, tuples), positions(game)
     live = ~state.done
-    own, taken = (game.layout.contains(each) for each in (state.own, state.occupied))
+    cells = game.cells(state).flatten(1)
     for view in views(game):
-        order = view.flatten()
-        bits = game.layout.cell_bits
-        sides = [(side[:, order] * bits).sum(1).to(bits.dtype) for side in (own, taken)]
-        mirrored = game.state_from_stones(*sides)
+        mirrored = game.state_from_cells(cells[:, view.flatten()], state.current_seat)
         assert policy.value(game, mirrored)[live].equal(policy.value(game, state)[live])
 
 

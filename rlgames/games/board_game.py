@@ -1,0 +1,270 @@
+"""Games on one board, from scalar rules alone: everything batched follows from them.
+
+A game file defines the functions of rlgames/kernels/rules.py for one position, and a class derived
+from BoardGame. Positions are on the CPU. Letters in shapes: B games, W words, N cells, A actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from rlgames.games import board
+from rlgames.games.board import Board
+from rlgames.games.capabilities import CellBoard, ExactKey
+from rlgames.games.game import Game
+from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
+from rlgames.games.state import State
+from rlgames.kernels import stepping
+from rlgames.kernels.stepping import Games
+
+MOVER_NOT_SHOWN = "its cells do not show which seat is to move"
+"""Why such a game is not a CellBoard, unless the number of stones tells."""
+
+GAME_OVER = "game over"
+"""The caption of a finished game, where captions say who is to move."""
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class BoardState(State):
+    """words: int64 [B, W], laid out as the rules of the game say."""
+
+    words: Tensor
+
+    def games(self) -> Games:
+        """The fields as arrays that share their memory."""
+        columns = (self.done, self.current_seat, self.turn, self.score, self.words)
+        return Games(*(column.numpy() for column in columns))
+
+    @classmethod
+    def of(cls, games: Games) -> Self:
+        """The positions whose fields are these arrays."""
+        return cls(*map(torch.from_numpy, games))
+
+    def copied_games(self) -> Games:
+        """Copies of the fields as arrays."""
+        columns = (self.done, self.current_seat, self.turn, self.score, self.words)
+        return Games(*(column.numpy().copy() for column in columns))
+
+
+class BoardGame(Game[BoardState]):
+    """A game whose position is the stones of both seats and, unless the stones tell, the seat to
+    move. A game of one seat defines its own text.
+
+    rules: the table of the rules, of a class that `implement` binds to play, is_legal, write_cells
+        and set_up.
+    second_view: int64 [N], the cell that the second seat sees at each cell, if it sees the board
+        turned or mirrored, by a permutation that is its own inverse; None: as the first seat.
+    shows_mover: whether the caption says who is to move, because the stones do not tell. They do if
+        every move adds stones_per_move stones of its seat, and takes none away.
+    has_draws: a game may end without a winner.
+    """
+
+    rules: Any
+    second_view: Tensor | None = None
+    seat_marks = "XO"
+    shows_mover = True
+    stones_per_move = 1
+    num_cell_values = 3
+    has_draws = True
+
+    def to(self, device: torch.device | str) -> Self:
+        return self
+
+    # Rules
+
+    def initial(self, batch: int, rng: torch.Generator) -> BoardState:
+        words = torch.tensor([self.rules.start]).repeat(batch, 1)
+        return BoardState.start(batch, self.spec.seats, CPU, words=words)
+
+    def legal_action_mask(self, state: BoardState) -> Tensor:
+        legal = torch.empty(len(state), self.spec.actions, dtype=torch.bool)
+        stepping.write_legal_rows(self.rules, state.games(), legal.numpy())
+        return legal
+
+    def sample_legal_action(self, state: BoardState, u: Tensor) -> Tensor:
+        action = torch.empty(len(state), dtype=torch.int64)
+        stepping.sample_rows(self.rules, state.games(), u.numpy(), action.numpy())
+        return action
+
+    def apply_action(self, state: BoardState, action: Tensor) -> BoardState:
+        """An illegal action changes nothing. Raises IndexError for one that does not exist."""
+        games = state.copied_games()
+        stepping.play_rows(self.rules, games, action.numpy())
+        return BoardState.of(games)
+
+    def observe(self, state: BoardState) -> Tensor:
+        planes = torch.empty(len(state), prod(self.spec.observation))
+        stepping.observe_rows(self.rules, state.words.numpy(), planes.numpy())
+        return planes.view(-1, *self.spec.observation)
+
+    def is_valid(self, state: BoardState) -> Tensor:
+        """Live positions are those that their cells set up again."""
+        cells, seat = self.cells(state).flatten(1), state.current_seat.clamp(0, self.spec.seats - 1)
+        again = self.state_from_cells(cells, seat)
+        is_over = again.done | self.state_from_cells(cells, self.spec.seats - 1 - seat).done
+        is_same = (again.words == state.words).all(1) & (again.turn <= state.turn)
+        return super().is_valid(state) & (state.done | (is_same & ~is_over))
+
+    # Cells
+
+    def relative_cells(self, state: BoardState) -> Tensor:
+        """Int64 [B, rows, columns]: as write_cells, 1 for the seat to move and 2 for the other."""
+        return self._as_boards(self._written_cells(state, 0))
+
+    def cells(self, state: BoardState) -> Tensor:
+        """Int64 [B, rows, columns] from the top: 0 empty, 1 of the first seat, 2 of the second."""
+        return self._as_boards(
+            self._from_seats(state.current_seat, self._written_cells(state, 0).long())
+        )
+
+    def state_from_cells(self, cells: Tensor, seat: Tensor) -> BoardState:
+        """The inverse of cells, from int64 [B, N], with the seats to move, int64 [B]; the turn is
+        the lowest number that fits."""
+        zeros = torch.zeros_like(seat)
+        state = BoardState(
+            done=zeros.bool(),
+            current_seat=seat.clone(),
+            turn=self.turns(cells, seat),
+            score=torch.zeros(len(seat), self.spec.seats),
+            words=zeros[:, None].repeat(1, len(self.rules.start)),
+        )
+        relative = self._from_seats(seat, cells).contiguous()
+        stepping.set_up_rows(self.rules, state.games(), relative.numpy())
+        return state
+
+    def turns(self, cells: Tensor, seat: Tensor) -> Tensor:
+        """Int64 [B]: the lowest turn that fits the cells, [B, N], and the seats to move."""
+        return (cells > 0).sum(1)
+
+    def _written_cells(self, state: BoardState, open_value: int) -> Tensor:
+        """Float32 [B, N]: as write_cells."""
+        values = torch.empty(len(state), prod(self.spec.observation[1:]))
+        words = state.words.numpy()
+        stepping.write_cell_rows(self.rules, words, open_value, values.numpy())
+        return values
+
+    def _as_boards(self, cells: Tensor) -> Tensor:
+        return cells.long().view(-1, *self.spec.observation[1:])
+
+    def _from_seats(self, seat: Tensor, cells: Tensor) -> Tensor:
+        """Cells as the seats to move see them from absolute ones, int64 [B, N], and the other way
+        around."""
+        if self.spec.seats == 1:
+            return cells
+        seen = cells if self.second_view is None else cells[:, self.second_view]
+        return torch.where(seat[:, None] == 1, (3 - seen) * (seen > 0), cells)
+
+    # Keys and views
+
+    @cached_property
+    def _key_bases(self) -> list[int]:
+        cells = prod(self.spec.observation[1:])
+        return [self.num_cell_values] * cells + [2] * self.shows_mover
+
+    @cached_property
+    def lacks(self) -> dict[type, str]:  # type: ignore[override]
+        lacks: dict[type, str] = {CellBoard: MOVER_NOT_SHOWN} if self.shows_mover else {}
+        if type(self).key is BoardGame.key and not fits_in_key(self._key_bases):
+            lacks[ExactKey] = TOO_MANY_POSITIONS
+        return lacks
+
+    def key(self, state: BoardState) -> Tensor:
+        digits = self.cells(state).flatten(1)
+        if self.shows_mover:
+            digits = torch.cat([digits, state.current_seat[:, None]], 1)
+        return encode_digits(digits, self._key_bases)
+
+    def state_from_key(self, key: Tensor) -> BoardState:
+        digits = decode_digits(key, self._key_bases)
+        if self.shows_mover:
+            return self.state_from_cells(digits[:, :-1], digits[:, -1])
+        return self.state_from_cells(digits, (digits > 0).sum(1) // self.stones_per_move % 2)
+
+    def view_from_seat(self, state: BoardState, seat: int) -> BoardState:
+        seats = torch.full_like(state.current_seat, seat)
+        view = self.state_from_cells(self.cells(state).flatten(1), seats)
+        return replace(view, done=state.done, turn=state.turn, score=state.score)
+
+    # Text
+
+    def boards(self, state: BoardState, row: int, reveal: bool = False) -> list[Board]:
+        cells = self.cells(state[row : row + 1])[0].tolist()
+        return [[[f".{self.seat_marks}"[cell] for cell in line] for line in cells]]
+
+    def caption(self, state: BoardState, row: int) -> str:
+        if not self.shows_mover:
+            return ""
+        return GAME_OVER if bool(state.done[row]) else self._captions[int(state.current_seat[row])]
+
+    @property
+    def _captions(self) -> list[str]:
+        return [*(f"{mark} to move" for mark in self.seat_marks), GAME_OVER]
+
+    def parse_all(self, texts: Sequence[str]) -> BoardState:
+        cells, seat = self._read_stones(texts)
+        state, other = (self.state_from_cells(cells, s) for s in (seat % 2, 1 - seat % 2))
+        self.check_parsed(cells, state, other)
+        # The game may be over by the last move of the seat that the text has to move.
+        rows = (other.done & ~state.done).nonzero()[:, 0]
+        state = state.put(rows, other[rows])
+        if bool(((seat == 2) & ~state.done).any()):
+            raise ValueError(f"the first line is {GAME_OVER!r}, but the game is not over")
+        return state
+
+    def check_parsed(self, cells: Tensor, state: BoardState, other: BoardState) -> None:
+        """Raises ValueError, with the reason, for positions that games do not reach.
+
+        cells: int64 [B, N]. state: the positions. other: the same with the other seat to move.
+        """
+        if bool((state.done & other.done & (state.score != other.score).any(1)).any()):
+            raise ValueError("only one seat can win")
+
+    def _read_stones(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Cells, int64 [B, N], and the seats to move, int64 [B], from rendered positions; 2 if the
+        caption says that the game is over.
+
+        Raises ValueError, with the reason, for other text. If the stones tell who is to move, their
+        numbers are correct for seats that take turns.
+        """
+        seats, boards, marks = [], [], f".{self.seat_marks}"
+        for text in texts:
+            seat, drawing = self._read_caption(text) if self.shows_mover else (None, text)
+            stones = [*map(marks.index, board.read(drawing, self.board_format, marks)[0])]
+            seats.append(self._count_turns(stones) if seat is None else seat)
+            boards.append(stones)
+        return torch.tensor(boards), torch.tensor(seats)
+
+    def _read_caption(self, text: str) -> tuple[int, str]:
+        """The seat to move, or 2, and the text below."""
+        caption, _, drawing = text.strip().partition("\n")
+        if caption.strip() not in self._captions:
+            valid = f"{', '.join(self._captions[:-1])} or {GAME_OVER}"
+            raise ValueError(f"the first line is {caption.strip()!r}, not {valid}")
+        return self._captions.index(caption.strip()), drawing
+
+    def _count_turns(self, stones: list[int]) -> int:
+        """The seat to move, by the numbers of stones."""
+        first, second = stones.count(1), stones.count(2)
+        if first - second not in (0, self.stones_per_move):
+            marks = self.seat_marks
+            raise ValueError(
+                f"{first} {marks[0]} and {second} {marks[1]}: the seats did not take turns"
+            )
+        return int(first > second)
+
+    # Kernels
+
+    def compiled_rules(self) -> Any:
+        """The same rules for kernels."""
+        from rlgames.games.compiled import BoardRules
+
+        return BoardRules(self)

@@ -1,0 +1,129 @@
+"""The rules of a game in many positions side by side: loops over the functions of rules.py."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlgames.kernels.jit import jit
+from rlgames.kernels.rules import (
+    apply_chance,
+    is_legal,
+    load,
+    observe,
+    play,
+    set_up,
+    store,
+    write_cells,
+)
+from rlgames.kernels.words import Array, compiled
+
+
+class Games(NamedTuple):
+    """The fields of BoardState, with the number of games in front; kernels change them in place."""
+
+    done: Array
+    current_seat: Array
+    turn: Array
+    score: Array
+    words: Array
+
+
+@compiled
+def add_points(games: Games, row: int, points: np.float32, seat: int) -> None:
+    """Add the points of a move by this seat; of two seats, the other loses them."""
+    if points != 0:
+        games.score[row, seat] += points
+        if games.score.shape[1] == 2:
+            games.score[row, 1 - seat] -= points
+
+
+@compiled
+def play_row(rules: Any, games: Games, row: int, action: int) -> None:
+    """Play an action in a game; if it is over, or the action is illegal, nothing changes."""
+    if games.done[row]:
+        return
+    position, seat = load(rules.start, games.words, row), games.current_seat[row]
+    if not is_legal(rules, position, action):
+        return
+    position, is_over, points = play(rules, position, action)
+    store(games.words, row, position)
+    add_points(games, row, points, seat)
+    games.done[row] = is_over
+    games.turn[row] += 1
+    games.current_seat[row] = (seat + 1) % games.score.shape[1]
+
+
+@compiled
+def write_legal(rules: Any, games: Games, row: int, legal: Array) -> None:
+    """Write which actions are legal, bool [A]; all are once the game is over."""
+    position, is_done = load(rules.start, games.words, row), games.done[row]
+    for action in range(len(legal)):
+        legal[action] = is_done or is_legal(rules, position, action)
+
+
+@jit()
+def play_rows(rules: Any, games: Games, actions: Array) -> None:
+    """Play an action, int64 [B], in every game. Raises IndexError for one that does not exist."""
+    for row in range(len(actions)):
+        if not 0 <= actions[row] < rules.actions:
+            raise IndexError("an action is out of range")
+        play_row(rules, games, row, actions[row])
+
+
+@jit()
+def add_chance_to_rows(rules: Any, games: Games, u: Array) -> None:
+    """Add the chance that follows an action, from float32 [B, U], to every game."""
+    for row in range(len(u)):
+        if not games.done[row]:
+            position = load(rules.start, games.words, row)
+            position, games.done[row] = apply_chance(rules, position, u[row])
+            store(games.words, row, position)
+
+
+@jit()
+def write_legal_rows(rules: Any, games: Games, legal: Array) -> None:
+    """Write the legal actions of every game, bool [B, A]."""
+    for row in range(len(legal)):
+        write_legal(rules, games, row, legal[row])
+
+
+@jit()
+def sample_rows(rules: Any, games: Games, u: Array, actions: Array) -> None:
+    """Write a uniformly random legal action of every game, int64 [B], from u, float32 [B]: the one
+    with the number floor(u * count)."""
+    for row in range(len(actions)):
+        position, is_done = load(rules.start, games.words, row), games.done[row]
+        count = 0
+        for action in range(rules.actions):
+            count += is_done or is_legal(rules, position, action)
+        # The product may be rounded up to the count.
+        nth, action = min(int(u[row] * np.float32(count)), count - 1), -1
+        while nth >= 0:
+            action += 1
+            nth -= is_done or is_legal(rules, position, action)
+        actions[row] = action
+
+
+@jit()
+def observe_rows(rules: Any, words: Array, planes: Array) -> None:
+    """Write the observations of all positions, float32 [B, O]."""
+    for row in range(len(planes)):
+        observe(rules, load(rules.start, words, row), planes[row])
+
+
+@jit()
+def write_cell_rows(rules: Any, words: Array, open_value: int, values: Array) -> None:
+    """Write the cells of all positions, float32 [B, N]."""
+    for row in range(len(values)):
+        write_cells(rules, load(rules.start, words, row), open_value, values[row])
+
+
+@jit()
+def set_up_rows(rules: Any, games: Games, cells: Array) -> None:
+    """Set up positions from cells, int64 [B, N], as the seats to move see them."""
+    for row in range(len(cells)):
+        position, games.done[row], points = set_up(rules, cells[row])
+        store(games.words, row, position)
+        add_points(games, row, points, games.score.shape[1] - 1 - games.current_seat[row])
