@@ -103,7 +103,7 @@ def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, epsilon):
     final, metrics = learner.play_and_learn(pool, None, 0.0)
     for row in range(3):
         last = plain.play(game.example_state())
-        for name in ("own", "occupied", "turn", "score", "current_seat", "done"):
+        for name in ("words", "turn", "score", "current_seat", "done"):
             assert getattr(final.state[row : row + 1], name).equal(getattr(last, name))
     assert final.num_moves == int(final.state.turn.sum())
     assert metrics["td_error"] == pytest.approx(plain.total / final.num_moves, rel=1e-4)
