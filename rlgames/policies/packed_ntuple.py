@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import find_compiled_rules
 from rlgames.games.game import Game
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -33,7 +32,7 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     if isinstance(game, Game2048):
         if type(game) is not Game2048:
             return f"it knows the rules of 2048, not of {game.spec.name}"
-        if find_compiled_rules(game) is None:
+        if game.is_large:
             return f"a board of {game.rows}x{game.columns} is larger than 4x4"
     if policy.values.device.type != "cpu":
         return "kernels run on the CPU, with device=cpu"

@@ -10,8 +10,8 @@ from markers import quick
 
 from rlgames.config.options.learners import OPTIMIZERS
 from rlgames.core.errors import NonFiniteError
+from rlgames.games.board_game import BoardState
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.compiled import copied_fields
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
@@ -308,16 +308,12 @@ class TilesOfTheKernel(Game2048):
 
     random = np.zeros(1, np.uint64)
 
-    def compiled_rules(self):
-        return super().compiled_rules()
-
     def apply_chance(self, state, u):
-        compiled = self.compiled_rules()
-        boards = compiled.pack(state)
+        games = state.copied_games()
         for row in (~state.done).nonzero()[:, 0].tolist():
-            (board,), _ = add_chance(compiled.rules, (int(boards[row]),), self.random)
-            boards[row] = board
-        return self._mark_done(compiled.unpack(boards, copied_fields(state)))
+            position = tuple(games.words[row].tolist())
+            games.words[row], games.done[row] = add_chance(self.rules, position, self.random)
+        return BoardState.of(games)
 
 
 @pytest.mark.parametrize(
@@ -358,15 +354,6 @@ def test_threads_draw_the_same_tiles():
         for threads in (1, 2)
     )
     assert torch.equal(one.visits, two.visits)
-
-
-def test_tiles_that_kernels_do_not_know_are_searched_in_torch():
-    game = Game2048(2, 2)
-    state = game.from_exponents(torch.tensor([[[16, 15], [1, 2]], [[1, 1], [2, 3]]]))
-    search = Mcts(game, Agent(game, network(game), Argmax()), SETTINGS)
-    assert search._compiled.fits(state[1:])
-    result = search.search(state, rng())
-    assert ((result.visits > 0) <= game.legal_action_mask(state)).all()
 
 
 class PlaysLikeTheKernel(Mcts):
