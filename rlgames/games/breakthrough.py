@@ -1,4 +1,4 @@
-"""Breakthrough, a race of pieces that move forward only, on boards of any size.
+"""Breakthrough, a race of pieces that move forward only, on boards of up to 64 cells.
 
 A piece moves one cell straight or diagonally forward, to an empty cell, and captures a piece of the
 other seat diagonally only. The seat that reaches the last row, or captures all pieces, wins.
@@ -9,186 +9,188 @@ other seat diagonally only. The seat that reaches the last row, or captures all 
     1 X X X X
       a b c d
 
-Positions are stored, observed and numbered as the seat to move sees them, who moves up: for the
-second seat the board is turned by 180 degrees.
+Words: the pieces of the seat to move and of the other seat, both as the seat to move sees them, who
+moves up: for the second seat the board is turned by 180 degrees. Bit c is cell c in row-major order
+from the top.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
-from rlgames.games.capabilities import Compiled
-from rlgames.games.compiled import (
-    CompiledRules,
-    pack_cells,
-    unpack_cells,
-)
-from rlgames.games.game import Spec, State
+from rlgames.games.board_game import BoardGame, BoardState
+from rlgames.games.game import Spec
 from rlgames.games.state import count_boards
-from rlgames.games.stones import StoneGame, check_game_over
 from rlgames.games.symmetry import board_symmetries
+from rlgames.kernels.rules import Played, Position, implement
+from rlgames.kernels.words import Array, compiled
 
-LEFT, STRAIGHT, RIGHT = range(3)
-"""Where a piece moves forward, as its seat sees it."""
-
-MAX_COMPILED_CELLS = 64
-"""Kernels play on boards of up to this many cells."""
+U = np.uint64
+MAX_CELLS = 64
 
 CAPTURE = "x"
 """Between the two cells in the name of a capture."""
 
 
-@dataclass(frozen=True)
-class BreakthroughState(State):
-    """own, other: bool [B, N], the pieces of the seat to move and of the other, as it sees them."""
+class BreakthroughRules(NamedTuple):
+    """targets: int64 [actions], the cell that an action moves to; its own one beyond the edges."""
 
-    own: Tensor
-    other: Tensor
+    start: tuple[int, ...]
+    actions: int
+    targets: Array
+    columns: int
 
 
-class Breakthrough(StoneGame[BreakthroughState]):
+@compiled
+def turned(pieces: np.uint64, cells: int) -> np.uint64:
+    """The board turned by 180 degrees: its bits in reverse order."""
+    low = U(0x5555555555555555)
+    pieces = ((pieces >> U(1)) & low) | ((pieces & low) << U(1))
+    low = U(0x3333333333333333)
+    pieces = ((pieces >> U(2)) & low) | ((pieces & low) << U(2))
+    low = U(0x0F0F0F0F0F0F0F0F)
+    pieces = ((pieces >> U(4)) & low) | ((pieces & low) << U(4))
+    low = U(0x00FF00FF00FF00FF)
+    pieces = ((pieces >> U(8)) & low) | ((pieces & low) << U(8))
+    low = U(0x0000FFFF0000FFFF)
+    pieces = ((pieces >> U(16)) & low) | ((pieces & low) << U(16))
+    pieces = (pieces >> U(32)) | (pieces << U(32))
+    return pieces >> U(MAX_CELLS - cells)
+
+
+@compiled
+def play(rules: BreakthroughRules, position: Position, action: int) -> Played:
+    target, cells = rules.targets[action], rules.actions // 3
+    moved = U(1) << U(target)
+    own = (U(position[0]) & ~(U(1) << U(action // 3))) | moved
+    other = U(position[1]) & ~moved
+    won = target < rules.columns or other == U(0)
+    after = (np.int64(turned(other, cells)), np.int64(turned(own, cells)))
+    return after, won, np.float32(won)
+
+
+@compiled
+def is_legal(rules: BreakthroughRules, position: Position, action: int) -> bool:
+    cell, target = action // 3, rules.targets[action]
+    own, other = U(position[0]), U(position[1])
+    taken = own if action % 3 != 1 else own | other  # captures are diagonal
+    is_own = (own >> U(cell)) & U(1)
+    return bool(is_own and target != cell and not (taken >> U(target)) & U(1))
+
+
+@compiled
+def write_cells(
+    rules: BreakthroughRules, position: Position, open_value: int, values: Array
+) -> None:
+    own, other = U(position[0]), U(position[1])
+    for cell in range(rules.actions // 3):
+        place = U(cell)
+        values[cell] = np.float32(((own >> place) & U(1)) + U(2) * ((other >> place) & U(1)))
+
+
+@compiled
+def set_up(rules: BreakthroughRules, cells: Array) -> Played:
+    own, other, won = U(0), U(0), False
+    for cell in range(len(cells)):
+        own |= U(cells[cell] == 1) << U(cell)
+        other |= U(cells[cell] == 2) << U(cell)
+        won |= cells[cell] == 2 and cell >= len(cells) - rules.columns
+    won |= own == U(0)
+    return (np.int64(own), np.int64(other)), won, np.float32(won)
+
+
+implement(BreakthroughRules, play=play, is_legal=is_legal, write_cells=write_cells, set_up=set_up)
+
+
+def make_rules(rows: int, columns: int, home_rows: int) -> BreakthroughRules:
+    """The rules on a board of this size."""
+    cell = np.arange(rows * columns)
+    row, column = np.divmod(cell, columns)
+    target_column = column[:, None] + np.arange(-1, 2)
+    inside = (row > 0)[:, None] & (target_column >= 0) & (target_column < columns)
+    targets = np.where(inside, (row[:, None] - 1) * columns + target_column, cell[:, None])
+    is_home = row >= rows - home_rows
+    cells = np.where(is_home, 1, np.where(is_home[::-1], 2, 0))
+    rules = BreakthroughRules((0, 0), 3 * len(cell), targets.reshape(-1), columns)
+    return rules._replace(start=set_up(rules, cells)[0])
+
+
+class Breakthrough(BoardGame):
     """rows × columns cells, home_rows rows of pieces for each seat.
 
-    Action 3 * c + d moves the piece on cell c in direction d, both as the seat to move sees them.
-    Raises ValueError where home_rows do not fit.
+    Action 3 * c + d moves the piece on cell c left, straight or right, as the seat to move sees it.
+    Raises ValueError where home_rows do not fit, and for boards that are too large.
     """
 
+    has_draws = False
+    how_to_play = (
+        "X moves up, O down, straight or diagonally; captures are diagonal; who reaches the last "
+        "row wins"
+    )
+
     def __init__(self, rows: int, columns: int, home_rows: int, name: str = "breakthrough") -> None:
+        cells = rows * columns
         if 2 * home_rows > rows:
             raise ValueError(f"home_rows={home_rows} is more than half of rows={rows}")
-        self.rows, self.columns, self.num_cells = rows, columns, rows * columns
-        cell = torch.arange(self.num_cells)
-        row, column = cell // columns, cell % columns
-        target_column = column[:, None] + torch.arange(-1, 2)
-        inside = (row > 0)[:, None] & (target_column >= 0) & (target_column < columns)
-        targets = torch.where(inside, (row[:, None] - 1) * columns + target_column, cell[:, None])
-        # Int64 [A]: the cell that an action moves to; its own one beyond the edges.
-        self.targets = targets.reshape(-1)
-        self.is_home = row >= rows - home_rows
+        if cells > MAX_CELLS:
+            raise ValueError(
+                f"a board of {rows}x{columns} has {cells} cells, and {MAX_CELLS} is the most"
+            )
+        self.rows, self.columns = rows, columns
+        self.rules = make_rules(rows, columns, home_rows)
+        self.second_view = torch.arange(cells).flip(0)
         # Int64 [N]: rows from each cell to the last one, the top.
-        self.remaining_rows = row
-        starts = sorted((rows - 1 - row[self.is_home]).tolist(), reverse=True)
+        self.remaining_rows = torch.arange(cells) // columns
+        home = self.remaining_rows[cells - home_rows * columns :]
         # Int64: the most rows by which a number of pieces can lie above the lowest at the start.
-        self.head_starts = torch.tensor([0, *accumulate(starts)])
-        self.start_depth = 2 * int(row[self.is_home].sum())
+        self.head_starts = torch.tensor([0, *accumulate((rows - 1 - home).tolist())])
+        self.start_depth = 2 * int(home.sum())
         self.spec = Spec(
             name=name,
             seats=2,
-            actions=3 * self.num_cells,
+            actions=3 * cells,
             observation=(2, rows, columns),
             has_cell_actions=False,
             # No piece but the last one to move enters the last row.
-            max_plies=self.start_depth - 2 * home_rows * columns + 1,
-            max_positions=2 * count_boards(3, self.num_cells),
+            max_plies=self.start_depth - 2 * len(home) + 1,
+            max_positions=2 * count_boards(3, cells),
             goal="outcome",
         )
-        if self.num_cells > MAX_COMPILED_CELLS:
-            self.lacks[Compiled] = f"its board has more than {MAX_COMPILED_CELLS} cells"
-
-    def initial(self, batch: int, rng: torch.Generator) -> BreakthroughState:
-        own = self.is_home.to(rng.device).repeat(batch, 1)
-        return BreakthroughState.start(batch, 2, rng.device, own=own, other=own.flip(1))
-
-    # Moves
-
-    def legal_action_mask(self, state: BreakthroughState) -> Tensor:
-        shape = (-1, self.rows, self.columns)
-        own, other = state.own.view(shape), state.other.view(shape)
-        diagonal, straight = ~own[:, :-1], ~(own | other)[:, :-1]
-        legal = own.new_zeros(*own.shape, 3)
-        legal[:, 1:, 1:, LEFT] = own[:, 1:, 1:] & diagonal[:, :, :-1]
-        legal[:, 1:, :, STRAIGHT] = own[:, 1:] & straight
-        legal[:, 1:, :-1, RIGHT] = own[:, 1:, :-1] & diagonal[:, :, 1:]
-        return legal.flatten(1) | state.done[:, None]
-
-    def apply_action(self, state: BreakthroughState, action: Tensor) -> BreakthroughState:
-        live, seat = ~state.done, state.current_seat
-        cell, target = action // 3, self.targets.index_select(0, action)
-        own = state.own.scatter(1, cell[:, None], False).scatter(1, target[:, None], True)
-        other = state.other.scatter(1, target[:, None], False)
-        won = live & ((target < self.columns) | ~other.any(1))
-        first = (1.0 - 2.0 * seat) * won
-        return BreakthroughState(
-            done=state.done | won,
-            current_seat=seat ^ live.long(),
-            turn=state.turn + live,
-            score=state.score + torch.stack([first, -first], 1),
-            own=torch.where(live[:, None], other.flip(1), state.own),
-            other=torch.where(live[:, None], own.flip(1), state.other),
-        )
-
-    def compiled_rules(self) -> CompiledBreakthrough:
-        return CompiledBreakthrough(self)
 
     # Positions
 
-    def observe(self, state: BreakthroughState) -> Tensor:
-        # Bytes are converted to floats several times as fast as bools.
-        planes = torch.stack([state.own, state.other], 1).view(torch.uint8)
-        return planes.float().view(-1, *self.spec.observation)
+    def pieces(self, cells: Tensor) -> tuple[Tensor, Tensor]:
+        """Int64 [B, 2]: the number of pieces of each seat, and the rows from all of them to the
+        last one. cells: int64 [B, N]."""
+        sides = torch.stack([cells == 1, (cells == 2).flip(1)], 1)
+        return sides.sum(2), (sides * self.remaining_rows).sum(2)
 
-    def cells(self, state: BreakthroughState) -> Tensor:
-        """Int64 [B, rows, columns] as the first seat sees them, from the top: 0 empty, 1 of the
-        first seat, 2 of the second."""
-        is_first = (state.current_seat == 0)[:, None]
-        first = torch.where(is_first, state.own, state.other.flip(1))
-        second = torch.where(is_first, state.other, state.own.flip(1))
-        return (first.long() + 2 * second).view(-1, self.rows, self.columns)
+    def turns(self, cells: Tensor, seat: Tensor) -> Tensor:
+        count, to_go = self.pieces(cells)
+        head_start = self.head_starts[count.clamp(max=len(self.head_starts) - 1)]
+        moved = (count * (self.rows - 1) - to_go - head_start).clamp(min=0).sum(1)
+        return moved + ((moved + seat) & 1)
 
-    def state_from_cells(self, cells: Tensor, seat: Tensor) -> BreakthroughState:
-        """Live positions."""
-        first, second, is_first = cells == 1, cells == 2, (seat == 0)[:, None]
-        own = torch.where(is_first, first, second.flip(1))
-        other = torch.where(is_first, second, first.flip(1))
-        moved = self.rows_moved(own) + self.rows_moved(other.flip(1))
-        turn = moved + ((moved + seat) & 1)
-        fields = {"current_seat": seat, "turn": turn, "own": own, "other": other}
-        return BreakthroughState.start(len(own), 2, own.device, **fields)
-
-    def rows_moved(self, pieces: Tensor) -> Tensor:
-        """Int64 [B]: by how many rows the pieces of a seat have moved at least; bool [B, N] as it
-        sees them, no more of them than at the start."""
-        count = pieces.sum(1)
-        advance = count * (self.rows - 1) - self.rows_to_go(pieces)
-        return (advance - self.head_starts.index_select(0, count)).clamp(min=0)
-
-    def rows_to_go(self, pieces: Tensor) -> Tensor:
-        """Int64 [B]: the rows from all pieces of a seat, bool [B, N] as it sees them, to the last
-        one."""
-        return (pieces * self.remaining_rows).sum(1)
-
-    def depth(self, state: BreakthroughState) -> Tensor:
+    def depth(self, state: BoardState) -> Tensor:
         # A move and a capture each leave fewer rows to go.
-        to_go = self.rows_to_go(state.own) + self.rows_to_go(state.other.flip(1))
-        return self.start_depth - to_go
+        _, to_go = self.pieces(self.cells(state).flatten(1))
+        return self.start_depth - to_go.sum(1)
 
-    def is_valid(self, state: BreakthroughState) -> Tensor:
-        own, other = state.own, state.other.flip(1)
-        num_own, num_other = own.sum(1), other.sum(1)
-        num_home = int(self.is_home.sum())
-        arrived = (own | other)[:, : self.columns].any(1)
-        moves_left = self.rows_to_go(own) + self.rows_to_go(other) - num_own - num_other + 1
-        can_continue = (
-            (num_own > 0)
-            & (num_other > 0)
-            & ~arrived
-            & (state.turn + moves_left <= self.spec.max_plies)
-        )
-        return (
-            super().is_valid(state)
-            & ~(own & state.other).any(1)
-            & (num_own <= num_home)
-            & (num_other <= num_home)
-            & (state.done | can_continue)
-        )
+    def is_valid(self, state: BoardState) -> Tensor:
+        count, to_go = self.pieces(self.cells(state).flatten(1))
+        moves_left = (to_go - count).sum(1) + 1
+        can_continue = state.turn + moves_left <= self.spec.max_plies
+        has_pieces = (count < len(self.head_starts)).all(1)
+        return super().is_valid(state) & has_pieces & (state.done | can_continue)
 
     def symmetries(self) -> Tensor:
         return board_symmetries(self.rows, self.columns, upright=True)
@@ -201,66 +203,31 @@ class Breakthrough(StoneGame[BreakthroughState]):
 
     # Text
 
-    how_to_play = (
-        "X moves up, O down, straight or diagonally; captures are diagonal; who reaches the last "
-        "row wins"
-    )
-
     @cached_property
     def board_format(self) -> games_board.BoardFormat:
         labels = games_board.lettered_format(self.rows, self.columns)
         letters = [letter.lower() for letter in labels.above]
         return replace(labels, left=labels.left[::-1], above=[], below=letters)
 
-    def parse_all(self, texts: Sequence[str]) -> BreakthroughState:
-        cells, to_move = self.read_stones(texts)
-        first, second = cells == 1, cells == 2
-        num_home = int(self.is_home.sum())
-        if bool((first.sum(1) > num_home).any() | (second.sum(1) > num_home).any()):
-            raise ValueError(f"a seat has no more than {num_home} pieces")
-        first_won = first[:, : self.columns].any(1) | ~second.any(1)
-        second_won = second[:, -self.columns :].any(1) | ~first.any(1)
-        if bool((first_won & second_won).any()):
-            raise ValueError("only one seat can win")
-        done = first_won | second_won
-        check_game_over(to_move, done)
-        # The winner has moved last.
-        seat = torch.where(done, first_won.long(), to_move % 2)
-        state = self.state_from_cells(cells, seat)
-        score = first_won.float() - second_won.float()
-        state = replace(state, done=done, score=torch.stack([score, -score], 1))
+    def parse_all(self, texts: Sequence[str]) -> BoardState:
+        state = super().parse_all(texts)
         if not bool(self.is_valid(state).all()):
             raise ValueError("the seats did not take turns")
         return state
 
-    def action_to_string(self, state: BreakthroughState, row: int, action: int) -> str:
-        cell, target = action // 3, int(self.targets[action])
-        between = CAPTURE if bool(state.other[row, target]) else ""
-        last = self.num_cells - 1
+    def check_parsed(self, cells: Tensor, state: BoardState, other: BoardState) -> None:
+        most = len(self.head_starts) - 1
+        if bool((self.pieces(cells)[0] > most).any()):
+            raise ValueError(f"a seat has no more than {most} pieces")
+        super().check_parsed(cells, state, other)
+
+    def action_to_string(self, state: BoardState, row: int, action: int) -> str:
+        cell, target = action // 3, int(self.rules.targets[action])
+        between = CAPTURE if (int(state.words[row, 1]) >> target) & 1 else ""
+        last = len(self.remaining_rows) - 1
         seen = [last - each if int(state.current_seat[row]) else each for each in (cell, target)]
         return between.join(map(self.board_format.cell_name, seen))
 
     def plain_name(self, name: str) -> str:
         """Moves and captures may also be written a2-a3, a2xb3, a2b3 or, as in OpenSpiel, a2b3*."""
         return name.strip().lower().replace("-", "").replace("*", "").replace(CAPTURE, "")
-
-
-class CompiledBreakthrough(CompiledRules[BreakthroughState]):
-    """Words: own, other."""
-
-    has_draws = False
-
-    @cached_property
-    def rules(self) -> Any:
-        from rlgames.kernels.breakthrough import BreakthroughRules
-
-        game = self.game
-        start, targets = self.words_of(game.example_state()), game.targets.cpu().numpy()
-        return BreakthroughRules(start, game.spec.actions, targets, game.columns)
-
-    def pack(self, state: BreakthroughState) -> Tensor:
-        return torch.cat([pack_cells(state.own), pack_cells(state.other)], 1)
-
-    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> BreakthroughState:
-        own, other = (unpack_cells(each, self.game.num_cells) for each in words.split(1, 1))
-        return BreakthroughState(**fields, own=own, other=other)

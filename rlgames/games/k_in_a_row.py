@@ -10,47 +10,359 @@ it an action is a cell, in row-major order from the top.
     . O X X . . O
     1 2 3 4 5 6 7
 
-A set of stones is one number, with a bit for each cell; rlgames/games/bit_layout.py draws the bits.
-On large boards without gravity it is a number for each row, see rlgames/games/row_layout.py.
+Words: the stones of the seat to move, and all stones. Without gravity each is a set of as many
+words as 64 cells a word take, where bit c is cell c. With gravity it is one word: cell r from the
+bottom of column c is bit c * (rows + 1) + r. The spare bit above each column is always 0, and keeps
+lines from running over the edge. A board of 2 rows and 3 columns:
+
+     2  5  8  spare
+     1  4  7
+     0  3  6
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
-from rlgames.games.bit_layout import MAX_BITS, BitLayout
+from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import ExactKey
-from rlgames.games.compiled import CompiledRules, pack_cells, unpack_cells
-from rlgames.games.game import Spec, State
-from rlgames.games.row_layout import RowLayout
+from rlgames.games.game import Spec
+from rlgames.games.numbering import TOO_MANY_POSITIONS, fits_in_key
 from rlgames.games.state import count_boards
-from rlgames.games.stones import StoneGame
-from rlgames.games.subsets import all_subsets
 from rlgames.games.symmetry import board_symmetries
+from rlgames.kernels.jit import jit
+from rlgames.kernels.rules import Played, Position, implement, is_legal, load, play, replaced
+from rlgames.kernels.words import Array, compiled
+
+Bits: TypeAlias = Any
+"""np.int64, a set of stones; numba infers more of it than mypy can."""
+
+MAX_BITS = 62
+"""The most bits of a board with gravity, spare ones included: no set is a negative number."""
+
+MAX_TABLE_CELLS = 16
+"""Up to this many cells without gravity, a table says of all sets of stones which have a line."""
+
+DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
+"""Steps along lines, (rows, columns)."""
 
 
-@dataclass(frozen=True)
-class KInARowState(State):
-    """own: [B], the stones of the seat to move as bits. occupied: [B], all stones. Both are int32
-    if the layout has tables, else int64; or int32 [B, rows], if it has a number for each row."""
-
-    own: Tensor
-    occupied: Tensor
+# With gravity
 
 
-class KInARow(StoneGame[KInARowState]):
+class GravityRules(NamedTuple):
+    """cell_bits: int64 [cells], in row-major order from the top. board: their sum. bottom: the
+    lowest cells. piles: int64 [columns], the cells of each column, the central ones first. line:
+    the number of stones that win, or None for four: kernels are compiled by the types of their
+    arguments, so four get their own code. stride: bits per column."""
+
+    start: tuple[int, ...]
+    actions: int
+    cell_bits: Array
+    board: int
+    bottom: int
+    piles: Array
+    line: int | None
+    stride: int
+
+
+@compiled
+def has_line(stones: Bits, line: int | None, stride: int) -> bool:
+    """Whether the stones contain a whole line."""
+    if line is not None:
+        return has_any_line(stones, line, stride)
+    pairs = stones & stones >> 1
+    fours = pairs & pairs >> 2
+    for direction in range(3):
+        step = stride - 1 + direction
+        pairs = stones & stones >> step
+        fours |= pairs & pairs >> 2 * step
+    return bool(fours != 0)
+
+
+@compiled
+def has_any_line(stones: Bits, line: int, stride: int) -> bool:
+    """The same for lines of any length."""
+    for direction in range(4):
+        step = 1 if direction == 3 else stride - 1 + direction
+        if (line - 1) * step > MAX_BITS:
+            continue
+        run, length = stones, 1  # the bits at which a run of this length begins
+        while length < line and run:
+            added = min(length, line - length)
+            run &= run >> added * step
+            length += added
+        if run:
+            return True
+    return False
+
+
+@compiled
+def drop_stone(rules: GravityRules, position: Position, action: int) -> Played:
+    own, occupied = position
+    # Adding the bottom bit carries over the stones, into the spare bit of a full column.
+    pile = ((1 << (rules.stride - 1)) - 1) << (action * rules.stride)
+    stone = np.int64((occupied + (1 << (action * rules.stride))) & pile & ~occupied)
+    won = has_line(own | stone, rules.line, rules.stride)
+    after = (own ^ occupied, occupied | stone)
+    return after, won or after[1] == rules.board, np.float32(won)
+
+
+@compiled
+def has_room(rules: GravityRules, position: Position, action: int) -> bool:
+    return not position[1] & rules.cell_bits[action]  # the bit of the top row
+
+
+@compiled
+def observe_piles(rules: GravityRules, position: Position, planes: Array) -> None:
+    own, other, cells = position[0], position[0] ^ position[1], len(rules.cell_bits)
+    # Two loops with one array each: the compiler turns them into vector instructions.
+    for cell in range(cells):
+        planes[cell] = np.float32(1) if own & rules.cell_bits[cell] else np.float32(0)
+    planes = planes[cells:]
+    for cell in range(cells):
+        planes[cell] = np.float32(1) if other & rules.cell_bits[cell] else np.float32(0)
+
+
+@compiled
+def write_piles(rules: GravityRules, position: Position, open_value: int, values: Array) -> None:
+    own, occupied = position
+    open_cells = (occupied + rules.bottom) & rules.board & ~occupied
+    for cell in range(len(rules.cell_bits)):
+        bit, value = rules.cell_bits[cell], 0
+        if occupied & bit:
+            value = 1 if own & bit else 2
+        elif open_cells & bit:
+            value = open_value
+        values[cell] = value
+
+
+@compiled
+def set_up_piles(rules: GravityRules, cells: Array) -> Played:
+    own, other = np.int64(0), np.int64(0)
+    for cell in range(len(cells)):
+        own |= rules.cell_bits[cell] * (cells[cell] == 1)
+        other |= rules.cell_bits[cell] * (cells[cell] == 2)
+    won = has_line(other, rules.line, rules.stride)
+    return (own, own | other), won or own | other == rules.board, np.float32(won)
+
+
+implement(
+    GravityRules,
+    play=drop_stone,
+    is_legal=has_room,
+    observe=observe_piles,
+    write_cells=write_piles,
+    set_up=set_up_piles,
+)
+
+
+def gravity_rules(rows: int, columns: int, line: int) -> GravityRules:
+    """The rules with gravity. Raises ValueError for a board that needs too many bits."""
+    stride = rows + 1
+    if stride * columns > MAX_BITS:
+        raise ValueError(
+            f"a board of {rows}x{columns} needs {stride * columns} bits, and {MAX_BITS} is the most"
+        )
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    cell_bits = np.int64(1) << (column * stride + rows - 1 - row)
+    # Cells near the center belong to more lines: solvers search them first.
+    center_first = sorted(range(columns), key=lambda column: abs(2 * column - columns + 1))
+    has_own_code = line == 4 and 3 * (rows + 2) <= MAX_BITS
+    return GravityRules(
+        start=(0, 0),
+        actions=columns,
+        cell_bits=cell_bits,
+        board=int(cell_bits.sum()),
+        bottom=sum(1 << each * stride for each in range(columns)),
+        piles=np.array([((1 << rows) - 1) << each * stride for each in center_first], np.int64),
+        line=None if has_own_code else line,
+        stride=stride,
+    )
+
+
+# Without gravity
+
+
+class LineRules(NamedTuple):
+    """line: the number of stones that win. board: all cells, as a set. line_table: bool [2^cells],
+    whether a set of stones has a line; empty on larger boards."""
+
+    start: tuple[int, ...]
+    actions: int
+    rows: int
+    columns: int
+    line: int
+    board: tuple[int, ...]
+    line_table: Array
+
+
+@compiled
+def has_stone(position: Position, first: int, cell: int) -> bool:
+    """Whether the set that begins at a word contains a cell."""
+    word = position[first] if len(position) == 2 else position[first + (cell >> 6)]
+    return bool((word >> (cell & 63)) & 1)
+
+
+@compiled
+def run_length(rules: LineRules, stones: Position, cell: int, down: int, right: int) -> int:
+    """How many stones follow a cell in one direction."""
+    row, column, length = cell // rules.columns + down, cell % rules.columns + right, 0
+    while 0 <= row < rules.rows and 0 <= column < rules.columns:
+        if not has_stone(stones, 0, row * rules.columns + column):
+            break
+        row, column, length = row + down, column + right, length + 1
+    return length
+
+
+@compiled
+def completes_line(rules: LineRules, stones: Position, cell: int) -> bool:
+    """Whether a stone on a cell is in a line with the stones of the first half of these words."""
+    if len(rules.line_table) > 0:
+        return bool(rules.line_table[stones[0] | (np.int64(1) << np.int64(cell))])
+    for down, right in DIRECTIONS:
+        length = run_length(rules, stones, cell, down, right) + 1
+        if length + run_length(rules, stones, cell, -down, -right) >= rules.line:
+            return True
+    return False
+
+
+@compiled
+def passed(position: Position) -> Position:
+    """The position of the other seat, with the same stones."""
+    words, after = len(position) // 2, position
+    for word in range(words):
+        after = replaced(after, word, position[word] ^ position[words + word])
+    return after
+
+
+@compiled
+def place_stone(rules: LineRules, position: Position, action: int) -> Played:
+    words, after, is_full = len(position) // 2, passed(position), True
+    for word in range(words):
+        occupied = position[words + word]
+        if word == action >> 6:
+            occupied |= np.int64(1) << np.int64(action & 63)
+        after = replaced(after, words + word, occupied)
+        is_full &= occupied == rules.board[word]
+    won = completes_line(rules, position, action)
+    return after, won or is_full, np.float32(won)
+
+
+@compiled
+def is_empty(rules: LineRules, position: Position, action: int) -> bool:
+    return not has_stone(position, len(position) // 2, action)
+
+
+@compiled
+def write_bits(word: Bits, values: Array) -> None:
+    """Write 1 for each bit of a word, else 0."""
+    for bit in range(len(values)):
+        values[bit] = np.float32(1) if (word >> bit) & 1 else np.float32(0)
+
+
+@compiled
+def observe_sets(rules: LineRules, position: Position, planes: Array) -> None:
+    words, cells = len(position) // 2, rules.actions
+    for word in range(words):
+        first, end = 64 * word, min(64 * word + 64, cells)
+        write_bits(position[word], planes[first:end])
+        write_bits(position[word] ^ position[words + word], planes[cells + first : cells + end])
+
+
+@compiled
+def write_sets(rules: LineRules, position: Position, open_value: int, values: Array) -> None:
+    for cell in range(rules.actions):
+        values[cell] = open_value
+        if has_stone(position, len(position) // 2, cell):
+            values[cell] = 1 if has_stone(position, 0, cell) else 2
+
+
+@compiled
+def set_up_sets(rules: LineRules, cells: Array) -> Played:
+    words, own, won, is_full = len(rules.start) // 2, rules.start, False, True
+    other = rules.start  # the stones of the other seat, in its first half
+    for cell in range(len(cells)):
+        word, bit = cell >> 6, np.int64(1) << np.int64(cell & 63)
+        is_full &= cells[cell] != 0
+        if cells[cell] == 1:
+            own = replaced(own, word, own[word] | bit)
+        if cells[cell] == 2:
+            won |= completes_line(rules, other, cell)
+            other = replaced(other, word, other[word] | bit)
+    for word in range(words):
+        own = replaced(own, words + word, own[word] | other[word])
+    return own, won or is_full, np.float32(won)
+
+
+implement(
+    LineRules,
+    play=place_stone,
+    is_legal=is_empty,
+    observe=observe_sets,
+    write_cells=write_sets,
+    set_up=set_up_sets,
+)
+
+
+def line_rules(rows: int, columns: int, line: int) -> LineRules:
+    """The rules without gravity."""
+    cells = rows * columns
+    board = [(1 << min(cells - first, 64)) - 1 for first in range(0, cells, 64)]
+    has_table = cells <= MAX_TABLE_CELLS
+    sets = np.arange(1 << cells if has_table else 0)
+    table = np.zeros(len(sets), np.bool_)
+    for stones in lines(rows, columns, line) if has_table else ():
+        table |= sets & stones == stones
+    return LineRules(
+        start=(0,) * (2 * len(board)),
+        actions=cells,
+        rows=rows,
+        columns=columns,
+        line=line,
+        board=tuple(np.array(board, np.uint64).view(np.int64).tolist()),
+        line_table=table,
+    )
+
+
+def lines(rows: int, columns: int, line: int) -> Iterator[int]:
+    """All lines, as sets of cells."""
+    for down, right in DIRECTIONS:
+        for row in range(rows):
+            for column in range(columns):
+                ends = row + (line - 1) * down, column + (line - 1) * right
+                if ends[0] < rows and 0 <= ends[1] < columns:
+                    first, step = row * columns + column, down * columns + right
+                    yield sum(1 << first + number * step for number in range(line))
+
+
+@jit()
+def find_wins(rules: Any, words: Array, of_other: bool, wins: Array) -> None:
+    """Write which legal actions complete a line of the seat to move, or of the other: bool [B, A]."""
+    for row in range(len(wins)):
+        position = load(rules.start, words, row)
+        if of_other:
+            position = passed(position)
+        for action in range(rules.actions):
+            can_play = is_legal(rules, position, action)
+            wins[row, action] = can_play and play(rules, position, action)[2] > 0
+
+
+class KInARow(BoardGame):
     """rows × columns cells, line stones in a row win, gravity makes stones fall.
 
+    cell_places: the bit of each cell, if a set of cells is one word.
     Raises ValueError for a line that does not fit and for a board that needs too many bits.
     """
+
+    shows_mover = False
 
     def __init__(
         self, rows: int, columns: int, line: int, gravity: bool, name: str = "lines"
@@ -62,20 +374,8 @@ class KInARow(StoneGame[KInARowState]):
                 f"the longest that does is {longest}"
             )
         self.rows, self.columns, self.line, self.gravity = rows, columns, line, gravity
-        self.has_rows = not gravity and rows * (columns + 1) > MAX_BITS
-        self.layout = (
-            RowLayout(rows, columns, line)
-            if self.has_rows
-            else BitLayout(rows, columns, line, gravity)
-        )
-        # An action is legal while this bit is empty.
-        self._action_bits = self.layout.top_bits if gravity else self.layout.cell_bits
-        # Rows: no line (twice), a line of the first seat, of the second. An int64 holds the two
-        # floats of a row, as taking one number is three times as fast as taking two.
-        payoffs = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, -1.0], [-1.0, 1.0]])
-        self._payoffs = payoffs.view(torch.int64)[:, 0]
-        if not gravity and 2 * self.layout.num_bits > 63:
-            self.lacks[ExactKey] = "two sets of its cells do not fit in 63 bits"
+        make_rules: Any = gravity_rules if gravity else line_rules
+        self.rules = make_rules(rows, columns, line)
         self.spec = Spec(
             name=name,
             seats=2,
@@ -86,144 +386,55 @@ class KInARow(StoneGame[KInARowState]):
             max_positions=count_boards(3, rows * columns),
             goal="outcome",
         )
+        can_number = gravity or fits_in_key(self._key_bases)
+        self.lacks = {} if can_number else {ExactKey: TOO_MANY_POSITIONS}
 
-    def initial(self, batch: int, rng: torch.Generator) -> KInARowState:
-        no_stones = self.layout.no_stones(batch, rng.device)
-        return KInARowState.start(batch, 2, rng.device, own=no_stones, occupied=no_stones)
-
-    def legal_action_mask(self, state: KInARowState) -> Tensor:
-        if self.has_rows:
-            return ~self.layout.contains(state.occupied) | state.done[:, None]
-        occupied = torch.where(state.done, 0, state.occupied)
-        return (occupied[:, None] & self._action_bits) == 0
-
-    def sample_legal_action(self, state: KInARowState, u: Tensor) -> Tensor:
-        layout = self.layout
-        if self.gravity and layout.gather_factor:
-            open_columns = layout.open_columns(state.occupied)
-            return all_subsets(self.columns, u.device).pick(open_columns, u)
-        if layout.plane_table is None:  # too many cells for a table of all sets
-            return super().sample_legal_action(state, u)
-        empty = state.occupied ^ layout.all_cells
-        return all_subsets(layout.num_bits, u.device).pick(empty, u)
-
-    def apply_action(self, state: KInARowState, action: Tensor) -> KInARowState:
-        layout = self.layout
-        live = ~state.done
-        moves = live.long()
-        # All bits of a live row, none of a finished one.
-        live_bits = layout.spread(-moves.to(layout.cell_bits.dtype))
-        if self.gravity:
-            stone = layout.bottom_bits.index_select(0, action).add_(state.occupied)
-            stone &= layout.column_masks.index_select(0, action)
-        else:
-            stone = layout.cell_bits.index_select(0, action)
-        stone &= live_bits
-        won = layout.has_line(state.own | stone).logical_and_(live)
-        occupied = stone.bitwise_or_(state.occupied)
-        live_bits &= state.occupied
-        return replace(
-            state,
-            done=layout.is_full(occupied).logical_or_(won).logical_or_(state.done),
-            current_seat=state.current_seat ^ moves,
-            score=self._payoff(won, state.current_seat).add_(state.score),
-            own=live_bits.bitwise_xor_(state.own),
-            occupied=occupied,
-            turn=moves.add_(state.turn),
-        )
-
-    def _payoff(self, won: Tensor, seat: Tensor) -> Tensor:
-        """Float32 [B, 2] from bool [B], whether there is a line, and int64 [B], whose."""
-        # A sum is faster than torch.where, whose branches follow no pattern.
-        index = torch.add(seat, won.long(), alpha=2)
-        return self._payoffs.index_select(0, index).view(torch.float32).view(-1, 2)
-
-    def compiled_rules(self) -> CompiledRules[KInARowState]:
-        return CompiledLargeKInARow(self) if self.has_rows else CompiledKInARow(self)
-
-    def observe(self, state: KInARowState) -> Tensor:
-        sides = torch.stack([state.own, state.own ^ state.occupied], 1)
-        return self.layout.planes(sides).view(-1, *self.spec.observation)
-
-    def key(self, state: KInARowState) -> Tensor:
-        # With gravity one more bit on top of each column marks its height.
-        if self.gravity:
-            return state.own + state.occupied + self.layout.bottom_row
-        return state.own.long() << self.layout.num_bits | state.occupied
-
-    def state_from_key(self, key: Tensor) -> KInARowState:
+    @property
+    def cell_places(self) -> list[int]:
         if not self.gravity:
-            bits = self.layout.num_bits
-            return self.state_from_stones(key >> bits, key & (2**bits - 1))
-        shift = (self.rows + 1) * torch.arange(self.columns, device=key.device)
-        column_key = (key[:, None] >> shift) & (2 ** (self.rows + 1) - 1)
-        height = torch.zeros_like(column_key)
-        for row in range(1, self.rows + 1):
-            height += (column_key >> row) > 0
-        own = (column_key - (1 << height)) << shift
-        occupied = ((1 << height) - 1) << shift
-        return self.state_from_stones(own.sum(1), occupied.sum(1))
+            return [*range(self.rows * self.columns)]
+        return [int(bit).bit_length() - 1 for bit in self.rules.cell_bits]
 
-    def state_from_cells(self, cells: Tensor, seat: Tensor) -> KInARowState:
-        """Positions without a line."""
-        own, other = (self.layout.stones(cells == 1 + each[:, None]) for each in (seat, 1 - seat))
-        return self.state_from_stones(own, own | other)
+    def is_valid(self, state: BoardState) -> Tensor:
+        cells = self.cells(state).flatten(1)
+        stones = (cells > 0).sum(1)
+        takes_turns = (state.turn == stones) & (state.current_seat == stones % 2)
+        return super().is_valid(state) & takes_turns & ~self._has_gap(cells)
 
-    def state_from_stones(self, own: Tensor, occupied: Tensor) -> KInARowState:
-        """Positions without a line from the stones of the seat to move, and all stones."""
-        dtype = self.layout.cell_bits.dtype
-        own, occupied = own.to(dtype), occupied.to(dtype)
-        turn = self.layout.contains(occupied).sum(1)
-        return KInARowState(
-            done=self.layout.is_full(occupied),
-            current_seat=turn & 1,
-            turn=turn,
-            score=torch.zeros(len(own), 2, device=own.device),
-            own=own,
-            occupied=occupied,
-        )
+    def _has_gap(self, cells: Tensor) -> Tensor:
+        """Bool [B]: whether a stone floats above an empty cell, though it should fall."""
+        empty = (cells == 0).view(-1, self.rows, self.columns)
+        return (empty[:, 1:] & ~empty[:, :-1]).flatten(1).any(1) & self.gravity
 
-    def completing_actions(self, state: KInARowState, stones: Tensor) -> Tensor:
-        """Bool [B, A]: the legal actions that complete a line of these stones, [B]."""
-        layout, occupied = self.layout, state.occupied
-        if isinstance(layout, RowLayout):
-            return layout.contains(layout.completing_cells(stones) & ~occupied)
-        stone = layout.lowest_empty_cells(occupied) if self.gravity else layout.cell_bits
-        has_line = layout.has_line(stones[:, None] | stone)
-        return has_line & (occupied[:, None] & self._action_bits == 0)
+    def key(self, state: BoardState) -> Tensor:
+        if not self.gravity:
+            return super().key(state)
+        # One more bit on top of each column marks its height.
+        return state.words.sum(1) + self.rules.bottom
 
-    def cells(self, state: KInARowState) -> Tensor:
-        own, taken = self.layout.contains(state.own), self.layout.contains(state.occupied)
-        # Also in a finished row, own are the stones of the seat to move.
-        seat = torch.where(own, state.current_seat[:, None], 1 - state.current_seat[:, None])
-        return ((seat + 1) * taken).view(-1, self.rows, self.columns)
+    def state_from_key(self, key: Tensor) -> BoardState:
+        if not self.gravity:
+            return super().state_from_key(key)
+        shift = self.rules.stride * torch.arange(self.columns)
+        columns = (key[:, None] >> shift) & (2**self.rules.stride - 1)
+        shown = (columns[:, None] >> torch.arange(self.rows - 1, -1, -1)[:, None]).flatten(1)
+        taken = shown > 1
+        seat = taken.sum(1) % 2
+        return self.state_from_cells(self._from_seats(seat, taken * (2 - shown % 2)), seat)
 
-    def relative_cells(self, state: KInARowState) -> Tensor:
-        """Int64 [B, rows, columns]: 0 empty, 1 of the seat to move, 2 of the other."""
-        own, taken = self.layout.contains(state.own), self.layout.contains(state.occupied)
-        return (2 * taken.long() - own.long()).view(-1, self.rows, self.columns)
+    def open_cells(self, state: BoardState) -> Tensor:
+        """As MoverCells.open_cells."""
+        return self._open_cells(state) & ~state.done[:, None, None]
 
-    def open_cells(self, state: KInARowState) -> Tensor:
-        cells = self.legal_action_mask(state)
-        if self.gravity:
-            cells = self.layout.contains(self.layout.lowest_empty_cells(state.occupied).sum(1))
-        return (cells & ~state.done[:, None]).view(-1, self.rows, self.columns)
+    def _open_cells(self, state: BoardState) -> Tensor:
+        return self._as_boards(self._written_cells(state, 3)) == 3
 
-    def is_valid(self, state: KInARowState) -> Tensor:
-        layout = self.layout
-        stones = layout.contains(state.occupied).sum(1)
-        valid = (
-            super().is_valid(state)
-            & layout.is_empty(state.own & ~state.occupied)
-            & layout.is_empty(state.occupied & ~layout.all_cells)
-            & (state.turn == stones)
-            & (state.current_seat == (stones & 1))
-            & (state.done | ~layout.is_full(state.occupied))
-        )
-        if self.gravity:  # in a column without gaps the bottom bit carries over all stones
-            column = state.occupied[:, None] & layout.column_masks
-            valid &= ((column + layout.bottom_bits) & column == 0).all(1)
-        return valid
+    def completing_actions(self, state: BoardState, of_other: bool) -> Tensor:
+        """Bool [B, A]: the legal actions that complete a line of the seat to move, or of the
+        other."""
+        wins = torch.empty(len(state), self.spec.actions, dtype=torch.bool)
+        find_wins(self.rules, state.words.numpy(), of_other, wins.numpy())
+        return wins
 
     def symmetries(self) -> Tensor:
         return board_symmetries(self.rows, self.columns, upright=self.gravity)
@@ -232,7 +443,7 @@ class KInARow(StoneGame[KInARowState]):
         cells = self.symmetries()
         return cells[:, : self.columns] if self.gravity else cells
 
-    shows_mover = False
+    # Text
 
     @property
     def how_to_play(self) -> str:
@@ -241,10 +452,11 @@ class KInARow(StoneGame[KInARowState]):
         )
         return f"{self.line} in a row win, across, down or diagonally; {place}"
 
-    def action_cells(self, state: KInARowState, row: int) -> Tensor | None:
+    def action_cells(self, state: BoardState, row: int) -> Tensor | None:
         if not self.gravity:
             return super().action_cells(state, row)
-        return self.layout.contains(self.layout.lowest_empty_cells(state.occupied[row]))
+        open_cells = self._open_cells(state[row : row + 1])
+        return (torch.eye(self.columns).bool()[:, None] & open_cells).flatten(1)
 
     @cached_property
     def board_format(self) -> games_board.BoardFormat:
@@ -253,27 +465,20 @@ class KInARow(StoneGame[KInARowState]):
         numbers = [str(column + 1) for column in range(self.columns)]
         return games_board.BoardFormat(self.rows, self.columns, below=numbers)
 
-    def parse_all(self, texts: Sequence[str]) -> KInARowState:
-        stones, seat = self.read_stones(texts)
-        if self.gravity:
-            is_empty = (stones == 0).view(-1, self.rows, self.columns)
-            if bool((is_empty[:, 1:] & ~is_empty[:, :-1]).any()):
-                raise ValueError("a stone floats above an empty cell")
-        state = self.state_from_cells(stones, seat)
-        if bool(self.layout.has_line(state.own).any()):
+    def check_parsed(self, cells: Tensor, state: BoardState, other: BoardState) -> None:
+        if bool(self._has_gap(cells).any()):
+            raise ValueError("a stone floats above an empty cell")
+        if bool(other.score.any()):
             raise ValueError("the seat to move has a line already")
-        won = self.layout.has_line(state.own ^ state.occupied)
-        score = self._payoff(won, 1 - state.current_seat)
-        return replace(state, done=state.done | won, score=score)
 
-    def action_to_string(self, state: KInARowState, row: int, action: int) -> str:
+    def action_to_string(self, state: BoardState, row: int, action: int) -> str:
         form = self.board_format
         if not self.gravity:
             return form.cell_name(action)
         if not form.left:
             return form.below[action]
-        column = self.layout.contains(self.layout.lowest_empty_cells(state.occupied[row]))[action]
-        return form.cell_name(int(column.long().argmax()))
+        column = self._open_cells(state[row : row + 1])[0, :, action]
+        return form.cell_name(int(column.long().argmax()) * self.columns + action)
 
 
 def tictactoe(board: int, line: int) -> KInARow:
@@ -287,66 +492,5 @@ def connect4(rows: int, columns: int, line: int) -> KInARow:
 
 
 def gomoku(board: int, line: int) -> KInARow:
-    """game=gomoku: a square board without gravity, a large one if need be."""
+    """game=gomoku: a square board without gravity."""
     return KInARow(board, board, line, False, "gomoku")
-
-
-class CompiledKInARow(CompiledRules[KInARowState]):
-    """Words: own, occupied; of boards of at most 62 bits."""
-
-    @cached_property
-    def rules(self) -> Any:
-        from rlgames.kernels.k_in_a_row import LineRules
-        from rlgames.kernels.lines import line_argument
-
-        game, layout = self.game, self.game.layout
-        table = layout.has_line_table
-        length = game.rows if game.gravity else game.columns  # cells between spare bits
-        columns = game.columns if game.gravity else 0
-        # Cells near the center belong to more lines: solvers search them first.
-        center_first = sorted(range(columns), key=lambda column: abs(2 * column - columns + 1))
-        pile = (1 << game.rows) - 1
-        return LineRules(
-            start=(0, 0),
-            actions=game.spec.actions,
-            cell_bits=layout.cell_bits.cpu().numpy().astype(np.int64),
-            board=layout.all_cells,
-            line_table=np.zeros(0, np.bool_) if table is None else table.cpu().numpy(),
-            line=line_argument(length, game.line),
-            stride=length + 1,
-            columns=columns,
-            bottom=sum(1 << column * (length + 1) for column in range(columns)),
-            piles=np.array([pile << each * (length + 1) for each in center_first], np.int64),
-        )
-
-    def pack(self, state: KInARowState) -> Tensor:
-        return torch.stack([state.own.long(), state.occupied.long()], 1)
-
-    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> KInARowState:
-        own, occupied = words.to(self.game.layout.cell_bits.dtype).unbind(1)
-        return KInARowState(**fields, own=own, occupied=occupied)
-
-
-class CompiledLargeKInARow(CompiledRules[KInARowState]):
-    """Words: own, occupied, each as many as 64 cells take."""
-
-    @cached_property
-    def rules(self) -> Any:
-        from rlgames.kernels.k_in_a_row import LargeLineRules
-
-        game = self.game
-        board = pack_cells(torch.ones(1, game.spec.actions, dtype=torch.bool))[0].tolist()
-        start = (0,) * (2 * len(board))
-        return LargeLineRules(
-            start, game.spec.actions, game.rows, game.columns, game.line, tuple(board)
-        )
-
-    def pack(self, state: KInARowState) -> Tensor:
-        sets = (self.game.layout.contains(stones) for stones in (state.own, state.occupied))
-        return torch.cat([pack_cells(each) for each in sets], 1)
-
-    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> KInARowState:
-        game = self.game
-        sets = (unpack_cells(each, game.spec.actions) for each in words.chunk(2, 1))
-        own, occupied = (game.layout.stones(each) for each in sets)
-        return KInARowState(**fields, own=own, occupied=occupied)

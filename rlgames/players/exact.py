@@ -87,7 +87,7 @@ class AlphaBetaPlayer(Player):
         options = torch.ones(len(state), self.game.spec.actions, dtype=torch.bool)
         unproven: dict[int, list[int]] = {}
         for row in (~state.done).nonzero()[:, 0].tolist():
-            own, occupied = int(state.own[row]), int(state.occupied[row])
+            own, occupied = state.words[row].tolist()
             result = self._search(own, occupied)
             columns = result.best_columns if self._scores else result.columns
             if result.value is None:

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from rlgames.core.devices import to_float64
+from rlgames.games.board_game import BoardState
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import ACTIONS, Game2048
-from rlgames.games.k_in_a_row import KInARow, KInARowState
+from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player
 from rlgames.sampling import sample_uniform
 
@@ -45,9 +46,9 @@ class WinOrBlock(UniformOver):
             )
         self.game = game
 
-    def options(self, state: KInARowState) -> Tensor:
-        wins = self.game.completing_actions(state, state.own)
-        blocks = self.game.completing_actions(state, state.own ^ state.occupied)
+    def options(self, state: BoardState) -> Tensor:
+        wins = self.game.completing_actions(state, of_other=False)
+        blocks = self.game.completing_actions(state, of_other=True)
         best = torch.where(wins.any(1, keepdim=True), wins, blocks)
         return torch.where(best.any(1, keepdim=True), best, self.game.legal_action_mask(state))
 

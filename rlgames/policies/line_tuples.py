@@ -6,7 +6,8 @@ import random
 
 from torch import Tensor
 
-from rlgames.games.k_in_a_row import KInARow, KInARowState
+from rlgames.games.board_game import BoardState
+from rlgames.games.k_in_a_row import KInARow
 
 OPEN = 3
 """The value of an empty cell where a stone can fall."""
@@ -37,7 +38,7 @@ def cell_values(game: KInARow, num_cell_values: int) -> int:
     return min(num_cell_values, OPEN + 1) if game.gravity else OPEN
 
 
-def digits(game: KInARow, state: KInARowState, num_cell_values: int) -> Tensor:
+def digits(game: KInARow, state: BoardState, num_cell_values: int) -> Tensor:
     """Int64 [B, cells], in row-major order from the top: 0 empty, 1 and 2 with a stone of the first
     or the second seat, OPEN if there are that many values."""
     cells = game.cells(state).flatten(1)

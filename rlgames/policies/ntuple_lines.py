@@ -11,15 +11,16 @@ memory.places are the board's places for the first seat, and memory.values are t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rlgames.kernels import k_in_a_row
-from rlgames.kernels.k_in_a_row import Bits, LineRules, is_won, stone_of
 from rlgames.kernels.ntuple import Memory
-from rlgames.kernels.rules import Played, Position, implement
+from rlgames.kernels.rules import Played, Position, implement, is_legal, play
 from rlgames.kernels.words import Array, compiled, count_bits
+
+Bits: TypeAlias = Any
+"""np.int64, a set of stones or a seat; numba infers more of it than mypy can."""
 
 U = np.uint64
 ADDED, REMOVED = U(1), U(0xFFFFFFFFFFFFFFFF)
@@ -81,28 +82,26 @@ def enter(network: LineNetwork, position: Position, seat: Bits, memory: Memory) 
 @compiled
 def score_moves(
     network: LineNetwork,
-    rules: LineRules,
+    rules: Any,
     position: Position,
     seat: Bits,
     table: Array,
     scale: np.float32,
     memory: Memory,
 ) -> int:
-    own, occupied = position
     half, total, owner = network.half * U(seat), np.float32(0), len(network.lookups) * seat
     for lookup in range(len(network.empty)):
         memory.values[lookup] = table[memory.places[lookup] + half]
         total += memory.values[lookup]
     best, highest = 0, np.float32(-np.inf)
     for action in range(len(memory.scores)):
-        stone = stone_of(occupied, action, rules)
         score = np.float32(-np.inf)
-        if stone:
-            if is_won(own | stone, rules):
-                score = network.win
-            elif occupied | stone == rules.board:
-                score = network.draws[seat]
+        if is_legal(rules, position, action):
+            after, is_over, points = play(rules, position, action)
+            if is_over:
+                score = network.win if points > 0 else network.draws[seat]
             else:
+                stone = position[1] ^ after[1]
                 bit, value = count_bits(U(stone) - U(1)), total
                 for change in range(network.starts[bit], network.starts[bit + 1]):
                     lookup = network.lookups[change]
@@ -118,15 +117,15 @@ def score_moves(
 @compiled
 def make_move(
     network: LineNetwork,
-    rules: LineRules,
+    rules: Any,
     position: Position,
     seat: Bits,
     action: int,
     memory: Memory,
 ) -> Played:
-    stone = stone_of(position[1], action, rules)
-    move_stone(network, stone, seat, ADDED, memory)
-    return k_in_a_row.add_stone(rules, position, stone)
+    after, is_over, points = play(rules, position, action)
+    move_stone(network, position[1] ^ after[1], seat, ADDED, memory)
+    return after, is_over, points
 
 
 @compiled

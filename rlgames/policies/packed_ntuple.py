@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 MAX_BITS = 64
 
-TOO_LARGE = "a board this large does not fit in 62 bits"
+TOO_LARGE = "a board this large has more than 64 cells"
 """Why kernels do not read a network, as part of a sentence."""
 
 
@@ -28,7 +28,7 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     """Why kernels cannot read this policy, as part of a sentence; "" if they can."""
     if not isinstance(policy, Ntuple):
         return "it needs policy=ntuple"
-    if isinstance(game, KInARow) and game.has_rows:
+    if isinstance(game, KInARow) and len(game.rules.start) > 2:
         return TOO_LARGE
     if isinstance(game, Game2048):
         if type(game) is not Game2048:
@@ -100,8 +100,7 @@ def _line_network(game: KInARow, policy: Ntuple, stride: int) -> Any:
 
     radix = policy.num_cell_values
     lookups, offsets = zip(*policy.lookups(), strict=True)
-    bits = [int(bit).bit_length() - 1 for bit in game.layout.cell_bits.tolist()]
-    cell_of_bit = {bit: cell for cell, bit in enumerate(bits)}
+    cell_of_bit = {bit: cell for cell, bit in enumerate(game.cell_places)}
     open_digit = 3 if radix == 4 else 0
     starts, changes = np.zeros(MAX_BITS + 1, np.int64), []
     for bit in range(MAX_BITS):

@@ -34,12 +34,12 @@ class AlphaBetaSearch(Player):
             )
         if not isinstance(policy, Ntuple):
             raise ValueError("search=alphabeta needs a run with policy=ntuple")
-        if game.has_rows:
+        if len(game.rules.start) > 2:
             raise ValueError(
                 f"search=alphabeta does not play on {game.rows}x{game.columns}: {TOO_LARGE}"
             )
         self.game, self.policy, self.plies = game, policy, plies
-        self._compiled, self._network = game.compiled_rules(), pack_network(game, policy, 1)
+        self._network = pack_network(game, policy, 1)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         return choose_in_live_rows(state, lambda live: self.search(live)[0])
@@ -48,10 +48,10 @@ class AlphaBetaSearch(Player):
         """The best actions in live positions, int64 [B], and what they reach, float32 [B]."""
         from rlgames.kernels.value_search import search_positions
 
-        positions = self._compiled.pack(state).cpu().numpy()
-        seats = state.current_seat.long().cpu().numpy()
+        positions = state.words.numpy()
+        seats = state.current_seat.numpy()
         table = self.policy.values.cpu().contiguous().numpy()
         actions, values = search_positions(
-            positions, seats, self.plies, table, self._network, self._compiled.rules
+            positions, seats, self.plies, table, self._network, self.game.rules
         )
         return torch.from_numpy(actions), torch.from_numpy(values)

@@ -111,7 +111,7 @@ class AlphaBeta:
     ) -> None:
         from rlgames.solvers import connect4_search, transposition
 
-        self._rules = KInARow(rows, columns, line, gravity=True).compiled_rules().rules
+        self._rules = KInARow(rows, columns, line, gravity=True).rules
         self._stack = connect4_search.make_stack(self._rules)
         self._table, self._rest_bits = transposition.make_table(columns * (rows + 1), table_entries)
         # The central columns first.
@@ -189,10 +189,10 @@ class AlphaBeta:
         return max((column for column in self._piles if column in columns), key=threats)
 
     def _completing_cells(self, stones: int) -> int:
-        from rlgames.kernels import lines
+        from rlgames.solvers import connect4_search
 
         rules = self._rules
-        return int(lines.completing_cells(stones, rules.line, rules.stride, rules.board))
+        return int(connect4_search.completing_cells(stones, rules.line, rules.stride, rules.board))
 
     def _moves(self, own: int, occupied: int) -> tuple[list[_Move], int]:
         """The moves of a position, with the facts known without a search, and its empty cells."""

@@ -2,7 +2,7 @@
 
 A score belongs to the seat to move: the number of stones that the winner still had, counting the
 one that won; negative if the other seat won, 0 for a draw. So the earlier a win, the higher it is.
-Boards are numbers, as in rlgames.kernels.lines.
+Boards are numbers, as in rlgames/games/k_in_a_row.py.
 
 The search keeps its own stack, one row of `frames` and `moves` for each ply, and can stop at any
 position and continue later. No seat to move on the stack can win at once. The rows of `frames`:
@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from rlgames.games.k_in_a_row import MAX_BITS, GravityRules, has_line
 from rlgames.kernels.jit import jit
-from rlgames.kernels.k_in_a_row import LineRules
-from rlgames.kernels.lines import completing_cells, has_line
 from rlgames.kernels.words import compiled, count_bits
 from rlgames.solvers.transposition import lookup, position_key, store
 
@@ -28,16 +27,55 @@ PLY, POSITIONS, SCORE, PROGRESS_SIZE = range(4)
 """Where the search is: the length of the stack, the positions visited and, in the end, a score."""
 
 
-def make_stack(rules: LineRules) -> tuple[Any, Any, Any, Any]:
+def make_stack(rules: GravityRules) -> tuple[Any, Any, Any, Any]:
     """Frames, moves, the threats that the moves of one position make, and progress, all int64."""
-    plies, columns = len(rules.cell_bits) + 2, rules.columns
+    plies, columns = len(rules.cell_bits) + 2, rules.actions
     frames, moves = np.zeros((plies, FRAME_SIZE), np.int64), np.zeros((plies, columns), np.int64)
     return frames, moves, np.zeros(columns, np.int64), np.zeros(PROGRESS_SIZE, np.int64)
 
 
+@compiled
+def completing_cells(stones: int, line: int | None, height: int, board: int) -> int:
+    """The cells that would complete a line of these stones; some of them may be taken."""
+    if line is not None:
+        return _completing_cells_of_any_line(stones, line - 1, height, board)
+    cells = stones << 1 & stones << 2 & stones << 3  # of a vertical line only the top can be empty
+    for direction in range(3):
+        step = height - 1 + direction
+        up, down = stones << step, stones >> step
+        pair = up & stones << 2 * step
+        cells |= pair & (stones << 3 * step | down)
+        pair = down & stones >> 2 * step
+        cells |= pair & (up | stones >> 3 * step)
+    return cells & board
+
+
+@compiled
+def _completing_cells_of_any_line(stones: int, reach: int, height: int, board: int) -> int:
+    """completing_cells for reach other stones; its loops end early, so they stay small and fast."""
+    cells, distance = board, 1
+    while distance <= reach and cells:
+        cells &= stones << distance
+        distance += 1
+    for direction in range(3):
+        step = height - 1 + direction
+        if reach * step > MAX_BITS:
+            continue
+        for below in range(reach + 1):  # the stones of the line before the empty cell
+            completing, distance = board, -below
+            while distance <= reach - below and completing:
+                if distance < 0:
+                    completing &= stones << -distance * step
+                elif distance > 0:
+                    completing &= stones >> distance * step
+                distance += 1
+            cells |= completing
+    return cells & board
+
+
 @jit(forceinline=True, _nrt=False)
 def _list_moves(
-    rules: LineRules,
+    rules: GravityRules,
     own: int,
     free: int,
     candidates: int,
@@ -47,7 +85,7 @@ def _list_moves(
 ) -> int:
     """List moves in reverse order: those with most threats last, of equals the most central."""
     count = 0
-    for column in range(rules.columns):
+    for column in range(rules.actions):
         move = candidates & int(rules.piles[column])
         if move:
             completing = completing_cells(own | move, rules.line, rules.stride, free)
@@ -65,7 +103,7 @@ def _list_moves(
 
 @jit(forceinline=True, _nrt=False)
 def _enter(
-    rules: LineRules,
+    rules: GravityRules,
     frames: Any,
     moves: Any,
     threats: Any,
@@ -102,7 +140,7 @@ def _enter(
     if bound <= 0 and low < 0 and not has_line(own ^ occupied | free, line, height):
         low = 0
     if low < bound <= high:
-        key = position_key(own, occupied, len(rules.cell_bits) - empty, height, rules.columns)
+        key = position_key(own, occupied, len(rules.cell_bits) - empty, height, rules.actions)
         known_low, known_high = lookup(table, rest_bits, key)
         low, high = max(low, known_low), min(high, known_high)
         frames[ply, KEY] = key
@@ -127,7 +165,7 @@ def _leave(frames: Any, table: Any, rest_bits: int, ply: int, positions: int) ->
 
 @compiled
 def search(
-    rules: LineRules,
+    rules: GravityRules,
     frames: Any,
     moves: Any,
     threats: Any,

@@ -19,7 +19,7 @@ from torch import Tensor
 from rlgames.games.battleship import Battleship, BattleshipState
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
-from rlgames.games.k_in_a_row import KInARowState
+from rlgames.games.board_game import BoardState
 from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta
@@ -173,7 +173,7 @@ class ByListing(PositionSolver[Solver[Any], State]):
         return values
 
 
-class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
+class BySearch(PositionSolver[AlphaBetaSolver, BoardState]):
     """Searches within the limits; what that leaves open on small boards is valued by listing. Plies
     are known only without a limit on positions."""
 
@@ -183,11 +183,10 @@ class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
         entries = int(min(4 * self.max_positions, MAX_TABLE_ENTRIES))
         return AlphaBeta(game.rows, game.columns, game.line, entries)
 
-    def value(self, state: KInARowState, seconds: float) -> PositionValue:
+    def value(self, state: BoardState, seconds: float) -> PositionValue:
         game, limit = self.solver.game, self.max_positions
-        result = self._search.analyze(
-            int(state.own[0]), int(state.occupied[0]), seconds, limit, limit == math.inf
-        )
+        own, occupied = state.words[0].tolist()
+        result = self._search.analyze(own, occupied, seconds, limit, limit == math.inf)
         actions: list[float | None] = [None] * game.spec.actions
         plies: list[int | None] = [None] * game.spec.actions
         for column in result.bounds:
@@ -198,10 +197,10 @@ class BySearch(PositionSolver[AlphaBetaSolver, KInARowState]):
             return ByListing(ListingSolver(game), self.memory, limit).value(state, seconds)
         return PositionValue(None if result.value is None else float(result.value), actions, plies)
 
-    def best_actions(self, state: KInARowState) -> tuple[float | None, list[int]]:
+    def best_actions(self, state: BoardState) -> tuple[float | None, list[int]]:
         """Those that win as soon, or lose as late, as can be told with the positions that the
         question who wins has left."""
-        search, board = self._search, (int(state.own[0]), int(state.occupied[0]))
+        search, board = self._search, state.words[0].tolist()
         search.clear()
         before = search.positions
         result = search.search(*board, max_positions=self.max_positions)

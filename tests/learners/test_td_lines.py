@@ -150,8 +150,8 @@ def test_what_the_kernel_cannot_do_is_refused_with_the_reason():
         build_components(load_config(TrainConfig, [*SMALL, "opponent=random"]))
 
 
-def test_boards_of_more_than_62_bits_are_refused():
+def test_boards_of_more_than_64_cells_are_refused():
     words = ["game=gomoku", "board=9", "reward=outcome", "policy=ntuple", "learner=td_ntuple"]
     words += ["policy.tuples=[[0,1,2,3,4]]", "sampling=epsilon_greedy", "experiment=null"]
-    with pytest.raises(ConfigError, match="does not fit in 62 bits"):
+    with pytest.raises(ConfigError, match="has more than 64 cells"):
         make_agent(*words)

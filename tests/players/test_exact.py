@@ -145,7 +145,7 @@ def test_unproven_moves_are_those_of_the_agent_that_comes_with_rlgames_with_sear
     unproven = 0
     for row, (mine, its) in enumerate(zip(chosen, expected, strict=True)):
         bounds.clear()
-        result = bounds.search(int(state.own[row]), int(state.occupied[row]), max_positions=1)
+        result = bounds.search(*state.words[row].tolist(), max_positions=1)
         assert mine in result.columns
         if result.value is None and its in result.columns:
             unproven += 1
@@ -197,7 +197,7 @@ def test_exact_scores_win_as_soon_and_lose_as_late_as_possible(rules):
     state, search, seen = moves.state, AlphaBeta(*rules), set()
     actions = player.choose(state, rng()).tolist()
     for row, column in enumerate(actions):
-        result = search.analyze(int(state.own[row]), int(state.occupied[row]))
+        result = search.analyze(*state.words[row].tolist())
         plies = {c: result.plies(c) for c in result.bounds if result.outcome(c) == result.value}
         end = {1: min, 0: min, -1: max}[result.value](plies.values())
         assert plies[column] == end

@@ -44,13 +44,13 @@ def check(board, radix, number, stride=1):
     from rlgames.kernels.rules import load
 
     game, policy = network(board, radix)
-    state, rules = states(game, number), game.compiled_rules().rules
+    state, rules = states(game, number), game.rules
     scores, _ = policy.scores(game, state)
     scores = scores.masked_fill(~game.legal_action_mask(state), -torch.inf)
     compiled = pack_network(game, policy, stride)
     table = policy.values.repeat_interleave(stride).numpy()
     memory = make_memory(compiled, game.spec.actions)
-    positions = game.compiled_rules().pack(state).numpy()
+    positions = state.words.numpy()
     indices = stride * policy.feature_indices(game, state)
     for row, seat in enumerate(state.current_seat.tolist()):
         position = load(rules.start, positions, row)

@@ -105,7 +105,7 @@ class Plain(KInARow):
         return []
 
     def caption(self, state, row):
-        return f"taken so far:\n  {int(state.occupied[row]):b}"
+        return f"taken so far:\n  {int(state.words[row, 1]):b}"
 
     def action_to_string(self, state, row, action):
         return f"cell {action}"

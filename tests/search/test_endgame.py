@@ -44,7 +44,7 @@ def test_solved_positions_are_won_as_soon_and_lost_as_late_as_possible(words):
     player = search_of(game, *words, "search.solve_positions=100000")
     exact = AlphaBeta(*rules)
     for row, column in enumerate(player.choose(state, rng()).tolist()):
-        result = exact.analyze(int(state.own[row]), int(state.occupied[row]))
+        result = exact.analyze(*state.words[row].tolist())
         assert column in result.best_columns
 
 
@@ -92,7 +92,7 @@ def test_the_policy_and_the_value_are_exact_where_solved():
     result = search.search(state, rng())
     assert torch.allclose(result.policy.sum(1), torch.ones(len(state)))
     for row in range(len(state)):
-        exact = AlphaBeta(*rules).analyze(int(state.own[row]), int(state.occupied[row]))
+        exact = AlphaBeta(*rules).analyze(*state.words[row].tolist())
         assert result.value[row] == exact.value
         assert {*result.policy[row].nonzero()[:, 0].tolist()} == {*exact.best_columns}
 

@@ -44,7 +44,7 @@ def test_best_columns_are_those_of_full_minimax(rules):
     expected = graph.best_actions(solution, state)
     search = AlphaBeta(*rules)
     for row in range(len(state)):
-        result = search.search(int(state.own[row]), int(state.occupied[row]), 60)
+        result = search.search(*state.words[row].tolist(), 60)
         assert result.value is not None
         best = expected[row].nonzero()[:, 0].tolist()
         if result.value == 0:
@@ -62,7 +62,7 @@ def test_best_columns_reach_the_value_whatever_the_budget(max_positions):
     search = AlphaBeta(4, 4, 3)
     for row in range(len(state)):
         search.clear()
-        board = int(state.own[row]), int(state.occupied[row])
+        board = state.words[row].tolist()
         result = search.analyze(*board, max_positions=max_positions)
         if result.value is not None:
             assert expected[row, result.best_columns].all()
@@ -86,7 +86,7 @@ def test_the_first_seat_wins_connect_4():
 def test_an_open_three_wins():
     board = ". . . . . . .\n" * 4 + ". . O O . . .\n. . X X . . .\n1 2 3 4 5 6 7"
     state = parse(KInARow(6, 7, 4, gravity=True), board)
-    result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]), 20)
+    result = AlphaBeta(6, 7, 4).search(*state.words[0].tolist(), 20)
     assert result.value == 1
     assert set(result.columns) <= {1, 4}
 
@@ -102,7 +102,7 @@ def test_a_short_budget_is_kept_and_owned_up_to():
 def test_moves_that_lose_at_once_are_left_out_whatever_the_budget():
     game = KInARow(6, 7, 4, gravity=True)
     state = parse(game, ". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
-    result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]), 0.2)
+    result = AlphaBeta(6, 7, 4).search(*state.words[0].tolist(), 0.2)
     assert result.columns == [3]
 
 
@@ -113,7 +113,7 @@ def test_mirrored_positions_have_mirrored_columns():
         mirrored = "\n".join(line[::-1] for line in render(game, state, row).splitlines()[:-1])
         other = parse(game, mirrored + "\n1 2 3 4 5")
         one, two = (
-            AlphaBeta(4, 5, 4).search(int(s.own[i]), int(s.occupied[i]), 60)
+            AlphaBeta(4, 5, 4).search(*s.words[i].tolist(), 60)
             for s, i in ((state, row), (other, 0))
         )
         assert one.value == two.value
@@ -123,7 +123,7 @@ def test_mirrored_positions_have_mirrored_columns():
 def test_no_column_that_loses_at_once_even_without_any_time():
     game = KInARow(6, 7, 4, gravity=True)
     state = parse(game, ". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
-    result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]), 0)
+    result = AlphaBeta(6, 7, 4).search(*state.words[0].tolist(), 0)
     assert result.columns == [3]
     assert result.value is None
 
@@ -132,10 +132,10 @@ def test_a_win_at_once_and_a_double_threat_need_no_time():
     game = KInARow(6, 7, 4, gravity=True)
     empty, names = ". . . . . . .\n", "\n1 2 3 4 5 6 7"
     wins = parse(game, empty * 5 + "X X X . O O O" + names)
-    result = AlphaBeta(6, 7, 4).search(int(wins.own[0]), int(wins.occupied[0]), 0)
+    result = AlphaBeta(6, 7, 4).search(*wins.words[0].tolist(), 0)
     assert (result.columns, result.value, result.plies(3)) == ([3], 1, 1)
     lost = parse(game, empty * 4 + ". O O . . . .\n. X X X . . ." + names)
-    result = AlphaBeta(6, 7, 4).search(int(lost.own[0]), int(lost.occupied[0]), 0)
+    result = AlphaBeta(6, 7, 4).search(*lost.words[0].tolist(), 0)
     assert (result.columns, result.value, result.plies(3)) == (list(range(7)), -1, 2)
 
 
@@ -159,18 +159,18 @@ def test_a_tiny_table_changes_no_value(entries):
 
 def some_bits():
     state = some_positions(KInARow(4, 5, 4, gravity=True), 8, 3)[60:80]
-    return [(int(state.own[row]), int(state.occupied[row])) for row in range(len(state))]
+    return [tuple(state.words[row].tolist()) for row in range(len(state))]
 
 
 def test_late_positions_against_plain_lists():
     """6 x 7 from 26 stones on, against a minimax that knows of no bits."""
     game = KInARow(6, 7, 4, gravity=True)
     state = some_positions(game, 40, 5)
-    stones = torch.tensor([int(taken).bit_count() for taken in state.occupied.tolist()])
+    stones = torch.tensor([int(taken).bit_count() for taken in state.words[:, 1].tolist()])
     late = (stones >= 26).nonzero()[:8, 0].tolist()
     assert len(late) == 8
     for row in late:
-        own, occupied = int(state.own[row]), int(state.occupied[row])
+        own, occupied = state.words[row].tolist()
         board = tuple(
             tuple(own >> (7 * c + r) & 1 for r in range(6) if occupied >> (7 * c + r) & 1)
             for c in range(7)
@@ -368,7 +368,7 @@ def test_a_search_that_is_cut_into_pieces_is_the_same_search(monkeypatch):
 def test_a_solved_position_says_in_how_many_plies_it_ends():
     board = ". . . . . . .\n" * 4 + ". . O O . . .\n. . X X . . .\n1 2 3 4 5 6 7"
     state = parse(KInARow(6, 7, 4, gravity=True), board)
-    result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]))
+    result = AlphaBeta(6, 7, 4).search(*state.words[0].tolist())
     assert {result.plies(column) for column in result.columns} == {3}
 
 

@@ -1,4 +1,4 @@
-"""Kernels of k in a row: the same cells and lines as the batched rules, whatever the board."""
+"""The search of k in a row with gravity: completing cells are those of the rules, and its table."""
 
 import random
 
@@ -6,10 +6,11 @@ import pytest
 from helpers import check_uncompiled, rng
 from markers import quick
 
-from rlgames.games.k_in_a_row import KInARow, KInARowState
-from rlgames.kernels.lines import completing_cells, has_line, line_argument
+from rlgames.games.board_game import BoardState
+from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
+from rlgames.solvers.connect4_search import completing_cells
 from rlgames.solvers.transposition import lookup, make_table, position_key, store
 
 BOARDS = [
@@ -22,7 +23,7 @@ def positions(board, number, seed=0):
     """Positions of random games, as a batch of states."""
     rows, columns, line = board
     game = KInARow(rows, columns, line, gravity=True)
-    states: list[KInARowState] = []
+    states: list[BoardState] = []
     rounds = 0
     while sum(map(len, states)) < number:
         moves, _ = collect_games(game, [Random(game)], 256, rng(seed + rounds))
@@ -33,22 +34,19 @@ def positions(board, number, seed=0):
 
 def check(board, number):
     game, states = positions(board, number)
-    rows, _, line = board
-    argument, cells = line_argument(rows, line), game.layout.all_cells
+    rules = game.rules
     for state in states:
-        other = state.own ^ state.occupied
-        expected = game.completing_actions(state, other).tolist()
-        lines = game.layout.has_line(state.own | cells & ~state.occupied).tolist()
-        for row in range(len(state)):
-            own, occupied = int(state.own[row]), int(state.occupied[row])
-            completing = completing_cells(own ^ occupied, argument, rows + 1, cells)
-            fallen = game.layout.lowest_empty_cells(state.occupied[row]).tolist()
-            assert [bool(cell & completing) for cell in fallen] == expected[row]
-            assert has_line(own | cells & ~occupied, argument, rows + 1) == lines[row]
+        expected = game.completing_actions(state, of_other=True).tolist()
+        falls = (state.words[:, 1] + rules.bottom) & rules.board & ~state.words[:, 1]
+        for row, (own, occupied) in enumerate(state.words.tolist()):
+            completing = completing_cells(own ^ occupied, rules.line, rules.stride, rules.board)
+            completing &= int(falls[row])
+            piles = [((1 << rules.stride) - 1) << c * rules.stride for c in range(game.columns)]
+            assert [bool(pile & completing) for pile in piles] == expected[row]
 
 
 @pytest.mark.parametrize("board", BOARDS)
-def test_completing_cells_and_lines_are_those_of_the_batched_rules(board):
+def test_completing_cells_are_those_of_the_rules(board):
     check(board, 300)
 
 
@@ -64,7 +62,7 @@ def test_no_two_positions_have_the_same_key_unless_they_are_mirrored(board):
     rows, columns, _ = board
     keys: dict[int, tuple[int, int]] = {}
     for state in states:
-        for own, occupied in zip(state.own.tolist(), state.occupied.tolist(), strict=True):
+        for own, occupied in state.words.tolist():
             key = position_key(own, occupied, occupied.bit_count(), rows + 1, columns)
             assert 0 <= key < 1 << (rows + 1) * columns
             mirrored = tuple(mirror(stones, rows + 1, columns) for stones in (own, occupied))
