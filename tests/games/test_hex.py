@@ -6,7 +6,7 @@ from helpers import rng
 from markers import slow
 from reference_rules import HexBook
 
-from rlgames.games.hex import Hex
+from rlgames.games.hex import CAN_SWAP, Hex
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
@@ -119,16 +119,17 @@ def test_keys_and_cells_restore_positions(size):
     state = some_positions(game)
     assert game.is_valid(state).all()
     restored = game.state_from_key(game.key(state))
-    assert torch.equal(restored.labels, state.labels)
+    assert torch.equal(restored.words, state.words)
     assert torch.equal(restored.turn, state.turn)
 
 
-def test_labels_that_do_not_follow_from_the_stones_are_invalid():
+def test_words_that_do_not_follow_from_the_stones_are_invalid():
     game = Hex(3, True)
     state = some_positions(game)
-    state = state[state.labels.any(1)]
-    state.labels[state.labels > 0] += 4
-    assert not game.is_valid(state)[(state.labels > 0).any(1)].any()
+    for word, flag in ((0, 1 << 20), (1, 1), (1, int(CAN_SWAP)), (3, 1 << 40)):
+        changed = state[state.turn != 1]
+        changed.words[:, word] |= flag
+        assert not game.is_valid(changed).any()
 
 
 def test_swapping_mirrors_the_stone_at_the_long_diagonal():
@@ -165,3 +166,8 @@ def test_a_finished_game_reads_back():
     assert state.done.all()
     assert state.score.tolist() == [[1, -1]]
     assert render(game, state, 0).splitlines()[0] == "game over"
+
+
+def test_boards_of_more_than_11x11_are_refused():
+    with pytest.raises(ValueError, match="more than 11"):
+        Hex(12, True)
