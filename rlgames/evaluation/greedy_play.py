@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 from rlgames.core import progress
 from rlgames.games.compiled import play_packed
 from rlgames.games.game import Game
-from rlgames.games.game_2048 import MAX_EXPONENT, Game2048
+from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.packed_ntuple import flat_table, pack_network, reason_not_packed
-from rlgames.rollouts.play import GamePool
 from rlgames.sampling import Argmax
 
 MOVES_PER_CALL = 200_000
 """Half a second at most, after which Ctrl-C is answered."""
 
 MAX_PLIES = 4096
-"""Too few to get two tiles of 32768 where there was none."""
+"""The most moves of each game in a call, so that progress is reported when few games are left."""
 
 MIN_GAMES = 1000
 """Fewer games take less time than compiling the kernel, unless training has done so."""
@@ -41,24 +39,12 @@ class CompiledGreedyPlay:
         """Play on to the ends of all games, as CompiledRandomPlay.play."""
         rng, num_moves = np.random.default_rng(seed), 0
         while True:
-            is_live = ~state.done & (state.tiles.amax(1) < MAX_EXPONENT)
-            rows = is_live.nonzero()[:, 0]
+            rows = (~state.done).nonzero()[:, 0]
             if not len(rows):
                 break
             played, moves = self._play_window(state[rows], rng)
             state, num_moves = state.put(rows, played), num_moves + moves
             progress.report(float(state.done.float().mean()))
-        rows = (~state.done).nonzero()[:, 0]
-        if len(rows):  # they may get a tile of 65536, which the kernel does not have
-            last = GamePool(
-                self._game,
-                [self._agent],
-                len(rows),
-                torch.Generator().manual_seed(int(rng.integers(1 << 62))),
-                batch=batch,
-                initial_states=lambda first, count, _: state[rows[first : first + count]],
-            ).run()
-            state, num_moves = state.put(rows, last.state), num_moves + last.num_moves
         return state, num_moves
 
     def _play_window(self, state: Any, rng: np.random.Generator) -> tuple[Any, int]:

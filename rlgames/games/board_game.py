@@ -89,6 +89,7 @@ class BoardGame(Game[BoardState]):
     shows_mover: whether the caption says who is to move, because the stones do not tell. They do if
         every move adds stones_per_move stones of its seat, and takes none away.
     has_draws: a game may end without a winner.
+    min_random_games: fewer random games take less time than loading their kernel.
     """
 
     rules: Any
@@ -98,6 +99,7 @@ class BoardGame(Game[BoardState]):
     stones_per_move = 1
     num_cell_values = 3
     has_draws = True
+    min_random_games = 30_000
 
     def to(self, device: torch.device | str) -> Self:
         return self
@@ -148,6 +150,12 @@ class BoardGame(Game[BoardState]):
         state = BoardState.of(after)
         state.remember(views)
         return state
+
+    def apply_chance(self, state: BoardState, u: Tensor) -> BoardState:
+        """Like Chance.apply_chance, for games whose rules define it."""
+        games = state.copied_games()
+        stepping.add_chance_to_rows(self.rules, games, u.numpy())
+        return BoardState.of(games)
 
     def observe(self, state: BoardState) -> Tensor:
         views = state.views

@@ -73,6 +73,10 @@ class BoardRules(CompiledRules[Any]):
     def has_draws(self) -> bool:  # type: ignore[override]
         return bool(self.game.has_draws)
 
+    @property
+    def min_random_games(self) -> int:  # type: ignore[override]
+        return int(self.game.min_random_games)
+
     def pack(self, state: Any) -> Tensor:
         return torch.from_numpy(state.words.numpy().copy())
 

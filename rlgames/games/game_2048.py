@@ -1,4 +1,4 @@
-"""2048 on a board of any size.
+"""2048 on a board of up to 8 × 8 cells.
 
 A move slides all tiles to one side. Two equal tiles that meet merge into one of twice the value,
 the pair nearest the side first and each tile at most once a move; the score grows by the value of
@@ -9,14 +9,20 @@ move changes the board.
     .    .    4    2      actions: up, right, down, left
     2    .    8    4
     2    4   16   32
+
+Words: a tile is its exponent, 0 for an empty cell. A board of up to 4 × 4 cells is one word: cell c
+of row r is bits 16 r + 4 c to 16 r + 4 c + 3. There the largest tile is 32768: two of them merge
+into one that stays 32768, and score 65536. A larger board has a word for each row, with 8 bits for
+each cell. Cells that a board does not have are 0. A line is a row or a column as one number, the
+first cell the lowest bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -24,22 +30,22 @@ from torch import Tensor
 
 from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
-from rlgames.games.capabilities import Compiled, ExactKey
-from rlgames.games.compiled import CompiledRules
-from rlgames.games.game import Game, Spec, State
-from rlgames.games.slide_tables import (
-    MAX_TABLED_LENGTH,
-    ComputedSlides,
-    TabledSlides,
-    packed_slides,
-)
+from rlgames.games.board_game import BoardGame, BoardState
+from rlgames.games.capabilities import ExactKey
+from rlgames.games.game import Game, Spec
 from rlgames.games.state import count_boards
-from rlgames.games.subsets import pick_member
 from rlgames.games.symmetry import board_symmetries
+from rlgames.kernels import rules as contract
+from rlgames.kernels.rules import Played, Position, implement, replaced
+from rlgames.kernels.words import Array, compiled, next_random
 
-MAX_PACKED_LENGTH, MAX_EXPONENT = 4, 15
-"""Rows and columns of a board of 2048, and exponents of its tiles, that fit in 64 bits."""
+U = np.uint64
 
+Bits: TypeAlias = Any
+"""np.uint64; numba infers more of it than mypy can."""
+
+MAX_PACKED_LENGTH, MAX_LENGTH = 4, 8
+"""Rows and columns of a board that fits in one word, and of any board."""
 
 ACTIONS = ("up", "right", "down", "left")
 
@@ -51,24 +57,379 @@ EXPONENTS = {mark: exponent for exponent, mark in enumerate(MARKS)}
 MAX_PLANES = 16
 """The most planes of a one-hot observation; larger tiles share the last."""
 
-ONE_HOT_CHUNK = 2048
-"""Positions whose one-hot observations are written at a time, so that they stay in the cache."""
+
+class Rules2048(NamedTuple):
+    """rows: uint64 [N * 65536], what becomes of each row of a board of one word, by its bits. Bits
+    0 to 15: the row slid left. Bits 16 to 31: the row slid right. Bits 32 to 63: the points of
+    either slide. First the rows, then, unless the board is square, the columns.
+    cells: the lowest bit of each cell of such a board. fours: the probability of a 4 in units of
+    2^-32; four: the same as a number. words: int64 [N], in which word each cell is, and shifts:
+    uint64 [N], its lowest bit there. largest: the largest exponent, whose bits are all set.
+    planes: of a one-hot observation; 1: the exponents ÷ 10."""
+
+    start: tuple[int, ...]
+    actions: int
+    columns: int
+    rows: Array
+    cells: np.uint64
+    fours: np.uint64
+    four: np.float32
+    words: Array
+    shifts: Array
+    largest: np.uint64
+    planes: int
 
 
-@dataclass(frozen=True)
-class Game2048State(State):
-    """tiles: uint8 [B, N], exponents in row-major order from the top: 0 empty, e the tile 2^e."""
-
-    tiles: Tensor
+class LargeRules2048(Rules2048):
+    """The same for boards of a word for each row, which are not looked up."""
 
 
-class Game2048(Game[Game2048State]):
+# Lines
+
+
+@compiled
+def slide_line(line: Bits, length: int, bits: Bits) -> tuple[Bits, int]:
+    """A line slid to its first cell, and the points. bits: of a cell."""
+    largest = (U(1) << bits) - U(1)
+    slid, end, last = U(0), U(0), U(0)
+    points: Any = 0
+    for _ in range(length):
+        exponent = line & largest
+        line >>= bits
+        if exponent == U(0):
+            continue
+        if exponent == last:
+            points += 1 << np.int64(exponent + U(1))
+            if exponent < largest:
+                slid += U(1) << (end - bits)
+            last = U(0)
+        else:
+            slid |= exponent << end
+            end += bits
+            last = exponent
+    return slid, points
+
+
+@compiled
+def slide_lines(lines: Array, length: int, points: Array) -> None:
+    """Slide lines of four bits a cell, uint64 [L], in place, and write the points, uint64 [L]."""
+    for number in range(len(lines)):
+        lines[number], points[number] = slide_line(lines[number], length, U(4))
+
+
+# Boards of one word
+
+
+@compiled
+def columns_start(rows: Array) -> Bits:
+    """Where the columns begin in rows of Rules2048."""
+    return U(len(rows)) - U(1 << 16)
+
+
+@compiled
+def transpose(board: Bits) -> Bits:
+    """The board with rows and columns exchanged."""
+    swap = (board ^ (board >> U(12))) & U(0x0000F0F00000F0F0)
+    board = board ^ (swap | (swap << U(12)))
+    swap = (board ^ (board >> U(24))) & U(0x00000000FF00FF00)
+    return board ^ (swap | (swap << U(24)))
+
+
+@compiled
+def slide_both(board: Bits, rows: Array, start: Bits) -> tuple[Bits, Bits, np.float32]:
+    """The board with all rows slid left, and slid right, and the points of either slide.
+
+    rows: as in Rules2048, whose lines begin at start.
+    """
+    first, second = rows[start + (board & U(0xFFFF))], rows[start + ((board >> U(16)) & U(0xFFFF))]
+    third, fourth = rows[start + ((board >> U(32)) & U(0xFFFF))], rows[start + (board >> U(48))]
+    low, high = U(0xFFFF), U(0xFFFF0000)
+    left = (first & low) | ((second & low) << U(16))
+    left |= ((third & low) << U(32)) | ((fourth & low) << U(48))
+    right = ((first & high) >> U(16)) | (second & high)
+    right |= ((third & high) << U(16)) | ((fourth & high) << U(32))
+    points = (first >> U(32)) + (second >> U(32)) + (third >> U(32)) + (fourth >> U(32))
+    return left, right, np.float32(points)
+
+
+@compiled
+def slide(board: Bits, rows: Array, action: Bits) -> tuple[Bits, np.float32]:
+    """The board after an action, and its points; an illegal action changes nothing."""
+    if action & 1:
+        left, right, points = slide_both(board, rows, U(0))
+        return right if action == 1 else left, points
+    up, down, points = slide_both(transpose(board), rows, columns_start(rows))
+    return transpose(down if action == 2 else up), points
+
+
+@compiled
+def empty_cells(board: Bits, cells: Bits) -> Bits:
+    """The lowest bit of each empty cell."""
+    filled = board | (board >> U(1))
+    filled |= filled >> U(2)
+    return ~filled & cells
+
+
+@compiled
+def count_cells(bits: Bits) -> Bits:
+    """How many of at most 15 cells there are, given their lowest bits."""
+    return (bits * U(0x1111111111111111)) >> U(60)
+
+
+@compiled
+def add_tile(board: Bits, cells: Bits, fours: Bits, rng: Array) -> Bits:
+    """The board, of which one to 15 cells are empty, with a new tile. fours: in units of 2^-32."""
+    bits = next_random(rng)
+    empty = empty_cells(board, cells)
+    chosen = ((bits >> U(32)) * count_cells(empty)) >> U(32)
+    # The empty cells up to each cell, and how many cells have at most `chosen` of them.
+    counts, low = empty * U(0x1111111111111111), U(0x0F0F0F0F0F0F0F0F)
+    limits, carry = (chosen + U(16)) * U(0x0101010101010101), U(0x1010101010101010)
+    skipped = ((limits - (counts & low)) & carry) + ((limits - ((counts >> U(4)) & low)) & carry)
+    cell = U(1) << (U(4) * (((skipped >> U(4)) * U(0x0101010101010101)) >> U(56)))
+    if (bits & U(0xFFFFFFFF)) < fours:
+        return board | (cell << U(1))
+    return board | cell
+
+
+@compiled
+def play(rules: Rules2048, position: Position, action: int) -> Played:
+    after, points = slide(U(position[0]), rules.rows, U(action))
+    return (np.int64(after),), False, points
+
+
+@compiled
+def is_legal(rules: Rules2048, position: Position, action: int) -> bool:
+    board = U(position[0])
+    return bool(slide(board, rules.rows, U(action))[0] != board)
+
+
+@compiled
+def add_chance(rules: Rules2048, position: Position, rng: Array) -> tuple[Position, bool]:
+    board = add_tile(U(position[0]), rules.cells, rules.fours, rng)
+    return (np.int64(board),), is_stuck(board, rules)
+
+
+@compiled
+def is_stuck(board: Bits, rules: Rules2048) -> bool:
+    """Whether no action changes the board."""
+    return not empty_cells(board, rules.cells) and not has_move(rules, (np.int64(board),))
+
+
+@compiled
+def random_move(rules: Rules2048, position: Position, rng: Array) -> Played:
+    """By rejection: listing the legal actions slides four times."""
+    board, bits = U(position[0]), next_random(rng)
+    while True:
+        after, points = slide(board, rules.rows, bits & U(3))
+        if after != board:
+            after = add_tile(after, rules.cells, rules.fours, rng)
+            return (np.int64(after),), is_stuck(after, rules), points
+        bits >>= U(2)
+        if bits < U(4):
+            bits = next_random(rng)
+
+
+# Boards of a word for each row
+
+
+@compiled
+def slide_large(rules: LargeRules2048, position: Position, action: int) -> tuple[Position, int]:
+    """The board after an action, and its points; an illegal action changes nothing."""
+    rows, columns = len(position), rules.columns
+    lines, length, step, stride = rows, columns, 1, columns
+    if action % 2 == 0:
+        lines, length, step, stride = columns, rows, columns, 1
+    first = 0
+    if action == 1 or action == 2:
+        first, step = (length - 1) * step, -step
+    after, total = rules.start, 0
+    for number in range(lines):
+        cell, line = first + number * stride, U(0)
+        for place in range(length):
+            line |= U(tile(rules, position, cell + place * step)) << U(8 * place)
+        line, points = slide_line(line, length, U(8))
+        total += points
+        for place in range(length):
+            exponent: Any = np.int64((line >> U(8 * place)) & U(255))
+            after = with_tile(rules, after, cell + place * step, exponent)
+    return after, total
+
+
+@compiled
+def play_large(rules: LargeRules2048, position: Position, action: int) -> Played:
+    after, points = slide_large(rules, position, action)
+    return after, False, np.float32(points)
+
+
+@compiled
+def is_legal_large(rules: LargeRules2048, position: Position, action: int) -> bool:
+    return bool(slide_large(rules, position, action)[0] != position)
+
+
+@compiled
+def add_chance_large(
+    rules: LargeRules2048, position: Position, rng: Array
+) -> tuple[Position, bool]:
+    bits, count = next_random(rng), count_empty(rules, position)
+    nth: Any = np.int64(((bits >> U(32)) * U(count)) >> U(32))
+    return put_tile(rules, position, count, nth, (bits & U(0xFFFFFFFF)) < rules.fours)
+
+
+# Boards of either kind
+
+
+@compiled
+def tile(rules: Any, position: Position, cell: int) -> Any:
+    """The exponent of a cell."""
+    word = U(position[rules.words[cell]])
+    return np.int64((word >> rules.shifts[cell]) & rules.largest)
+
+
+@compiled
+def with_tile(rules: Any, position: Position, cell: int, exponent: int) -> Position:
+    """The board with a tile on an empty cell; too large a tile becomes the largest."""
+    number = rules.words[cell]
+    bits = min(U(exponent), rules.largest) << rules.shifts[cell]
+    word: Any = np.int64(U(position[number]) | bits)
+    return replaced(position, number, word)
+
+
+@compiled
+def has_move(rules: Any, position: Position) -> bool:
+    """Whether an action changes the board."""
+    can_move = False
+    for action in range(4):
+        can_move |= contract.is_legal(rules, position, action)
+    return can_move
+
+
+@compiled
+def count_empty(rules: Any, position: Position) -> int:
+    """The number of empty cells."""
+    count = 0
+    for cell in range(len(rules.shifts)):
+        count += tile(rules, position, cell) == 0
+    return count
+
+
+@compiled
+def put_tile(
+    rules: Any, position: Position, count: int, nth: int, is_four: bool
+) -> tuple[Position, bool]:
+    """The board with a new tile on one of its `count` empty cells, and whether no move is left."""
+    for cell in range(len(rules.shifts)):
+        if tile(rules, position, cell) == 0:
+            if nth == 0:
+                position = with_tile(rules, position, cell, 2 if is_four else 1)
+                break
+            nth -= 1
+    return position, count <= 1 and not has_move(rules, position)
+
+
+@compiled
+def apply_chance(rules: Any, position: Position, u: Array) -> tuple[Position, bool]:
+    count = count_empty(rules, position)
+    # The product may be rounded up to the count.
+    nth = min(int(u[0] * np.float32(count)), count - 1)
+    return put_tile(rules, position, count, nth, u[1] < rules.four)
+
+
+@compiled
+def observe(rules: Any, position: Position, planes: Array) -> None:
+    cells = len(rules.shifts)
+    if rules.planes > 1:
+        planes[:] = np.float32(0)
+    for cell in range(cells):
+        exponent = tile(rules, position, cell)
+        if rules.planes == 1:
+            planes[cell] = np.float32(exponent) / np.float32(10)
+        else:
+            planes[min(exponent, rules.planes - 1) * cells + cell] = np.float32(1)
+
+
+@compiled
+def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
+    for cell in range(len(values)):
+        values[cell] = np.float32(tile(rules, position, cell))
+
+
+@compiled
+def set_up(rules: Any, cells: Array) -> Played:
+    position = rules.start
+    for cell in range(len(cells)):
+        position = with_tile(rules, position, cell, cells[cell])
+    return position, not has_move(rules, position), np.float32(0)
+
+
+EITHER: Any = {
+    "apply_chance": apply_chance,
+    "observe": observe,
+    "write_cells": write_cells,
+    "set_up": set_up,
+}
+implement(
+    Rules2048,
+    play=play,
+    is_legal=is_legal,
+    add_chance=add_chance,
+    random_move=random_move,
+    **EITHER,
+)
+implement(
+    LargeRules2048, play=play_large, is_legal=is_legal_large, add_chance=add_chance_large, **EITHER
+)
+
+
+@cache
+def row_table(length: int) -> Array:
+    """Uint64 [65536]: the rows of Rules2048 for lines of so many cells."""
+    lines = np.arange(1 << (4 * length), dtype=U)
+    places = 4 * np.arange(length, dtype=U)[:, None]
+
+    def turned(lines: Array) -> Array:
+        return (((lines >> places) & U(15)) << places[::-1]).sum(0, dtype=U)
+
+    left, right, points = lines.copy(), turned(lines), lines.copy()
+    slide_lines(right, length, points)
+    slide_lines(left, length, points)
+    table = np.zeros(1 << 16, U)
+    table[: len(lines)] = left | turned(right) << U(16) | points << U(32)
+    return table
+
+
+def make_rules(rows: int, columns: int, fours: float, planes: int) -> Rules2048:
+    """The rules on a board of this size."""
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    is_large = max(rows, columns) > MAX_PACKED_LENGTH
+    shifts = (8 * column if is_large else 16 * row + 4 * column).astype(U)
+    lengths = () if is_large else (columns,) if rows == columns else (columns, rows)
+    return (LargeRules2048 if is_large else Rules2048)(
+        start=(0,) * (rows if is_large else 1),
+        actions=len(ACTIONS),
+        columns=columns,
+        rows=np.concatenate([np.zeros(0, U), *map(row_table, lengths)]),
+        cells=np.bitwise_or.reduce(U(1) << shifts),
+        fours=U(round(fours * 2**32)),
+        four=np.float32(fours),
+        words=row if is_large else 0 * row,
+        shifts=shifts,
+        largest=U(255 if is_large else 15),
+        planes=planes,
+    )
+
+
+class Game2048(BoardGame):
     """rows × columns cells.
 
     fours: the probability that a new tile is a 4. target: the tile that counts as a win; play
         continues after it. encoding: "onehot" shows a plane for each value of a cell, "exponents"
         one plane of the tiles' exponents ÷ 10.
     """
+
+    seat_marks = ""
+    shows_mover = False
+    min_random_games = 3_000
 
     def __init__(
         self,
@@ -82,23 +443,17 @@ class Game2048(Game[Game2048State]):
         cells = rows * columns
         if cells < 3:
             raise ValueError(f"a board of {rows}x{columns} has no room to slide; use board=2")
+        if max(rows, columns) > MAX_LENGTH:
+            raise ValueError(f"a board of {rows}x{columns} is larger than 8x8")
         if target < 4 or target & (target - 1):
             raise ValueError(f"target={target} is not a tile; tiles are 4, 8, 16, ... 2048")
         self.rows, self.columns, self.num_cells = rows, columns, cells
-        self.fours, self.target, self.encoding = fours, target, encoding
-        self.planes = min(MAX_PLANES, cells + 2)
-        self._slides: TabledSlides | ComputedSlides = ComputedSlides(rows, columns)
-        if max(rows, columns) <= MAX_TABLED_LENGTH:
-            self._slides = TabledSlides(rows, columns, cells + 2)
-        self._tile_values = torch.tensor([0.0] + [2.0**e for e in range(1, 64)])
+        self.fours, self.target = fours, target
         self.num_cell_values = cells + 2
-        lacks: dict[type, str] = {}
-        if cells > 16:
-            lacks[ExactKey] = "boards of more than 16 cells do not fit in 64 bits"
-        if max(rows, columns) > MAX_PACKED_LENGTH:
-            lacks[Compiled] = "its rows or columns have more than 4 cells"
-        self.lacks = lacks
-        planes = self.planes if encoding == "onehot" else 1
+        planes = min(MAX_PLANES, cells + 2) if encoding == "onehot" else 1
+        self.rules = make_rules(rows, columns, fours, planes)
+        self.is_large = isinstance(self.rules, LargeRules2048)
+        self._tile_values = torch.tensor([0.0] + [2.0**e for e in range(1, 64)])
         self.spec = Spec(
             name=name,
             seats=1,
@@ -113,103 +468,103 @@ class Game2048(Game[Game2048State]):
             observation_range=(0.0, 1.0 if encoding == "onehot" else (cells + 1) / 10),
         )
 
-    def initial(self, batch: int, rng: torch.Generator) -> Game2048State:
-        device = rng.device
-        empty = torch.zeros(batch, self.num_cells, dtype=torch.uint8, device=device)
-        state = self._start(empty)
-        u = torch.rand(2, batch, 2, generator=rng, device=device)
-        return self._mark_done(self._add_tile(self._add_tile(state, u[0]), u[1]))
+    @cached_property
+    def lacks(self) -> dict[type, str]:  # type: ignore[override]
+        reason = "boards of more than 16 cells do not fit in 64 bits"
+        return {ExactKey: reason} if self.num_cells > 16 else {}
 
-    def openings(self, limit: int) -> tuple[Game2048State, Tensor] | None:
-        count = (2 * self.num_cells) * (2 * self.num_cells)
-        if count > 4 * limit:
+    def initial(self, batch: int, rng: torch.Generator) -> BoardState:
+        state = super().initial(batch, rng)
+        u = torch.rand(2, batch, 2, generator=rng)
+        return self.apply_chance(self.apply_chance(state, u[0]), u[1])
+
+    def openings(self, limit: int) -> tuple[BoardState, Tensor] | None:
+        if (2 * self.num_cells) ** 2 > 4 * limit:
             return None
-        empty = self._start(torch.zeros(1, self.num_cells, dtype=torch.uint8))
-        first, one_tile = self._all_new_tiles(empty)
-        second, two_tiles = self._all_new_tiles(one_tile)
+        first, one_tile = self.chance_outcomes(super().initial(1, torch.Generator()))
+        second, two_tiles = self.chance_outcomes(one_tile)
         probability = (first.reshape(-1, 1) * second).reshape(-1)
-        tiles, group = two_tiles.tiles[probability > 0].unique(dim=0, return_inverse=True)
+        tiles = self.tiles(two_tiles)[probability > 0]
+        tiles, group = tiles.unique(dim=0, return_inverse=True)
         total = torch.zeros(len(tiles), dtype=torch.float64)
         total.index_add_(0, group, probability[probability > 0])
-        return (self._mark_done(self._start(tiles)), total) if len(tiles) <= limit else None
+        state = self.from_exponents(tiles)
+        return (state, total) if len(tiles) <= limit else None
 
-    def legal_action_mask(self, state: Game2048State) -> Tensor:
-        return self._slides.legal_actions(state.tiles) | state.done[:, None]
+    def chance_outcomes(self, state: BoardState) -> tuple[Tensor, BoardState]:
+        """Probability float64 [B, 2N] and the B * 2N positions: a 2 on each cell, then a 4."""
+        tiles = self.tiles(state)
+        empty = (tiles == 0) & ~state.done[:, None]
+        cell_probability = to_float64(empty) / empty.sum(1, keepdim=True).clamp(min=1)
+        probability = torch.cat(
+            [cell_probability * (1 - self.fours), cell_probability * self.fours], 1
+        )
+        probability[state.done, 0] = 1.0  # a finished row does not change
+        twos = torch.eye(self.num_cells, dtype=torch.int64)
+        new_tiles = torch.cat([twos, 2 * twos])
+        all_tiles = tiles[:, None] + new_tiles * torch.cat([empty, empty], 1)[:, :, None]
+        after = self.from_exponents(all_tiles.flatten(0, 1))
+        row = torch.arange(len(state)).repeat_interleave(2 * self.num_cells)
+        before = state[row]
+        return probability, replace(before, words=after.words, done=before.done | after.done)
 
-    def apply_action(self, state: Game2048State, action: Tensor) -> Game2048State:
-        tiles, score_delta = self._slides.slide(state.tiles, action)
-        turn, score = state.turn + ~state.done, state.score + score_delta[:, None]
-        return replace(state, turn=turn, score=score, tiles=tiles)
-
-    def apply_chance(self, state: Game2048State, u: Tensor) -> Game2048State:
-        return self._mark_done(self._add_tile(state, u))
-
-    def chance_outcomes(self, state: Game2048State) -> tuple[Tensor, Game2048State]:
-        probability, after = self._all_new_tiles(state)
-        return probability, self._mark_done(after)
-
-    def compiled_rules(self) -> Compiled2048:
-        return Compiled2048(self)
-
-    def observe(self, state: Game2048State) -> Tensor:
-        if self.encoding == "exponents":
-            return (state.tiles.float() / 10).view(-1, *self.spec.observation)
-        tiles = state.tiles.clamp(max=self.planes - 1)
-        planes = torch.empty(len(state), self.planes, self.num_cells, device=tiles.device)
-        # In chunks that stay in the cache until they are filled.
-        in_chunks = tiles.device.type == "cpu" and not torch.compiler.is_compiling()
-        size = ONE_HOT_CHUNK if in_chunks else max(1, len(tiles))
-        for chunk, exponents in zip(planes.split(size), tiles.split(size), strict=True):
-            chunk.zero_().scatter_(1, exponents.long()[:, None], 1.0)
-        return planes.view(-1, *self.spec.observation)
-
-    def outcome(self, before: Game2048State, action: Tensor, after: Game2048State) -> Tensor:
-        new = after.tiles != self.apply_action(before, action).tiles
+    def outcome(self, before: BoardState, action: Tensor, after: BoardState) -> Tensor:
+        tiles = self.tiles(after)
+        new = tiles != self.tiles(self.apply_action(before, action))
         cell = new.to(torch.uint8).argmax(1)
-        value = after.tiles.gather(1, cell[:, None])[:, 0].long()
+        value = tiles.gather(1, cell[:, None])[:, 0]
         return torch.where(new.any(1), 2 * cell + value, 0)
 
-    def key(self, state: Game2048State) -> Tensor:
-        """Four bits per cell; tiles above 32768 wrap around."""
-        shifts = 4 * torch.arange(self.num_cells, device=state.tiles.device)
-        return ((state.tiles.long() & 15) << shifts).sum(1)
+    def view_from_seat(self, state: BoardState, seat: int) -> BoardState:
+        return state
 
-    def state_from_key(self, key: Tensor) -> Game2048State:
-        shifts = 4 * torch.arange(self.num_cells, device=key.device)
-        return self._mark_done(self._start(((key[:, None] >> shifts) & 15).to(torch.uint8)))
+    def key(self, state: BoardState) -> Tensor:
+        """Four bits per cell."""
+        shifts = 4 * torch.arange(self.num_cells)
+        return ((self.tiles(state) & 15) << shifts).sum(1)
 
-    def depth(self, state: Game2048State) -> Tensor:
+    def state_from_key(self, key: Tensor) -> BoardState:
+        shifts = 4 * torch.arange(self.num_cells)
+        return self.from_exponents((key[:, None] >> shifts) & 15)
+
+    def depth(self, state: BoardState) -> Tensor:
         """Half the sum of the tiles: every move adds 1 or 2."""
-        return (self._tile_values[state.tiles.long()].sum(1) / 2).long()
+        return (self._tile_values[self.tiles(state)].sum(1) / 2).long()
 
-    def from_exponents(self, exponents: Tensor) -> Game2048State:
+    def turns(self, cells: Tensor, seat: Tensor) -> Tensor:
+        return torch.zeros_like(seat)
+
+    def from_exponents(self, exponents: Tensor) -> BoardState:
         """Positions from exponents, int64 [B, rows, columns], with a score of 0."""
-        return self._mark_done(self._start(exponents.to(torch.uint8).flatten(1)))
+        seats = torch.zeros(len(exponents), dtype=torch.int64)
+        return self.state_from_cells(exponents.flatten(1), seats)
 
-    def cells(self, state: Game2048State) -> Tensor:
-        """Int64 [B, rows, columns]: the exponents."""
-        return state.tiles.long().view(-1, self.rows, self.columns)
+    def tiles(self, state: BoardState) -> Tensor:
+        """Int64 [B, N]: the exponents."""
+        return self.cells(state).flatten(1)
 
-    def measures(self, state: Game2048State) -> dict[str, Tensor]:
-        max_tile = self._tile_values[state.tiles.amax(1).long()]
+    def measures(self, state: BoardState) -> dict[str, Tensor]:
+        tiles = self.tiles(state)
+        max_tile = self._tile_values[tiles.amax(1)]
         return {
-            "grid_sum": self._tile_values[state.tiles.long()].sum(1),
+            "grid_sum": self._tile_values[tiles].sum(1),
             "max_tile": max_tile,
             "win": (max_tile >= self.target).float(),
         }
 
-    def is_valid(self, state: Game2048State) -> Tensor:
+    def is_valid(self, state: BoardState) -> Tensor:
         # The k-th largest tile was made while k - 1 cells held larger ones; a turn adds at most 4.
-        largest = self.num_cells + 1 - torch.arange(self.num_cells, device=state.tiles.device)
-        tiles = state.tiles.long().sort(1, descending=True)[0]
+        largest = self.num_cells + 1 - torch.arange(self.num_cells)
+        cells = self.cells(state)
+        tiles = cells.flatten(1).sort(1, descending=True)[0]
         total = to_float64(self._tile_values)[tiles.clamp(max=63)].sum(1)
-        replayed = self._mark_done(replace(state, done=torch.zeros_like(state.done)))
+        again = self.from_exponents(cells)
         return (
-            super().is_valid(state)
+            Game.is_valid(self, state)
+            & (again.words == state.words).all(1)
+            & (again.done == state.done)
             & (tiles <= largest.clamp(max=63)).all(1)
             & (total <= 4.0 * (state.turn + 2))
-            & (replayed.done == state.done)
-            & self.legal_action_mask(state).any(1)
         )
 
     def symmetries(self) -> Tensor:
@@ -235,97 +590,24 @@ class Game2048(Game[Game2048State]):
     def how_to_play(self) -> str:
         return "all tiles slide in a direction; equal tiles that meet merge and score their sum"
 
-    def boards(
-        self, state: Game2048State, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
-        return [games_board.split([MARKS[e] for e in state.tiles[row].tolist()], self.columns)]
+    def boards(self, state: BoardState, row: int, reveal: bool = False) -> list[games_board.Board]:
+        cells = self.cells(state[row : row + 1])[0].tolist()
+        return [[[MARKS[exponent] for exponent in line] for line in cells]]
 
     @cached_property
     def board_format(self) -> games_board.BoardFormat:
         return games_board.BoardFormat(self.rows, self.columns, width=4)
 
-    def parse_all(self, texts: Sequence[str]) -> Game2048State:
-        possible = MARKS[: self.num_cells + 2]
+    def parse_all(self, texts: Sequence[str]) -> BoardState:
+        possible = MARKS[: min(self.num_cells + 2, int(self.rules.largest) + 1)]
         boards = [games_board.read(text, self.board_format, possible)[0] for text in texts]
         exponents = torch.tensor([[EXPONENTS[mark] for mark in marks] for marks in boards])
-        return self.from_exponents(exponents.view(-1, self.rows, self.columns))
+        return self.from_exponents(exponents)
 
-    def action_to_string(self, state: Game2048State, row: int, action: int) -> str:
+    def action_to_string(self, state: BoardState, row: int, action: int) -> str:
         return ACTIONS[action]
-
-    def _start(self, tiles: Tensor) -> Game2048State:
-        return Game2048State.start(len(tiles), 1, tiles.device, tiles=tiles)
-
-    def _add_tile(self, state: Game2048State, u: Tensor) -> Game2048State:
-        """Put a tile on the empty cell that u chooses, in the live rows."""
-        empty = state.tiles.clamp(max=1) ^ 1  # several times as fast as a comparison
-        cell = pick_member(empty, u[:, 0])
-        value = (1 + (u[:, 1] < self.fours).to(torch.uint8)) * ~state.done
-        # Finished rows keep their tile.
-        value = torch.maximum(value, state.tiles.gather(1, cell[:, None])[:, 0])
-        return replace(state, tiles=state.tiles.scatter(1, cell[:, None], value[:, None]))
-
-    def _all_new_tiles(self, state: Game2048State) -> tuple[Tensor, Game2048State]:
-        """Probability float64 [B, 2N] and the B * 2N positions: a 2 on each cell, then a 4."""
-        empty = (state.tiles == 0) & ~state.done[:, None]
-        cell_probability = to_float64(empty) / empty.sum(1, keepdim=True).clamp(min=1)
-        probability = torch.cat(
-            [cell_probability * (1 - self.fours), cell_probability * self.fours], 1
-        )
-        twos = torch.eye(self.num_cells, dtype=torch.uint8, device=empty.device)
-        new_tiles = torch.cat([twos, 2 * twos])
-        tiles = state.tiles[:, None] + new_tiles * torch.cat([empty, empty], 1)[:, :, None]
-        probability[state.done, 0] = 1.0  # a finished row does not change
-        row = torch.arange(len(state), device=empty.device).repeat_interleave(2 * self.num_cells)
-        return probability, replace(state[row], tiles=tiles.flatten(0, 1))
-
-    def _mark_done(self, state: Game2048State) -> Game2048State:
-        """Mark the rows without a legal move as done."""
-        # The four bools of a row as one number.
-        has_move = self._slides.legal_actions(state.tiles).view(torch.int32)[:, 0] != 0
-        return replace(state, done=state.done | ~has_move)
 
 
 def game_2048(board: int, columns: int, **rules: Any) -> Game2048:
     """game=2048: board rows and as many columns, unless columns= says otherwise."""
     return Game2048(board, columns, name="2048", **rules)
-
-
-class Compiled2048(CompiledRules[Game2048State]):
-    """Words: the board, of up to 4×4 cells. Tiles of 2^15, which random play does not reach, stay
-    2^15."""
-
-    has_chance = True
-    min_random_games = 3_000
-
-    @cached_property
-    def rules(self) -> Any:
-        from rlgames.kernels.game_2048 import Rules2048
-
-        game = self.game
-        lengths = (game.columns,) if game.rows == game.columns else (game.columns, game.rows)
-        rows = torch.cat([packed_slides(length, MAX_EXPONENT) for length in lengths])
-        cells, columns = np.arange(game.num_cells, dtype=np.uint64), np.uint64(game.columns)
-        shifts = np.uint64(16) * (cells // columns) + np.uint64(4) * (cells % columns)
-        return Rules2048(
-            start=(0,),
-            actions=game.spec.actions,
-            rows=rows.numpy().view(np.uint64),
-            shifts=shifts,
-            cells=np.bitwise_or.reduce(np.uint64(1) << shifts),
-            fours=np.uint64(round(game.fours * 2**32)),
-            planes=game.spec.observation[0],
-        )
-
-    def fits(self, state: Game2048State) -> bool:
-        return bool(state.tiles.numpy().max(initial=0) <= MAX_EXPONENT)
-
-    def pack(self, state: Game2048State) -> Tensor:
-        exponents = np.minimum(state.tiles.numpy(), MAX_EXPONENT).astype(np.uint64)
-        words = (exponents << self.rules.shifts).sum(1, keepdims=True)
-        return torch.from_numpy(words.view(np.int64))
-
-    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> Game2048State:
-        shifts = torch.from_numpy(self.rules.shifts.view(np.int64))
-        exponents = (words >> shifts) & MAX_EXPONENT
-        return Game2048State(**fields, tiles=exponents.to(torch.uint8))

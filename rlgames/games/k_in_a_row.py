@@ -10,19 +10,20 @@ it an action is a cell, in row-major order from the top.
     . O X X . . O
     1 2 3 4 5 6 7
 
-Words: the stones of the seat to move, and all stones. Without gravity each is a set of as many
-words as 64 cells a word take, where bit c is cell c. With gravity it is one word: cell r from the
-bottom of column c is bit c * (rows + 1) + r. The spare bit above each column is always 0, and keeps
-lines from running over the edge. A board of 2 rows and 3 columns:
+Words: the stones of the seat to move, and all stones. Each is a set of cells, as bits. Spare bits,
+which are always 0, keep lines from running over the edge. A board of 2 rows and 3 columns:
 
+    with gravity        without             without, up to 16 cells (lines are in a table)
      2  5  8  spare
-     1  4  7
-     0  3  6
+     1  4  7             0  1  2 | 3         0  1  2
+     0  3  6             4  5  6 | 7         3  4  5
+                               spare
+
+On large boards without gravity a set is several words, and bit c of them is cell c.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -50,27 +51,25 @@ MAX_BITS = 62
 MAX_TABLE_CELLS = 16
 """Up to this many cells without gravity, a table says of all sets of stones which have a line."""
 
-DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
-"""Steps along lines, (rows, columns)."""
 
-
-# With gravity
-
-
-class GravityRules(NamedTuple):
-    """cell_bits: int64 [cells], in row-major order from the top. board: their sum. bottom: the
-    lowest cells. piles: int64 [columns], the cells of each column, the central ones first. line:
-    the number of stones that win, or None for four: kernels are compiled by the types of their
-    arguments, so four get their own code. stride: bits per column."""
+class LineRules(NamedTuple):
+    """Boards of at most MAX_BITS bits. cell_bits: int64 [cells], in row-major order from the top.
+    board: their sum. line: the number of stones that win, or None for four: kernels are compiled by
+    the types of their arguments, so four get their own code. line_table: bool [2^cells], which sets
+    of stones have a line; empty on larger boards. stride: bits per column with gravity, per row
+    without. bottom: the lowest cells, and piles: int64 [columns], the cells of each column, the
+    central ones first; with gravity only."""
 
     start: tuple[int, ...]
     actions: int
     cell_bits: Array
     board: int
+    line: int | None
+    line_table: Array
+    stride: int
+    has_gravity: bool
     bottom: int
     piles: Array
-    line: int | None
-    stride: int
 
 
 @compiled
@@ -105,23 +104,33 @@ def has_any_line(stones: Bits, line: int, stride: int) -> bool:
 
 
 @compiled
-def drop_stone(rules: GravityRules, position: Position, action: int) -> Played:
+def is_won(rules: LineRules, stones: Bits) -> bool:
+    """Whether the stones contain a whole line, by the table if there is one."""
+    if len(rules.line_table) > 0:
+        return bool(rules.line_table[stones])
+    return has_line(stones, rules.line, rules.stride)
+
+
+@compiled
+def play_line(rules: LineRules, position: Position, action: int) -> Played:
     own, occupied = position
-    # Adding the bottom bit carries over the stones, into the spare bit of a full column.
-    pile = ((1 << (rules.stride - 1)) - 1) << (action * rules.stride)
-    stone = np.int64((occupied + (1 << (action * rules.stride))) & pile & ~occupied)
-    won = has_line(own | stone, rules.line, rules.stride)
+    stone = rules.cell_bits[action]
+    if rules.has_gravity:
+        # Adding the bottom bit carries over the stones, into the spare bit of a full column.
+        pile = ((1 << (rules.stride - 1)) - 1) << (action * rules.stride)
+        stone = np.int64((occupied + (1 << (action * rules.stride))) & pile & ~occupied)
+    won = is_won(rules, own | stone)
     after = (own ^ occupied, occupied | stone)
     return after, won or after[1] == rules.board, np.float32(won)
 
 
 @compiled
-def has_room(rules: GravityRules, position: Position, action: int) -> bool:
-    return not position[1] & rules.cell_bits[action]  # the bit of the top row
+def is_legal_line(rules: LineRules, position: Position, action: int) -> bool:
+    return not position[1] & rules.cell_bits[action]  # with gravity, the bit of the top row
 
 
 @compiled
-def observe_piles(rules: GravityRules, position: Position, planes: Array) -> None:
+def observe_line(rules: LineRules, position: Position, planes: Array) -> None:
     own, other, cells = position[0], position[0] ^ position[1], len(rules.cell_bits)
     # Two loops with one array each: the compiler turns them into vector instructions.
     for cell in range(cells):
@@ -132,9 +141,10 @@ def observe_piles(rules: GravityRules, position: Position, planes: Array) -> Non
 
 
 @compiled
-def write_piles(rules: GravityRules, position: Position, open_value: int, values: Array) -> None:
+def write_line_cells(rules: LineRules, position: Position, open_value: int, values: Array) -> None:
     own, occupied = position
-    open_cells = (occupied + rules.bottom) & rules.board & ~occupied
+    reached = occupied + rules.bottom if rules.has_gravity else -1
+    open_cells = reached & rules.board & ~occupied
     for cell in range(len(rules.cell_bits)):
         bit, value = rules.cell_bits[cell], 0
         if occupied & bit:
@@ -145,55 +155,57 @@ def write_piles(rules: GravityRules, position: Position, open_value: int, values
 
 
 @compiled
-def set_up_piles(rules: GravityRules, cells: Array) -> Played:
+def set_up_line(rules: LineRules, cells: Array) -> Played:
     own, other = np.int64(0), np.int64(0)
     for cell in range(len(cells)):
         own |= rules.cell_bits[cell] * (cells[cell] == 1)
         other |= rules.cell_bits[cell] * (cells[cell] == 2)
-    won = has_line(other, rules.line, rules.stride)
+    won = is_won(rules, other)
     return (own, own | other), won or own | other == rules.board, np.float32(won)
 
 
 implement(
-    GravityRules,
-    play=drop_stone,
-    is_legal=has_room,
-    observe=observe_piles,
-    write_cells=write_piles,
-    set_up=set_up_piles,
+    LineRules,
+    play=play_line,
+    is_legal=is_legal_line,
+    observe=observe_line,
+    write_cells=write_line_cells,
+    set_up=set_up_line,
 )
 
 
-def gravity_rules(rows: int, columns: int, line: int) -> GravityRules:
-    """The rules with gravity. Raises ValueError for a board that needs too many bits."""
-    stride = rows + 1
-    if stride * columns > MAX_BITS:
-        raise ValueError(
-            f"a board of {rows}x{columns} needs {stride * columns} bits, and {MAX_BITS} is the most"
-        )
-    row, column = np.divmod(np.arange(rows * columns), columns)
-    cell_bits = np.int64(1) << (column * stride + rows - 1 - row)
+def line_rules(rows: int, columns: int, line: int, gravity: bool) -> LineRules:
+    """The rules of boards whose sets of stones are one number."""
+    cells, size = rows * columns, rows if gravity else columns
+    row, column = np.divmod(np.arange(cells), columns)
+    stride = size + 1
+    cell_bits = 1 << (column * stride + rows - 1 - row if gravity else row * stride + column)
+    line_argument = None if line == 4 and 3 * (size + 2) <= MAX_BITS else line
+    table = np.zeros(0, np.bool_)
+    if not gravity and cells <= MAX_TABLE_CELLS:
+        sets = ((np.arange(1 << cells)[:, None] >> np.arange(cells)) & 1) @ cell_bits
+        table = np.array([has_line(stones, line_argument, stride) for stones in sets.tolist()])
+        cell_bits = 1 << np.arange(cells)
+    piles = [((1 << rows) - 1) << each * stride for each in range(columns)] if gravity else []
     # Cells near the center belong to more lines: solvers search them first.
-    center_first = sorted(range(columns), key=lambda column: abs(2 * column - columns + 1))
-    has_own_code = line == 4 and 3 * (rows + 2) <= MAX_BITS
-    return GravityRules(
+    piles.sort(key=lambda pile: abs(2 * (pile.bit_length() // stride) - columns + 1))
+    return LineRules(
         start=(0, 0),
-        actions=columns,
+        actions=columns if gravity else cells,
         cell_bits=cell_bits,
         board=int(cell_bits.sum()),
-        bottom=sum(1 << each * stride for each in range(columns)),
-        piles=np.array([((1 << rows) - 1) << each * stride for each in center_first], np.int64),
-        line=None if has_own_code else line,
+        line=line_argument,
+        line_table=table,
         stride=stride,
+        has_gravity=gravity,
+        bottom=sum(pile & -pile for pile in piles),
+        piles=np.array(piles, np.int64),
     )
 
 
-# Without gravity
-
-
-class LineRules(NamedTuple):
-    """line: the number of stones that win. board: all cells, as a set. line_table: bool [2^cells],
-    whether a set of stones has a line; empty on larger boards."""
+class LargeRules(NamedTuple):
+    """Boards without gravity that need more bits. line: the number of stones that win. board: all
+    cells, as a set."""
 
     start: tuple[int, ...]
     actions: int
@@ -201,18 +213,16 @@ class LineRules(NamedTuple):
     columns: int
     line: int
     board: tuple[int, ...]
-    line_table: Array
 
 
 @compiled
 def has_stone(position: Position, first: int, cell: int) -> bool:
     """Whether the set that begins at a word contains a cell."""
-    word = position[first] if len(position) == 2 else position[first + (cell >> 6)]
-    return bool((word >> (cell & 63)) & 1)
+    return bool((position[first + (cell >> 6)] >> (cell & 63)) & 1)
 
 
 @compiled
-def run_length(rules: LineRules, stones: Position, cell: int, down: int, right: int) -> int:
+def run_length(rules: LargeRules, stones: Position, cell: int, down: int, right: int) -> int:
     """How many stones follow a cell in one direction."""
     row, column, length = cell // rules.columns + down, cell % rules.columns + right, 0
     while 0 <= row < rules.rows and 0 <= column < rules.columns:
@@ -223,15 +233,14 @@ def run_length(rules: LineRules, stones: Position, cell: int, down: int, right: 
 
 
 @compiled
-def completes_line(rules: LineRules, stones: Position, cell: int) -> bool:
+def completes_line(rules: LargeRules, stones: Position, cell: int) -> bool:
     """Whether a stone on a cell is in a line with the stones of the first half of these words."""
-    if len(rules.line_table) > 0:
-        return bool(rules.line_table[stones[0] | (np.int64(1) << np.int64(cell))])
-    for down, right in DIRECTIONS:
-        length = run_length(rules, stones, cell, down, right) + 1
-        if length + run_length(rules, stones, cell, -down, -right) >= rules.line:
-            return True
-    return False
+    longest = 0
+    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+        length = run_length(rules, stones, cell, down, right)
+        length += run_length(rules, stones, cell, -down, -right)
+        longest = max(longest, length)
+    return longest + 1 >= rules.line
 
 
 @compiled
@@ -244,7 +253,14 @@ def passed(position: Position) -> Position:
 
 
 @compiled
-def place_stone(rules: LineRules, position: Position, action: int) -> Played:
+def with_stone(position: Position, cell: int, first: int) -> Position:
+    """The position with a cell added to the set that begins at a word."""
+    word = first + (cell >> 6)
+    return replaced(position, word, position[word] | (np.int64(1) << np.int64(cell & 63)))
+
+
+@compiled
+def play_large(rules: LargeRules, position: Position, action: int) -> Played:
     words, after, is_full = len(position) // 2, passed(position), True
     for word in range(words):
         occupied = position[words + word]
@@ -257,95 +273,56 @@ def place_stone(rules: LineRules, position: Position, action: int) -> Played:
 
 
 @compiled
-def is_empty(rules: LineRules, position: Position, action: int) -> bool:
+def is_legal_large(rules: LargeRules, position: Position, action: int) -> bool:
     return not has_stone(position, len(position) // 2, action)
 
 
 @compiled
-def write_bits(word: Bits, values: Array) -> None:
-    """Write 1 for each bit of a word, else 0."""
-    for bit in range(len(values)):
-        values[bit] = np.float32(1) if (word >> bit) & 1 else np.float32(0)
-
-
-@compiled
-def observe_sets(rules: LineRules, position: Position, planes: Array) -> None:
-    words, cells = len(position) // 2, rules.actions
+def write_large_cells(
+    rules: LargeRules, position: Position, open_value: int, values: Array
+) -> None:
+    words = len(position) // 2
     for word in range(words):
-        first, end = 64 * word, min(64 * word + 64, cells)
-        write_bits(position[word], planes[first:end])
-        write_bits(position[word] ^ position[words + word], planes[cells + first : cells + end])
+        own, occupied = position[word], position[words + word]
+        part = values[64 * word : 64 * word + 64]
+        for bit in range(len(part)):
+            owner = np.float32(1) if (own >> bit) & 1 else np.float32(2)
+            part[bit] = owner if (occupied >> bit) & 1 else np.float32(open_value)
 
 
 @compiled
-def write_sets(rules: LineRules, position: Position, open_value: int, values: Array) -> None:
-    for cell in range(rules.actions):
-        values[cell] = open_value
-        if has_stone(position, len(position) // 2, cell):
-            values[cell] = 1 if has_stone(position, 0, cell) else 2
-
-
-@compiled
-def set_up_sets(rules: LineRules, cells: Array) -> Played:
-    words, own, won, is_full = len(rules.start) // 2, rules.start, False, True
-    other = rules.start  # the stones of the other seat, in its first half
+def set_up_large(rules: LargeRules, cells: Array) -> Played:
+    position, won, is_full = rules.start, False, True
     for cell in range(len(cells)):
-        word, bit = cell >> 6, np.int64(1) << np.int64(cell & 63)
-        is_full &= cells[cell] != 0
-        if cells[cell] == 1:
-            own = replaced(own, word, own[word] | bit)
+        is_full &= cells[cell] > 0
         if cells[cell] == 2:
-            won |= completes_line(rules, other, cell)
-            other = replaced(other, word, other[word] | bit)
-    for word in range(words):
-        own = replaced(own, words + word, own[word] | other[word])
-    return own, won or is_full, np.float32(won)
+            won |= completes_line(rules, position, cell)
+            position = with_stone(position, cell, 0)
+        if cells[cell] > 0:
+            position = with_stone(position, cell, len(position) // 2)
+    return passed(position), won or is_full, np.float32(won)
 
 
 implement(
-    LineRules,
-    play=place_stone,
-    is_legal=is_empty,
-    observe=observe_sets,
-    write_cells=write_sets,
-    set_up=set_up_sets,
+    LargeRules,
+    play=play_large,
+    is_legal=is_legal_large,
+    write_cells=write_large_cells,
+    set_up=set_up_large,
 )
 
 
-def line_rules(rows: int, columns: int, line: int) -> LineRules:
-    """The rules without gravity."""
+def large_rules(rows: int, columns: int, line: int) -> LargeRules:
+    """The rules of boards without gravity whose sets of stones are several numbers."""
     cells = rows * columns
     board = [(1 << min(cells - first, 64)) - 1 for first in range(0, cells, 64)]
-    has_table = cells <= MAX_TABLE_CELLS
-    sets = np.arange(1 << cells if has_table else 0)
-    table = np.zeros(len(sets), np.bool_)
-    for stones in lines(rows, columns, line) if has_table else ():
-        table |= sets & stones == stones
-    return LineRules(
-        start=(0,) * (2 * len(board)),
-        actions=cells,
-        rows=rows,
-        columns=columns,
-        line=line,
-        board=tuple(np.array(board, np.uint64).view(np.int64).tolist()),
-        line_table=table,
-    )
-
-
-def lines(rows: int, columns: int, line: int) -> Iterator[int]:
-    """All lines, as sets of cells."""
-    for down, right in DIRECTIONS:
-        for row in range(rows):
-            for column in range(columns):
-                ends = row + (line - 1) * down, column + (line - 1) * right
-                if ends[0] < rows and 0 <= ends[1] < columns:
-                    first, step = row * columns + column, down * columns + right
-                    yield sum(1 << first + number * step for number in range(line))
+    words = np.array(board, np.uint64).view(np.int64).tolist()
+    return LargeRules((0,) * (2 * len(words)), cells, rows, columns, line, tuple(words))
 
 
 @jit()
 def find_wins(rules: Any, words: Array, of_other: bool, wins: Array) -> None:
-    """Write which legal actions complete a line of the seat to move, or of the other: bool [B, A]."""
+    """Write which actions complete a line of the seat to move, or of the other: bool [B, A]."""
     for row in range(len(wins)):
         position = load(rules.start, words, row)
         if of_other:
@@ -358,7 +335,7 @@ def find_wins(rules: Any, words: Array, of_other: bool, wins: Array) -> None:
 class KInARow(BoardGame):
     """rows × columns cells, line stones in a row win, gravity makes stones fall.
 
-    cell_places: the bit of each cell, if a set of cells is one word.
+    is_large: sets of stones are several words.
     Raises ValueError for a line that does not fit and for a board that needs too many bits.
     """
 
@@ -373,9 +350,18 @@ class KInARow(BoardGame):
                 f"line={line} does not fit on a board of {rows}x{columns}; "
                 f"the longest that does is {longest}"
             )
+        bits = (rows + 1) * columns if gravity else rows * (columns + 1)
+        if gravity and bits > MAX_BITS:
+            raise ValueError(
+                f"a board of {rows}x{columns} needs {bits} bits, and {MAX_BITS} is the most"
+            )
         self.rows, self.columns, self.line, self.gravity = rows, columns, line, gravity
-        make_rules: Any = gravity_rules if gravity else line_rules
-        self.rules = make_rules(rows, columns, line)
+        self.is_large = bits > MAX_BITS
+        self.rules = (
+            large_rules(rows, columns, line)
+            if self.is_large
+            else line_rules(rows, columns, line, gravity)
+        )
         self.spec = Spec(
             name=name,
             seats=2,
@@ -388,12 +374,6 @@ class KInARow(BoardGame):
         )
         can_number = gravity or fits_in_key(self._key_bases)
         self.lacks = {} if can_number else {ExactKey: TOO_MANY_POSITIONS}
-
-    @property
-    def cell_places(self) -> list[int]:
-        if not self.gravity:
-            return [*range(self.rows * self.columns)]
-        return [int(bit).bit_length() - 1 for bit in self.rules.cell_bits]
 
     def is_valid(self, state: BoardState) -> Tensor:
         cells = self.cells(state).flatten(1)

@@ -130,7 +130,8 @@ class LinearValue(ValueFunction):
     def features(self, game: Game[Any], state: Any) -> Tensor:
         """Float32 [B, K]: φ, in the order of names."""
         _, rows, columns = game.spec.observation
-        boards = BoardFeatures(state.tiles, rows, columns)
+        assert isinstance(game, Game2048)
+        boards = BoardFeatures(game.tiles(state), rows, columns)
         return torch.stack([FEATURES[name](boards).float() for name in self.names], 1)
 
     def value(self, game: Game[Any], state: State) -> Tensor:

@@ -144,7 +144,13 @@ class Ntuple(ValueFunction):
 
     def feature_indices(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Int32 [B, K]: the index of the value of each lookup."""
-        return self._contents(game, afterstate).int() + self._offsets_after(afterstate)
+        if isinstance(game, KInARow):
+            cells = line_tuples.digits(game, afterstate, self.num_cell_values)
+        else:
+            assert isinstance(game, Game2048)
+            cells = game.tiles(afterstate)
+        offsets = self._offsets_after(cells, afterstate)
+        return self._contents(cells.clamp(max=self.num_cell_values - 1)).int() + offsets
 
     def value(self, game: Game[Any], state: State) -> Tensor:
         indices = self.feature_indices(game, state)
@@ -172,27 +178,23 @@ class Ntuple(ValueFunction):
         rows = zip(self._strides.T.argsort(), lengths, self._offsets.tolist(), strict=True)
         return [(cells[-length:].tolist(), offset) for cells, length, offset in rows]
 
-    def _offsets_after(self, afterstate: Any) -> Tensor:
-        """Int32 [K] or [B, K]: where the values of each lookup begin."""
+    def _offsets_after(self, cells: Tensor, afterstate: State) -> Tensor:
+        """Int32 [K] or [B, K]: where the values of each lookup begin. cells: as in _contents."""
         part: Tensor
         if self.stage_exponents:
             reached = torch.tensor(self.stage_exponents, device=self._offsets.device)
-            part = (afterstate.tiles.amax(1, keepdim=True) >= reached).sum(1, keepdim=True).int()
+            part = (cells.amax(1, keepdim=True) >= reached).sum(1, keepdim=True).int()
         elif self.has_lines:
             part = 1 - afterstate.current_seat[:, None].int()
         else:
             return self._offsets
         return self._offsets + self.part_size * part
 
-    def _contents(self, game: Game[Any], afterstate: Any) -> Tensor:
-        """Float32 or float64 [B, K]: the index of the cells' contents in each lookup."""
-        if isinstance(game, KInARow):
-            tiles = line_tuples.digits(game, afterstate, self.num_cell_values)
-        else:
-            tiles = afterstate.tiles.clamp(max=self.num_cell_values - 1)
-        tiles = tiles.to(self._strides.dtype)
+    def _contents(self, cells: Tensor) -> Tensor:
+        """Float32 or float64 [B, K]: the index of the cells' contents, [B, N], in each lookup."""
+        cells = cells.to(self._strides.dtype)
         widths = [orientations * lookups for orientations, lookups in self._groups]
-        groups = (tiles @ self._strides).split(widths, 1)
+        groups = (cells @ self._strides).split(widths, 1)
         # A minimum of columns is ten times as fast as amin.
         lowest = [
             reduce(torch.minimum, group.split(lookups, 1))

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import find_compiled_rules
 from rlgames.games.game import Game
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -20,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 MAX_BITS = 64
 
-TOO_LARGE = "a board this large has more than 64 cells"
+TOO_LARGE = "a board this large does not fit in 62 bits"
 """Why kernels do not read a network, as part of a sentence."""
 
 
@@ -28,12 +27,12 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     """Why kernels cannot read this policy, as part of a sentence; "" if they can."""
     if not isinstance(policy, Ntuple):
         return "it needs policy=ntuple"
-    if isinstance(game, KInARow) and len(game.rules.start) > 2:
+    if isinstance(game, KInARow) and game.is_large:
         return TOO_LARGE
     if isinstance(game, Game2048):
         if type(game) is not Game2048:
             return f"it knows the rules of 2048, not of {game.spec.name}"
-        if find_compiled_rules(game) is None:
+        if game.is_large:
             return f"a board of {game.rows}x{game.columns} is larger than 4x4"
     if policy.values.device.type != "cpu":
         return "kernels run on the CPU, with device=cpu"
@@ -100,7 +99,8 @@ def _line_network(game: KInARow, policy: Ntuple, stride: int) -> Any:
 
     radix = policy.num_cell_values
     lookups, offsets = zip(*policy.lookups(), strict=True)
-    cell_of_bit = {bit: cell for cell, bit in enumerate(game.cell_places)}
+    bits = [int(bit).bit_length() - 1 for bit in game.rules.cell_bits.tolist()]
+    cell_of_bit = {bit: cell for cell, bit in enumerate(bits)}
     open_digit = 3 if radix == 4 else 0
     starts, changes = np.zeros(MAX_BITS + 1, np.int64), []
     for bit in range(MAX_BITS):

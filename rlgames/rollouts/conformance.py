@@ -26,7 +26,6 @@ from rlgames.games.game import HIDDEN, Game, State
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
-from rlgames.rollouts.compiled_checks import check_compiled_rules
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.rollouts.random_walk import RandomWalk, are_equal, rng, visible
 
@@ -383,5 +382,4 @@ CHECKS = (
     symmetries_leave_the_rules_unchanged,
     openings_match_initial_positions,
     chance_follows_its_probabilities,
-    check_compiled_rules,
 )

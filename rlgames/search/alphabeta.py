@@ -34,7 +34,7 @@ class AlphaBetaSearch(Player):
             )
         if not isinstance(policy, Ntuple):
             raise ValueError("search=alphabeta needs a run with policy=ntuple")
-        if len(game.rules.start) > 2:
+        if game.is_large:
             raise ValueError(
                 f"search=alphabeta does not play on {game.rows}x{game.columns}: {TOO_LARGE}"
             )

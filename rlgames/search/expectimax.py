@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from rlgames.core.pages import collapse_pages
+from rlgames.games.board_game import BoardState
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
-from rlgames.games.game_2048 import Game2048, Game2048State
+from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.packed_ntuple import flat_table, pack_network, reason_not_packed
@@ -77,11 +78,13 @@ class Expectimax(Player):
 
     def _downgraded(self, state: State) -> State:
         least = self.tile_downgrading
-        if least is None or not isinstance(state, Game2048State):
+        if least is None or not isinstance(self.game, Game2048):
             return state
         if isinstance(self.policy, Ntuple):
             least = min(least, 1 << self.policy.num_cell_values)
-        return replace(state, tiles=downgrade_tiles(state.tiles, least))
+        assert isinstance(state, BoardState)
+        downgraded = self.game.from_exponents(downgrade_tiles(self.game.tiles(state), least))
+        return replace(state, words=downgraded.words)
 
     @torch.no_grad()
     def scores(self, state: Any, plies: int) -> Tensor:
@@ -90,18 +93,16 @@ class Expectimax(Player):
         if self.is_compiled and len(state) and not reason_not_packed(game, policy):
             assert isinstance(game, Game2048)
             assert isinstance(policy, Ntuple)
-            if game.compiled_rules().fits(state):  # there may be tiles that are too large
-                return self._compiled_scores(game, policy, state, plies)
+            return self._compiled_scores(game, policy, state, plies)
         starts = range(0, len(state), CHUNK_SIZE)
         return torch.cat([self._scores(state[n : n + CHUNK_SIZE], plies) for n in starts])
 
     def _compiled_scores(
-        self, game: Game2048, policy: Ntuple, state: Game2048State, plies: int
+        self, game: Game2048, policy: Ntuple, state: BoardState, plies: int
     ) -> Tensor:
         """As scores, in a compiled kernel."""
         from rlgames.search.ntuple_expectimax import SearchSettings, search
 
-        compiled = game.compiled_rules()
         stride = policy.values.stride(0)  # training may keep statistics next to the values
         if self._network is None or self._network[0] != stride:
             self._network = stride, pack_network(game, policy, stride)
@@ -110,8 +111,8 @@ class Expectimax(Player):
             scale=float(policy.score_scale),
             min_probability=float(self.min_probability),
         )
-        boards = compiled.pack(state).numpy().view(np.uint64)[:, 0]
-        shared = flat_table(policy.values), self._network[1], compiled.rules, settings
+        boards = state.words.numpy().view(np.uint64)[:, 0]
+        shared = flat_table(policy.values), self._network[1], game.rules, settings
         return torch.from_numpy(search(boards, np.uint64(plies), *shared))
 
     def _scores(self, state: State, plies: int) -> Tensor:
@@ -150,16 +151,16 @@ def downgrade_tiles(tiles: Tensor, least: int) -> Tensor:
     largest missing one are halved. Equal tiles stay equal and different ones different, so actions
     slide and merge the same cells as before.
 
-    tiles: exponents, uint8 [B, N], as is the result; 0: empty. least: a tile, not an exponent.
+    tiles: exponents, int64 [B, N], as is the result; 0: empty. least: a tile, not an exponent.
     """
     lowest = max(2, (least - 1).bit_length())
     while (largest := int(tiles.max())) >= lowest:
         is_present = torch.zeros(len(tiles), largest + 1, dtype=torch.bool, device=tiles.device)
-        is_present.scatter_(1, tiles.long(), True)
+        is_present.scatter_(1, tiles, True)
         exponents, tops = torch.arange(largest + 1, device=tiles.device), tiles.amax(1, True)
         missing = (exponents * (~is_present & (exponents < tops))).amax(1, True)
         is_halved = (tops >= lowest) & (missing > 0) & (tiles > missing)
         if not is_halved.any():
             break
-        tiles = tiles - is_halved.to(torch.uint8)
+        tiles = tiles - is_halved.long()
     return tiles

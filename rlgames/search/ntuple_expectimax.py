@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlgames.kernels.game_2048 import (
+from rlgames.games.game_2048 import (
     Bits,
     Rules2048,
     columns_start,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rlgames.games.k_in_a_row import MAX_BITS, GravityRules, has_line
+from rlgames.games.k_in_a_row import MAX_BITS, LineRules, has_line
 from rlgames.kernels.jit import jit
 from rlgames.kernels.words import compiled, count_bits
 from rlgames.solvers.transposition import lookup, position_key, store
@@ -27,7 +27,7 @@ PLY, POSITIONS, SCORE, PROGRESS_SIZE = range(4)
 """Where the search is: the length of the stack, the positions visited and, in the end, a score."""
 
 
-def make_stack(rules: GravityRules) -> tuple[Any, Any, Any, Any]:
+def make_stack(rules: LineRules) -> tuple[Any, Any, Any, Any]:
     """Frames, moves, the threats that the moves of one position make, and progress, all int64."""
     plies, columns = len(rules.cell_bits) + 2, rules.actions
     frames, moves = np.zeros((plies, FRAME_SIZE), np.int64), np.zeros((plies, columns), np.int64)
@@ -75,7 +75,7 @@ def _completing_cells_of_any_line(stones: int, reach: int, height: int, board: i
 
 @jit(forceinline=True, _nrt=False)
 def _list_moves(
-    rules: GravityRules,
+    rules: LineRules,
     own: int,
     free: int,
     candidates: int,
@@ -103,7 +103,7 @@ def _list_moves(
 
 @jit(forceinline=True, _nrt=False)
 def _enter(
-    rules: GravityRules,
+    rules: LineRules,
     frames: Any,
     moves: Any,
     threats: Any,
@@ -165,7 +165,7 @@ def _leave(frames: Any, table: Any, rest_bits: int, ply: int, positions: int) ->
 
 @compiled
 def search(
-    rules: GravityRules,
+    rules: LineRules,
     frames: Any,
     moves: Any,
     threats: Any,

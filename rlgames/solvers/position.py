@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlgames.games.battleship import Battleship, BattleshipState
+from rlgames.games.board_game import BoardState
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
-from rlgames.games.board_game import BoardState
 from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta

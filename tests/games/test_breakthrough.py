@@ -97,8 +97,7 @@ def test_keys_restore_positions(rules):
     assert find(game, ExactKey)
     assert not find(Breakthrough(8, 8, 2), ExactKey)
     restored = game.state_from_key(game.key(state))
-    assert torch.equal(restored.own, state.own)
-    assert torch.equal(restored.other, state.other)
+    assert torch.equal(restored.words, state.words)
     assert torch.equal(restored.current_seat, state.current_seat)
     assert (restored.turn <= state.turn).all()
     assert game.is_valid(state).all()
@@ -108,7 +107,7 @@ def test_keys_restore_positions(rules):
 def test_turns_are_counted_while_all_pieces_are_there():
     game = Breakthrough(8, 8, 2)
     state = some_positions(game)
-    is_full = (state.own.sum(1) == 16) & (state.other.sum(1) == 16)
+    is_full = (game.cells(state) > 0).flatten(1).sum(1) == 32
     assert is_full.any()
     state = state[is_full]
     texts = [render(game, state, row) for row in range(len(state))]
@@ -152,7 +151,7 @@ def test_the_last_row_and_the_last_piece_win():
         assert end.score.tolist() == [[1, -1]]
         again = parse(game, render(game, end, 0))
         assert again.score.tolist() == [[1, -1]]
-        assert torch.equal(again.own, end.own)
+        assert torch.equal(again.words, end.words)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +173,11 @@ def test_impossible_positions_are_refused(text, reason):
 def test_home_rows_must_fit():
     with pytest.raises(ValueError, match="home_rows=2 is more than half of rows=3"):
         Breakthrough(3, 3, 2)
+
+
+def test_large_boards_are_refused():
+    with pytest.raises(ValueError, match="a board of 9x8 has 72 cells, and 64 is the most"):
+        Breakthrough(9, 8, 2)
 
 
 @pytest.mark.parametrize("rules", [(3, 2, 1), (4, 3, 2), (7, 5, 3)])

@@ -13,10 +13,13 @@ from rlgames.players.player import Random
 from rlgames.players.scripted import WinOrBlock
 from rlgames.rollouts.play import collect_games
 
+
 @pytest.mark.parametrize(
     ("shape", "gravity"),
-    [((4, 4, 3), False), ((5, 6, 4), False), ((8, 20, 5), False), ((6, 5, 1), False)]
-    + [((6, 7, 4), True), ((2, 20, 5), True), ((61, 1, 4), True), ((3, 3, 3), True)],
+    [
+        *[((4, 4, 3), False), ((5, 6, 4), False), ((8, 20, 5), False), ((6, 5, 1), False)],
+        *[((6, 7, 4), True), ((2, 20, 5), True), ((61, 1, 4), True), ((3, 3, 3), True)],
+    ],
 )
 def test_the_actions_that_complete_a_line_are_those_after_which_the_game_is_won(shape, gravity):
     game = KInARow(*shape, gravity)

@@ -103,7 +103,7 @@ def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, epsilon):
     final, metrics = learner.play_and_learn(pool, None, 0.0)
     for row in range(3):
         last = plain.play(game.example_state())
-        for name in ("own", "occupied", "turn", "score", "current_seat", "done"):
+        for name in ("words", "turn", "score", "current_seat", "done"):
             assert getattr(final.state[row : row + 1], name).equal(getattr(last, name))
     assert final.num_moves == int(final.state.turn.sum())
     assert metrics["td_error"] == pytest.approx(plain.total / final.num_moves, rel=1e-4)
@@ -150,8 +150,8 @@ def test_what_the_kernel_cannot_do_is_refused_with_the_reason():
         build_components(load_config(TrainConfig, [*SMALL, "opponent=random"]))
 
 
-def test_boards_of_more_than_64_cells_are_refused():
+def test_boards_of_more_than_62_bits_are_refused():
     words = ["game=gomoku", "board=9", "reward=outcome", "policy=ntuple", "learner=td_ntuple"]
     words += ["policy.tuples=[[0,1,2,3,4]]", "sampling=epsilon_greedy", "experiment=null"]
-    with pytest.raises(ConfigError, match="has more than 64 cells"):
+    with pytest.raises(ConfigError, match="does not fit in 62 bits"):
         make_agent(*words)

@@ -91,7 +91,7 @@ def test_values_agree_on_100_000_boards():
 
 
 def test_new_tiles_are_uniform_and_one_in_four_is_a_four():
-    from rlgames.kernels.game_2048 import add_tile
+    from rlgames.games.game_2048 import add_tile
 
     game = Game2048(3, 3)
     compiled = game.compiled_rules()

@@ -19,7 +19,6 @@ PRESETS = sorted(path.stem for path in Path("conf/experiment").glob("*.yaml"))
 LARGE = [
     ["game=gomoku", "board=19"],
     ["game=battleship", "board=1000"],
-    ["game=breakthrough", "rows=16", "columns=16"],
     ["experiment=gomoku_alphazero", "board=19"],
 ]
 
