@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -126,25 +127,15 @@ def discounted_returns(
     value: float32 [M], in a two-player game what takes the place of the sum for the seat to move
         and, negative, for the other seat's last move before; NaN where nothing does.
     """
-    returns = torch.empty_like(reward)
-    trajectory = trajectory_id(trajectories)
-    num_seats = trajectories.state.score.shape[1]
-    next_return = torch.zeros(trajectories.num_games * num_seats, device=reward.device)
-    replacement = torch.full_like(next_return, torch.nan)
-    # The seat's next move is one turn later exactly where this move ends a turn.
-    discounts = torch.where(trajectories.ends_turn, discount, 1.0)
-    for ply in reversed_plies(trajectories):
-        seat = trajectory[ply]
-        returns[ply] = reward[ply] + discounts[ply] * next_return[seat]
-        if value is not None:
-            is_known = ~value[ply].isnan()
-            replacement[seat[is_known]] = value[ply][is_known]
-            is_replaced = ~replacement[seat].isnan()
-            returns[ply] = torch.where(is_replaced, replacement[seat], returns[ply])
-            replacement[seat] = torch.nan
-            replacement[seat[is_known] ^ 1] = -value[ply][is_known]
-        next_return[seat] = returns[ply]
-    return returns
+    from rlgames.kernels.returns import sum_rewards
+
+    later = np.zeros((2, num_trajectories(trajectories)), np.float32)
+    later[1] = np.nan
+    columns = mover_columns(trajectories, discount, reward)
+    known = np.empty(0, np.float32) if value is None else to_array(value)
+    returns = np.empty(len(reward), np.float32)
+    sum_rewards(*columns, known, later, returns)
+    return torch.from_numpy(returns).to(reward.device)
 
 
 def generalized_advantage(
@@ -164,21 +155,34 @@ def generalized_advantage(
     reward, value: float32 [M]. bootstrap_value: float32 [G], the value of the state in which each
         game's window ends; 0 where the game is over.
     """
-    advantage = torch.empty_like(reward)
-    trajectory = trajectory_id(trajectories)
-    seats = trajectories.state.score.shape[1]
-    next_value, next_advantage = torch.zeros(
-        2, trajectories.num_games * seats, device=reward.device
-    )
+    from rlgames.kernels.returns import sum_advantages
+
+    later = np.zeros((2, num_trajectories(trajectories)), np.float32)
     if bootstrap_value is not None:
-        next_value.copy_(bootstrap_value.repeat_interleave(seats))
+        later[0] = to_array(bootstrap_value).repeat(trajectories.state.score.shape[1])
+    slot, rewards, discounts = mover_columns(trajectories, discount, reward)
+    advantage = np.empty(len(reward), np.float32)
+    sum_advantages(slot, rewards, to_array(value), discounts, gae_lambda, later, advantage)
+    return torch.from_numpy(advantage).to(reward.device)
+
+
+def mover_columns(
+    trajectories: Trajectories, discount: float, reward: Tensor
+) -> tuple[Any, Any, Any]:
+    """Arrays [M] for kernels: trajectory_id, the reward, and the discount after each move."""
+    # The seat's next move is one turn later exactly where this move ends a turn.
     discounts = torch.where(trajectories.ends_turn, discount, 1.0)
-    for ply in reversed_plies(trajectories):
-        seat = trajectory[ply]
-        delta = reward[ply] + discounts[ply] * next_value[seat] - value[ply]
-        advantage[ply] = delta + discounts[ply] * gae_lambda * next_advantage[seat]
-        next_value[seat], next_advantage[seat] = value[ply], advantage[ply]
-    return advantage
+    return tuple(map(to_array, (trajectory_id(trajectories), reward, discounts)))
+
+
+def to_array(column: Tensor) -> Any:
+    """A tensor as kernels take it."""
+    return column.detach().cpu().contiguous().numpy()
+
+
+def num_trajectories(trajectories: Trajectories) -> int:
+    """The number of seats in all games."""
+    return trajectories.num_games * trajectories.state.score.shape[1]
 
 
 def reversed_plies(trajectories: Trajectories) -> Iterator[slice]:

@@ -6,8 +6,10 @@ scores float32 [B, A], legal bool [B, A], actions int64 [B].
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +18,8 @@ from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
 
 MAX_LOGIT = torch.finfo(torch.float32).max
+
+NO_NOISE = np.empty((0, 0), np.float32)
 
 
 def illegal_mask(legal: Tensor) -> Tensor:
@@ -31,7 +35,36 @@ def mask_illegal(scores: Tensor, legal: Tensor) -> Tensor:
 
 def greedy_action(scores: Tensor, legal: Tensor) -> Tensor:
     """Int64 [B]: the first legal action with the highest score; NaN counts as 0."""
-    return (scores.nan_to_num() + illegal_mask(legal)).argmax(1)
+    return choose_highest(scores, legal)[1]
+
+
+def choose_highest(
+    scores: Tensor, legal: Tensor, temperature: float = 1.0, noise: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The logits of softmax(scores ÷ temperature), float32 [B, A], where NaN counts as 0; and the
+    first action with the highest of them, after noise, float32 [B, A], has been subtracted.
+
+    A kernel computes the same on the CPU, unless nothing has loaded numba, which takes a second.
+    """
+    if scores.device.type == "cpu" and scores.dtype == torch.float32 and "numba" in sys.modules:
+        from rlgames.kernels.choice import choose_rows
+
+        logits, action = torch.empty_like(scores), torch.empty(len(scores), dtype=torch.int64)
+        arrays = [column.detach().numpy() for column in (scores, legal)]
+        shifts = NO_NOISE if noise is None else noise.numpy()
+        choose_rows(*arrays, shifts, temperature, logits.numpy(), action.numpy())
+        return logits, action
+    logits = scaled(scores.nan_to_num(), legal, temperature)
+    return logits, (logits if noise is None else logits - noise).argmax(1)
+
+
+def scaled(scores: Tensor, legal: Tensor, temperature: float) -> Tensor:
+    """The logits of softmax(scores ÷ temperature) over the legal actions, float32 [B, A]."""
+    logits = scores + illegal_mask(legal)
+    if temperature == 1:
+        return logits
+    # Dividing the difference to the maximum keeps huge scores finite.
+    return mask_illegal((logits - logits.amax(1, keepdim=True)) / temperature, legal)
 
 
 def greedy_actions(scores: Tensor, legal: Tensor) -> Tensor:
@@ -46,8 +79,13 @@ def sample_logits(logits: Tensor, rng: torch.Generator) -> Tensor:
     It is faster than torch.multinomial and, unlike it, never picks an action of probability 0. The
     logarithm of uniform numbers takes a third of the time of exponential_.
     """
-    uniform = torch.rand(logits.shape, generator=rng, device=logits.device)
-    return (logits - uniform.clamp_(min=1e-30).log_().neg_().log_()).argmax(1)
+    return (logits - gumbel_shifts(logits, rng)).argmax(1)
+
+
+def gumbel_shifts(scores: Tensor, rng: torch.Generator) -> Tensor:
+    """Float32 like scores: what sample_logits subtracts."""
+    uniform = torch.rand(scores.shape, generator=rng, device=scores.device)
+    return uniform.clamp_(min=1e-30).log_().neg_().log_()
 
 
 def sample_uniform(legal: Tensor, rng: torch.Generator) -> Tensor:
@@ -92,6 +130,13 @@ class Sampling(ABC):
         probability = self.probabilities(scores.nan_to_num(), legal, progress)
         return probability.gather(1, action[:, None])[:, 0].log().float()
 
+    def choose_and_tell(
+        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
+    ) -> tuple[Tensor, Tensor]:
+        """What choose and log_prob return."""
+        action = self.choose(scores, legal, rng, progress)
+        return action, self.log_prob(scores, legal, action, progress)
+
 
 class Stochastic(Sampling):
     """Samples from softmax(scores ÷ temperature)."""
@@ -102,23 +147,23 @@ class Stochastic(Sampling):
         self.temperature = temperature
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
-        return self._scale(check_finite(scores), legal)
-
-    def _scale(self, scores: Tensor, legal: Tensor) -> Tensor:
-        logits = scores + illegal_mask(legal)
-        if self.temperature == 1:
-            return logits
-        # Dividing the difference to the maximum keeps huge scores finite.
-        return mask_illegal((logits - logits.amax(1, keepdim=True)) / self.temperature, legal)
+        return scaled(check_finite(scores), legal, self.temperature)
 
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
-        return sample_logits(self._scale(scores.nan_to_num(), legal), rng)
+        return choose_highest(scores, legal, self.temperature, gumbel_shifts(scores, rng))[1]
 
     def log_prob(self, scores: Tensor, legal: Tensor, action: Tensor, progress: float) -> Tensor:
-        log_probs = self._scale(scores.nan_to_num(), legal).log_softmax(1)
+        log_probs = scaled(scores.nan_to_num(), legal, self.temperature).log_softmax(1)
         return log_probs.gather(1, action[:, None])[:, 0]
+
+    def choose_and_tell(
+        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
+    ) -> tuple[Tensor, Tensor]:
+        noise = gumbel_shifts(scores, rng)
+        logits, action = choose_highest(scores, legal, self.temperature, noise)
+        return action, logits.log_softmax(1).gather(1, action[:, None])[:, 0]
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         return to_float64(self.logits(scores, legal)).softmax(1)

@@ -9,7 +9,7 @@ IMPORTS = {
     "kernels": "",
     "version": "",
     "games": "core kernels",
-    "sampling": "core",
+    "sampling": "core kernels",
     "drawing": "core games",
     "policies": "kernels games",
     "solvers": "core kernels games",
@@ -19,7 +19,7 @@ IMPORTS = {
     "evaluation": "core kernels games sampling policies solvers players rollouts",
     "reward_terms": "games rollouts",
     "config": "core reward_terms",
-    "rewards": "games rollouts reward_terms",
+    "rewards": "kernels games rollouts reward_terms",
     "learners": "core kernels games sampling policies rollouts rewards",
     "runs": "core version config",
     "factory": (

@@ -12,6 +12,7 @@ from functools import cached_property
 from math import prod
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,12 +33,39 @@ GAME_OVER = "game over"
 
 CPU = torch.device("cpu")
 
+NOT_WANTED, NO_MASK = np.empty((0, 0), np.float32), np.empty((0, 0), np.bool_)
+"""In place of what a step does not read or write."""
+
+
+class Views:
+    """What the seats to move see of positions, as far as a step has written it: legal, bool [B, A],
+    and planes, float32 [B, O]. The next step writes what was asked for of these positions."""
+
+    def __init__(self, legal: Tensor | None = None, planes: Tensor | None = None) -> None:
+        self.legal, self.planes = legal, planes
+        self.asked_legal = self.asked_planes = False
+
 
 @dataclass(frozen=True)
 class BoardState(State):
     """words: int64 [B, W], laid out as the rules of the game say."""
 
     words: Tensor
+
+    __slots__ = ("_views",)
+
+    @property
+    def views(self) -> Views:
+        """No field: other rows, and copies, have none yet."""
+        if not hasattr(self, "_views"):
+            self.remember(Views())
+        return self._views
+
+    def remember(self, views: Views) -> None:
+        object.__setattr__(self, "_views", views)
+
+    def __getstate__(self) -> dict[str, Tensor]:
+        return vars(self)
 
     def games(self) -> Games:
         """The fields as arrays that share their memory."""
@@ -48,11 +76,6 @@ class BoardState(State):
     def of(cls, games: Games) -> Self:
         """The positions whose fields are these arrays."""
         return cls(*map(torch.from_numpy, games))
-
-    def copied_games(self) -> Games:
-        """Copies of the fields as arrays."""
-        columns = (self.done, self.current_seat, self.turn, self.score, self.words)
-        return Games(*(column.numpy().copy() for column in columns))
 
 
 class BoardGame(Game[BoardState]):
@@ -88,6 +111,10 @@ class BoardGame(Game[BoardState]):
         return BoardState.start(batch, self.spec.seats, CPU, words=words)
 
     def legal_action_mask(self, state: BoardState) -> Tensor:
+        views = state.views
+        views.asked_legal = True
+        if views.legal is not None:
+            return views.legal
         legal = torch.empty(len(state), self.spec.actions, dtype=torch.bool)
         stepping.write_legal_rows(self.rules, state.games(), legal.numpy())
         return legal
@@ -99,9 +126,30 @@ class BoardGame(Game[BoardState]):
 
     def apply_action(self, state: BoardState, action: Tensor) -> BoardState:
         """An illegal action changes nothing. Raises IndexError for one that does not exist."""
-        games = state.copied_games()
-        stepping.play_rows(self.rules, games, action.numpy())
-        return BoardState.of(games)
+        return self._step(state, action, NOT_WANTED, Views())
+
+    def step(self, state: BoardState, action: Tensor, rng: torch.Generator) -> BoardState:
+        u, views, batch = NOT_WANTED, Views(), len(state)
+        if self.spec.num_chance_inputs:
+            u = torch.rand(batch, self.spec.num_chance_inputs, generator=rng).numpy()
+        if state.views.asked_legal:
+            views.legal = torch.empty(batch, self.spec.actions, dtype=torch.bool)
+        if state.views.asked_planes:
+            views.planes = torch.empty(batch, *self.spec.observation)
+        return self._step(state, action, u, views)
+
+    def _step(
+        self, state: BoardState, action: Tensor, u: np.ndarray[Any, Any], views: Views
+    ) -> BoardState:
+        """The positions after action and the chance from u, with these views, which are written."""
+        games = state.games()
+        after = Games(*map(np.empty_like, games))
+        legal = NO_MASK if views.legal is None else views.legal.numpy()
+        planes = NOT_WANTED if views.planes is None else views.planes.flatten(1).numpy()
+        stepping.step_rows(self.rules, games, action.numpy(), u, after, legal, planes)
+        state = BoardState.of(after)
+        state.remember(views)
+        return state
 
     def apply_chance(self, state: BoardState, u: Tensor) -> BoardState:
         """Like Chance.apply_chance, for games whose rules define it."""
@@ -110,9 +158,14 @@ class BoardGame(Game[BoardState]):
         return BoardState.of(games)
 
     def observe(self, state: BoardState) -> Tensor:
-        planes = torch.empty(len(state), prod(self.spec.observation))
-        stepping.observe_rows(self.rules, state.words.numpy(), planes.numpy())
-        return planes.view(-1, *self.spec.observation)
+        views = state.views
+        views.asked_planes = True
+        if views.planes is not None:
+            return views.planes
+        planes = torch.empty(len(state), *self.spec.observation)
+        words, flat = state.words.numpy(), planes.view(len(state), -1).numpy()
+        stepping.observe_rows(self.rules, words, flat)
+        return planes
 
     def is_valid(self, state: BoardState) -> Tensor:
         """Live positions are those that their cells set up again."""

@@ -63,23 +63,53 @@ def write_legal(rules: Any, games: Games, row: int, legal: Array) -> None:
         legal[action] = is_done or is_legal(rules, position, action)
 
 
+@compiled
+def copy_row(games: Games, row: int, copies: Games) -> None:
+    """Write a game to the same row of others."""
+    copies.done[row], copies.turn[row] = games.done[row], games.turn[row]
+    copies.current_seat[row] = games.current_seat[row]
+    for seat in range(games.score.shape[1]):
+        copies.score[row, seat] = games.score[row, seat]
+    for word in range(games.words.shape[1]):
+        copies.words[row, word] = games.words[row, word]
+
+
+@compiled
+def add_chance_to_row(rules: Any, games: Games, row: int, u: Array) -> None:
+    """Add the chance that follows an action to a game that is not over."""
+    if not games.done[row]:
+        position, games.done[row] = apply_chance(rules, load(rules.start, games.words, row), u)
+        store(games.words, row, position)
+
+
 @jit()
-def play_rows(rules: Any, games: Games, actions: Array) -> None:
-    """Play an action, int64 [B], in every game. Raises IndexError for one that does not exist."""
+def step_rows(
+    rules: Any, games: Games, actions: Array, u: Array, after: Games, legal: Array, planes: Array
+) -> None:
+    """Write what follows an action, int64 [B], in every game, and what the seat to move sees then.
+
+    u: float32 [B, U] for the chance that follows; [0, U] to add none. legal: bool [B, A], and
+    planes: float32 [B, O], likewise with no rows if they are not wanted.
+    Raises IndexError for an action that does not exist.
+    """
     for row in range(len(actions)):
         if not 0 <= actions[row] < rules.actions:
             raise IndexError("an action is out of range")
-        play_row(rules, games, row, actions[row])
+        copy_row(games, row, after)
+        play_row(rules, after, row, actions[row])
+        if len(u):
+            add_chance_to_row(rules, after, row, u[row])
+        if len(legal):
+            write_legal(rules, after, row, legal[row])
+        if len(planes):
+            observe(rules, load(rules.start, after.words, row), planes[row])
 
 
 @jit()
 def add_chance_to_rows(rules: Any, games: Games, u: Array) -> None:
     """Add the chance that follows an action, from float32 [B, U], to every game."""
     for row in range(len(u)):
-        if not games.done[row]:
-            position = load(rules.start, games.words, row)
-            position, games.done[row] = apply_chance(rules, position, u[row])
-            store(games.words, row, position)
+        add_chance_to_row(rules, games, row, u[row])
 
 
 @jit()

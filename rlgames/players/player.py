@@ -141,27 +141,23 @@ class Agent(Player):
         policy, sampling = type(self.policy).__name__, type(self.sampling).__name__
         return f"<Agent for {self.game!r}: {policy} with {count:,} parameters, {sampling}>"
 
+    @torch.no_grad()
     def choose(self, state: State, rng: torch.Generator | None = None) -> Tensor:
         """Int64 [B]; only greedy sampling works without rng."""
-        return self._sample(state, rng)[1]
-
-    def act(self, state: State, rng: torch.Generator) -> Decision:
-        legal, action, scores, value = self._sample(state, rng)
-        if not self.records_log_prob:
-            return Decision(action)
-        log_prob = self.sampling.log_prob(scores, legal, action, self.progress)
-        state_value = value if self.sampling.is_softmax else None
-        return Decision(action, log_prob=log_prob, state_value=state_value)
-
-    @torch.no_grad()
-    def _sample(
-        self, state: State, rng: torch.Generator | None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """The legal actions, the chosen ones, the scores and perhaps the values."""
         legal = self.game.legal_action_mask(state)
         rng = torch.Generator(legal.device) if rng is None else rng
+        scores, _ = self.policy.scores(self.game, state)
+        return self.sampling.choose(scores, legal, rng, self.progress)
+
+    @torch.no_grad()
+    def act(self, state: State, rng: torch.Generator) -> Decision:
+        if not self.records_log_prob:
+            return Decision(self.choose(state, rng))
+        legal = self.game.legal_action_mask(state)
         scores, value = self.policy.scores(self.game, state)
-        return legal, self.sampling.choose(scores, legal, rng, self.progress), scores, value
+        action, log_prob = self.sampling.choose_and_tell(scores, legal, rng, self.progress)
+        state_value = value if self.sampling.is_softmax else None
+        return Decision(action, log_prob=log_prob, state_value=state_value)
 
     @torch.no_grad()
     def probabilities(self, state: State) -> Tensor:

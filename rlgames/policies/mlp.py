@@ -121,9 +121,9 @@ def apply_heads(network: Any, features: Tensor) -> tuple[Tensor, Tensor | None]:
 
 def _layer(modules: Sequence[nn.Linear]) -> Layer:
     matrix = torch.cat([module.weight for module in modules]).T
-    zeros = matrix.new_zeros(matrix.shape[1])
     biases: list[Tensor] = [
-        zeros[: module.out_features] if module.bias is None else module.bias for module in modules
+        module.weight.new_zeros(module.out_features) if module.bias is None else module.bias
+        for module in modules
     ]
     return matrix, torch.cat(biases)
 

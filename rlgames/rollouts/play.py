@@ -132,10 +132,10 @@ class GamePool:
         # Counting the live games synchronizes with the GPU: do it less often there.
         count_every = 1 if self.rng.device.type == "cpu" else 8
         finished: list[tuple[Tensor, State]] = []
-        num_moves = torch.zeros((), dtype=torch.int64, device=self.rng.device)
+        num_moves: int | Tensor = 0
         stop = math.inf if plies is None else self.ply + plies
         while self.ply < stop:
-            num_live = torch.count_nonzero(~self.state.done)
+            num_live = count_live(self.state)
             if self.ply % count_every == 0 or self.ply >= self.last_ply:
                 # A quarter of the rows has to finish if new games can start there, else half.
                 max_live_quarters = 3 if self.num_started < self.games else 2
@@ -143,7 +143,7 @@ class GamePool:
                     finished.append(self._replace_finished())
                     if not len(self.state):
                         break
-                    num_live = torch.count_nonzero(~self.state.done)
+                    num_live = count_live(self.state)
                 if self.ply >= self.last_ply and self.num_started == self.games:
                     name, limit = self.game.spec.name, self.game.spec.max_plies
                     raise RuntimeError(
@@ -216,6 +216,13 @@ class GamePool:
 def sampled_by_game(game: Game[Any]) -> InitialStates:
     """The initial states that the game itself samples."""
     return lambda first, count, rng: game.initial(count, rng)
+
+
+def count_live(state: State) -> int | Tensor:
+    """How many games are not over; on a GPU as a tensor, for which nothing waits."""
+    if state.done.device.type == "cpu":  # numpy takes a tenth of torch's time for few rows
+        return len(state) - np.count_nonzero(state.done.numpy())
+    return torch.count_nonzero(~state.done)
 
 
 def true_rows(mask: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -159,7 +160,7 @@ def build_trajectories(
         score_after = torch.cat([record.after.score for record in records])
         score_delta = (score_after - state.score)[:, 0]
     else:
-        score_delta = _score_deltas(state, game, ply_sizes, final_score)
+        score_delta = _score_deltas(state, game, final_score)
     trajectories = Trajectories(
         state=state,
         action=action,
@@ -199,19 +200,14 @@ def cat_optional(
     return joined
 
 
-def _score_deltas(state: State, game: Tensor, ply_sizes: list[int], final_score: Tensor) -> Tensor:
+def _score_deltas(state: State, game: Tensor, final_score: Tensor) -> Tensor:
     """Float32 [M]: the mover's score at its next move, or at the end, minus that at this move."""
-    score_delta = torch.empty(len(game), device=game.device)
-    seats = final_score.shape[1]
-    later_score = final_score.clone().view(-1)  # by game and seat
-    stop = len(game)
-    for size in reversed(ply_sizes):
-        rows = slice(stop - size, stop)
-        stop -= size
-        is_live = ~state.done[rows]
-        slot = game[rows] * seats + state.current_seat[rows]
-        score = state.score[rows].gather(1, state.current_seat[rows, None])[:, 0]
-        score_delta[rows] = later_score[slot] - score
-        # A finished row is not a move; it must not replace the score of a later move.
-        later_score[slot] = torch.where(is_live, score, later_score[slot])
-    return score_delta
+    from rlgames.kernels.returns import find_score_deltas
+
+    slot = game * final_score.shape[1] + state.current_seat
+    score = state.score.gather(1, state.current_seat[:, None])[:, 0]
+    later = final_score.flatten().clone()
+    columns = [column.cpu().numpy() for column in (slot, score, ~state.done, later)]
+    score_delta = np.empty(len(game), np.float32)
+    find_score_deltas(*columns, score_delta)
+    return torch.from_numpy(score_delta).to(game.device)

@@ -48,6 +48,7 @@ class Part:
 
 PARTS = {
     "play": Part(bench_play.alone, on_gpu=True),
+    "plies": Part(bench_play.plies, rounds=5),
     "train": Part(bench_train.beside_hand),
     "td_ntuple": Part(bench_kernels.td_ntuple),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),

@@ -6,14 +6,23 @@ the end, when no new games are begun and fewer and fewer are left.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+import torch
 from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
 
 import rlgames
+from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.evaluation.parallel import BATCHES_PER_SHARD
+from rlgames.factory.components import build_game
+from rlgames.players.player import Agent, Player, Random
+from rlgames.policies.mlp import Mlp
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
+from rlgames.sampling import Stochastic
 
 SECONDS = 1.0
 """About how long one measurement takes, longer where two shares of games do."""
@@ -22,6 +31,9 @@ BATCHES = (64, 1024, 4096, 16384)
 GPU_BATCHES = (1024, 16384, 131072, 524288)
 SETTINGS: tuple[list[str], ...] = (["threads=1"], ["threads=2"])
 """What is tried on our side; the fastest is measured."""
+
+PLY_BATCHES = (64, 512, 4096)
+BOARD_GAMES = ("tictactoe", "connect4", "gomoku", "othello", "breakthrough", "hex", "2048")
 
 KERNEL_GAMES = {"tictactoe": 40_000, "connect4": 40_000, "2048": 4_000}
 """From this number of games on, random play is compiled."""
@@ -109,6 +121,47 @@ def alone(rounds: int, device: str = "cpu") -> str:
     results = in_turn(sides, rounds)
     body = [[name, *(results[f"{name}, {batch}"].text() for batch in batches)] for name in GAMES]
     return rows(["moves per second, by batch", *map(str, batches)], body)
+
+
+class Pool:
+    """Games that go on, new ones begun where others end, in moves a second of one thread's time.
+
+    with_network: two layers of 128 choose, and the log-probabilities and values are recorded;
+    otherwise play is random, and observations are computed.
+    """
+
+    def __init__(self, name: str, batch: int, with_network: bool) -> None:
+        game, rng = build_game(load_config(TrainConfig, [f"game={name}"]).game), torch.Generator()
+        player: Player = Random(game, observe=True)
+        if with_network:
+            policy = Mlp(game, [128, 128], "relu", "orthogonal", True, True, rng.manual_seed(0))
+            player = Agent(game, policy, Stochastic(), records_log_prob=True)
+        self.pool = GamePool(game, [player], UNLIMITED_GAMES, rng.manual_seed(1), batch=batch)
+        self.plies = max(16, 2**16 // batch)
+        self()  # compiles, and ends the openings
+
+    def __call__(self) -> float:
+        moves, start = 0, time.thread_time()
+        while time.thread_time() - start < SECONDS / 2:
+            moves += self.pool.run(self.plies).num_moves
+        return moves / (time.thread_time() - start)
+
+
+def plies(rounds: int) -> str:
+    """What is done between two moves, in every board game, without a network and with one."""
+    columns = [(batch, net) for net in (True, False) for batch in PLY_BATCHES]
+    sides = {
+        f"{name}, {batch}{', network' * net}": Pool(name, batch, net)
+        for name in BOARD_GAMES
+        for batch, net in columns
+    }
+    results = in_turn(sides, rounds)
+    body = [
+        [name, *(results[f"{name}, {batch}{', network' * net}"].text() for batch, net in columns)]
+        for name in BOARD_GAMES
+    ]
+    head = [f"{batch}, {'with a network' if net else 'at random'}" for batch, net in columns]
+    return rows(["moves per second, by batch", *head], body)
 
 
 def beside_pgx(rounds: int) -> str:
