@@ -59,7 +59,8 @@ class BoardState(State):
         """No field: other rows, and copies, have none yet."""
         if not hasattr(self, "_views"):
             self.remember(Views())
-        return self._views
+        views: Views = self._views  # type: ignore[attr-defined]
+        return views
 
     def remember(self, views: Views) -> None:
         object.__setattr__(self, "_views", views)
@@ -153,7 +154,7 @@ class BoardGame(Game[BoardState]):
 
     def apply_chance(self, state: BoardState, u: Tensor) -> BoardState:
         """Like Chance.apply_chance, for games whose rules define it."""
-        games = state.copied_games()
+        games = Games(*(column.copy() for column in state.games()))
         stepping.add_chance_to_rows(self.rules, games, u.numpy())
         return BoardState.of(games)
 

@@ -207,7 +207,9 @@ def _score_deltas(state: State, game: Tensor, final_score: Tensor) -> Tensor:
     slot = game * final_score.shape[1] + state.current_seat
     score = state.score.gather(1, state.current_seat[:, None])[:, 0]
     later = final_score.flatten().clone()
-    columns = [column.cpu().numpy() for column in (slot, score, ~state.done, later)]
+    slots, scores, live, laters = (
+        column.cpu().numpy() for column in (slot, score, ~state.done, later)
+    )
     score_delta = np.empty(len(game), np.float32)
-    find_score_deltas(*columns, score_delta)
+    find_score_deltas(slots, scores, live, laters, score_delta)
     return torch.from_numpy(score_delta).to(game.device)
