@@ -10,10 +10,11 @@ from numba.core.imputils import impl_ret_untracked
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
+from rlgames.kernels.nibbles import Bits
 from rlgames.kernels.words import Array
 
 
-def prefetch(array: Array, index: Any) -> None:
+def prefetch(array: Array, index: Bits) -> None:
     """Have array[index] fetched into the cache, while the program continues."""
 
 
