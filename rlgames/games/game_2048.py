@@ -10,11 +10,10 @@ move changes the board.
     2    .    8    4
     2    4   16   32
 
-Words: a tile is its exponent, 0 for an empty cell. A board of up to 4 × 4 cells is one word: cell c
-of row r is bits 16 r + 4 c to 16 r + 4 c + 3. There the largest tile is 32768: two of them merge
-into one that stays 32768, and score 65536. A larger board has a word for each row, with 8 bits for
-each cell. Cells that a board does not have are 0. A line is a row or a column as one number, the
-first cell the lowest bits.
+Words: a tile is its exponent, 0 for an empty cell. A board of up to 4 × 4 cells is one word, see
+rlgames/kernels/nibbles.py. There the largest tile is 32768: two of them merge into one that stays
+32768, and score 65536. A larger board has a word for each row, with 8 bits for each cell. A line is
+a row or a column as one number, the first cell the lowest bits.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ from rlgames.kernels.rules import Played, Position, implement, replaced
 from rlgames.kernels.words import Array, compiled, next_random
 
 U = np.uint64
-
 MAX_PACKED_LENGTH, MAX_LENGTH = 4, 8
 """Rows and columns of a board that fits in one word, and of any board."""
 
@@ -364,7 +362,6 @@ class Game2048(BoardGame):
         self.num_cell_values = cells + 2
         planes = min(MAX_PLANES, cells + 2) if encoding == "onehot" else 1
         self.rules = make_rules(rows, columns, fours, planes)
-        self.is_large = isinstance(self.rules, LargeRules2048)
         self._tile_values = torch.tensor([0.0] + [2.0**e for e in range(1, 64)])
         self.spec = Spec(
             name=name,
@@ -427,17 +424,12 @@ class Game2048(BoardGame):
         value = tiles.gather(1, cell[:, None])[:, 0]
         return torch.where(new.any(1), 2 * cell + value, 0)
 
-    def view_from_seat(self, state: BoardState, seat: int) -> BoardState:
-        return state
-
     def key(self, state: BoardState) -> Tensor:
         """Four bits per cell."""
-        shifts = 4 * torch.arange(self.num_cells)
-        return ((self.tiles(state) & 15) << shifts).sum(1)
+        return ((self.tiles(state) & 15) << 4 * torch.arange(self.num_cells)).sum(1)
 
     def state_from_key(self, key: Tensor) -> BoardState:
-        shifts = 4 * torch.arange(self.num_cells)
-        return self.from_exponents((key[:, None] >> shifts) & 15)
+        return self.from_exponents((key[:, None] >> 4 * torch.arange(self.num_cells)) & 15)
 
     def depth(self, state: BoardState) -> Tensor:
         """Half the sum of the tiles: every move adds 1 or 2."""
