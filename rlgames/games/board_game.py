@@ -153,7 +153,7 @@ class BoardGame(Game[BoardState]):
 
     def apply_chance(self, state: BoardState, u: Tensor) -> BoardState:
         """Like Chance.apply_chance, for games whose rules define it."""
-        games = state.copied_games()
+        games = Games(*map(np.copy, state.games()))
         stepping.add_chance_to_rows(self.rules, games, u.numpy())
         return BoardState.of(games)
 

@@ -221,7 +221,7 @@ def sampled_by_game(game: Game[Any]) -> InitialStates:
 def count_live(state: State) -> int | Tensor:
     """How many games are not over; on a GPU as a tensor, for which nothing waits."""
     if state.done.device.type == "cpu":  # numpy takes a tenth of torch's time for few rows
-        return len(state) - np.count_nonzero(state.done.numpy())
+        return len(state) - int(np.count_nonzero(state.done.numpy()))
     return torch.count_nonzero(~state.done)
 
 
