@@ -27,7 +27,7 @@ class PackedRandom(SplitMix64):
 
     def spawn(self, after):
         bits = self.next_random()
-        empty = (after.tiles[0] == 0).nonzero()[:, 0].tolist()
+        empty = (self.game.tiles(after)[0] == 0).nonzero()[:, 0].tolist()
         cell = empty[(bits >> 32) * len(empty) >> 32]
         fours = round(self.game.fours * 2**32)
         u = torch.tensor([[empty.index(cell) + 0.5, 0.0 if bits & 0xFFFFFFFF < fours else 1.0]])

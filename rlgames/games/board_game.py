@@ -251,6 +251,8 @@ class BoardGame(Game[BoardState]):
         return self.state_from_cells(digits, (digits > 0).sum(1) // self.stones_per_move % 2)
 
     def view_from_seat(self, state: BoardState, seat: int) -> BoardState:
+        if self.spec.seats == 1:
+            return state
         seats = torch.full_like(state.current_seat, seat)
         view = self.state_from_cells(self.cells(state).flatten(1), seats)
         return replace(view, done=state.done, turn=state.turn, score=state.score)

@@ -17,7 +17,6 @@ from rlgames.games import board
 from rlgames.games.board import Board, BoardFormat
 from rlgames.games.capabilities import Chance
 from rlgames.games.state import HIDDEN, Spec, State, Tables
-from rlgames.games.subsets import pick_member
 
 __all__ = ["HIDDEN", "Game", "Spec", "State"]
 
@@ -77,7 +76,11 @@ class Game(Tables, ABC, Generic[S]):
 
     def sample_legal_action(self, state: S, u: Tensor) -> Tensor:
         """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""
-        return pick_member(self.legal_action_mask(state), u)
+        so_far = self.legal_action_mask(state).view(torch.uint8).cumsum(1, dtype=torch.int32)
+        count = so_far[:, -1]
+        # A random number times the count may be rounded up to the count.
+        nth = (u * count).int().minimum(count - 1)
+        return torch.searchsorted(so_far, nth[:, None], right=True)[:, 0]
 
     # What a seat sees
 

@@ -10,11 +10,10 @@ move changes the board.
     2    .    8    4
     2    4   16   32
 
-Words: a tile is its exponent, 0 for an empty cell. A board of up to 4 × 4 cells is one word: cell c
-of row r is bits 16 r + 4 c to 16 r + 4 c + 3. There the largest tile is 32768: two of them merge
-into one that stays 32768, and score 65536. A larger board has a word for each row, with 8 bits for
-each cell. Cells that a board does not have are 0. A line is a row or a column as one number, the
-first cell the lowest bits.
+Words: a tile is its exponent, 0 for an empty cell. A board of up to 4 × 4 cells is one word, see
+rlgames/kernels/nibbles.py. There the largest tile is 32768: two of them merge into one that stays
+32768, and score 65536. A larger board has a word for each row, with 8 bits for each cell. A line is
+a row or a column as one number, the first cell the lowest bits.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -34,16 +33,13 @@ from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import ExactKey
 from rlgames.games.game import Game, Spec
 from rlgames.games.state import count_boards
-from rlgames.games.symmetry import board_symmetries
+from rlgames.games.symmetry import board_symmetries, direction_symmetries
 from rlgames.kernels import rules as contract
+from rlgames.kernels.nibbles import Bits, count_cells, empty_cells, nth_cell, slide
 from rlgames.kernels.rules import Played, Position, implement, replaced
 from rlgames.kernels.words import Array, compiled, next_random
 
 U = np.uint64
-
-Bits: TypeAlias = Any
-"""np.uint64; numba infers more of it than mypy can."""
-
 MAX_PACKED_LENGTH, MAX_LENGTH = 4, 8
 """Rows and columns of a board that fits in one word, and of any board."""
 
@@ -52,20 +48,15 @@ ACTIONS = ("up", "right", "down", "left")
 MARKS = [".", *(str(2**exponent) for exponent in range(1, 64))]
 """How a cell is written, by its exponent."""
 
-EXPONENTS = {mark: exponent for exponent, mark in enumerate(MARKS)}
-
 MAX_PLANES = 16
 """The most planes of a one-hot observation; larger tiles share the last."""
 
 
 class Rules2048(NamedTuple):
-    """rows: uint64 [N * 65536], what becomes of each row of a board of one word, by its bits. Bits
-    0 to 15: the row slid left. Bits 16 to 31: the row slid right. Bits 32 to 63: the points of
-    either slide. First the rows, then, unless the board is square, the columns.
-    cells: the lowest bit of each cell of such a board. fours: the probability of a 4 in units of
-    2^-32; four: the same as a number. words: int64 [N], in which word each cell is, and shifts:
-    uint64 [N], its lowest bit there. largest: the largest exponent, whose bits are all set.
-    planes: of a one-hot observation; 1: the exponents ÷ 10."""
+    """rows: of boards of one word, as in kernels/nibbles.py; cells: the lowest bit of each cell.
+    fours: the probability of a 4 in units of 2^-32; four: the same as a number. words: int64 [N],
+    in which word each cell is, and shifts: uint64 [N], its lowest bit there. largest: the largest
+    exponent, whose bits are all set. planes: of a one-hot observation; 1: the exponents ÷ 10."""
 
     start: tuple[int, ...]
     actions: int
@@ -82,9 +73,6 @@ class Rules2048(NamedTuple):
 
 class LargeRules2048(Rules2048):
     """The same for boards of a word for each row, which are not looked up."""
-
-
-# Lines
 
 
 @compiled
@@ -117,76 +105,13 @@ def slide_lines(lines: Array, length: int, points: Array) -> None:
         lines[number], points[number] = slide_line(lines[number], length, U(4))
 
 
-# Boards of one word
-
-
-@compiled
-def columns_start(rows: Array) -> Bits:
-    """Where the columns begin in rows of Rules2048."""
-    return U(len(rows)) - U(1 << 16)
-
-
-@compiled
-def transpose(board: Bits) -> Bits:
-    """The board with rows and columns exchanged."""
-    swap = (board ^ (board >> U(12))) & U(0x0000F0F00000F0F0)
-    board = board ^ (swap | (swap << U(12)))
-    swap = (board ^ (board >> U(24))) & U(0x00000000FF00FF00)
-    return board ^ (swap | (swap << U(24)))
-
-
-@compiled
-def slide_both(board: Bits, rows: Array, start: Bits) -> tuple[Bits, Bits, np.float32]:
-    """The board with all rows slid left, and slid right, and the points of either slide.
-
-    rows: as in Rules2048, whose lines begin at start.
-    """
-    first, second = rows[start + (board & U(0xFFFF))], rows[start + ((board >> U(16)) & U(0xFFFF))]
-    third, fourth = rows[start + ((board >> U(32)) & U(0xFFFF))], rows[start + (board >> U(48))]
-    low, high = U(0xFFFF), U(0xFFFF0000)
-    left = (first & low) | ((second & low) << U(16))
-    left |= ((third & low) << U(32)) | ((fourth & low) << U(48))
-    right = ((first & high) >> U(16)) | (second & high)
-    right |= ((third & high) << U(16)) | ((fourth & high) << U(32))
-    points = (first >> U(32)) + (second >> U(32)) + (third >> U(32)) + (fourth >> U(32))
-    return left, right, np.float32(points)
-
-
-@compiled
-def slide(board: Bits, rows: Array, action: Bits) -> tuple[Bits, np.float32]:
-    """The board after an action, and its points; an illegal action changes nothing."""
-    if action & 1:
-        left, right, points = slide_both(board, rows, U(0))
-        return right if action == 1 else left, points
-    up, down, points = slide_both(transpose(board), rows, columns_start(rows))
-    return transpose(down if action == 2 else up), points
-
-
-@compiled
-def empty_cells(board: Bits, cells: Bits) -> Bits:
-    """The lowest bit of each empty cell."""
-    filled = board | (board >> U(1))
-    filled |= filled >> U(2)
-    return ~filled & cells
-
-
-@compiled
-def count_cells(bits: Bits) -> Bits:
-    """How many of at most 15 cells there are, given their lowest bits."""
-    return (bits * U(0x1111111111111111)) >> U(60)
-
-
 @compiled
 def add_tile(board: Bits, cells: Bits, fours: Bits, rng: Array) -> Bits:
     """The board, of which one to 15 cells are empty, with a new tile. fours: in units of 2^-32."""
     bits = next_random(rng)
     empty = empty_cells(board, cells)
     chosen = ((bits >> U(32)) * count_cells(empty)) >> U(32)
-    # The empty cells up to each cell, and how many cells have at most `chosen` of them.
-    counts, low = empty * U(0x1111111111111111), U(0x0F0F0F0F0F0F0F0F)
-    limits, carry = (chosen + U(16)) * U(0x0101010101010101), U(0x1010101010101010)
-    skipped = ((limits - (counts & low)) & carry) + ((limits - ((counts >> U(4)) & low)) & carry)
-    cell = U(1) << (U(4) * (((skipped >> U(4)) * U(0x0101010101010101)) >> U(56)))
+    cell = nth_cell(empty, chosen)
     if (bits & U(0xFFFFFFFF)) < fours:
         return board | (cell << U(1))
     return board | cell
@@ -230,12 +155,8 @@ def random_move(rules: Rules2048, position: Position, rng: Array) -> Played:
             bits = next_random(rng)
 
 
-# Boards of a word for each row
-
-
 @compiled
-def slide_large(rules: LargeRules2048, position: Position, action: int) -> tuple[Position, int]:
-    """The board after an action, and its points; an illegal action changes nothing."""
+def play_large(rules: LargeRules2048, position: Position, action: int) -> Played:
     rows, columns = len(position), rules.columns
     lines, length, step, stride = rows, columns, 1, columns
     if action % 2 == 0:
@@ -253,18 +174,12 @@ def slide_large(rules: LargeRules2048, position: Position, action: int) -> tuple
         for place in range(length):
             exponent: Any = np.int64((line >> U(8 * place)) & U(255))
             after = with_tile(rules, after, cell + place * step, exponent)
-    return after, total
-
-
-@compiled
-def play_large(rules: LargeRules2048, position: Position, action: int) -> Played:
-    after, points = slide_large(rules, position, action)
-    return after, False, np.float32(points)
+    return after, False, np.float32(total)
 
 
 @compiled
 def is_legal_large(rules: LargeRules2048, position: Position, action: int) -> bool:
-    return bool(slide_large(rules, position, action)[0] != position)
+    return bool(play_large(rules, position, action)[0] != position)
 
 
 @compiled
@@ -274,9 +189,6 @@ def add_chance_large(
     bits, count = next_random(rng), count_empty(rules, position)
     nth: Any = np.int64(((bits >> U(32)) * U(count)) >> U(32))
     return put_tile(rules, position, count, nth, (bits & U(0xFFFFFFFF)) < rules.fours)
-
-
-# Boards of either kind
 
 
 @compiled
@@ -363,11 +275,8 @@ def set_up(rules: Any, cells: Array) -> Played:
 
 
 EITHER: Any = {
-    "apply_chance": apply_chance,
-    "observe": observe,
-    "write_cells": write_cells,
-    "set_up": set_up,
-}
+    "apply_chance": apply_chance, "observe": observe, "write_cells": write_cells, "set_up": set_up
+}  # fmt: skip
 implement(
     Rules2048,
     play=play,
@@ -427,6 +336,7 @@ class Game2048(BoardGame):
         one plane of the tiles' exponents ÷ 10.
     """
 
+    how_to_play = "all tiles slide in a direction; equal tiles that meet merge and score their sum"
     seat_marks = ""
     shows_mover = False
     min_random_games = 3_000
@@ -452,7 +362,6 @@ class Game2048(BoardGame):
         self.num_cell_values = cells + 2
         planes = min(MAX_PLANES, cells + 2) if encoding == "onehot" else 1
         self.rules = make_rules(rows, columns, fours, planes)
-        self.is_large = isinstance(self.rules, LargeRules2048)
         self._tile_values = torch.tensor([0.0] + [2.0**e for e in range(1, 64)])
         self.spec = Spec(
             name=name,
@@ -515,17 +424,12 @@ class Game2048(BoardGame):
         value = tiles.gather(1, cell[:, None])[:, 0]
         return torch.where(new.any(1), 2 * cell + value, 0)
 
-    def view_from_seat(self, state: BoardState, seat: int) -> BoardState:
-        return state
-
     def key(self, state: BoardState) -> Tensor:
         """Four bits per cell."""
-        shifts = 4 * torch.arange(self.num_cells)
-        return ((self.tiles(state) & 15) << shifts).sum(1)
+        return ((self.tiles(state) & 15) << 4 * torch.arange(self.num_cells)).sum(1)
 
     def state_from_key(self, key: Tensor) -> BoardState:
-        shifts = 4 * torch.arange(self.num_cells)
-        return self.from_exponents((key[:, None] >> shifts) & 15)
+        return self.from_exponents((key[:, None] >> 4 * torch.arange(self.num_cells)) & 15)
 
     def depth(self, state: BoardState) -> Tensor:
         """Half the sum of the tiles: every move adds 1 or 2."""
@@ -571,24 +475,7 @@ class Game2048(BoardGame):
         return board_symmetries(self.rows, self.columns)
 
     def action_symmetries(self) -> Tensor:
-        """The direction on the original board of each direction on the transformed one."""
-        grid = self.symmetries().view(-1, self.rows, self.columns)
-        steps = []
-        for length, axis in ((self.rows, 1), (self.columns, 2)):
-            first, second = grid.select(axis, 0), grid.select(axis, min(1, length - 1))
-            first, second = first[:, 0], second[:, 0]
-            down = second // self.columns - first // self.columns
-            right = second % self.columns - first % self.columns
-            if length == 1:  # without a step: the symmetries keep this axis
-                down, right = down + (axis == 1), right + (axis == 2)
-            # up, right, down and left are 0 to 3.
-            steps.append(torch.where(down != 0, 1 + down, 2 - right))
-        down_is, right_is = steps
-        return torch.stack([(down_is + 2) % 4, right_is, down_is, (right_is + 2) % 4], 1)
-
-    @property
-    def how_to_play(self) -> str:
-        return "all tiles slide in a direction; equal tiles that meet merge and score their sum"
+        return direction_symmetries(self.rows, self.columns)
 
     def boards(self, state: BoardState, row: int, reveal: bool = False) -> list[games_board.Board]:
         cells = self.cells(state[row : row + 1])[0].tolist()
@@ -601,7 +488,7 @@ class Game2048(BoardGame):
     def parse_all(self, texts: Sequence[str]) -> BoardState:
         possible = MARKS[: min(self.num_cells + 2, int(self.rules.largest) + 1)]
         boards = [games_board.read(text, self.board_format, possible)[0] for text in texts]
-        exponents = torch.tensor([[EXPONENTS[mark] for mark in marks] for marks in boards])
+        exponents = torch.tensor([[*map(MARKS.index, marks)] for marks in boards])
         return self.from_exponents(exponents)
 
     def action_to_string(self, state: BoardState, row: int, action: int) -> str:

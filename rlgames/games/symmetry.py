@@ -103,3 +103,21 @@ class Symmetries:
     def transform_action(self, action: Tensor, symmetry: Tensor) -> Tensor:
         """Int64 [M]: the same actions on the transformed board."""
         return self.inverse_actions[symmetry, action]
+
+
+def direction_symmetries(rows: int, columns: int) -> Tensor:
+    """Int64 [G, 4]: by symmetry of board_symmetries, the direction on the original board of each
+    direction, up, right, down and left, on the transformed one."""
+    grid = board_symmetries(rows, columns).view(-1, rows, columns)
+    steps = []
+    for length, axis in ((rows, 1), (columns, 2)):
+        first, second = grid.select(axis, 0), grid.select(axis, min(1, length - 1))
+        first, second = first[:, 0], second[:, 0]
+        down = second // columns - first // columns
+        right = second % columns - first % columns
+        if length == 1:  # without a step: the symmetries keep this axis
+            down, right = down + (axis == 1), right + (axis == 2)
+        # up, right, down and left are 0 to 3.
+        steps.append(torch.where(down != 0, 1 + down, 2 - right))
+    down_is, right_is = steps
+    return torch.stack([(down_is + 2) % 4, right_is, down_is, (right_is + 2) % 4], 1)

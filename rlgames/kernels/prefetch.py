@@ -10,7 +10,7 @@ from numba.core.imputils import impl_ret_untracked
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
-from rlgames.games.game_2048 import Bits
+from rlgames.kernels.nibbles import Bits
 from rlgames.kernels.words import Array
 
 

@@ -31,16 +31,18 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array
 
-from rlgames.games.game_2048 import (
+from rlgames.games.game_2048 import Rules2048
+from rlgames.kernels.jit import jit
+from rlgames.kernels.nibbles import (
     Bits,
-    Rules2048,
     columns_start,
     count_cells,
     empty_cells,
+    flip,
+    mirror,
     slide_both,
     transpose,
 )
-from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple import Memory, num_entries, sum_values
 from rlgames.kernels.prefetch import prefetch
 from rlgames.kernels.rules import Played, Position, implement
@@ -48,23 +50,6 @@ from rlgames.kernels.words import Array, compiled
 from rlgames.policies.lanes import Lanes, join_lanes, lower_lanes, on_lanes
 
 U = np.uint64
-
-
-@compiled
-def flip(board: Bits) -> Bits:
-    """The board of four rows with top and bottom exchanged."""
-    board = (board << U(32)) | (board >> U(32))
-    low, high = U(0x0000FFFF0000FFFF), U(0xFFFF0000FFFF0000)
-    return ((board & low) << U(16)) | ((board & high) >> U(16))
-
-
-@compiled
-def mirror(board: Bits) -> Bits:
-    """The board of four columns with left and right exchanged."""
-    low, high = U(0x0F0F0F0F0F0F0F0F), U(0xF0F0F0F0F0F0F0F0)
-    board = ((board & low) << U(4)) | ((board & high) >> U(4))
-    low, high = U(0x00FF00FF00FF00FF), U(0xFF00FF00FF00FF00)
-    return ((board & low) << U(8)) | ((board & high) >> U(8))
 
 
 class Tuple(NamedTuple):

@@ -32,7 +32,7 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     if isinstance(game, Game2048):
         if type(game) is not Game2048:
             return f"it knows the rules of 2048, not of {game.spec.name}"
-        if game.is_large:
+        if len(game.rules.start) > 1:
             return f"a board of {game.rows}x{game.columns} is larger than 4x4"
     if policy.values.device.type != "cpu":
         return "kernels run on the CPU, with device=cpu"

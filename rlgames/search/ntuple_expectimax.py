@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlgames.games.game_2048 import (
+from rlgames.games.game_2048 import Rules2048
+from rlgames.kernels.jit import jit
+from rlgames.kernels.nibbles import (
     Bits,
-    Rules2048,
     columns_start,
     count_cells,
     empty_cells,
@@ -16,7 +17,6 @@ from rlgames.games.game_2048 import (
     slide_both,
     transpose,
 )
-from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple import num_entries, sum_values
 from rlgames.kernels.words import Array, compiled
 from rlgames.policies.ntuple_2048 import CompiledNetwork, fetch_entries

@@ -200,14 +200,14 @@ class BySearch(PositionSolver[AlphaBetaSolver, BoardState]):
     def best_actions(self, state: BoardState) -> tuple[float | None, list[int]]:
         """Those that win as soon, or lose as late, as can be told with the positions that the
         question who wins has left."""
-        search, board = self._search, state.words[0].tolist()
+        search, (own, occupied) = self._search, state.words[0].tolist()
         search.clear()
         before = search.positions
-        result = search.search(*board, max_positions=self.max_positions)
+        result = search.search(own, occupied, max_positions=self.max_positions)
         if result.value is None:
             return None, result.columns
         left = self.max_positions - (search.positions - before)
-        scored = search.analyze(*board, max_positions=left)
+        scored = search.analyze(own, occupied, max_positions=left)
         return float(result.value), (result if scored.value is None else scored).best_columns
 
 

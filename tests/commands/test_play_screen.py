@@ -157,7 +157,7 @@ def test_a_move_that_is_taken_back_and_played_again_has_the_same_dice():
     _, final = play(game, straight, opponent=False)
     taken_back = Typed("up", "u", *lines)
     moves, again = play(game, taken_back, opponent=False)
-    assert again.state.tiles.tolist() == final.state.tiles.tolist()
+    assert again.state.words.tolist() == final.state.words.tolist()
     assert len(moves) == int(again.state.turn[0])
 
 

@@ -35,27 +35,10 @@ def test_it_plays_as_the_agent_does(agent):
         state = start[game : game + 1]
         while not bool(state.done):
             state = plain.spawn(agent.game.apply_action(state, agent.choose(state)))
-        assert final.tiles[game].equal(state.tiles[0])
+        assert final.words[game].equal(state.words[0])
         assert final.score[game].equal(state.score[0])
         assert int(final.turn[game]) == int(state.turn)
     assert bool(final.done.all())
-    assert num_moves == int(final.turn.sum())
-
-
-def test_tiles_that_the_kernel_does_not_have_are_played_without_it():
-    words = [
-        "game=2048",
-        "reward=score",
-        "policy=ntuple",
-        "learner=td_ntuple",
-        "policy.tuples=[[0,1]]",
-    ]
-    game, player, _ = make_agent(*words, "sampling=argmax")
-    board = torch.tensor([[[15, 15, 1, 2], [3, 4, 2, 1], [1, 2, 3, 5], [2, 1, 4, 6]]])
-    start = game.from_exponents(torch.cat([board, board.flip(1)]))
-    final, num_moves = find_greedy_play(game, player, MIN_GAMES).play(start, 2, seed=7)
-    assert bool(final.done.all())
-    assert final.tiles.amax(1).tolist() == [16, 16]
     assert num_moves == int(final.turn.sum())
 
 

@@ -22,7 +22,8 @@ from rlgames.rollouts.play import collect_games
     ],
 )
 def test_the_actions_that_complete_a_line_are_those_after_which_the_game_is_won(shape, gravity):
-    game = KInARow(*shape, gravity)
+    rows, columns, line = shape
+    game = KInARow(rows, columns, line, gravity)
     moves, _ = collect_games(game, [Random(game)], 50, rng(1))
     state = moves.state
     for of_other, seen in ((False, state), (True, with_other_to_move(game, state))):

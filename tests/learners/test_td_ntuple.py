@@ -102,7 +102,7 @@ def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, discount, stag
     plain = Reference(game, player.policy, pool.state, int(seed), lr=0.5, **keys)
     final, metrics = learner.play_and_learn(pool, 25, 0.0)
     plain.window(25)
-    assert final.state.tiles.equal(plain.state.tiles)
+    assert final.state.words.equal(plain.state.words)
     assert final.num_moves == int(final.state.turn) == 25
     assert metrics["td_error"] == pytest.approx(plain.total / 25, rel=1e-5)
     learned = {i: float(player.policy.values[i]) for i in player.policy.values.nonzero()[:, 0]}
@@ -117,9 +117,9 @@ def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, discount, stag
 def mean_of_best(game, policy, after):
     """What an afterstate should be worth, each tile and each move by itself."""
     wanted = 0.0
-    empty = (after.tiles[0] == 0).nonzero()[:, 0].tolist()
+    empty = (game.tiles(after)[0] == 0).nonzero()[:, 0].tolist()
     for cell, (tile, share) in itertools.product(empty, [(1, 0.9), (2, 0.1)]):
-        tiles = after.tiles.clone()
+        tiles = game.tiles(after)
         tiles[0, cell] = tile
         state = game.from_exponents(tiles.view(1, 3, 3))
         action_values = [0.0]

@@ -45,7 +45,7 @@ def windows(opened, plies, games):
 
 
 def told(moves):
-    board = [getattr(moves.state, name) for name in ("tiles", "shot") if hasattr(moves.state, name)]
+    board = [getattr(moves.state, name) for name in ("words", "shot") if hasattr(moves.state, name)]
     columns = (board[0].tolist(), moves.action.tolist(), moves.score_delta.tolist())
     return list(zip(*columns, strict=True))
 
@@ -182,11 +182,11 @@ def test_a_restart_does_not_end_at_once():
     game = Game2048(2, 2)
     opened: Any = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=400)
     opened.run(12)
-    before = set(map(tuple, opened.state.tiles[~opened.state.done].tolist()))
+    before = set(map(tuple, opened.state.words[~opened.state.done].tolist()))
     new: Any = restarting_from_pool(opened, 1.0)(0, 2000, opened.rng)
     assert not new.done.any()
     assert game.is_valid(new).all()
-    stayed = [tuple(tiles) in before for tiles in new.tiles.tolist()]
+    stayed = [tuple(words) in before for words in new.words.tolist()]
     assert 0 < sum(stayed) < 2000
 
 

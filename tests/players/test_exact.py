@@ -145,7 +145,8 @@ def test_unproven_moves_are_those_of_the_agent_that_comes_with_rlgames_with_sear
     unproven = 0
     for row, (mine, its) in enumerate(zip(chosen, expected, strict=True)):
         bounds.clear()
-        result = bounds.search(*state.words[row].tolist(), max_positions=1)
+        own, occupied = state.words[row].tolist()
+        result = bounds.search(own, occupied, max_positions=1)
         assert mine in result.columns
         if result.value is None and its in result.columns:
             unproven += 1

@@ -63,7 +63,7 @@ def test_boards_have_the_values_of_the_stage_that_their_largest_tile_has_reached
     policy = Ntuple(game, 1.0, tuples, marks, 0.0, stage_tiles=[8, 64])
     policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)))
     state = game.from_exponents(boards(4, 4, 7) * (torch.rand(200, 4, 4, generator=rng(3)) < 0.1))
-    largest = state.tiles.amax(1)
+    largest = game.tiles(state).amax(1)
     stage = (largest >= 3).int() + (largest >= 6).int()
     assert stage.unique().tolist() == [0, 1, 2]
     for number, values in enumerate(policy.values.chunk(3)):

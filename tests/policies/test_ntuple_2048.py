@@ -1,13 +1,14 @@
 """Packed boards of 2048 have the values and grow as the batched ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from helpers import check_uncompiled, rng
 from markers import slow
 
-from rlgames.games.compiled import copied_fields
-from rlgames.games.game_2048 import Game2048
+from rlgames.games.game_2048 import Game2048, add_tile
 from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple import num_entries, sum_values
 from rlgames.policies.ntuple import Ntuple
@@ -44,15 +45,15 @@ def packed_network(shape, radix, stage_tiles=()):
     return game, policy, pack_network(game, policy, 1)
 
 
-def packed_boards(game, state):
+def packed_boards(state):
     """Uint64 [B]."""
-    return game.compiled_rules().pack(state).numpy().view(U)[:, 0]
+    return state.words.numpy().view(U)[:, 0]
 
 
 def check_values(shape, count, radix, stage_tiles=()):
     game, policy, network = packed_network(shape, radix, stage_tiles)
     state = positions(game, count, most=15 if shape == (4, 4) else game.num_cells + 1)
-    boards, table = packed_boards(game, state), policy.values.numpy()
+    boards, table = packed_boards(state), policy.values.numpy()
     values = network_values(boards, network, table)
     assert values.tolist() == policy.value(game, state).tolist()
 
@@ -91,16 +92,13 @@ def test_values_agree_on_100_000_boards():
 
 
 def test_new_tiles_are_uniform_and_one_in_four_is_a_four():
-    from rlgames.games.game_2048 import add_tile
-
     game = Game2048(3, 3)
-    compiled = game.compiled_rules()
     start = game.from_exponents(torch.tensor([[[1, 0, 2], [0, 0, 3], [1, 2, 0]]]))
-    board = compiled.pack(start).numpy().view(U)[:, 0]
+    board = packed_boards(start)
     state, counts = np.array([7], U), np.zeros((9, 3))
     for _ in range(8000):
-        new = U(add_tile(board[0], compiled.rules.cells, U(1 << 30), state)) ^ board[0]
-        tiles = compiled.unpack(torch.tensor([[int(new)]]), copied_fields(start)).tiles[0]
+        new = U(add_tile(board[0], game.rules.cells, U(1 << 30), state)) ^ board[0]
+        tiles = game.tiles(replace(start, words=torch.tensor([[int(new)]])))[0]
         assert int((tiles > 0).sum()) == 1
         counts[int(tiles.argmax()), int(tiles.max())] += 1
     assert counts[:, 1:].sum(1).nonzero()[0].tolist() == [1, 3, 4, 8]

@@ -10,8 +10,8 @@ from markers import quick
 
 from rlgames.config.options.learners import OPTIMIZERS
 from rlgames.core.errors import NonFiniteError
+from rlgames.games.board_game import BoardState
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.compiled import copied_fields
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
@@ -125,31 +125,6 @@ def test_outputs_of_embeddings_of_lines(open_cells):
     forward(policy.packed(), inputs.flatten(1).numpy(), outputs)
     expected = torch.cat([scores, values[:, None]], 1)
     assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)
-
-
-def search_of_a_game_that_writes_no_cells(line_length):
-    game = Game2048(3, 3)
-    policy = embedding(game, line_length, game.num_cell_values, open_cells=False)
-    search = Mcts(game, Agent(game, policy, Argmax()), SETTINGS)
-    assert search._compiled is not None
-    return game, policy, search
-
-
-@pytest.mark.parametrize("line_length", [None, 3])
-def test_torch_writes_the_cells_if_the_rules_do_not(line_length):
-    _, _, search = search_of_a_game_that_writes_no_cells(line_length)
-    assert search._compiled._evaluator.network is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("line_length", [None, 3])
-def test_embeddings_of_rules_that_write_no_cells(line_length):
-    game, policy, search = search_of_a_game_that_writes_no_cells(line_length)
-    root = game.initial(2, rng())
-    search._compiled.begin(root, torch.zeros(2, 2), rng())
-    _, value = policy.scores(game, root)
-    assert torch.allclose(search._compiled.root_value(), value, atol=1e-5)
-    search._compiled.simulate([5])
 
 
 class MirroredEmbedding(Embedding):
@@ -308,16 +283,12 @@ class TilesOfTheKernel(Game2048):
 
     random = np.zeros(1, np.uint64)
 
-    def compiled_rules(self):
-        return super().compiled_rules()
-
     def apply_chance(self, state, u):
-        compiled = self.compiled_rules()
-        boards = compiled.pack(state)
+        games = state.copied_games()
         for row in (~state.done).nonzero()[:, 0].tolist():
-            (board,), _ = add_chance(compiled.rules, (int(boards[row]),), self.random)
-            boards[row] = board
-        return self._mark_done(compiled.unpack(boards, copied_fields(state)))
+            position = tuple(games.words[row].tolist())
+            games.words[row], games.done[row] = add_chance(self.rules, position, self.random)
+        return BoardState.of(games)
 
 
 @pytest.mark.parametrize(
@@ -358,15 +329,6 @@ def test_threads_draw_the_same_tiles():
         for threads in (1, 2)
     )
     assert torch.equal(one.visits, two.visits)
-
-
-def test_tiles_that_kernels_do_not_know_are_searched_in_torch():
-    game = Game2048(2, 2)
-    state = game.from_exponents(torch.tensor([[[16, 15], [1, 2]], [[1, 1], [2, 3]]]))
-    search = Mcts(game, Agent(game, network(game), Argmax()), SETTINGS)
-    assert search._compiled.fits(state[1:])
-    result = search.search(state, rng())
-    assert ((result.visits > 0) <= game.legal_action_mask(state)).all()
 
 
 class PlaysLikeTheKernel(Mcts):
@@ -432,9 +394,8 @@ def test_random_playouts_do_not_depend_on_other_trees():
     assert torch.equal(alone.visits, one.visits[:1])
 
 
-@pytest.mark.parametrize("declared", [{"goal": "score"}, {"num_chance_inputs": 1}], ids=str)
-def test_games_of_points_or_chance_are_searched_in_torch(declared):
+def test_games_of_points_for_two_are_searched_in_torch():
     game = KInARow(4, 4, 3, gravity=True)
-    game.spec = replace(game.spec, **declared)
+    game.spec = replace(game.spec, goal="score")
     settings = replace(SETTINGS, value="outcome")
     assert Mcts(game, Agent(game, network(game), Argmax()), settings)._compiled is None

@@ -15,6 +15,7 @@ from markers import one_in, quick
 
 import rlgames
 from rlgames.core.errors import ConfigError
+from rlgames.games.board_game import BoardState
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
 from rlgames.players.player import Random
@@ -27,6 +28,12 @@ RULES = [(3, 3, 3), (4, 4, 3), (4, 4, 4), (3, 5, 3), (4, 4, 2), (5, 3, 4), (2, 6
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "checks"
 POSITIONS = SCRIPTS / "connect4_test_positions.txt"
+
+
+def bits(state: BoardState, row: int = 0) -> tuple[int, int]:
+    """The stones of the seat to move, and all stones."""
+    own, occupied = state.words[row].tolist()
+    return own, occupied
 
 
 def some_positions(game, games=60, seed=1):
@@ -44,7 +51,7 @@ def test_best_columns_are_those_of_full_minimax(rules):
     expected = graph.best_actions(solution, state)
     search = AlphaBeta(*rules)
     for row in range(len(state)):
-        result = search.search(*state.words[row].tolist(), 60)
+        result = search.search(*bits(state, row), 60)
         assert result.value is not None
         best = expected[row].nonzero()[:, 0].tolist()
         if result.value == 0:
@@ -62,7 +69,7 @@ def test_best_columns_reach_the_value_whatever_the_budget(max_positions):
     search = AlphaBeta(4, 4, 3)
     for row in range(len(state)):
         search.clear()
-        board = state.words[row].tolist()
+        board = bits(state, row)
         result = search.analyze(*board, max_positions=max_positions)
         if result.value is not None:
             assert expected[row, result.best_columns].all()
@@ -86,7 +93,7 @@ def test_the_first_seat_wins_connect_4():
 def test_an_open_three_wins():
     board = ". . . . . . .\n" * 4 + ". . O O . . .\n. . X X . . .\n1 2 3 4 5 6 7"
     state = parse(KInARow(6, 7, 4, gravity=True), board)
-    result = AlphaBeta(6, 7, 4).search(*state.words[0].tolist(), 20)
+    result = AlphaBeta(6, 7, 4).search(*bits(state), 20)
     assert result.value == 1
     assert set(result.columns) <= {1, 4}
 
@@ -102,7 +109,7 @@ def test_a_short_budget_is_kept_and_owned_up_to():
 def test_moves_that_lose_at_once_are_left_out_whatever_the_budget():
     game = KInARow(6, 7, 4, gravity=True)
     state = parse(game, ". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
-    result = AlphaBeta(6, 7, 4).search(*state.words[0].tolist(), 0.2)
+    result = AlphaBeta(6, 7, 4).search(*bits(state), 0.2)
     assert result.columns == [3]
 
 
@@ -113,8 +120,7 @@ def test_mirrored_positions_have_mirrored_columns():
         mirrored = "\n".join(line[::-1] for line in render(game, state, row).splitlines()[:-1])
         other = parse(game, mirrored + "\n1 2 3 4 5")
         one, two = (
-            AlphaBeta(4, 5, 4).search(*s.words[i].tolist(), 60)
-            for s, i in ((state, row), (other, 0))
+            AlphaBeta(4, 5, 4).search(*bits(s, i), 60) for s, i in ((state, row), (other, 0))
         )
         assert one.value == two.value
         assert one.value == 1 or sorted(4 - column for column in one.columns) == two.columns
@@ -123,7 +129,7 @@ def test_mirrored_positions_have_mirrored_columns():
 def test_no_column_that_loses_at_once_even_without_any_time():
     game = KInARow(6, 7, 4, gravity=True)
     state = parse(game, ". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
-    result = AlphaBeta(6, 7, 4).search(*state.words[0].tolist(), 0)
+    result = AlphaBeta(6, 7, 4).search(*bits(state), 0)
     assert result.columns == [3]
     assert result.value is None
 
@@ -132,10 +138,10 @@ def test_a_win_at_once_and_a_double_threat_need_no_time():
     game = KInARow(6, 7, 4, gravity=True)
     empty, names = ". . . . . . .\n", "\n1 2 3 4 5 6 7"
     wins = parse(game, empty * 5 + "X X X . O O O" + names)
-    result = AlphaBeta(6, 7, 4).search(*wins.words[0].tolist(), 0)
+    result = AlphaBeta(6, 7, 4).search(*bits(wins), 0)
     assert (result.columns, result.value, result.plies(3)) == ([3], 1, 1)
     lost = parse(game, empty * 4 + ". O O . . . .\n. X X X . . ." + names)
-    result = AlphaBeta(6, 7, 4).search(*lost.words[0].tolist(), 0)
+    result = AlphaBeta(6, 7, 4).search(*bits(lost), 0)
     assert (result.columns, result.value, result.plies(3)) == (list(range(7)), -1, 2)
 
 
@@ -159,7 +165,7 @@ def test_a_tiny_table_changes_no_value(entries):
 
 def some_bits():
     state = some_positions(KInARow(4, 5, 4, gravity=True), 8, 3)[60:80]
-    return [tuple(state.words[row].tolist()) for row in range(len(state))]
+    return [bits(state, row) for row in range(len(state))]
 
 
 def test_late_positions_against_plain_lists():
@@ -368,7 +374,7 @@ def test_a_search_that_is_cut_into_pieces_is_the_same_search(monkeypatch):
 def test_a_solved_position_says_in_how_many_plies_it_ends():
     board = ". . . . . . .\n" * 4 + ". . O O . . .\n. . X X . . .\n1 2 3 4 5 6 7"
     state = parse(KInARow(6, 7, 4, gravity=True), board)
-    result = AlphaBeta(6, 7, 4).search(*state.words[0].tolist())
+    result = AlphaBeta(6, 7, 4).search(*bits(state))
     assert {result.plies(column) for column in result.columns} == {3}
 
 

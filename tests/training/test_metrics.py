@@ -89,7 +89,7 @@ def test_runs_of_2048_log_the_sum_of_the_grid(tmp_path):
     """The ordinate of Dedieu and Amar's figures 3 and 4."""
     game = Game2048(2, 2)
     final: Any = GamePool(game, [Random(game)], 9, torch.Generator().manual_seed(1)).run().state
-    tiles = [[2**e for e in row if e] for row in final.tiles.tolist()]
+    tiles = [[2**e for e in row if e] for row in game.tiles(final).tolist()]
     expected = sum(map(sum, tiles)) / len(tiles)
     assert game_statistics(game, final)["grid_sum"] == pytest.approx(expected)
     words = ["game=2048", "policy=mlp", "policy.layers=[8]", "board=2", "games=20", "batch=10"]
