@@ -127,24 +127,11 @@ def test_outputs_of_embeddings_of_lines(open_cells):
     assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)
 
 
-def search_of_a_game_that_writes_no_cells(line_length):
+@pytest.mark.parametrize("line_length", [None, 3])
+def test_embeddings_of_2048(line_length):
     game = Game2048(3, 3)
     policy = embedding(game, line_length, game.num_cell_values, open_cells=False)
     search = Mcts(game, Agent(game, policy, Argmax()), SETTINGS)
-    assert search._compiled is not None
-    return game, policy, search
-
-
-@pytest.mark.parametrize("line_length", [None, 3])
-def test_torch_writes_the_cells_if_the_rules_do_not(line_length):
-    _, _, search = search_of_a_game_that_writes_no_cells(line_length)
-    assert search._compiled._evaluator.network is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("line_length", [None, 3])
-def test_embeddings_of_rules_that_write_no_cells(line_length):
-    game, policy, search = search_of_a_game_that_writes_no_cells(line_length)
     root = game.initial(2, rng())
     search._compiled.begin(root, torch.zeros(2, 2), rng())
     _, value = policy.scores(game, root)
