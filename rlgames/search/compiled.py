@@ -62,7 +62,7 @@ class LeafEvaluator:
         self.input_shape = game.spec.observation
         if isinstance(policy, Embedding):
             self.input_shape = (1, *game.spec.observation[1:])
-            if reads_as(policy, Embedding) and _writes_cells_of(policy, game, compiled):
+            if reads_as(policy, Embedding) and _writes_cells_of(policy, game):
                 self.network = policy
         elif reads_as(policy, Network):
             self.network = policy
@@ -337,14 +337,11 @@ def reads_as(policy: Policy | None, base: type[N]) -> TypeGuard[N]:
     return type(policy).inputs is base.inputs and type(policy).scores is base.scores
 
 
-def _writes_cells_of(policy: Embedding, game: Game[Any], compiled: CompiledRules[Any]) -> bool:
+def _writes_cells_of(policy: Embedding, game: Game[Any]) -> bool:
     """Whether a kernel writes the values of cells that a policy reads, all of them distinct."""
-    from rlgames.kernels.rules import IMPLEMENTED
-
     board = cast(CellBoard, game)
     values = policy.open_value + 1 if policy.open_value else board.num_cell_values
-    functions = IMPLEMENTED[type(compiled.rules)]
-    return policy.num_cell_values == values and "write_cells" in functions
+    return policy.num_cell_values == values
 
 
 def _make_nodes(trees: int, max_nodes: int, words: int) -> Nodes:

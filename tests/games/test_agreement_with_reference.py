@@ -57,7 +57,8 @@ def from_mover(game, book, action):
     sees rows and columns exchanged."""
     if not isinstance(game, Hex) or book.current_seat == 0 or action == game.num_cells:
         return action
-    return action % game.size * game.size + action // game.size
+    size = game.spec.observation[1]
+    return action % size * size + action // size
 
 
 def choose(books, numbers, actions):
