@@ -1,4 +1,6 @@
-"""How actions are chosen from scores: ties."""
+"""How actions are chosen from scores: ties, and in a kernel."""
+
+import sys
 
 import pytest
 import torch
@@ -9,7 +11,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.factory.components import build_game, build_sampling
 from rlgames.players.player import Agent, Random
-from rlgames.sampling import Argmax, EpsilonGreedy
+from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic, greedy_action
 from rlgames.solvers.graph import Graph, exploitability
 
 SCORES = torch.tensor([[3.0, 1.0, 3.0, 3.0]])
@@ -32,6 +34,25 @@ def test_ties_are_broken_as_the_probabilities_say(rule, expected):
     chosen = rule.choose(SCORES.expand(games, -1), LEGAL.expand(games, -1), rng(), 0.0)
     frequency = torch.bincount(chosen, minlength=4) / games
     assert frequency.tolist() == pytest.approx(expected, abs=0.015)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.3, 1e-30])
+def test_the_kernel_chooses_to_the_last_digit_like_torch(temperature, monkeypatch):
+    scores = 10 * torch.randn(500, 7, generator=rng())
+    special = torch.tensor([torch.nan, torch.inf, -torch.inf, 3e38, -3e38, 0.0, -0.0])
+    scores[torch.rand(500, 7, generator=rng(1)) < 0.2] = special[2]
+    scores[::3] = special[torch.randint(7, scores[::3].shape, generator=rng(2))]
+    legal = torch.rand(500, 7, generator=rng(3)) < 0.6
+    legal[:, 3] = True
+    rule, progress = Stochastic(temperature), 0.0
+    kernel = rule.choose_and_tell(scores, legal, rng(4), progress), greedy_action(scores, legal)
+    monkeypatch.delitem(sys.modules, "numba")
+    batched = rule.choose_and_tell(scores, legal, rng(4), progress), greedy_action(scores, legal)
+    assert torch.equal(kernel[1], batched[1])
+    assert all(map(torch.equal, kernel[0], batched[0]))
+    assert torch.equal(rule.choose(scores, legal, rng(4), progress), kernel[0][0])
+    log_prob = rule.log_prob(scores, legal, kernel[0][0], progress)
+    assert torch.equal(log_prob, kernel[0][1])
 
 
 def test_only_the_first_of_equal_actions_is_deterministic():

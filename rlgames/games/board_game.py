@@ -59,8 +59,7 @@ class BoardState(State):
         """No field: other rows, and copies, have none yet."""
         if not hasattr(self, "_views"):
             self.remember(Views())
-        views: Views = self._views  # type: ignore[attr-defined]
-        return views
+        return self._views
 
     def remember(self, views: Views) -> None:
         object.__setattr__(self, "_views", views)
@@ -154,7 +153,7 @@ class BoardGame(Game[BoardState]):
 
     def apply_chance(self, state: BoardState, u: Tensor) -> BoardState:
         """Like Chance.apply_chance, for games whose rules define it."""
-        games = Games(*(column.copy() for column in state.games()))
+        games = Games(*map(np.copy, state.games()))
         stepping.add_chance_to_rows(self.rules, games, u.numpy())
         return BoardState.of(games)
 

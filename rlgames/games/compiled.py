@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -81,9 +82,11 @@ class BoardRules(CompiledRules[Any]):
         return torch.from_numpy(state.words.numpy().copy())
 
     def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> Any:
-        from rlgames.games.board_game import BoardState
+        return self._state_class(**fields, words=words)
 
-        return BoardState(**fields, words=words)
+    @cached_property
+    def _state_class(self) -> Any:
+        return type(self.game.example_state())
 
 
 def copied_fields(state: State) -> dict[str, Tensor]:

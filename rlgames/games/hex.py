@@ -233,7 +233,7 @@ class Hex(BoardGame):
     def __init__(self, board: int, swap: bool, name: str = "hex") -> None:
         if board > MAX_SIZE:
             raise ValueError(f"board={board} is more than {MAX_SIZE}")
-        self.swap, self.num_cells = swap, board * board
+        self.size, self.swap, self.num_cells = board, swap, board * board
         self.rules = make_rules(board, swap)
         self.second_view = torch.from_numpy(self.rules.mirrored)
         self.spec = Spec(

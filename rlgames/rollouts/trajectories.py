@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -207,9 +206,7 @@ def _score_deltas(state: State, game: Tensor, final_score: Tensor) -> Tensor:
     slot = game * final_score.shape[1] + state.current_seat
     score = state.score.gather(1, state.current_seat[:, None])[:, 0]
     later = final_score.flatten().clone()
-    slots, scores, live, laters = (
-        column.cpu().numpy() for column in (slot, score, ~state.done, later)
-    )
-    score_delta = np.empty(len(game), np.float32)
-    find_score_deltas(slots, scores, live, laters, score_delta)
-    return torch.from_numpy(score_delta).to(game.device)
+    score_delta = torch.empty_like(score, device="cpu")
+    columns = (slot, score, ~state.done, later, score_delta)
+    find_score_deltas(*(column.cpu().numpy() for column in columns))
+    return score_delta.to(game.device)

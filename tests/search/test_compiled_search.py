@@ -127,6 +127,18 @@ def test_outputs_of_embeddings_of_lines(open_cells):
     assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("line_length", [None, 3])
+def test_embeddings_of_2048(line_length):
+    game = Game2048(3, 3)
+    policy = embedding(game, line_length, game.num_cell_values, open_cells=False)
+    search = Mcts(game, Agent(game, policy, Argmax()), SETTINGS)
+    root = game.initial(2, rng())
+    search._compiled.begin(root, torch.zeros(2, 2), rng())
+    _, value = policy.scores(game, root)
+    assert torch.allclose(search._compiled.root_value(), value, atol=1e-5)
+    search._compiled.simulate([5])
+
+
 class MirroredEmbedding(Embedding):
     """Reads the board with left and right exchanged."""
 
