@@ -59,7 +59,8 @@ class BoardState(State):
         """No field: other rows, and copies, have none yet."""
         if not hasattr(self, "_views"):
             self.remember(Views())
-        return self._views
+        views: Views = self._views  # type: ignore[attr-defined]
+        return views
 
     def remember(self, views: Views) -> None:
         object.__setattr__(self, "_views", views)

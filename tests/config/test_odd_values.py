@@ -88,9 +88,9 @@ EVERY_CASE = [(key, value) for key in every_key() for value in ODD_VALUES]
 def test_a_config_is_frozen_and_has_only_its_keys():
     config = LaunchConfig(dry_run=True)
     with pytest.raises(FrozenInstanceError):
-        config.dry_run = False  # type: ignore[misc]
+        config.dry_run = False
     with pytest.raises(TypeError, match="LaunchConfig has no dryrun"):
-        LaunchConfig(dryrun=True)  # type: ignore[call-arg]
+        LaunchConfig(dryrun=True)
     assert replace(config, exist_ok=True) == LaunchConfig(dry_run=True, exist_ok=True) != config
     assert LaunchConfig() == LaunchConfig(config=None)
 

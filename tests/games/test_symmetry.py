@@ -104,7 +104,7 @@ def test_a_canonical_network_scores_transformed_boards_alike(name, policy):
         )
     planes, symmetry = game.observe(state), symmetries.sample(16, rng(5))
 
-    class Transformed(type(game)):  # type: ignore[misc]
+    class Transformed(type(game)):
         def observe(self, _):
             return symmetries.transform_planes(planes, symmetry)
 
