@@ -50,9 +50,8 @@ def choose_highest(
         from rlgames.kernels.choice import choose_rows
 
         logits, action = torch.empty_like(scores), torch.empty(len(scores), dtype=torch.int64)
-        arrays = [column.detach().numpy() for column in (scores, legal)]
-        shifts = NO_NOISE if noise is None else noise.numpy()
-        choose_rows(*arrays, shifts, temperature, logits.numpy(), action.numpy())
+        given, shifts = scores.detach().numpy(), NO_NOISE if noise is None else noise.numpy()
+        choose_rows(given, legal.numpy(), shifts, temperature, logits.numpy(), action.numpy())
         return logits, action
     logits = scaled(scores.nan_to_num(), legal, temperature)
     return logits, (logits if noise is None else logits - noise).argmax(1)

@@ -14,7 +14,7 @@ IMPORTS = {
     "policies": "kernels games",
     "solvers": "core kernels games",
     "players": "core games sampling drawing policies solvers",
-    "rollouts": "core games solvers players",
+    "rollouts": "core kernels games solvers players",
     "search": "core kernels games sampling policies solvers players",
     "evaluation": "core kernels games sampling policies solvers players rollouts",
     "reward_terms": "games rollouts",
