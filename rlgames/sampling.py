@@ -50,8 +50,7 @@ def choose_highest(
         from rlgames.kernels.choice import choose_rows
 
         logits, action = torch.empty_like(scores), torch.empty(len(scores), dtype=torch.int64)
-        given = scores.detach().numpy()
-        shifts = NO_NOISE if noise is None else noise.numpy()
+        given, shifts = scores.detach().numpy(), NO_NOISE if noise is None else noise.numpy()
         choose_rows(given, legal.numpy(), shifts, temperature, logits.numpy(), action.numpy())
         return logits, action
     logits = scaled(scores.nan_to_num(), legal, temperature)

@@ -57,13 +57,11 @@ class BoardState(State):
     @property
     def views(self) -> Views:
         """No field: other rows, and copies, have none yet."""
-        if not hasattr(self, "_views"):
-            self.remember(Views())
-        views: Views = self._views  # type: ignore[attr-defined]
-        return views
+        return getattr(self, "_views", None) or self.remember(Views())
 
-    def remember(self, views: Views) -> None:
+    def remember(self, views: Views) -> Views:
         object.__setattr__(self, "_views", views)
+        return views
 
     def __getstate__(self) -> dict[str, Tensor]:
         return vars(self)
