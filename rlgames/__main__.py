@@ -11,8 +11,8 @@ def main() -> None:
     if "TORCHELASTIC_RUN_ID" in os.environ:
         stop_with_parent()  # now, as torchrun may be killed during the imports
     with exit_on_interrupted_import(lambda: print("rlgames: interrupted", file=sys.stderr)):
-        from rlgames.cli import main as cli_main
-    cli_main.main()
+        from rlgames import app
+    app.main()
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from rich.console import Console, RenderableType
 
-from rlgames.commands.configs import SolveConfig
+from rlgames.config.commands import SolveConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.factory import components

@@ -12,11 +12,11 @@ import yaml
 from markers import quick
 from processes import fresh_session, session
 
-from rlgames.commands.configs import PlayConfig
+from rlgames.config.commands import PlayConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.study_file import read_study
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.factory.agents import load_agent, load_shipped_agent
 from rlgames.runs.checkpoint import Checkpoint
@@ -34,7 +34,7 @@ RECIPE += ["games", "batch", "lr", "seed"]
 
 
 def test_there_is_one_for_each_game_and_all_are_small():
-    games = {name for name in OptionFiles().names("game") if name != "strip"}
+    games = {name for name in Files().names("game") if name != "strip"}
     assert {*shipped_agents()} == {*AGENTS} == games
     assert max(path.stat().st_size for path in FOLDER.iterdir()) < 2_000_000
 

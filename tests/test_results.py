@@ -9,14 +9,14 @@ from rlgames.cli.table import COMMANDS
 from rlgames.commands.study import plan_study
 from rlgames.commands.study_record import make_record, read_record
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.studies import values_of
 from rlgames.config.study_file import read_study
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "records"
 REPRODUCTIONS = ROOT / "docs" / "reproductions.md"
-STUDIES = [name for name in OptionFiles().names("study") if name not in ("learners", "agents")]
+STUDIES = [name for name in Files().names("study") if name not in ("learners", "agents")]
 
 
 def records():

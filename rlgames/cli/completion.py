@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rlgames.cli.help import Page
 from rlgames.cli.table import COMMANDS, SWEEP_FLAGS
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.folders import split_folders
 from rlgames.config.keys import Key, option_names
 from rlgames.config.plugins import import_plugins
@@ -145,7 +145,7 @@ def _words(words: list[str], prefix: str) -> Iterator[str]:
     folders: tuple[Path, ...] = ()
     with contextlib.suppress(ConfigError):
         folders, _ = split_folders(typed)
-    page = Page(command, OptionFiles(folders))
+    page = Page(command, Files(folders))
     name, equals, value = prefix.partition("=")
     if equals:
         yield from (f"{name}={word}" for word in _values(page, typed, name, value))

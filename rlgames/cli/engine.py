@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 
 import torch
 
-from rlgames.commands.configs import EngineConfig
 from rlgames.commands.run_config import config_for_run, game_and_player
+from rlgames.config.commands import EngineConfig
 from rlgames.core.errors import ConfigError, to_user_error, value_errors
 from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import sanitized

@@ -22,9 +22,9 @@ from rlgames.cli.table import COMMANDS
 from rlgames.cli.training import resume_command, train_config
 from rlgames.cli.words import arguments
 from rlgames.config import plugins
+from rlgames.config.commands import MOVABLE_PLAYERS
 from rlgames.config.compose import hydra_files
 from rlgames.config.study_file import check_evaluation
-from rlgames.config.training import MOVABLE_PLAYERS
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError, report_error, to_user_error
 from rlgames.core.processes import no_garbage_collection

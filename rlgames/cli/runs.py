@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from rlgames.cli.text_tables import Column, print_table
-from rlgames.commands.configs import RunsConfig
+from rlgames.config.commands import RunsConfig
 from rlgames.config.compose import load_config
 from rlgames.config.schema import as_typed, changed
 from rlgames.core.errors import ConfigError

@@ -5,58 +5,78 @@ What a training needs is imported once its words are checked, so that errors are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rlgames.cli.table import SWEEP_FLAGS
-from rlgames.commands.launch import load_training
-from rlgames.config.compose import split
-from rlgames.config.training import LaunchConfig, TrainConfig
-from rlgames.config.typed import to_yaml
-from rlgames.core.errors import report_error, to_user_error
+import yaml
+
+from rlgames.config.commands import TrainConfig
+from rlgames.config.words import quoted
+from rlgames.core.errors import ConfigError, report_error, to_user_error
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
+from rlgames.core.untrusted import YAML_LOADER
+from rlgames.runs.files import read_run
+from rlgames.runs.names import find_run, located
 
 if TYPE_CHECKING:
     from rlgames.training.callbacks import Callback
     from rlgames.training.run import TrainingResult
 
+SWEEP_FILE = "multirun.yaml"
+"""Where Hydra writes how a sweep was started."""
 
-def train_command(words: list[str]) -> int:
-    """Train one run or, with -m, the runs of a sweep; the exit code."""
-    overrides = [word for word in words if word not in SWEEP_FLAGS]
-    launch, rest = split(LaunchConfig, overrides)
-    if {*SWEEP_FLAGS} & {*words}:
-        from rlgames.cli.busy_bar import busy_bar
-        from rlgames.cli.sweep_view import sweep_view
-        from rlgames.commands.sweep import sweep_command
+LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
+"""Hydra's own words that a resumed sweep keeps: none of them runs code that a file names."""
 
-        base = [word for word in overrides if word.startswith("config=")]
-        checking = busy_bar("checking the jobs")
-        return sweep_command([*base, *rest], launch, sweep_view, checking)
+
+def train_command(config: TrainConfig) -> int:
+    """Train one run; the exit code."""
+    config = located(config)
     with no_garbage_collection():
-        config, files = load_training(overrides)
-    if launch.dry_run:
-        from rlgames.training.components import build_components
+        from rlgames.training.run import train
 
-        build_components(config)  # which checks that they fit together
-        print(to_yaml(config), end="")
-        return 0
-    return train_config(config, files, launch.exist_ok)
+    return _run(config, lambda callback: train(config, callback))
 
 
-def resume_command(run: Path, overrides: list[str]) -> int:
+def train_job(config: TrainConfig, name: str) -> float | None:
+    """Train a job of a sweep unless it is done, from its checkpoint if it has one; the value of
+    best_by. name: for people."""
+    from rlgames.commands.resume import resumable_job
+    from rlgames.training import run
+
+    assert config.out is not None
+    config, directory = located(config), Path(config.out)
+    found = resumable_job(directory, config)
+    if found is None:
+        print(f"{name}: starts", flush=True)
+        run.train(config)
+    elif found.is_done:
+        print(f"{name}: done before", flush=True)
+    else:
+        print(f"{name}: goes on after {found.checkpoint.games:,} games", flush=True)
+        run.resume(directory, found.config, found.checkpoint, found.lock)
+    record = read_run(directory)
+    best_by = str(record.get("best_by"))
+    value = record.get("results", {}).get(best_by)
+    shown = "" if value is None else f", {best_by} {value:.4g}"
+    print(f"{name}: done{shown}", flush=True)
+    return None if value is None else float(value)
+
+
+def resume_command(config: Any) -> int:
     """Resume a run or a sweep; the exit code."""
-    if (run / "sweep.json").exists():
-        from rlgames.cli.sweep_view import sweep_view
-        from rlgames.commands.sweep import resume_sweep
-
-        return resume_sweep(run, overrides, sweep_view)
+    if config.run is None:
+        raise ConfigError("resume needs a run", "as in: rlgames resume RUN games=500000")
+    run = find_run(config.run, is_player=False)
+    if (run / SWEEP_FILE).is_file():
+        return _resume_sweep(run, config)
     from rlgames.commands.resume import load_resumable, reason_finished
     from rlgames.training.run import resume
 
-    cfg, checkpoint, lock = load_resumable(run, overrides)
+    cfg, checkpoint, lock = load_resumable(run, config)
     reason = reason_finished(run, cfg, checkpoint)
     if reason:
         if lock is not None:
@@ -66,27 +86,41 @@ def resume_command(run: Path, overrides: list[str]) -> int:
     return _run(cfg, lambda callback: resume(run, cfg, checkpoint, lock, callback))
 
 
-def train_config(
-    cfg: TrainConfig, files: Mapping[str, str] | None = None, exist_ok: bool = False
-) -> int:
-    """Train by a config; the exit code. files, exist_ok: as for train."""
-    with no_garbage_collection():
-        from rlgames.training.run import train
+def _resume_sweep(directory: Path, config: Any) -> int:
+    """Type the words of a sweep again: jobs that are done return at once."""
+    from rlgames.app import run
+    from rlgames.config.typed import as_words
 
-    return _run(cfg, lambda callback: train(cfg, callback, files, exist_ok))
+    words = [word for word in as_words(config, "games", "device", "threads", "plugins") if word]
+    return run("train", ["-m", *sweep_words(directory), *words])
+
+
+def sweep_words(directory: Path) -> list[str]:
+    """How a sweep was started, which may be a stranger's. Raises ConfigError for words that run
+    code."""
+    try:
+        text = (directory / SWEEP_FILE).read_text("utf-8")
+        overrides = yaml.load(text, YAML_LOADER)["hydra"]["overrides"]
+        task, own = ([str(word) for word in overrides[name]] for name in ("task", "hydra"))
+    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError):
+        raise ConfigError(f"{directory / SWEEP_FILE} is not a sweep's") from None
+    if unsafe := [
+        word for word in task if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word
+    ]:
+        raise ConfigError(
+            f"the sweep was started with {unsafe[0]}", "type its words again if you trust them"
+        )
+    kept = [word for word in own if LAUNCHER_WORDS.fullmatch(word)]
+    return [*task, *kept, f"hydra.sweep.dir={quoted(str(directory))}"]
 
 
 def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult | None]) -> int:
     """Call the training of a config with a live view, then print its result and what comes next."""
     from rlgames.cli.display import print_next_commands, print_result
     from rlgames.cli.live_view import training_view
-    from rlgames.core import distributed
     from rlgames.learners.learner import NonFiniteError
 
     try:
-        if distributed.rank():
-            training(None)
-            return 0
         with training_view(cfg.games) as callback:
             result = training(callback)
     except NonFiniteError as error:

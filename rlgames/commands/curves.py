@@ -14,8 +14,8 @@ from rlgames.commands.comparison import (
     group_agents,
     random_and_optimum,
 )
-from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report_rows import Report, Row, in_words
+from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import axis_label
 from rlgames.core.text import printable

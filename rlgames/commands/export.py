@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.commands.configs import ExportConfig
+from rlgames.config.commands import ExportConfig
 from rlgames.config.compose import load_config
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError, check_installed

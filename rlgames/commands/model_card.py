@@ -11,11 +11,10 @@ from typing import Any
 
 import yaml
 
-from rlgames.config.files import OptionFiles
+from rlgames.config.commands import TrainConfig
+from rlgames.config.files import Files
 from rlgames.config.plugins import plugins_override
-from rlgames.config.schema import as_typed
-from rlgames.config.training import TrainConfig
-from rlgames.config.typed import arguments
+from rlgames.config.schema import arguments, as_typed
 from rlgames.core.metrics import METRICS
 from rlgames.core.text import escape_markdown, json_text, markdown_table, number_text
 from rlgames.core.untrusted import sanitized
@@ -174,7 +173,7 @@ def _preset(agent: Agent) -> str | None:
         return None
     typed = [word.partition("=")[2] for word in words if word.startswith("experiment=")]
     preset = typed[-1] if typed else str(agent.config.game.name)
-    return preset if preset in OptionFiles().names("experiment") else None
+    return preset if preset in Files().names("experiment") else None
 
 
 def _words(agent: Agent) -> list[str]:

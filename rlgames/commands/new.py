@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from rlgames.config.commands import FormatConfig
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import REGISTRY
-from rlgames.config.training import FormatConfig
 from rlgames.core.errors import ConfigError, nearest
 
 TEMPLATES = Path(__file__).parent / "templates"

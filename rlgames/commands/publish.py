@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 
 from rlgames.commands import board_pictures
-from rlgames.commands.configs import EvalConfig, PublishConfig
 from rlgames.commands.evaluate import build_match, evaluate_command
 from rlgames.commands.frames import play_games
 from rlgames.commands.model_card import Agent, model_card, shared_name
 from rlgames.commands.report import report_command
 from rlgames.commands.run_config import config_for_run
+from rlgames.config.commands import EvalConfig, PublishConfig
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
 from rlgames.config.typed import from_plain, to_yaml

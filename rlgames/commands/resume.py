@@ -7,11 +7,9 @@ import os
 import shlex
 from pathlib import Path
 
-from rlgames.commands.run_config import drop_training_words
 from rlgames.config import plugins
-from rlgames.config.compose import load_config
+from rlgames.config.commands import MOVABLE_PLAYERS, TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
-from rlgames.config.training import MOVABLE_PLAYERS, ResumeConfig, TrainConfig
 from rlgames.config.typed import from_plain
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
@@ -22,9 +20,7 @@ from rlgames.runs.index import newest_run
 from rlgames.runs.names import located, run_name
 
 
-def load_resumable(
-    run: Path, overrides: list[str]
-) -> tuple[TrainConfig, Checkpoint, DirectoryLock | None]:
+def load_resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint, DirectoryLock | None]:
     """The checked config and the checkpoint of a run, and its lock, for the first of several
     processes. The lock comes first: another process could replace a checkpoint read before.
 
@@ -37,19 +33,18 @@ def load_resumable(
         raise ConfigError(f"{run} is not the directory of a run", f"its newest run is {newest}")
     lock = lock_directory(run) if distributed.rank() == 0 else None
     try:
-        return *_resumable(run, overrides), lock
+        return *_resumable(run, config), lock
     except BaseException:
         if lock is not None:
             lock.release()
         raise
 
 
-def _resumable(run: Path, overrides: list[str]) -> tuple[TrainConfig, Checkpoint]:
+def _resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint]:
     checkpoint = _latest(run)
     trained = from_plain(checkpoint.config)
-    words = drop_training_words(ResumeConfig, overrides, trained)
-    typed = vars(load_config(ResumeConfig, words))
-    changed = {name: value for name, value in typed.items() if value is not None}
+    changed = {name: value for name, value in vars(config).items() if value is not None}
+    changed.pop("run", None)
     for name in MOVABLE_PLAYERS:
         players = (getattr(trained, name), changed.get(name))
         is_moved = all(isinstance(player, RunPlayerConfig) for player in players)

@@ -14,18 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.commands.arena import competitors
-from rlgames.commands.configs import (
+from rlgames.commands.run_config import check_no_opponent, drop_training_words
+from rlgames.commands.study_checks import check_curves, check_match, check_metrics
+from rlgames.commands.sweep import LAUNCHER_KEYS, Watch, check_new_sweep, job_options
+from rlgames.config.commands import (
+    MOVABLE_PLAYERS,
     AnalyzeConfig,
     ArenaConfig,
     EvalConfig,
     SolveConfig,
     StudyConfig,
+    TrainConfig,
 )
-from rlgames.commands.run_config import check_no_opponent, drop_training_words
-from rlgames.commands.study_checks import check_curves, check_match, check_metrics
-from rlgames.commands.sweep import LAUNCHER_KEYS, Watch, check_new_sweep, job_options
 from rlgames.config.compose import load, load_config
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.folders import split_folders
 from rlgames.config.schema import OptionConfig, as_typed, defaults
 from rlgames.config.studies import (
@@ -36,7 +38,6 @@ from rlgames.config.studies import (
     values_of,
 )
 from rlgames.config.study_file import read_study
-from rlgames.config.training import MOVABLE_PLAYERS, TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.config.words import is_hydra_word, key_of
 from rlgames.core.errors import ConfigError, nearest
@@ -91,7 +92,7 @@ class PlannedStudy:
 def plan_study(names: Sequence[str], words: list[str]) -> PlannedStudy:
     """Read a study and check all of its jobs. Raises ConfigError."""
     if len(names) != 1:
-        hint = nearest("", [*OptionFiles().names("study"), "a YAML file"])
+        hint = nearest("", [*Files().names("study"), "a YAML file"])
         raise ConfigError("study needs one study, by its name or as a file", hint)
     folders, rest = split_folders(words)
     launcher = [word for word in rest if is_hydra_word(word)]

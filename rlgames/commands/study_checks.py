@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rlgames.commands.configs import ReportConfig
 from rlgames.commands.evaluate import check_seats
 from rlgames.commands.report import CURVE_KEYS, FIGURE_KEYS
+from rlgames.config.commands import ReportConfig
 from rlgames.config.compose import load_config
 from rlgames.config.options.players import ExactConfig, RandomConfig
 from rlgames.config.options.rewards import RewardConfig

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hydra import compose, initialize_config_dir
@@ -16,10 +17,9 @@ from hydra.version import VersionBase
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files, conf_dir
 from rlgames.config.plugins import import_plugins
-from rlgames.config.typed import typed
+from rlgames.config.typed import command_of, typed
 from rlgames.config.words import hydra_words, quoted, split_folders
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
@@ -35,18 +35,27 @@ _LOCK = threading.RLock()
 
 def load_config(schema: type[C], words: Sequence[str]) -> C:
     """The typed config of a command, as its words describe it. Raises ConfigError."""
-    command = next(name for name, each in COMMAND_SCHEMAS.items() if each is schema)
+    command = command_of(schema)
     folders, words = split_folders(words)
     import_plugins(words)
-    overrides = hydra_words(command, words, Files(folders))
-    if folders:
-        overrides.append(f"hydra.searchpath=[{','.join(quoted(str(each)) for each in folders)}]")
-    with hydra_state(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        with hydra_errors():
-            node = compose(command, overrides, return_hydra_config=True)
-            HydraConfig.instance().cfg = node  # type: ignore[assignment]
-            values = plain_values(node)
-    return typed(schema, values)
+    for word in words:
+        if word.lstrip("+~").startswith(("hydra.", "hydra/")):
+            raise ConfigError(f"{word} is for the command line", "use out= for a directory")
+    return typed(schema, composed(command, hydra_words(command, words, Files(folders)), folders))
+
+
+def composed(command: str, overrides: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
+    """What Hydra composes for a command of its own words, as plain values. Raises ConfigError."""
+    path = ",".join(quoted(str(folder)) for folder in folders)
+    own = [f"hydra.searchpath=[{path}]"] if folders else []
+    with (
+        hydra_state(),
+        initialize_config_dir(str(conf_dir()), version_base="1.3"),
+        hydra_errors(),
+    ):
+        node = compose(command, [*overrides, *own], return_hydra_config=True)
+        HydraConfig.instance().cfg = node  # type: ignore[assignment]
+        return plain_values(node)
 
 
 def plain_values(node: Any) -> dict[str, Any]:

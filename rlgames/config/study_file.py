@@ -13,7 +13,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rlgames.config.files import OptionFiles, read_mapping
+from rlgames.config.commands import MAX_SEED
+from rlgames.config.files import Files, read_mapping
 from rlgames.config.schema import Config, key, schema
 from rlgames.config.studies import (
     ReportedValues,
@@ -23,7 +24,6 @@ from rlgames.config.studies import (
     StudyTable,
     parse_column,
 )
-from rlgames.config.training import MAX_SEED
 from rlgames.config.typed import typed
 from rlgames.core.errors import ConfigError, nearest
 
@@ -68,7 +68,7 @@ def read_study(
 ) -> Study:
     """The study with a name or at a path; seeds: instead of the seeds in the file; wholes: the
     files of the studies that it is a part of. Raises ConfigError."""
-    files = OptionFiles(tuple(folders))
+    files = Files(tuple(folders))
     path = Path(word) if word.endswith((".yaml", ".yml")) else files.path("study", word)
     if path is None:
         raise ConfigError(f"no study is called {word!r}", nearest(word, files.names("study")))

@@ -16,13 +16,15 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 
-from rlgames.config.commands import TrainConfig
+from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
 from rlgames.config.files import Files
 from rlgames.config.hints import unknown_key, unknown_option
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
     Group,
+    arguments,
+    as_typed,
     groups_of,
     key_fields,
     kind_in_words,
@@ -174,9 +176,45 @@ def to_yaml(config: Any) -> str:
     return yaml.safe_dump(to_plain(config), sort_keys=False, allow_unicode=True, width=10**9)
 
 
+def command_of(schema: type) -> str:
+    """The command with this schema."""
+    return next(name for name, each in COMMAND_SCHEMAS.items() if each is schema)
+
+
 def make_option(group: str, name: str, **values: Any) -> Any:
     """An option with the values of its file, and these. Raises ConfigError."""
     return typed(REGISTRY[group][name].schema, Files().option_values(group, name) | values)
+
+
+def primary_values(schema: type) -> dict[str, Any]:
+    """The values of a command without words, outside groups."""
+    return Files().read(command_of(schema)).values
+
+
+def changed(config: Any, *names: str) -> list[str]:
+    """Those of the keys whose values are not those of the command without words."""
+    usual = primary_values(type(config))
+    return [name for name in names if getattr(config, name) != usual[name]]
+
+
+def as_words(config: Any, *names: str) -> list[str]:
+    """The words that set these groups and keys of a config, unless the command has them anyway."""
+    files, words, schema = Files(), list[str](), type(config)
+    content = files.read(command_of(schema))
+    for name in names:
+        value, group = getattr(config, name), groups_of(schema).get(name)
+        if group is None:
+            words += [f"{name}={as_typed(value)}"] if value != content.values[name] else []
+            continue
+        option = "null" if value is None else str(value.name)
+        if [option] != (content.choices[name] or ["null"]):
+            words.append(f"{name}={option}")
+        if value is not None:
+            prefix = "" if name == "game" else f"{name}."
+            usual = files.option_values(group.folder, option)
+            values = arguments(value).items()
+            words += [f"{prefix}{k}={as_typed(v)}" for k, v in values if v != usual.get(k)]
+    return words
 
 
 @contextmanager

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rlgames.config.commands import TrainConfig
+from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import as_typed, defaults, groups_of, key_fields
-from rlgames.config.training import TrainConfig
+from rlgames.config.schema import as_typed, groups_of
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
@@ -33,19 +34,16 @@ def listed_settings(directory: Path, config: dict[str, Any]) -> dict[str, Any]:
 
 def changed_settings(config: dict[str, Any]) -> list[str]:
     """The settings, typed or of a preset, that differ from the defaults of the chosen options."""
-    settings, usual = flatten(config), flatten(defaults(TrainConfig))
+    files = Files()
+    primary, settings = files.read("train"), flatten(config)
+    usual = flatten({name: value for name, value in primary.values.items() if name != "hydra"})
     for name, group in groups_of(TrainConfig).items():
-        usual[name] = group.default
+        usual[name] = ",".join(primary.choices[name]) or None
         node = config.get(name)
-        option = (
-            REGISTRY[group.folder].get(str(node.get("name"))) if isinstance(node, dict) else None
-        )
-        if option is not None:
+        if isinstance(node, dict) and str(node.get("name")) in REGISTRY[group.folder]:
             prefix = "" if name == "game" else f"{name}."
-            usual |= {f"{prefix}{key}": value for key, value in defaults(option.schema).items()}
-            for key, item in key_fields(option.schema).items():
-                if follows := item.metadata.get("follows"):
-                    usual[f"{prefix}{key}"] = settings.get(f"{prefix}{follows}")
+            values = files.option_values(group.folder, str(node["name"]))
+            usual |= {f"{prefix}{key}": value for key, value in values.items()}
     changed = [
         name for name, value in settings.items() if as_typed(value) != as_typed(usual.get(name))
     ]

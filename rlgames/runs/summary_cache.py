@@ -17,8 +17,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.schema import groups_of
-from rlgames.config.training import TrainConfig
 from rlgames.runs import storage
 from rlgames.runs.index import Known, RunReader, RunSummary, find_runs
 from rlgames.version import __version__

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.options.search import HparamsConfig
 from rlgames.config.schema import as_typed, key_fields, kind_of, members
-from rlgames.config.training import TrainConfig
 from rlgames.config.typed import checked_value, from_plain, to_plain
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import direction, reason_unranked

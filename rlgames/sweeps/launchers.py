@@ -12,11 +12,11 @@ from hydra.core.override_parser.types import IntervalSweep
 from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import COMPOSE_ERRORS, hydra_state
-from rlgames.config.files import OptionFiles, conf_dir
+from rlgames.config.files import Files, conf_dir
+from rlgames.config.hints import unknown_key
 from rlgames.config.registry import LAUNCHERS
-from rlgames.config.suggestions import unknown_key
-from rlgames.config.training import TrainConfig
 from rlgames.config.words import Grammar, key_of, parse
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import sanitized
@@ -28,7 +28,7 @@ def parse_range(word: str) -> tuple[str, dict[str, Any]]:
 
     Raises ConfigError for any other override.
     """
-    grammar = Grammar(TrainConfig, OptionFiles(), is_sweep=True)
+    grammar = Grammar(TrainConfig, Files(), is_sweep=True)
     override = parse(grammar.for_parser(word))
     name, value = key_of(word), override.value()
     if isinstance(value, IntervalSweep):

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.tensor_checks import load_weights

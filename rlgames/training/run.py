@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.config import plugins
+from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY
-from rlgames.config.training import TrainConfig
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core import distributed
 from rlgames.core.devices import choose_device

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.schema import OptionConfig
-from rlgames.config.training import TrainConfig
 from rlgames.config.words import key_of
 from rlgames.core import distributed
 from rlgames.core.text import printable

@@ -16,7 +16,7 @@ sys.path.append(str(ROOT / "scripts" / "checks"))
 
 from connect4_boards import COLUMNS, FILE, LINE, ROWS, boards_of
 
-from rlgames.commands.configs import SolveConfig
+from rlgames.config.commands import SolveConfig
 from rlgames.config.compose import load_config
 from rlgames.factory.components import build_game
 from rlgames.kernels.jit import jit

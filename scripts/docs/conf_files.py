@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 
 from rlgames.config.compose import RUN_DIR, SWEEP_DIR, SWEEP_SUBDIR
-from rlgames.config.files import OptionFiles, conf_dir
+from rlgames.config.files import Files, conf_dir
 from rlgames.config.keys import PRESETS, option_names
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
@@ -22,7 +22,7 @@ from rlgames.config.schema import (
     kind_of,
     members,
 )
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 
 GENERATED = "# Generated from rlgames/config by `make conf`; edit the schema instead."
 SCHEMA = "preset.schema.json"
@@ -95,7 +95,7 @@ def _yaml(value: Any) -> str:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a preset, for editors: every key of every option of a training."""
-    option_files = OptionFiles()
+    option_files = Files()
     properties: dict[str, Any] = {
         "defaults": {"type": "array", "description": "options, as in `- override /game: salvo`"},
         "hydra": {"type": "object", "description": "Hydra's own keys"},

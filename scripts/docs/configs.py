@@ -12,17 +12,17 @@ import conf_files
 
 from rlgames.cli.table import COMMANDS
 from rlgames.commands.listing import experiments_command
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.keys import Key, group_keys, option_keys, schema_keys
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, groups_of
-from rlgames.config.suggestions import key_synonyms, option_synonyms
-from rlgames.config.training import EnvConfig
+from rlgames.config.hints import key_synonyms, option_synonyms
+from rlgames.config.commands import EnvConfig
 from rlgames.core.text import markdown_table
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "configs.md"
-FILES = OptionFiles()
+FILES = Files()
 
 INTRODUCTION = """\
 # Configuration: every key

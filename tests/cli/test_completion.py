@@ -13,7 +13,7 @@ import time
 import pytest
 
 from rlgames.cli.completion import SCRIPTS, candidates, split
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.keys import option_keys
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group
@@ -115,7 +115,7 @@ def test_runs_are_completed(folder):
 
 def test_every_key_is_offered_once_it_is_begun():
     for option in REGISTRY["learner"]:
-        keys = option_keys("learner", Group("learner", None, ""), option, OptionFiles())
+        keys = option_keys("learner", Group("learner", None, ""), option, Files())
         found = completed(f"rlgames train learner={option} learner.")
         assert found == sorted(f"{key.name}=" for key in keys)
 

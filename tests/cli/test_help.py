@@ -13,11 +13,11 @@ from rlgames.cli import listing
 from rlgames.cli.help import command_help
 from rlgames.cli.table import COMMANDS, overview
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.keys import chosen_options, group_keys, option_keys, schema_keys
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, as_typed, groups_of, names_of
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
@@ -25,7 +25,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.solvers.optimum import find_optimum, solver_reach
 
-FILES = OptionFiles()
+FILES = Files()
 EVERY = [(folder, option) for folder in REGISTRY for option in FILES.names(folder)]
 TYPED = [name for name, command in COMMANDS.items() if command.config is not None]
 

@@ -22,7 +22,7 @@ from rlgames.cli import live_view, progress
 from rlgames.cli.live_view import RenderedView, blocks
 from rlgames.cli.progress import Progress
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.training.callbacks import Callback
 from rlgames.training.run import train
 

@@ -11,7 +11,7 @@ from rlgames.cli import display
 from rlgames.commands.evaluate import evaluate_command
 from rlgames.commands.show import show_command
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.evaluator import Evaluator

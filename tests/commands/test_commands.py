@@ -13,9 +13,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import rlgames as package
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.schema import groups_of
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.sweeps import jobs
 
@@ -214,7 +214,7 @@ def every_file():
     for group, about in groups_of(TrainConfig).items():
         if about.is_list or about.folder in ("player", "engine"):  # of other tests
             continue
-        for option in OptionFiles().names(about.folder):
+        for option in Files().names(about.folder):
             words = [f"{group}={option}", *FITTING.get(f"{group}={option}", [])]
             if option not in (
                 "alphabeta",
@@ -244,9 +244,9 @@ def test_every_file_of_every_group_trains(words, device, tmp_path):
     "name",
     [
         name
-        if name in OptionFiles().names("game")  # what a game is trained by where nothing is named
+        if name in Files().names("game")  # what a game is trained by where nothing is named
         else pytest.param(name, marks=pytest.mark.slow)
-        for name in OptionFiles().names("experiment")
+        for name in Files().names("experiment")
     ],
 )
 @pytest.mark.parametrize("device", DEVICES)

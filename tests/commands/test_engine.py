@@ -11,7 +11,7 @@ from processes import Process
 
 from rlgames import __version__
 from rlgames.cli.engine import MAX_LINE_BYTES, Engine
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.players.exact import exact_player
 from rlgames.players.player import Player, Random
 
@@ -268,7 +268,7 @@ def test_the_notation_of_play_is_an_option(typed):
 
 
 @pytest.mark.parametrize("has_vertices", [True, False])
-@pytest.mark.parametrize("name", OptionFiles().names("game"))
+@pytest.mark.parametrize("name", Files().names("game"))
 def test_every_game_is_played_and_set_up_as_text(name, has_vertices, typed):
     """By the names of its moves and by its boards alone, to the score that the rules give."""
     game = make_small_game(name)

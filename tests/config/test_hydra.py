@@ -21,7 +21,7 @@ from rlgames.cli.table import COMMANDS
 from rlgames.commands.launch import load_training
 from rlgames.config.compose import load, load_config
 from rlgames.config.files import conf_dir
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.config.words import HYDRA_KEYS, SWEEP_KEYS
 from rlgames.core.errors import ConfigError
 from rlgames.sweeps.sweep import Sweep

@@ -15,8 +15,8 @@ import rlgames as package
 from rlgames.cli import main
 from rlgames.config.compose import load_config
 from rlgames.config.registry import load_option
-from rlgames.config.training import TrainConfig
-from rlgames.config.typed import arguments
+from rlgames.config.commands import TrainConfig
+from rlgames.config.schema import arguments
 from rlgames.factory import components, memory
 from rlgames.factory.memory import count_parameters, free_memory
 from rlgames.games.k_in_a_row import KInARow

@@ -17,10 +17,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlgames.cli.table import COMMANDS
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
-from rlgames.config.training import EnvConfig, LaunchConfig, TrainConfig
+from rlgames.config.commands import EnvConfig, LaunchConfig, TrainConfig
 from rlgames.config.typed import checked_value, to_plain
 from rlgames.config.words import Grammar, parse
 from rlgames.core.errors import ConfigError
@@ -104,7 +104,7 @@ def test_every_option_can_be_sent_to_another_process():
 
 @cache
 def grammar(schema: type) -> Grammar:
-    return Grammar(schema, OptionFiles())
+    return Grammar(schema, Files())
 
 
 def arrived(key: Key, value: str) -> Any:

@@ -15,11 +15,11 @@ from markers import one_in
 
 import rlgames as package
 from rlgames.cli.table import COMMANDS
-from rlgames.commands.configs import EvalConfig
+from rlgames.config.commands import EvalConfig
 from rlgames.config import registry
 from rlgames.config.compose import load_config
 from rlgames.config.schema import groups_of, key, kind_of
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint

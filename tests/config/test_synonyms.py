@@ -7,7 +7,7 @@ from helpers import check_refused
 
 from rlgames.cli.table import COMMANDS
 from rlgames.config import suggestions
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import key_fields, names_of
 
@@ -22,7 +22,7 @@ def test_every_synonym_leads_to_a_key_or_an_option():
     for line in suggestions._lines(suggestions.OPTION_SYNONYMS):
         option, _, names = line.partition(": ")
         folder, _, name = option.partition("=")
-        known = OptionFiles().names(folder)
+        known = Files().names(folder)
         assert name in known, line
         assert not {*names.split()} & {*known} - {"alphabeta"}
 

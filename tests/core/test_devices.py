@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlgames
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core import devices
 from rlgames.core.devices import choose_device, compute_dtype, find_device
 from rlgames.core.distributed import process_group

@@ -18,7 +18,7 @@ from processes import Process, final_state, has_ended, metrics_without_times, sa
 
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY, load_option
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core import distributed
 from rlgames.learners.learner import Learner
 from rlgames.rewards import Reward

@@ -9,7 +9,7 @@ from markers import one_in
 from packed_random import PackedRandom
 
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.training.components import build_components

@@ -12,10 +12,10 @@ from helpers import make_game, rng
 
 from rlgames.cli import display
 from rlgames.commands.arena import arena_command
-from rlgames.commands.configs import EvalConfig
+from rlgames.config.commands import EvalConfig
 from rlgames.commands.evaluate import evaluate_command
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.factory.agents import build_player, load_shipped_agent
 from rlgames.factory.components import build_game
 from rlgames.players import exact

@@ -9,11 +9,11 @@ import pytest
 import torch
 from helpers import make_small_game, rng
 
-from rlgames.commands.configs import EvalConfig
+from rlgames.config.commands import EvalConfig
 from rlgames.config import compose
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
-from rlgames.config.typed import arguments
+from rlgames.config.schema import arguments
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.statistics import Estimate, Rate
@@ -57,7 +57,7 @@ class Checked(Player):
         return action
 
 
-@pytest.mark.parametrize("name", OptionFiles().names("game"))
+@pytest.mark.parametrize("name", Files().names("game"))
 def test_actions_are_legal_and_seeded_and_match_the_probabilities(name):
     game = make_small_game(name)
     players = list(players_of(game))

@@ -24,7 +24,7 @@ from markers import slow
 
 from rlgames.commands import sweep as sweep_command
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.runs import directory, run_log

@@ -17,7 +17,7 @@ from recorded_games import make_game_and_rules
 from untrusted_files import RUNS, plain_error_line, trained
 
 from rlgames.commands.resume import load_resumable
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.core.errors import ConfigError
 from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Random
@@ -30,7 +30,7 @@ from rlgames.training.state import TrainingState
 ESCAPE = "\x1b[31m\x07\n[bold red]x"
 
 
-GAMES = [[f"game={name}"] for name in OptionFiles().names("game")]
+GAMES = [[f"game={name}"] for name in Files().names("game")]
 SMALL_GAMES = [
     ["game=2048", "board=2", "columns=2"],
     ["game=2048", "board=1", "columns=3"],

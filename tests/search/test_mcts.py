@@ -13,11 +13,11 @@ from markers import quick, slow
 
 import rlgames as package
 from rlgames.commands.arena import arena_command, competitors
-from rlgames.commands.configs import EvalConfig
+from rlgames.config.commands import EvalConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.options.search import MctsConfig
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.factory.components import build_search
@@ -36,7 +36,7 @@ from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
 from rlgames.training.components import build_components
 
-GAMES = OptionFiles().names("game")
+GAMES = Files().names("game")
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 THOROUGH = {"simulations": 1500, "num_parallel": 4, "c_puct": 3.0}

@@ -8,8 +8,8 @@ import pytest
 from rlgames.cli.sweep_view import SweepReader
 from rlgames.config import compose
 from rlgames.config.compose import JobComposer, load
-from rlgames.config.files import OptionFiles
-from rlgames.config.training import TrainConfig
+from rlgames.config.files import Files
+from rlgames.config.commands import TrainConfig
 from rlgames.config.words import Grammar
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
@@ -33,7 +33,7 @@ from rlgames.sweeps.sweep import Job, Sweep
     ],
 )
 def test_each_job_has_the_config_that_it_has_alone(words, composed, monkeypatch):
-    grammar = Grammar(TrainConfig, OptionFiles(), is_sweep=True)
+    grammar = Grammar(TrainConfig, Files(), is_sweep=True)
     own = [word for word in words if word.startswith("hydra.")]
     every = grammar.jobs([grammar.plain(word) for word in words if word not in own])
     alone = [load(TrainConfig, [*own, *job], job=number) for number, job in enumerate(every)]

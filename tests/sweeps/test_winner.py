@@ -6,7 +6,7 @@ import pytest
 
 from rlgames.commands.evaluate import evaluate_command
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.sweeps.hparam_search import evaluate_again, split_objective
 from rlgames.training.run import train
 

@@ -13,7 +13,7 @@ import rlgames as package
 from rlgames.commands.analyze import analyze_command
 from rlgames.commands.arena import arena_command
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.evaluation.elo import rate

@@ -11,7 +11,7 @@ from rlgames.commands.analyze import analyze_command
 from rlgames.commands.resume import load_resumable
 from rlgames.commands.show import show_command
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship

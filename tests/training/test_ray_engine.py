@@ -22,7 +22,7 @@ if util.find_spec("ray") is None:  # it is imported by ray_library, which sets v
     pytest.skip("ray is not installed", allow_module_level=True)
 
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories

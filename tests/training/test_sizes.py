@@ -8,7 +8,7 @@ import yaml
 import rlgames as package
 from rlgames.commands.launch import load_training
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.factory.components import build_game
 from rlgames.factory.memory import bytes_of_game
 from rlgames.training import sizes

@@ -12,7 +12,7 @@ from markers import quick
 from starlette.testclient import TestClient
 
 import rlgames
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import OptionConfig, variant
 from rlgames.games.k_in_a_row import KInARow
@@ -22,7 +22,7 @@ from rlgames.rollouts.play import collect_games
 from rlgames.web import app
 from rlgames.web.pages import offered_tables
 
-GAMES = OptionFiles().names("game")
+GAMES = Files().names("game")
 SECONDS_PER_CLICK = 0.1
 
 

@@ -7,13 +7,16 @@ import io
 import os
 import re
 import sys
-from dataclasses import dataclass, field
 from pkgutil import resolve_name
+from typing import Any
 
-from rlgames.cli.table import COMMANDS, SWEEP_FLAGS, Command, last_value, overview
-from rlgames.config.folders import FLAGS as FOLDER_FLAGS
+from rlgames.cli.table import COMMANDS, overview
+from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.files import Files
+from rlgames.config.flags import split_flags
 from rlgames.config.plugins import import_plugins
-from rlgames.config.schema import names_of
+from rlgames.config.typed import typed
+from rlgames.config.words import hydra_words
 from rlgames.core.errors import (
     TRACEBACK,
     ConfigError,
@@ -27,86 +30,6 @@ from rlgames.core.signals import Interrupted, exit_on_interrupted_import, exit_o
 from rlgames.core.text import json_text, printable
 
 HELP_FLAGS = ("-h", "--help")
-SHORT_FLAGS = {"-c": "--cfg", "-p": "--package"}
-FLAGS = (*HELP_FLAGS, *SWEEP_FLAGS, "--config-dir", "--cfg", "--package", "--resolve", "--version")
-"""The flags that a command may have; any other of Hydra's is an error."""
-
-INSTEAD = {
-    "--config-name": "use experiment=NAME or config=FILE",
-    "-cn": "use experiment=NAME or config=FILE",
-    "--config-path": "use --config-dir DIR",
-    "-cp": "use --config-dir DIR",
-    "--info": "use --cfg job",
-    "-i": "use --cfg job",
-    "--hydra-help": "use --help",
-    "--shell-completion": "use rlgames completion bash",
-    "-sc": "use rlgames completion bash",
-    "--run": "omit it",
-    "-r": "omit it",
-}
-"""What to use instead of Hydra's other flags."""
-
-
-@dataclass
-class Flags:
-    """The flags of a command line.
-
-    Args:
-        words: the other words, with -m and --config-dir.
-        cfg: whether --cfg job shows the config instead of running the command.
-    """
-
-    words: list[str] = field(default_factory=list)
-    cfg: bool = False
-    package: str | None = None
-    resolve: bool = False
-    help: bool = False
-
-
-def parse_flags(command: Command, words: list[str]) -> Flags:
-    """Separate the flags from the other words.
-
-    Raises ConfigError for a flag that the command does not have, and for flags that contradict.
-    """
-    flags, rest = Flags(), iter(words)
-    for word in rest:
-        flag, equals, value = word.partition("=")
-        flag = SHORT_FLAGS.get(flag, flag)
-        if word[:1] != "-" or os.path.exists(word):
-            flags.words.append(word)
-        elif flag in FOLDER_FLAGS:
-            flags.words.append(f"--config-dir={value if equals else next(rest, '')}")
-        elif word in HELP_FLAGS:
-            flags.help = True
-        elif word in SWEEP_FLAGS:
-            if command.sweep is None:
-                able = [each.name for each in COMMANDS.values() if each.sweep is not None]
-                hint = f"{word} works with: {', '.join(able)}"
-                raise ConfigError(f"{command.name} cannot sweep", hint)
-            flags.words.append(word)
-        elif word == "--resolve":
-            flags.resolve = True
-        elif flag == "--cfg":
-            kind = value if equals else next(rest, "")
-            if kind != "job":
-                raise ConfigError(f"--cfg {kind} is not supported here", "use --cfg job")
-            flags.cfg = True
-        elif flag == "--package":
-            flags.package = value if equals else next(rest, "")
-        else:
-            hint = INSTEAD.get(flag) or nearest(flag, list(FLAGS))
-            key = flag.lstrip("-").replace("-", "_")
-            if command.config is not None and key in names_of(command.config):
-                hint = f"use {key}=VALUE"
-            elif hint.startswith("available"):
-                hint = "supported: " + ", ".join(FLAGS)
-            raise ConfigError(f"{word} is not supported here", hint)
-    if flags.cfg and {*SWEEP_FLAGS} & {*flags.words}:
-        raise ConfigError("-m and --cfg contradict each other", "use one of them")
-    for name, is_typed in (("--resolve", flags.resolve), ("--package", flags.package is not None)):
-        if is_typed and not flags.cfg:
-            raise ConfigError(f"{name} needs --cfg", f"as in: --cfg job {name}")
-    return flags
 
 
 def main() -> None:
@@ -142,7 +65,6 @@ def _print_signal(line: str) -> None:
 
 def answer(words: list[str]) -> int:
     """Run a command line and report its errors; the exit code."""
-    words = [word.removeprefix("++") for word in words]  # every key has a default to override
     if words[:1] == ["help"] and words[1:]:
         words = [*words[1:], "--help"]
     if words[:1] == ["version"] or "--version" in words:
@@ -210,12 +132,8 @@ def report_interrupt(words: list[str]) -> int:
 
 def wants_json(words: list[str]) -> bool:
     """Whether standard output is to be JSON."""
-    return last_value("format", words) == "json"
-
-
-def wants_human(words: list[str]) -> bool:
-    """Whether a person plays."""
-    return bool({"human", "player=human", "opponent=human"} & {*words})
+    values = [word.partition("=")[2] for word in words if word.startswith("format=")]
+    return values[-1:] == ["json"]
 
 
 def run(name: str, words: list[str]) -> int:
@@ -224,41 +142,47 @@ def run(name: str, words: list[str]) -> int:
         names = [*COMMANDS, "--help", "--version"]
         raise ConfigError(f"no command is called {name!r}", nearest(name, names))
     command = COMMANDS[name]
-    if command.config is None:
-        return int(command.load_function()(words))
-    flags = parse_flags(command, words)
-    words = flags.words
-    import_plugins(words)
-    if flags.help:
-        from rlgames.cli.help import command_help
+    flags = split_flags(words, can_sweep=name == "train")
+    import_plugins(flags.words)
+    files = Files(flags.folders)
+    if flags.is_help:
+        from rlgames.config.help import command_help
 
-        print(command_help(command, words))
+        print(command_help(name, f"{command.help}\n  {command.example}", flags.words, files))
         return 0
-    from rlgames.cli.words import arguments
-
-    if flags.cfg:
-        from rlgames.commands.show_config import config_text
-
-        *runs, overrides = arguments(command, words)
-        run = runs[0] if command.runs == "optional" else None
-        print(config_text(command.config, run, overrides, flags.package, flags.resolve), end="")
-        return 0
+    overrides = flags.words
+    if not flags.has_own_config:
+        overrides = hydra_words(name, flags.words, files, flags.is_sweep)
     _check_omp_num_threads()
-    if wants_json(words) and wants_human(words):
+    if name == "train" or {*flags.hydra} - {"--config-dir", *map(str, flags.folders)}:
+        from rlgames.hydra_app import run_app
+
+        return run_app(name, flags.hydra, overrides)
+    from rlgames.config.compose import composed
+
+    return run_config(name, typed(COMMAND_SCHEMAS[name], composed(name, overrides, flags.folders)))
+
+
+def run_config(name: str, config: Any) -> int:
+    """Run one command by its config and print the result; the exit code."""
+    command = COMMANDS[name].for_config(config)
+    players = (getattr(config, seat, None) for seat in ("player", "opponent"))
+    has_human = any(player is not None and player.name == "human" for player in players)
+    as_json = getattr(config, "format", None) == "json"
+    if as_json and has_human:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
-    command = command.for_words(words)
     with no_garbage_collection():
-        function, values = command.load_function(), arguments(command, words)
-    if command.shows_progress and not wants_human(words):
+        function = command.load_function()
+    if command.shows_progress and not has_human:
         from rlgames.cli.busy_bar import busy_bar
 
         with busy_bar("playing"):
-            result = function(*values)
+            result = function(config)
     else:
-        result = function(*values)
+        result = function(config)
     if command.printer is None:
         return int(result)
-    if wants_json(words):
+    if as_json:
         print(json_text(result if isinstance(result, dict) else result.as_dict()))
     else:
         resolve_name(command.printer)(result)

@@ -1,0 +1,88 @@
+"""A command as the Hydra app that it is: Hydra's flags, directories, sweeps and launchers."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+
+from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.compose import hydra_errors, plain_values
+from rlgames.config.files import conf_dir
+from rlgames.config.plugins import import_plugins
+from rlgames.config.typed import typed
+from rlgames.core.errors import ConfigError
+
+
+class JobFailed(Exception):
+    """A job of a sweep failed, and has said why."""
+
+
+_ended: list[int | Exception] = []
+"""The exit code of a command that ran once, or its error."""
+
+
+def run_app(command: str, flags: Sequence[str], words: Sequence[str]) -> int:
+    """Run a command by Hydra's flags and words; the exit code. Raises what the command raises, and
+    ConfigError."""
+    sys.argv = ["rlgames", *flags, *words]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised, not printed
+    _ended.clear()
+    app = hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=command)(run_job)
+    try:
+        with hydra_errors():
+            app()
+    except JobFailed as error:
+        raise ConfigError(f"{error}", "rlgames resume SWEEP runs what is not done") from None
+    end = _ended[0] if _ended else 0
+    if isinstance(end, Exception):
+        raise end
+    return end
+
+
+def run_job(node: Any) -> float | None:
+    """What Hydra calls for each run of a command; the value of best_by in a sweep."""
+    from rlgames.app import report_exception, run_config
+
+    settings = HydraConfig.get()
+    is_sweep = settings.mode == RunMode.MULTIRUN
+    name = settings.job.config_name
+    command = name if name in COMMAND_SCHEMAS else "train"
+    try:
+        import_plugins([*settings.overrides.task])  # in the process of a launcher
+        with hydra_errors():
+            values = plain_values(node)
+        config: Any = typed(COMMAND_SCHEMAS[command], values)
+        if command == "train":
+            config = _with_directory(config, is_sweep)
+        if is_sweep:
+            from rlgames.cli.training import train_job
+
+            return train_job(config, settings.job.override_dirname)
+        _ended.append(run_config(command, config))
+    except Exception as error:
+        with contextlib.suppress(OSError):
+            os.removedirs(settings.runtime.output_dir)  # Hydra made it, and nothing is in it
+        if is_sweep:
+            report_exception(error, False)
+            raise JobFailed(f"{settings.job.override_dirname} failed") from None
+        _ended.append(error)
+    return None
+
+
+def _with_directory(config: Any, is_sweep: bool) -> Any:
+    """The config of a training with the directory that Hydra made, if it was asked to."""
+    directory = Path(HydraConfig.get().runtime.output_dir)
+    if not is_sweep and directory == Path.cwd():  # hydra.run.dir in conf/train.yaml
+        return config
+    if config.out is not None:
+        raise ConfigError("out= and hydra.run.dir= both name the directory", "omit one of them")
+    return dataclasses.replace(config, out=str(directory))
