@@ -30,8 +30,9 @@ def register(
             for searches; `game, value=, rng=` for networks and `game, score_scale=` for value
             functions, by their classes; `context, lr=` for learners, by their classes. It raises
             ValueError for a combination that makes no sense.
-        schema: a dataclass with a value for every key. --help shows the first line of its docstring, and its lines `key: text` with the keys.
-            None: it has `keys`, and the docstring is that of make.
+        schema: a dataclass with a value for every key. --help shows the first line of its
+            docstring, and its lines `key: text` with the keys. None: it has `keys`, and the
+            docstring of make.
         keys: by name, the value or what rlgames.config.schema.key returns.
 
     Raises:

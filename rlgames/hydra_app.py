@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from rlgames.core.errors import ConfigError
 
 
 class JobFailed(Exception):
-    """A job of a sweep failed, and has said why."""
+    """A job of a sweep failed, and has said why: its name, and the directory of the sweep."""
 
 
 _ended: list[int | Exception] = []
@@ -41,7 +42,9 @@ def run_app(command: str, flags: Sequence[str], words: Sequence[str]) -> int:
         with hydra_errors():
             app()
     except JobFailed as error:
-        raise ConfigError(f"{error}", "rlgames resume SWEEP runs what is not done") from None
+        name, directory = error.args
+        hint = f"rlgames resume {shlex.quote(directory)} runs what is not done"
+        raise ConfigError(f"{name} failed", hint) from None
     end = _ended[0] if _ended else 0
     if isinstance(end, Exception):
         raise end
@@ -73,7 +76,7 @@ def run_job(node: Any) -> float | None:
             os.removedirs(settings.runtime.output_dir)  # Hydra made it, and nothing is in it
         if is_sweep:
             report_exception(error, False)
-            raise JobFailed(f"{settings.job.override_dirname} failed") from None
+            raise JobFailed(settings.job.override_dirname, settings.sweep.dir) from None
         _ended.append(error)
     return None
 

@@ -17,7 +17,8 @@ from rlgames.rollouts.trajectories import FinalStates, Trajectories
 class Reward:
     """(what is scored - what is subtracted) · scale, with a discount for the future.
 
-    scored: a name in SCORED, or of a measure of the game; goal: of what the game is about. minus: a name in SUBTRACTED.
+    scored: a name in SCORED, or of a measure of the game; goal: the game's own.
+    minus: a name in SUBTRACTED.
     discount: γ, per turn of the player's own.
     scale: factor of the reward; a value head learns best from returns of about 1.
     win, loss, draws: values of an outcome; draws has one number for each of the two seats.

@@ -55,15 +55,22 @@ def train_job(config: TrainConfig, name: str) -> float | None:
         run.train(config)
     elif found.is_done:
         print(f"{name}: done before", flush=True)
+        return _reached(directory)[1]
     else:
         print(f"{name}: goes on after {found.checkpoint.games:,} games", flush=True)
         run.resume(directory, found.config, found.checkpoint, found.lock)
+    best_by, value = _reached(directory)
+    shown = "" if value is None else f", {best_by} {value:.4g}"
+    print(f"{name}: done{shown}", flush=True)
+    return value
+
+
+def _reached(directory: Path) -> tuple[str, float | None]:
+    """The metric that selected the best checkpoint of a run that is done, and its value."""
     record = read_run(directory)
     best_by = str(record.get("best_by"))
     value = record.get("results", {}).get(best_by)
-    shown = "" if value is None else f", {best_by} {value:.4g}"
-    print(f"{name}: done{shown}", flush=True)
-    return None if value is None else float(value)
+    return best_by, None if value is None else float(value)
 
 
 def resume_command(config: Any) -> int:

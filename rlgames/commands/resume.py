@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rlgames.config import plugins
-from rlgames.config.commands import MOVABLE_PLAYERS, TrainConfig
+from rlgames.config.commands import MOVABLE_PLAYERS, RESUMABLE_KEYS, TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.typed import from_plain
 from rlgames.core import distributed
@@ -67,6 +69,46 @@ def _resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint]:
     return cfg, checkpoint
 
 
+@dataclass(frozen=True)
+class ResumableJob:
+    """A job of a sweep that was started before. lock: of its directory, None if it is done."""
+
+    config: TrainConfig
+    checkpoint: Checkpoint
+    lock: DirectoryLock | None
+
+    @property
+    def is_done(self) -> bool:
+        return self.lock is None
+
+
+def resumable_job(directory: Path, cfg: TrainConfig) -> ResumableJob | None:
+    """What a sweep finds in the directory of a job; None without a checkpoint.
+
+    Raises ConfigError if the run there differs from the job in more than a run may change.
+    """
+    if not os.path.lexists(directory / "checkpoints" / LATEST):
+        return None
+    lock = lock_directory(directory)
+    try:
+        checkpoint = _latest(directory)
+        trained = from_plain(checkpoint.config)
+        kept = {name: getattr(trained, name) for name in (*RESUMABLE_KEYS, "engine", "out")}
+        if dataclasses.replace(cfg, **kept) != trained:
+            names = [name for name, value in vars(cfg).items() if value != getattr(trained, name)]
+            names = [name for name in names if name not in kept]
+            raise ConfigError(
+                f"{directory} holds a run with another {', '.join(names)}", "name another out="
+            )
+        is_done = bool(reason_finished(directory, cfg, checkpoint))
+    except BaseException:
+        lock.release()
+        raise
+    if is_done:
+        lock.release()
+    return ResumableJob(cfg, checkpoint, None if is_done else lock)
+
+
 def can_resume(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint has more than a policy and its progress."""
     return "processes" in checkpoint.state
@@ -101,7 +143,17 @@ def _latest(run: Path) -> Checkpoint:
         hint = f"start a new run from other weights: init_from={newest}" if newest else ""
         is_new = not checkpoints and not os.path.lexists(path)
         if is_new and read_run(run).get("status") not in (None, "done"):
-            again = shlex.join(["rlgames", "train", f"config={run}/config.yaml", f"out={run}"])
+            again = shlex.join(
+                [
+                    "rlgames",
+                    "train",
+                    "--config-dir",
+                    str(run),
+                    "--config-name",
+                    "config",
+                    f"out={run}",
+                ]
+            )
             hint = f"it ended before its first checkpoint; start it again: {again}"
         raise BadCheckpoint(error.error, hint) from None
     return checkpoint

@@ -98,12 +98,16 @@ class Files:
             content = Content(choices, merged(content.values, added.values))
         return content
 
-    def option_values(self, group: str, name: str) -> dict[str, Any]:
-        """The values of an option, without interpolations between its keys."""
+    def option(self, group: str, name: str) -> dict[str, Any]:
+        """The values of an option, as its file has them."""
         option = REGISTRY[group].get(name)
         if option is not None and option.values is not None:
             return dict(option.values)
-        values = self.read(f"{group}/{name}").values
+        return self.read(f"{group}/{name}").values
+
+    def option_values(self, group: str, name: str) -> dict[str, Any]:
+        """The values of an option, without interpolations between its keys."""
+        values = self.option(group, name)
         return {
             key: values[value[3:-1]] if re.fullmatch(r"\$\{\.\w+\}", str(value)) else value
             for key, value in values.items()
@@ -141,15 +145,16 @@ class Files:
         values.pop("hydra", None)
         for key, group in groups_of(COMMAND_SCHEMAS[command]).items():
             for name in chosen.get(key, ()):
-                node = self.option_values(group.folder, name)
+                node = self.option(group.folder, name)
                 values = merged(values, {key: {name: node} if group.is_list else node})
         known = {*key_paths(values)}
         for name, preset in presets.items():
             preset.values.pop("hydra", None)
             for key in sorted({*key_paths(preset.values)} - known):
-                option = ",".join(chosen.get(key.partition(".")[0], []))
-                text = f"experiment={name} sets {key}, which {option or 'no option'} has not"
-                raise ConfigError(text, "omit experiment=, or set the keys that differ yourself")
+                group = key.partition(".")[0]
+                option = f"{group}={','.join(chosen.get(group, ())) or 'null'}"
+                text = f"experiment={name} sets {key}, which {option} does not have"
+                raise ConfigError(text, f"use experiment=null, or omit {option}")
             values = merged(values, preset.values)
         return Content(chosen, values)
 

@@ -130,7 +130,19 @@ def hydra_words(
                 shown = sanitized(option, 100)
                 raise unknown_option(key, groups[key].folder, shown, names)
     content = files.composed(command, chosen)
-    return [text for word in words if (text := str(_full_word(command, word, content, is_sweep)))]
+    has_run = any(word.name == "run" for word in words)
+    full = [_full_word(command, word, content, is_sweep, has_run) for word in words]
+    if is_sweep:  # the directory of a job is named by what differs between jobs
+        alike = sorted({word.name for word in full if not _varies(word)})
+        key = "hydra.job.config.override_dirname.exclude_keys"
+        full.append(Word("", key, f"[{','.join(alike)}]"))
+    return [str(word) for word in full]
+
+
+def _varies(word: Word) -> bool:
+    """Whether a word has several values in a sweep."""
+    outside = re.sub(r"\[[^\]]*\]|'[^']*'|\"[^\"]*\"", "", word.value or "")
+    return SWEEP.search(outside) is not None
 
 
 def read_words(command: str, typed: Sequence[str], files: Files) -> tuple[list[Word], Choices]:
@@ -192,8 +204,8 @@ def _is_run(word: Word, files: Files) -> bool:
     return os.path.exists(os.path.expanduser(value)) or not SWEEP.search(value)
 
 
-def _full_word(command: str, word: Word, content: Content, is_sweep: bool) -> Word | str:
-    """A word with the full name of its key; empty for one that changes nothing.
+def _full_word(command: str, word: Word, content: Content, is_sweep: bool, has_run: bool) -> Word:
+    """A word with the full name of its key.
 
     Raises ConfigError for an unknown key.
     """
@@ -203,12 +215,12 @@ def _full_word(command: str, word: Word, content: Content, is_sweep: bool) -> Wo
     rules = values.get("game") or {}
     name = word.name.removeprefix("game.")
     if name not in {*groups, *key_paths(values), *rules} and not _is_open(word, content, groups):
-        raise _unknown(command, name, values, groups)
+        raise _unknown(command, name, values, groups, has_run)
     if name in groups:
         folder = groups[name].folder
         full = name if name == folder else f"{folder}@{name}"
         if word.value == "null":  # which Hydra takes in files only
-            return Word("~", full, None) if content.choices.get(name, [""]) == [] else ""
+            return Word("~", full, None)
         value = word.value and re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", word.value)
         return replace(word, name=full, value=value)
     if is_sweep and name in DIRECTORIES:
@@ -241,7 +253,7 @@ def _is_text(command: str, name: str, value: str, is_sweep: bool) -> bool:
 
 
 def _unknown(
-    command: str, name: str, values: Mapping[str, Any], groups: Mapping[str, Group]
+    command: str, name: str, values: Mapping[str, Any], groups: Mapping[str, Group], has_run: bool
 ) -> ConfigError:
     """The error for a key that the chosen options do not have."""
     schema = COMMAND_SCHEMAS[command]
@@ -252,8 +264,10 @@ def _unknown(
     game = (values.get("game") or {}).get("name")
     hint = f"{game} has {', '.join(sorted(rules))}; --help lists the others" if rules else ""
     top = name.partition(".")[0]
-    if command not in ("train", "env") and (top in names_of(TrainConfig) or _is_rule(name)):
-        hint = f"{command} has no {name}: a run keeps its training settings"
+    if has_run and (top in names_of(TrainConfig) or _is_rule(name)):
+        return ConfigError(
+            f"{name}= is of the training", "a run keeps its training settings; omit it"
+        )
     if options := _options_with(name, groups):
         return ConfigError(f"no key is called {name!r} here", f"it is a key of {options}")
     return unknown_key(name, known, hint or "--help lists the keys")

@@ -228,6 +228,4 @@ def build_measurements(cfg: TrainConfig, evaluator: Evaluator) -> dict[str, Meas
     measurements: dict[str, Measurement[Any]] = {}
     if cfg.analyze_every is not None:
         measurements["regret"] = Regret(evaluator, cfg.analyze_every)
-    if cfg.elo_every is not None:
-        measurements["elo"] = Ladder(evaluator, cfg.elo_every)
     return measurements

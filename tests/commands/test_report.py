@@ -450,7 +450,7 @@ def test_forty_runs_are_quick(tmp_path, rlgames):
     for job in range(40):
         turns = [5 + 1 / (job + 1)] * 20
         write(tmp_path / "sweep" / str(job), turns=turns, lr=job / 100, seed=job % 3)
-    code = "import sys; from rlgames.cli import main as cli\n"
+    code = "import sys; from rlgames import app as cli\n"
     code += "sys.argv = ['rlgames', 'report', 'sweep']\n"
     code += "try: cli.main()\nexcept SystemExit: pass\nassert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True)

@@ -16,7 +16,7 @@ from markers import one_in
 from omegaconf import OmegaConf
 
 import rlgames as package
-from rlgames.cli.main import FLAGS, SHORT_FLAGS, parse_flags
+from rlgames.app import FLAGS, SHORT_FLAGS, parse_flags
 from rlgames.cli.table import COMMANDS
 from rlgames.commands.launch import load_training
 from rlgames.config.compose import load, load_config

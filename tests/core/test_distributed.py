@@ -289,7 +289,7 @@ def test_processes_end_with_a_torchrun_that_is_killed_while_they_import(tmp_path
 
 @pytest.mark.slow
 def test_killing_torchruns_process_group_leaves_nobody(tmp_path):
-    script = "import sys; sys.argv[0] = 'rlgames'; from rlgames.cli.main import main; main()"
+    script = "import sys; sys.argv[0] = 'rlgames'; from rlgames.app import main; main()"
     (tmp_path / "start.py").write_text(script)
     words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     words += ["start.py", "train", *WORDS, "games=10000000", "out=run"]

@@ -124,7 +124,7 @@ def words_of_a_long_job(tmp_path):
     if not path.exists():
         words = ["train", "-m", *SMALL_SALVO, "games=10000000", "seed=0,1", f"out={path}"]
         code = "from rlgames.sweeps import jobs; jobs.start_process = lambda *_: 1 / 0\n"
-        code += "import sys; from rlgames.cli.main import main; main()"
+        code += "import sys; from rlgames.app import main; main()"
         subprocess.run([sys.executable, "-c", code, *words], capture_output=True, env=os.environ)
         assert (path / "sweep.json").exists()
     return path, 0
