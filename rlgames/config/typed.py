@@ -5,6 +5,7 @@ Nothing is imported or resolved here, so the values may come from a stranger.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -145,6 +146,9 @@ def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
             return str(value)
     elif isinstance(value, str) and str in kinds:
         return value
+    elif isinstance(value, str) and {int, float} & {*kinds}:  # of an environment variable
+        with contextlib.suppress(ValueError):
+            return converted(kind, float(value) if set(value) & {*".eE"} else int(value))
     if Any in kinds:
         return value
     raise WrongKind
