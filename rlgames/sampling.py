@@ -12,13 +12,10 @@ import torch
 from torch import Tensor
 
 from rlgames.core.devices import float64_on, to_float64
+from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
 
 MAX_LOGIT = torch.finfo(torch.float32).max
-
-
-class NonFiniteError(ArithmeticError):
-    """A NaN or an infinity that did not reach the weights; the message names the tensor."""
 
 
 def illegal_mask(legal: Tensor) -> Tensor:

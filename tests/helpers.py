@@ -14,9 +14,8 @@ from typing import Any
 import torch
 from rich.console import Console, RenderableType
 
-from rlgames.config.commands import SolveConfig
+from rlgames.config.commands import SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.factory import components
@@ -155,7 +154,8 @@ def plain_python() -> Any:
 
     There is one, because to import torch takes longer than what most tests do in it.
     """
-    folders = (TESTS.parent, TESTS, TESTS / "kernels", TESTS / "search")
+    places = ("", "kernels", "policies", "search")
+    folders = (TESTS.parent, *(TESTS / place for place in places))
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", PLAIN_PYTHON],  # numpy warns of wrapped numbers
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": ":".join(map(str, folders))},

@@ -12,11 +12,10 @@ import yaml
 from markers import quick
 from processes import fresh_session, session
 
-from rlgames.config.commands import PlayConfig
+from rlgames.config.commands import PlayConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.study_file import read_study
-from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.factory.agents import load_agent, load_shipped_agent
 from rlgames.runs.checkpoint import Checkpoint

@@ -5,8 +5,8 @@ import torch
 from helpers import make_policy, rng
 
 import rlgames
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.factory.components import build_game, build_sampling
 from rlgames.players.player import Agent, Random
 from rlgames.sampling import Argmax, EpsilonGreedy

@@ -72,10 +72,10 @@ def files():
 
 
 def test_folders_import_what_the_table_says_and_only_from_below():
-    imports = {name: set() for name in IMPORTS}
+    imports: dict[str, set[str]] = {name: set() for name in IMPORTS}
     for name, path in MODULES.items():
         imports[room(name)] |= {room(other) for other in all_imports(path) if other in MODULES}
-    below = set()
+    below: set[str] = set()
     for name, others in IMPORTS.items():
         assert imports[name] - {name} == {*others.split()}, name
         assert {*others.split()} <= below, f"{name} imports from above"
@@ -96,10 +96,31 @@ def test_no_file_imports_itself_through_others():
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
+COMPILED = {
+    *("games.fleets.count_layouts", "games.fleets.occupancy", "games.fleets.rollouts"),
+    *("policies.lanes", "policies.ntuple_2048", "policies.ntuple_lines"),
+    *("search.ntuple_expectimax", "solvers.connect4_search", "solvers.transposition"),
+    *("solvers.belief.search", "solvers.belief.shots", "solvers.belief.states"),
+}
+"""Kernels that know a game stand next to what calls them, which imports them where it does."""
+
+
+def is_compiled(module):
+    """Whether a module of the package loads numba."""
+    name = module.removeprefix("rlgames.")
+    return name in COMPILED or name.partition(".")[0] == "kernels"
+
+
+def test_numba_is_loaded_by_kernels_alone():
+    compiled = {name for name in MODULES if is_compiled(name)}
+    for name in MODULES.keys() - compiled:
+        loaded = {*imported(MODULES[name], tree(MODULES[name]).body)}
+        assert not loaded & compiled, f"{name} imports {loaded & compiled}"
+        assert not any(f"{other}.".startswith("numba.") for other in loaded), name
+
+
 LOADERS = {
     "matplotlib": (),  # it is imported when a figure is asked for
-    "numba": ("kernels",),
-    "rlgames.kernels": ("kernels",),  # what calls a kernel imports it then
     "rich": ("drawing", "cli"),
     "prompt_toolkit": ("cli",),
     "starlette": ("web",),

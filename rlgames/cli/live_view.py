@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.text import Text
 
 from rlgames.cli.progress import PlainProgress, Progress, clock_text
+from rlgames.core.callbacks import Callback
 from rlgames.core.text import number_text, printable
-from rlgames.training.callbacks import Callback
 
 PHASES = {"playing": "cyan", "learning": "magenta", "evaluating": "yellow", "saving": "blue"}
 """The phases of a training, with their colors."""

@@ -27,8 +27,8 @@ from rlgames.factory.agents import (
     with_search,
 )
 from rlgames.factory.components import build_device, build_game
+from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import Game
-from rlgames.games.placement import Placement
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.human import AnnouncingPlayer, Human, LineInterface, PlayerQuit
 from rlgames.players.player import Player

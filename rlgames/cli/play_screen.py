@@ -16,8 +16,8 @@ from rich.console import Console
 
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import BoardView, stack_parts
+from rlgames.games.fleets.placement import Placement
 from rlgames.games.notation import legal_names, takes_columns
-from rlgames.games.placement import Placement
 from rlgames.players.human import ANNOUNCEMENT, LineInterface, Position
 
 STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}

@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlgames.core.callbacks import Callback
 from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
 from rlgames.core.text import number_text, printable
 from rlgames.runs.files import read_metrics
-from rlgames.training.callbacks import Callback
 
 
 @dataclass

@@ -22,7 +22,7 @@ from rlgames.runs.files import read_run
 from rlgames.runs.names import find_run, located
 
 if TYPE_CHECKING:
-    from rlgames.training.callbacks import Callback
+    from rlgames.core.callbacks import Callback
     from rlgames.training.run import TrainingResult
 
 SWEEP_FILE = "multirun.yaml"
@@ -125,7 +125,7 @@ def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult 
     """Call the training of a config with a live view, then print its result and what comes next."""
     from rlgames.cli.display import print_next_commands, print_result
     from rlgames.cli.live_view import training_view
-    from rlgames.learners.learner import NonFiniteError
+    from rlgames.core.errors import NonFiniteError
 
     try:
         with training_view(cfg.games) as callback:

@@ -36,6 +36,10 @@ def value_errors(before: str = "", hint: str = "") -> Iterator[None]:
         raise ConfigError(f"{before}{error}", hint) from None
 
 
+class NonFiniteError(ArithmeticError):
+    """A NaN or an infinity that did not reach the weights; the message names the tensor."""
+
+
 class UnknownOption(ConfigError):
     """A name that no option of its group has."""
 

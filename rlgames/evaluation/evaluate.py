@@ -9,7 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError
@@ -98,6 +100,11 @@ class Evaluation:
     def outcome_rate(self, outcome: str) -> Rate:
         """The rate of "win", "draw" or "loss" over both seats."""
         return Rate.pooled([seat[outcome] for seat in self.outcomes_by_seat])
+
+    def values_of_games(self) -> dict[str, NDArray[np.float64]]:
+        """The turns and the player's final score of each game, float64 [N]."""
+        values = {"turns": self.state.turn, "score": self.state.score[:, 0]}
+        return {name: value.cpu().double().numpy() for name, value in values.items()}
 
     @property
     def points(self) -> float:

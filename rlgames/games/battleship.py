@@ -22,12 +22,12 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.capabilities import ExactKey, HiddenHits, ListedWorlds
-from rlgames.games.fleets import Fleet, FleetGame
+from rlgames.games.fleets.game import Fleet, FleetGame
+from rlgames.games.fleets.posterior import MAX_ENUMERATED_LAYOUTS
+from rlgames.games.fleets.salvos import Salvos, is_sequential, random_turns
+from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 from rlgames.games.game import HIDDEN, Spec, State
 from rlgames.games.numbering import TOO_MANY_POSITIONS, encode_cells, encode_digits, fits_in_key
-from rlgames.games.posterior import MAX_ENUMERATED_LAYOUTS
-from rlgames.games.salvos import Salvos, is_sequential, random_turns
-from rlgames.games.sinkings import Seen, Sinkings, SinkingSlots
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
 

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
-from rlgames.games.fleets import Fleet, FleetGame
+from rlgames.games.fleets.game import Fleet, FleetGame
+from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 from rlgames.games.game import HIDDEN, Spec, State
 from rlgames.games.numbering import encode_cells
-from rlgames.games.sinkings import Seen, Sinkings, SinkingSlots
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
 

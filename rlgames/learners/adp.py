@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
-from rlgames.learners.learner import Learner, LearnerContext, NonFiniteError
+from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.policies.linear import LinearValue
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
 from rlgames.core import distributed
+from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import check_optimizer_state
-from rlgames.learners.learner import Learner, LearnerContext, NonFiniteError
+from rlgames.learners.learner import Learner, LearnerContext
 
 
 class RmspropPerMatrix(torch.optim.Optimizer):

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import torch
 
+from rlgames.core.errors import NonFiniteError
 from rlgames.games.game import Game
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.sampling import NonFiniteError as NonFiniteError
 from rlgames.sampling import Sampling
 
 Source = Literal["rewards", "records", "windows", "search", "teacher", "earlier_weights"]

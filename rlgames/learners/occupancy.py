@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from rlgames.games.capabilities import HiddenHits, require
-from rlgames.games.fleets import FleetGame
+from rlgames.games.fleets.game import FleetGame
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import LearnerContext
 from rlgames.rollouts.trajectories import FinalStates, Trajectories

@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
 from rlgames.games.capabilities import find_compiled_rules
 from rlgames.games.compiled import play_packed
 from rlgames.games.game import State
-from rlgames.learners.learner import LearnerContext, NonFiniteError
+from rlgames.learners.learner import LearnerContext
 from rlgames.learners.td_minimax import discount_per_ply, learns_replies
 from rlgames.policies.packed_ntuple import Array, pack_network, reason_not_packed
 from rlgames.rollouts.play import GamePool

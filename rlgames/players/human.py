@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from rlgames.drawing.terminal import BoardView, format_parts
+from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import Game, State
 from rlgames.games.notation import parse_action
-from rlgames.games.placement import Placement
 from rlgames.players.player import HasProbabilities, Player
 
 HELP = """  a move     {example}

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from rlgames.games.fleets import Fleet, FleetGame
+from rlgames.games.fleets.game import Fleet, FleetGame
+from rlgames.games.fleets.layouts import placements
 from rlgames.games.game import Game
-from rlgames.games.layouts import placements
 from rlgames.policies.policy import Network
 
 MAX_TABLE_SIZE = 1_000_000

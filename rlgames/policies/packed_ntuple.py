@@ -65,7 +65,7 @@ def flat_table(values: Tensor) -> Array:
 
 
 def _network_2048(game: Game2048, policy: Ntuple, stride: int) -> Any:
-    from rlgames.kernels.ntuple_2048 import CompiledNetwork, Network, Tuple
+    from rlgames.policies.ntuple_2048 import CompiledNetwork, Network, Tuple
 
     described: list[Tuple] = []
     first, radix = 0, policy.num_cell_values
@@ -105,7 +105,7 @@ def _views_by_lookup(game: Game2048, cells: Sequence[int]) -> list[list[int]]:
 
 
 def _line_network(game: KInARow, policy: Ntuple, stride: int) -> Any:
-    from rlgames.kernels.ntuple_lines import LineNetwork
+    from rlgames.policies.ntuple_lines import LineNetwork
 
     radix = policy.num_cell_values
     lookups, offsets = zip(*policy.lookups(), strict=True)

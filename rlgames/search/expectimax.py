@@ -99,7 +99,7 @@ class Expectimax(Player):
         self, game: Game2048, policy: Ntuple, state: Game2048State, plies: int
     ) -> Tensor:
         """As scores, in a compiled kernel."""
-        from rlgames.kernels.ntuple_expectimax import SearchSettings, search
+        from rlgames.search.ntuple_expectimax import SearchSettings, search
 
         compiled = game.compiled_rules()
         stride = policy.values.stride(0)  # training may keep statistics next to the values

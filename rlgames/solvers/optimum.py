@@ -16,10 +16,10 @@ from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.symmetry import preserving
-from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
+from rlgames.solvers.connect4 import AlphaBeta
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.proof import ProofSearch, can_prove
 

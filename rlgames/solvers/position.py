@@ -20,10 +20,10 @@ from rlgames.games.battleship import Battleship, BattleshipState
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARowState
-from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta
 from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
+from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import (
     AlphaBetaSolver,

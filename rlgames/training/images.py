@@ -3,25 +3,26 @@ with its policy's probabilities of the moves."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 
+from rlgames.core.callbacks import Callback
 from rlgames.core.rng import make_generator
 from rlgames.core.text import short_number
 from rlgames.drawing import animation, plots
 from rlgames.drawing.pictures import ActionOverlay, draw_scene, format_percent, position_scene
 from rlgames.evaluation.diagnostics import afterstate_values, certainty_by_move, expected_returns
-from rlgames.evaluation.evaluate import Evaluation
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import Trajectories
 from rlgames.runs.run_log import RunLog
 from rlgames.sampling import mask_illegal
-from rlgames.training.callbacks import Callback
 from rlgames.training.evaluator import Evaluator
 
 NUM_SHOWN = 4
@@ -63,12 +64,10 @@ class ImageCallback(Callback):
         self.game, self.policy = evaluator.game, evaluator.greedy.policy
         self._last_shown = evaluated_at * NUM_SHOWN // num_games
 
-    def on_evaluation_end(self, games: int, evaluation: Evaluation | None) -> None:
-        if evaluation is not None:
-            final = evaluation.state
-            self.log.histogram(games, "games/turns", final.turn.cpu().double().numpy())
-            if self.game.spec.goal == "score":
-                self.log.histogram(games, "games/score", final.score[:, 0].cpu().double().numpy())
+    def on_evaluation_end(self, games: int, values: Mapping[str, NDArray[np.float64]]) -> None:
+        for name, numbers in values.items():
+            if name != "score" or self.game.spec.goal == "score":
+                self.log.histogram(games, f"games/{name}", numbers)
         if isinstance(self.policy, ValueFunction) and self.game.spec.goal == "outcome":
             self._write_afterstate_values(games, self.policy)
         part = games * NUM_SHOWN // self.num_games

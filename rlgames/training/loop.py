@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from rlgames.core import distributed
+from rlgames.core.callbacks import CallbackList
+from rlgames.core.errors import NonFiniteError
 from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.evaluation.evaluate import Evaluation
-from rlgames.learners.learner import NonFiniteError
 from rlgames.policies.policy import computing_in
 from rlgames.runs.files import LATEST
-from rlgames.training.callbacks import CallbackList
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.measurements import Measurement
 from rlgames.training.references import EARLY_SOLVE_SECONDS, References
@@ -193,7 +193,8 @@ class TrainingLoop:
         """Have the callbacks show what was evaluated."""
         if distributed.rank() == 0:
             with self.phase("evaluating"):
-                self.callbacks.on_evaluation_end(self.state.progress.games_played, evaluation)
+                values = {} if evaluation is None else evaluation.values_of_games()
+                self.callbacks.on_evaluation_end(self.state.progress.games_played, values)
 
     def save(self) -> None:
         """Write the latest checkpoint, and every keep_every games one that is kept."""

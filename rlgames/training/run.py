@@ -15,6 +15,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core import distributed
+from rlgames.core.callbacks import Callback, CallbackList
 from rlgames.core.devices import choose_device
 from rlgames.core.processes import last_words
 from rlgames.core.rng import FINAL_STREAM
@@ -27,7 +28,6 @@ from rlgames.runs.directory import DirectoryLock, check_new_run, claim_directory
 from rlgames.runs.files import LATEST
 from rlgames.runs.loggers.logger import ResumePoint, RunResults
 from rlgames.runs.run_log import RunLog
-from rlgames.training.callbacks import Callback, CallbackList
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.components import build_components
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult

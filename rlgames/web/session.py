@@ -23,9 +23,9 @@ from rlgames.evaluation.diagnostics import expected_returns
 from rlgames.factory.agents import make_advisor
 from rlgames.games import board as boards_of
 from rlgames.games.capabilities import HiddenInformation, find
+from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import State
 from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
-from rlgames.games.placement import Placement
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
 from rlgames.players.player import Agent, HasProbabilities, Player
 from rlgames.rollouts.interactive import InteractiveGame

@@ -20,7 +20,7 @@ from rlgames.config.commands import SolveConfig
 from rlgames.config.compose import load_config
 from rlgames.factory.components import build_game
 from rlgames.kernels.jit import jit
-from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.connect4 import AlphaBeta
 from rlgames.solvers.optimum import find_optimum
 
 TD = [*FOUR_TUPLES, "learner.step_size=constant", "lr=0.1", "learner.lr_end=0.1"]

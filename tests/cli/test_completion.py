@@ -11,10 +11,10 @@ import sys
 import time
 
 import pytest
+from rlgames.config.keys import option_keys
 
 from rlgames.cli.completion import SCRIPTS, candidates, split
 from rlgames.config.files import Files
-from rlgames.config.keys import option_keys
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group
 

@@ -8,16 +8,16 @@ from pkgutil import resolve_name
 
 import pytest
 from helpers import check_refused
+from rlgames.cli.help import command_help
+from rlgames.config.keys import chosen_options, group_keys, option_keys, schema_keys
 
 from rlgames.cli import listing
-from rlgames.cli.help import command_help
 from rlgames.cli.table import COMMANDS, overview
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
-from rlgames.config.keys import chosen_options, group_keys, option_keys, schema_keys
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, as_typed, groups_of, names_of
-from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048

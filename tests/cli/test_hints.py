@@ -6,9 +6,8 @@ import pytest
 from helpers import SMALL_TRAINING, check_refused
 
 import rlgames as package
-from rlgames.config.commands import EvalConfig
+from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 
 

@@ -21,9 +21,9 @@ from markers import slow
 from rlgames.cli import live_view, progress
 from rlgames.cli.live_view import RenderedView, blocks
 from rlgames.cli.progress import Progress
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
-from rlgames.training.callbacks import Callback
+from rlgames.config.compose import load_config
+from rlgames.core.callbacks import Callback
 from rlgames.training.run import train
 
 WORDS = [*SMALL_SALVO, "log_every=40", "eval_every=100", "eval_games=20"]

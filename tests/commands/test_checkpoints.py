@@ -10,8 +10,8 @@ import rlgames as package
 from rlgames.cli import display
 from rlgames.commands.evaluate import evaluate_command
 from rlgames.commands.show import show_command
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.evaluator import Evaluator

@@ -12,10 +12,10 @@ from processes import Forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.schema import groups_of
-from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.sweeps import jobs
 

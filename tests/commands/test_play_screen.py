@@ -9,8 +9,8 @@ from processes import session
 
 from rlgames.cli import play as cli_play
 from rlgames.cli.play_screen import Cursor
+from rlgames.games.fleets.placement import Placement
 from rlgames.games.notation import legal_names
-from rlgames.games.placement import Placement
 from rlgames.players.human import Human, LineInterface, PlayerQuit, Position
 from rlgames.players.player import Random
 from rlgames.rollouts.interactive import InteractiveGame

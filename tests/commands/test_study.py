@@ -14,9 +14,9 @@ from processes import Forked, Process, fork_jobs, run
 
 from rlgames.cli.study import section, update_page
 from rlgames.cli.text_tables import escape_latex
-from rlgames.config.commands import StudyConfig
 from rlgames.commands.study import _changed, _merge, plan_study
 from rlgames.commands.study_record import evaluation_command, logged, make_record
+from rlgames.config.commands import StudyConfig
 from rlgames.config.compose import load_config
 from rlgames.config.studies import parse_column
 from rlgames.config.study_file import read_study

@@ -19,11 +19,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import rlgames as package
-from rlgames.config.commands import SolveConfig
 from rlgames.commands.run_config import option_name
+from rlgames.config.commands import SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.options.players import RunPlayerConfig
-from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import FORMAT
 from rlgames.sweeps import jobs

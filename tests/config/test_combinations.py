@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from helpers import check_message, rng
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY
-from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_game, build_reward, check_policy_fits
 from rlgames.training.compatibility import Training, check_fits

@@ -16,11 +16,11 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlgames.cli.table import COMMANDS
+from rlgames.config.commands import EnvConfig, LaunchConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
-from rlgames.config.commands import EnvConfig, LaunchConfig, TrainConfig
 from rlgames.config.typed import checked_value, to_plain
 from rlgames.config.words import Grammar, parse
 from rlgames.core.errors import ConfigError

@@ -15,11 +15,10 @@ from markers import one_in
 
 import rlgames as package
 from rlgames.cli.table import COMMANDS
-from rlgames.config.commands import EvalConfig
 from rlgames.config import registry
+from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.schema import groups_of, key, kind_of
-from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint

@@ -16,9 +16,9 @@ import torch
 from markers import one_in, quick, slow
 from processes import Process, final_state, has_ended, metrics_without_times, same
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY, load_option
-from rlgames.config.commands import TrainConfig
 from rlgames.core import distributed
 from rlgames.learners.learner import Learner
 from rlgames.rewards import Reward

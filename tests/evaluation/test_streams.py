@@ -5,8 +5,8 @@ import torch
 
 from rlgames.commands.arena import arena_command
 from rlgames.commands.evaluate import evaluate_command
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.core.rng import SELECTION_STREAM, make_generator
 from rlgames.evaluation.parallel import ShardedGames
 from rlgames.training.run import train

@@ -9,10 +9,10 @@ import torch
 from helpers import rng
 
 from rlgames.games.battleship import Battleship
+from rlgames.games.fleets.layouts import sample_layouts
 from rlgames.games.game import HIDDEN, Game
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.games.layouts import sample_layouts
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.players.player import Player, Random
 from rlgames.rollouts.play import GamePool, collect_games

@@ -8,9 +8,9 @@ import pytest
 import torch
 from helpers import rng
 
-from rlgames.games.layouts import enumerate_layouts, placements, sample_layouts
-from rlgames.games.posterior import Posterior
-from rlgames.games.sinkings import Seen, Sinkings, SinkingSlots, sinking_turns
+from rlgames.games.fleets.layouts import enumerate_layouts, placements, sample_layouts
+from rlgames.games.fleets.posterior import Posterior
+from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots, sinking_turns
 
 FLEETS = [(1, 5, [2]), (2, 3, [2, 1]), (3, 3, [2, 2]), (3, 4, [2, 3, 2]), (4, 2, [1, 1, 1])]
 SMALL = (4, 4, [3, 2, 2])

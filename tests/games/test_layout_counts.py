@@ -6,10 +6,10 @@ import torch
 from helpers import check_uncompiled
 
 from rlgames.games.battleship import Battleship
-from rlgames.games.layout_counts import LayoutCounter
-from rlgames.games.layouts import enumerate_layouts
-from rlgames.games.sinkings import Seen, Sinkings, SinkingSlots
-from rlgames.players.scripted import Density, DensityRollout
+from rlgames.games.fleets.counts import LayoutCounter
+from rlgames.games.fleets.layouts import enumerate_layouts
+from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
+from rlgames.players.fleets import Density, DensityRollout
 from rlgames.sampling import sample_uniform
 
 FLEETS = [
@@ -80,8 +80,8 @@ def test_the_first_shot_of_the_classic_fleet():
 
 UNCOMPILED = """
 import torch
-from rlgames.games.layout_counts import LayoutCounter
-from rlgames.games.sinkings import Seen
+from rlgames.games.fleets.counts import LayoutCounter
+from rlgames.games.fleets.sunk_ships import Seen
 seen = Seen(torch.arange(16)[None] % 5 == 1, torch.arange(16)[None] == 6)
 print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(seen, 10**6)[0].tolist())
 """

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from markers import one_in
 from reference_rules import DuelBook, SalvoBook
 
-from rlgames.games import fleets as fleets_module
 from rlgames.games.battleship import Battleship
 from rlgames.games.capabilities import ExactKey, find
-from rlgames.games.layouts import enumerate_layouts
+from rlgames.games.fleets import game as fleets_module
+from rlgames.games.fleets.layouts import enumerate_layouts
+from rlgames.games.fleets.posterior import Posterior
 from rlgames.games.notation import render
-from rlgames.games.posterior import Posterior
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.rollouts.conformance import count_contradictions
 

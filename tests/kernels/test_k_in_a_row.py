@@ -8,9 +8,9 @@ from markers import quick
 
 from rlgames.games.k_in_a_row import KInARow, KInARowState
 from rlgames.kernels.lines import completing_cells, has_line, line_argument
-from rlgames.kernels.transposition import lookup, make_table, position_key, store
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
+from rlgames.solvers.transposition import lookup, make_table, position_key, store
 
 BOARDS = [
     *([6, 7, 4], [4, 4, 3], [3, 3, 3], [2, 6, 4], [7, 7, 5], [61, 1, 4], [1, 31, 4], [4, 3, 1]),
@@ -97,7 +97,7 @@ def test_a_table_returns_what_was_stored_or_nothing(key_bits):
 
 def test_the_search_is_plain_python_without_compilation():
     check_uncompiled(
-        "from rlgames.solvers.alphabeta import AlphaBeta\n"
+        "from rlgames.solvers.connect4 import AlphaBeta\n"
         "for rules in [(4, 4, 3), (6, 7, 4)]:\n"
         "    search = AlphaBeta(*rules, 1 << 12)\n"
         "    print(search.search(0, 0, max_positions=300), search.positions)"

@@ -6,8 +6,8 @@ import pytest
 import torch
 from helpers import learner_of, make_policy, rng
 
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import (
     build_sampling,
@@ -25,7 +25,7 @@ from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
-from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.connect4 import AlphaBeta
 from rlgames.training.components import build_components
 from rlgames.training.run import train
 

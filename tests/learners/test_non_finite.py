@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markers import one_in
 
-from rlgames.config.commands import SolveConfig
+from rlgames.config.commands import SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.commands import TrainConfig
+from rlgames.core.errors import NonFiniteError
 from rlgames.factory.components import build_game
 from rlgames.learners.gradient import descend, make_optimizer
-from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Agent
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import collect_games

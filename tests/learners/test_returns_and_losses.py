@@ -10,12 +10,11 @@ import torch
 from helpers import make_agent, make_learner, rng
 from markers import quick
 
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
-from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import GamePool, collect_games

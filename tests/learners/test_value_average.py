@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.learners.value_average import ValueAverage
 from rlgames.runs.checkpoint import Checkpoint

@@ -7,10 +7,10 @@ from helpers import check_uncompiled, rng
 from markers import quick
 
 from rlgames.games.battleship import Battleship
+from rlgames.games.fleets.sunk_ships import Seen
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
-from rlgames.games.sinkings import Seen
-from rlgames.players.scripted import Density, DensityRollout
+from rlgames.players.fleets import Density, DensityRollout
 from rlgames.sampling import sample_uniform
 from rlgames.search.rollout import Rollouts
 
@@ -128,7 +128,7 @@ def test_keys_without_effect_are_refused():
 
 UNCOMPILED = """
 from rlgames.games.battleship import Battleship
-from rlgames.players.scripted import DensityRollout
+from rlgames.players.fleets import DensityRollout
 import torch
 for show in ([], ["sunk"]):
     game = Battleship(3, 3, [2, 2], 1, show=show)

@@ -12,10 +12,9 @@ from helpers import make_game, rng
 
 from rlgames.cli import display
 from rlgames.commands.arena import arena_command
-from rlgames.config.commands import EvalConfig
 from rlgames.commands.evaluate import evaluate_command
+from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.commands import TrainConfig
 from rlgames.factory.agents import build_player, load_shipped_agent
 from rlgames.factory.components import build_game
 from rlgames.players import exact
@@ -23,7 +22,7 @@ from rlgames.players.exact import exact_player
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.search.alphabeta import AlphaBetaSearch
-from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.connect4 import AlphaBeta
 from rlgames.training.run import train
 
 QUICK = "opponent.move_positions=200"

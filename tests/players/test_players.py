@@ -9,8 +9,8 @@ import pytest
 import torch
 from helpers import make_small_game, rng
 
-from rlgames.config.commands import EvalConfig
 from rlgames.config import compose
+from rlgames.config.commands import EvalConfig
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import arguments
@@ -23,8 +23,9 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
+from rlgames.players.fleets import Density, HuntTarget
 from rlgames.players.player import HasProbabilities, Player, Random
-from rlgames.players.scripted import Corner, Density, HuntTarget, WinOrBlock
+from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.rollouts.play import collect_games
 
 

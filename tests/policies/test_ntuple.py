@@ -9,8 +9,8 @@ import torch
 from helpers import learner_of, make_game, make_learner, make_policy, rng
 from markers import one_in
 
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.games.game_2048 import Game2048
 from rlgames.learners.td import SharedValues

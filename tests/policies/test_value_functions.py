@@ -10,11 +10,11 @@ from helpers import learner_of, make_learner, make_policy, rng
 from markers import one_in
 
 import rlgames as package
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.options.policies import LinearConfig
-from rlgames.config.commands import TrainConfig
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.factory.components import build_game
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import HIDDEN
@@ -22,7 +22,6 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse
 from rlgames.learners.adp import least_squares
-from rlgames.learners.learner import NonFiniteError
 from rlgames.learners.replay import ReplayBuffer, ReplayTransitions
 from rlgames.players.player import Agent, Random
 from rlgames.policies.linear import FEATURES, LinearValue

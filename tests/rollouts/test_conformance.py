@@ -11,11 +11,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from markers import ACCELERATOR, on_accelerator, slow
 
-from rlgames.config.commands import SolveConfig
 from rlgames.config import registry
+from rlgames.config.commands import SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
-from rlgames.config.commands import TrainConfig
 from rlgames.config.schema import arguments
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text

@@ -23,8 +23,8 @@ import pytest
 from markers import slow
 
 from rlgames.commands import sweep as sweep_command
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.runs import directory, run_log

@@ -18,10 +18,9 @@ from untrusted_files import trained
 
 from rlgames.cli.report import print_report
 from rlgames.cli.sweep_view import SweepReader
-from rlgames.config.commands import ReportConfig
 from rlgames.commands.report import make_report
+from rlgames.config.commands import ReportConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.runs.directory import check_new_run

@@ -4,8 +4,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams import metadata
 
 import rlgames
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.config.typed import to_plain
 from rlgames.runs.hyperparameters import changed_settings, listed_settings
 from rlgames.sweeps.sweep import Job, Sweep

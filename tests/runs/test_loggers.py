@@ -19,8 +19,8 @@ from processes import metrics_without_times
 
 import rlgames as package
 from rlgames.commands.resume import load_resumable
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.config.typed import from_plain, to_plain, to_yaml
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts

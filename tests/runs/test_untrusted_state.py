@@ -18,8 +18,7 @@ from untrusted_files import RUNS, plain_error_line, trained
 
 from rlgames.commands.resume import load_resumable
 from rlgames.config.files import Files
-from rlgames.core.errors import ConfigError
-from rlgames.learners.learner import NonFiniteError
+from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint

@@ -9,6 +9,7 @@ from helpers import rng
 from markers import quick
 
 from rlgames.config.options.learners import OPTIMIZERS
+from rlgames.core.errors import NonFiniteError
 from rlgames.games.breakthrough import Breakthrough
 from rlgames.games.compiled import copied_fields
 from rlgames.games.game_2048 import Game2048
@@ -24,7 +25,7 @@ from rlgames.policies.canonical import Canonical
 from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import ACTIVATIONS
-from rlgames.sampling import Argmax, NonFiniteError
+from rlgames.sampling import Argmax
 from rlgames.search import compiled as compiled_search
 from rlgames.search.mcts import Mcts
 from rlgames.search.settings import MctsSettings

@@ -14,7 +14,7 @@ from rlgames.policies.ntuple import Ntuple
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
 from rlgames.search.endgame import ExactEndgameSearch
-from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.connect4 import AlphaBeta
 from rlgames.solvers.graph import Graph
 
 

@@ -13,11 +13,10 @@ from markers import quick, slow
 
 import rlgames as package
 from rlgames.commands.arena import arena_command, competitors
-from rlgames.config.commands import EvalConfig
+from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.options.search import MctsConfig
-from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.factory.components import build_search

@@ -12,7 +12,7 @@ from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.battleship import Battleship
 from rlgames.games.notation import parse
 from rlgames.players.exact import exact_player
-from rlgames.players.scripted import Density
+from rlgames.players.fleets import Density
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.budget import OutOfBudget

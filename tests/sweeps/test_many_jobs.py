@@ -7,9 +7,9 @@ import pytest
 
 from rlgames.cli.sweep_view import SweepReader
 from rlgames.config import compose
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import JobComposer, load
 from rlgames.config.files import Files
-from rlgames.config.commands import TrainConfig
 from rlgames.config.words import Grammar
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted

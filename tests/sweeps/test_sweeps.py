@@ -33,9 +33,9 @@ from processes import (
 )
 
 from rlgames.cli import job_worker
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.options.search import HparamsConfig
-from rlgames.config.commands import TrainConfig
 from rlgames.core import signals
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import read_run

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from rlgames.commands.evaluate import evaluate_command
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.sweeps.hparam_search import evaluate_again, split_objective
 from rlgames.training.run import train
 

@@ -6,9 +6,9 @@ import pytest
 
 from rlgames.cli.progress import Progress
 from rlgames.commands.report_rows import sort_key
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.options.search import HparamsConfig
-from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
 from rlgames.runs.index import RunReader

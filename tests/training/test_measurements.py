@@ -12,8 +12,8 @@ from processes import final_state, flat, metrics_without_times, same
 import rlgames as package
 from rlgames.commands.analyze import analyze_command
 from rlgames.commands.arena import arena_command
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.evaluation.elo import rate

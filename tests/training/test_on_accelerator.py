@@ -10,12 +10,12 @@ from rlgames.cli.engine import build_engine
 from rlgames.commands.analyze import analyze_command
 from rlgames.commands.resume import load_resumable
 from rlgames.commands.show import show_command
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship
-from rlgames.players.scripted import Density
+from rlgames.players.fleets import Density
 from rlgames.runs.files import read_run
 from rlgames.training.collector import Collector
 from rlgames.training.run import resume, train

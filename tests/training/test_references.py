@@ -7,8 +7,8 @@ import torch
 from helpers import make_game, rng
 
 from rlgames.commands.evaluate import evaluate_command
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.players.player import Random
 from rlgames.rollouts.holdout import split_layouts

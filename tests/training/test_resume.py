@@ -11,9 +11,9 @@ from processes import final_state, metrics_without_times, same
 
 from rlgames.cli.training import resume_command
 from rlgames.commands.resume import load_resumable
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY
-from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.factory.agents import load_agent

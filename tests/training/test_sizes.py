@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from rlgames.commands.launch import load_training
 
 import rlgames as package
-from rlgames.commands.launch import load_training
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.factory.components import build_game
 from rlgames.factory.memory import bytes_of_game
 from rlgames.training import sizes

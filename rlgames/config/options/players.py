@@ -64,15 +64,13 @@ class PastConfig(OptionConfig):
     keep: int = key(1, 1000, help="number of latest snapshots to play against")
 
 
-_SCRIPTED = "rlgames.players.scripted"
-
 PLAYERS = {
     "random": Option(RandomConfig, "rlgames.players.player:Random", is_quick=True),
-    "win_or_block": Option(OptionConfig, f"{_SCRIPTED}:WinOrBlock", is_quick=True),
-    "corner": Option(OptionConfig, f"{_SCRIPTED}:Corner"),
-    "hunt_target": Option(OptionConfig, f"{_SCRIPTED}:HuntTarget"),
-    "density": Option(DensityConfig, f"{_SCRIPTED}:Density"),
-    "density_rollout": Option(DensityRolloutConfig, f"{_SCRIPTED}:DensityRollout"),
+    "win_or_block": Option(OptionConfig, "rlgames.players.scripted:WinOrBlock", is_quick=True),
+    "corner": Option(OptionConfig, "rlgames.players.scripted:Corner"),
+    "hunt_target": Option(OptionConfig, "rlgames.players.fleets:HuntTarget"),
+    "density": Option(DensityConfig, "rlgames.players.fleets:Density"),
+    "density_rollout": Option(DensityRolloutConfig, "rlgames.players.fleets:DensityRollout"),
     "exact": Option(ExactConfig, "rlgames.players.exact:exact_player"),
     "human": Option(OptionConfig, "rlgames.players.human:Human"),
     "run": Option(RunPlayerConfig),

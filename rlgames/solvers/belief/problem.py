@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from rlgames.core.bits import pack_bits
 
 if TYPE_CHECKING:
-    from rlgames.kernels.belief_states import Problem
+    from rlgames.solvers.belief.states import Problem
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ MAX_TURN_CELLS = 22
 
 def build_problem(layouts: Bools, shots: int, symmetries: ArrayLike) -> Problem:
     """The problem that solve_belief describes. Raises ValueError where it says."""
-    from rlgames.kernels.belief_states import Problem
+    from rlgames.solvers.belief.states import Problem
 
     layouts = np.asarray(layouts, bool)
     permutations = np.asarray(symmetries, np.int64)

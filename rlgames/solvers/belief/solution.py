@@ -15,7 +15,7 @@ from rlgames.solvers.belief.problem import MAX_TURN_CELLS, Bools, Floats, Ints, 
 from rlgames.solvers.budget import Budget, OutOfBudget
 
 if TYPE_CHECKING:
-    from rlgames.kernels.belief_states import Problem, Stack, Table
+    from rlgames.solvers.belief.states import Problem, Stack, Table
 
 MAX_RESULTS = 1 << 22
 """The most results of a turn from a single state; with more a solution is out of reach anyway."""
@@ -51,7 +51,7 @@ class Search:
     def close(self, seen: Words) -> tuple[Floats, Words]:
         """The weights of beliefs, [B], and the cells with a ship in any and in all agreeing
         layouts, uint64 [B, 2]. seen: uint64 [B, 2], the cells shot at and those hit."""
-        from rlgames.kernels.belief import close_beliefs
+        from rlgames.solvers.belief.search import close_beliefs
 
         weight, sets = np.empty(len(seen)), np.empty(seen.shape, np.uint64)
         close_beliefs(self._problem.layouts, self._problem.weights, seen, weight, sets)
@@ -60,8 +60,8 @@ class Search:
     def value(self, shot: int, hit: int, owed: int, budget: Budget) -> float:
         """W of the closed belief after these shots, which leave cells unknown, with these certain
         hits. Raises OutOfBudget."""
-        from rlgames.kernels import belief as kernel
-        from rlgames.kernels import belief_states as states
+        from rlgames.solvers.belief import search as kernel
+        from rlgames.solvers.belief import states as states
 
         key = self._push(shot, hit, owed)
         value = float(states.find_value(self._table, key, owed))
@@ -82,7 +82,7 @@ class Search:
 
     def best_turn(self, shot: int, hit: int, owed: int, due: int, budget: Budget) -> int:
         """The unknown cells that a best turn shoots at. due: the certain hits, as cells."""
-        from rlgames.kernels import belief as kernel
+        from rlgames.solvers.belief import search as kernel
 
         self.value(shot, hit, owed, budget)
         self._push(shot, hit, owed)
@@ -91,8 +91,8 @@ class Search:
 
     def _push(self, shot: int, hit: int, owed: int) -> np.uint64:
         """Put a state on the stack, alone; returns its key."""
-        from rlgames.kernels import belief as kernel
-        from rlgames.kernels import belief_states as states
+        from rlgames.solvers.belief import search as kernel
+        from rlgames.solvers.belief import states as states
 
         problem, stack = self._problem, self._stack
         kernel.push_root(problem, self._table, stack, np.uint64(shot), np.uint64(hit), owed)
@@ -104,7 +104,7 @@ class Search:
         return states.belief_key(problem.numbers, problem.cells, *stack.words[0, : states.TURN])
 
     def _grow(self, capacity: int, budget: Budget) -> None:
-        from rlgames.kernels.belief_states import copy_table
+        from rlgames.solvers.belief.states import copy_table
 
         budget.check(capacity * (_size(self._table) // len(self._table.keys)))
         table = _new_table(capacity, self.shots)
@@ -125,7 +125,7 @@ def compile_kernels() -> None:
 
 
 def _new_table(capacity: int, shots: int) -> Table:
-    from rlgames.kernels.belief_states import Table
+    from rlgames.solvers.belief.states import Table
 
     rows = np.zeros((capacity, 2), np.uint64)
     owed = np.zeros(capacity if shots > 1 else 0, np.uint8)
@@ -138,7 +138,7 @@ def _size(table: Table) -> int:
 
 def _new_stack(cells: int, shots: int) -> Stack:
     """Every turn makes a cell known, so there are at most as many states as cells."""
-    from rlgames.kernels.belief_states import CELLS, ShotResults, Stack
+    from rlgames.solvers.belief.states import CELLS, ShotResults, Stack
 
     rows = cells + 1
     shape = (rows if shots == 1 else 0, cells)

@@ -18,8 +18,8 @@ from rlgames.kernels.game_2048 import (
 )
 from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple import num_entries, sum_values
-from rlgames.kernels.ntuple_2048 import CompiledNetwork, fetch_entries
 from rlgames.kernels.words import Array, compiled
+from rlgames.policies.ntuple_2048 import CompiledNetwork, fetch_entries
 
 U = np.uint64
 TABLE_BITS = U(12)
@@ -116,7 +116,7 @@ def score_move(
         value = np.float64(sum_values(table, memory.entries, move * num, num, U(0)))
         slot = find_slot(memory.afters[move], U(0))
         memory.keys[slot], memory.results[slot] = memory.afters[move], value
-    return settings.scale * np.float64(memory.points[move]) + value  # type: ignore[no-any-return]
+    return settings.scale * np.float64(memory.points[move]) + value
 
 
 @compiled
@@ -199,7 +199,7 @@ def later_score(
     """
     slot = find_slot(board, plies)
     if memory.keys[slot] == board:
-        return settings.discount * memory.results[slot]  # type: ignore[no-any-return]
+        return settings.discount * memory.results[slot]
     if plies == U(1):
         mean = mean_of_values(board, table, network, rules, settings, memory)
     else:

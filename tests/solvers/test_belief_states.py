@@ -8,10 +8,10 @@ import torch
 from helpers import check_uncompiled, make_game
 
 from rlgames.core.bits import pack_bits, unpack_bits
-from rlgames.games.sinkings import Seen
-from rlgames.kernels.belief_states import belief_key
+from rlgames.games.fleets.sunk_ships import Seen
 from rlgames.solvers.belief.problem import build_problem
 from rlgames.solvers.belief.solution import Search
+from rlgames.solvers.belief.states import belief_key
 from rlgames.solvers.budget import Budget
 
 ROOT = Path(__file__).parents[2]

@@ -17,8 +17,8 @@ import numpy as np
 from rlgames.kernels.jit import jit
 from rlgames.kernels.k_in_a_row import LineRules
 from rlgames.kernels.lines import completing_cells, has_line
-from rlgames.kernels.transposition import lookup, position_key, store
 from rlgames.kernels.words import compiled, count_bits
+from rlgames.solvers.transposition import lookup, position_key, store
 
 OWN, OCCUPIED, BOUND, BEST, NUM_MOVES, START, KEY, LOW, HIGH, FRAME_SIZE = range(10)
 """The stones of the seat to move and all stones; the bound in question; the best score so far;

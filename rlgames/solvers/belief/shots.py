@@ -5,7 +5,9 @@ belief_states.py describes the layout of states, tables and the stack.
 
 import numpy as np
 
-from rlgames.kernels.belief_states import (
+from rlgames.kernels.jit import jit
+from rlgames.kernels.words import ONE, ZERO, compiled, count_bits
+from rlgames.solvers.belief.states import (
     ALL,
     ALWAYS,
     BEST,
@@ -24,8 +26,6 @@ from rlgames.kernels.belief_states import (
     find_slot,
     first_slot,
 )
-from rlgames.kernels.jit import jit
-from rlgames.kernels.words import ONE, ZERO, compiled, count_bits
 
 
 @jit(_nrt=False, fastmath={"reassoc"})  # several layouts at once

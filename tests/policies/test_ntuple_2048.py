@@ -10,8 +10,8 @@ from rlgames.games.compiled import copied_fields
 from rlgames.games.game_2048 import Game2048
 from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple import num_entries, sum_values
-from rlgames.kernels.ntuple_2048 import write_entries
 from rlgames.policies.ntuple import Ntuple
+from rlgames.policies.ntuple_2048 import write_entries
 from rlgames.policies.packed_ntuple import pack_network
 
 U = np.uint64

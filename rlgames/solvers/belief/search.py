@@ -5,8 +5,9 @@ belief_states.py describes the layout of states, tables and the stack.
 
 import numpy as np
 
-from rlgames.kernels.belief_shots import look_at_cells, value_shot, value_shots
-from rlgames.kernels.belief_states import (
+from rlgames.kernels.words import ONE, TWO, ZERO, compiled, count_bits, first_bit
+from rlgames.solvers.belief.shots import look_at_cells, value_shot, value_shots
+from rlgames.solvers.belief.states import (
     ALL,
     ALWAYS,
     BEST,
@@ -31,7 +32,6 @@ from rlgames.kernels.belief_states import (
     belief_key,
     find_slot,
 )
-from rlgames.kernels.words import ONE, TWO, ZERO, compiled, count_bits, first_bit
 
 DONE, PAUSED, FULL = 0, 1, 2
 """Why a search returns: the root is valued, its work is used up, the table needs more room."""

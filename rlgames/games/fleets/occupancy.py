@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.kernels.fleet_counts import (
+from rlgames.games.fleets.count_layouts import (
     Ints,
     Position,
     Stack,

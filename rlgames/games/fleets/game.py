@@ -13,11 +13,11 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from rlgames.games.fleets.counts import LayoutCounter
+from rlgames.games.fleets.layouts import enumerate_layouts, sample_layouts
+from rlgames.games.fleets.posterior import Posterior
+from rlgames.games.fleets.sunk_ships import Seen, ship_numbers
 from rlgames.games.game import Game
-from rlgames.games.layout_counts import LayoutCounter
-from rlgames.games.layouts import enumerate_layouts, sample_layouts
-from rlgames.games.posterior import Posterior
-from rlgames.games.sinkings import Seen, ship_numbers
 from rlgames.games.state import State, Tables
 
 SAMPLES = 64

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from rlgames.core.rows import Rows
-from rlgames.games.layouts import placements
-from rlgames.games.sinkings import Seen, Sinkings
+from rlgames.games.fleets.layouts import placements
+from rlgames.games.fleets.sunk_ships import Seen, Sinkings
 
 MAX_ENUMERATED_LAYOUTS = 20_000
 """Beliefs are computed from the list of all layouts while it has at most this many."""

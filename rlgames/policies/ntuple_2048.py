@@ -43,11 +43,11 @@ from rlgames.kernels.game_2048 import (
     transpose,
 )
 from rlgames.kernels.jit import jit
-from rlgames.kernels.lanes import Lanes, join_lanes, lower_lanes, on_lanes
 from rlgames.kernels.ntuple import Memory, num_entries, sum_values
 from rlgames.kernels.prefetch import prefetch
 from rlgames.kernels.rules import Played, Position, implement
 from rlgames.kernels.words import Array, compiled
+from rlgames.policies.lanes import Lanes, join_lanes, lower_lanes, on_lanes
 
 U = np.uint64
 
@@ -121,7 +121,7 @@ def has_exponent(board: Bits, exponent: Bits) -> bool:
     low, carry = U(0x0F0F0F0F0F0F0F0F), U(0x1010101010101010)
     excess = (U(16) - exponent) * U(0x0101010101010101)
     is_large = (((board & low) + excess) | (((board >> U(4)) & low) + excess)) & carry
-    return is_large != U(0)  # type: ignore[no-any-return]
+    return is_large != U(0)
 
 
 @jit()

@@ -19,7 +19,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
-from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.connect4 import AlphaBeta
 from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import find_optimum
 
@@ -333,7 +333,7 @@ def test_scores_are_those_of_another_solver():
 
 def test_a_search_ends_at_once_when_it_is_interrupted():
     code = (
-        "from rlgames.solvers.alphabeta import AlphaBeta\n"
+        "from rlgames.solvers.connect4 import AlphaBeta\n"
         "search = AlphaBeta(6, 7, 4)\nsearch.search(0, 0, max_positions=1000)\n"
         "print('ready', flush=True)\nsearch.search(0, 0)"
     )
@@ -354,7 +354,7 @@ def test_a_search_ends_at_once_when_it_is_interrupted():
 
 
 def test_a_search_that_is_cut_into_pieces_is_the_same_search(monkeypatch):
-    from rlgames.solvers import alphabeta
+    from rlgames.solvers import connect4 as alphabeta
 
     whole = AlphaBeta(6, 7, 4)
     own, occupied = labeled_positions()[-1][0]

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from rlgames.games.layouts import MAX_TABLE_CELLS
+from rlgames.games.fleets.layouts import MAX_TABLE_CELLS
 from rlgames.games.state import Tables
 
 MAX_JOINT_ACTIONS = 200_000

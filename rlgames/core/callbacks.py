@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partialmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rlgames.evaluation.evaluate import Evaluation
+import numpy as np
+from numpy.typing import NDArray
 
 
 class Callback:
@@ -33,8 +33,9 @@ class Callback:
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         """A line is logged after this many games; metrics: named train/..., eval/... or time/..."""
 
-    def on_evaluation_end(self, games: int, evaluation: Evaluation | None) -> None:
-        """An evaluation has ended and is logged; None: this process has not evaluated yet."""
+    def on_evaluation_end(self, games: int, values: Mapping[str, NDArray[np.float64]]) -> None:
+        """An evaluation has ended and is logged. values: the turns and the score of each of
+        its games, float64 [N]; empty: this process has not evaluated yet."""
 
     def on_checkpoint(self, games: int, is_best: bool) -> None:
         """A checkpoint was written: the best one or the latest."""

@@ -109,10 +109,10 @@ class AlphaBeta:
     def __init__(
         self, rows: int, columns: int, line: int, table_entries: int = MAX_TABLE_ENTRIES
     ) -> None:
-        from rlgames.kernels import alphabeta, transposition
+        from rlgames.solvers import connect4_search, transposition
 
         self._rules = KInARow(rows, columns, line, gravity=True).compiled_rules().rules
-        self._stack = alphabeta.make_stack(self._rules)
+        self._stack = connect4_search.make_stack(self._rules)
         self._table, self._rest_bits = transposition.make_table(columns * (rows + 1), table_entries)
         # The central columns first.
         self._piles = {
@@ -226,7 +226,7 @@ class AlphaBeta:
 
     def _run(self, own: int, occupied: int, bound: int) -> int:
         """A lower bound of a position's score that is at least bound, or else an upper bound."""
-        from rlgames.kernels import alphabeta as kernel  # a module could not be pickled
+        from rlgames.solvers import connect4_search as kernel  # a module could not be pickled
 
         frames, *_, progress = self._stack
         frames[0, [kernel.OWN, kernel.OCCUPIED, kernel.BOUND]] = own, occupied, bound

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlgames.kernels.fleet_counts import Ints, Position, Stack, Words, enter, place_next
+from rlgames.games.fleets.count_layouts import Ints, Position, Stack, Words, enter, place_next
 from rlgames.kernels.words import ONE, ZERO, compiled, count_bits, first_bit
 
 NUM_WORDS = 2

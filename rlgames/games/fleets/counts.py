@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 
 from rlgames.core.bits import WORD, pack_bits
-from rlgames.games.layouts import placements
-from rlgames.games.sinkings import Seen, Sinkings
+from rlgames.games.fleets.layouts import placements
+from rlgames.games.fleets.sunk_ships import Seen, Sinkings
 
 if TYPE_CHECKING:
-    from rlgames.kernels.fleet_counts import Stack
-    from rlgames.kernels.fleet_rollouts import Layouts
+    from rlgames.games.fleets.count_layouts import Stack
+    from rlgames.games.fleets.rollouts import Layouts
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -80,7 +80,7 @@ class LayoutCounter:
 
     def count(self, seen: Seen, max_steps: int) -> tuple[Floats, Floats]:
         """As occupancy, without a memory of earlier positions; the numbers as [B, 1]."""
-        from rlgames.kernels.fleet_occupancy import write_occupancy
+        from rlgames.games.fleets.occupancy import write_occupancy
 
         shot, hit = seen.shot.numpy(), seen.hit.numpy()
         if not self.can_count:
@@ -98,7 +98,7 @@ class LayoutCounter:
 
     def make_list(self, max_layouts: int) -> Layouts:
         """Room for a list of layouts."""
-        from rlgames.kernels.fleet_rollouts import NUM_WORDS, Layouts
+        from rlgames.games.fleets.rollouts import NUM_WORDS, Layouts
 
         tables, position, *_ = self._kernel_arrays
         covered = np.zeros((len(tables.cells), WORD * NUM_WORDS), bool)
@@ -119,8 +119,8 @@ class LayoutCounter:
     def write_list(self, seen: Seen, layouts: Layouts) -> int:
         """List the layouts that agree with the observations of one game; returns their number, or
         -1 if not all of them fit. Announcements have to name the ships."""
-        from rlgames.kernels.fleet_occupancy import keep_sinkings, set_position, set_sizes
-        from rlgames.kernels.fleet_rollouts import list_layouts
+        from rlgames.games.fleets.occupancy import keep_sinkings, set_position, set_sizes
+        from rlgames.games.fleets.rollouts import list_layouts
 
         tables, position, _, estimate, _ = self._kernel_arrays
         stack = self._list_stack
@@ -157,8 +157,8 @@ class LayoutCounter:
     @cached_property
     def _kernel_arrays(self) -> tuple[Any, Any, Any, Any, Ints]:
         """The tables of the kernel, and room to count in."""
-        from rlgames.kernels.fleet_counts import Position
-        from rlgames.kernels.fleet_occupancy import Estimate, FleetTables
+        from rlgames.games.fleets.count_layouts import Position
+        from rlgames.games.fleets.occupancy import Estimate, FleetTables
 
         num_types, num_cells = len(self._tables), self._tables[0].shape[1]
         # The placements of each length fill whole words.
@@ -199,7 +199,7 @@ class LayoutCounter:
         return self._make_stack(self._fleet.total() + 1)
 
     def _make_stack(self, num_rows: int) -> Stack:
-        from rlgames.kernels.fleet_counts import Stack
+        from rlgames.games.fleets.count_layouts import Stack
 
         num_types = len(self._tables)
         num_words = sum(-(-len(table) // WORD) for table in self._tables)
