@@ -1,8 +1,8 @@
 """Train agents to play board games, and measure how close they come to perfect play.
 
-Each function does what the command of its name does: `train`, `evaluate`, `analyze`, `report`,
-`export_onnx`. `load` returns a trained agent, `register` adds your own games, policies, learners
-and players, and `rlgames.envs` has the games as environments of Gymnasium.
+Each function does what the command of its name does: `train`, `evaluate`, `analyze`, `report`.
+`load` returns a trained agent, `register` adds your own games, policies, learners and players, and
+`rlgames.envs` has the games as environments of Gymnasium.
 """
 
 from __future__ import annotations
@@ -181,24 +181,3 @@ def _checked(overrides: list[str] | None) -> list[str]:
             kind = type(word).__name__
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
     return words
-
-
-def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
-    """Write a run's network as `rlgames export` does.
-
-    Args:
-        run: as for load.
-        path: the file to write; None: policy.onnx in the run.
-
-    Returns:
-        The file.
-
-    Raises:
-        ConfigError: for a policy that is not a network, and without the extra onnx.
-    """
-    from rlgames.commands.export import export_command
-    from rlgames.core.devices import torch_settings_restored
-
-    with torch_settings_restored():
-        result = export_command(_found(run), [] if path is None else [f"out={path}"])
-    return Path(result["file"])

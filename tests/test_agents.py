@@ -104,13 +104,12 @@ def test_it_gives_hints_where_the_rules_are_its_own():
         (["watch", "tictactoe", "delay=0"], ["seat 1, tictactoe: "]),
         (["eval", "tictactoe", "opponent=connect4"], ["connect4 was trained on connect4"]),
         (["eval", "tictactoe", "checkpoint=best"], ["tictactoe is not a run directory"]),
-        (["export", "tictactoe"], []),
     ],
 )
 def test_it_is_called_by_the_name_that_a_person_types(words, shown, option, typed):
     """Not by the path of a file among those of the package."""
     command = words[0]
-    if command in ("watch", "export"):
+    if command == "watch":
         option = None
     done = typed(*words, *([option] if option else []))
     text = done.stdout + done.stderr
@@ -129,8 +128,6 @@ def test_a_folder_of_its_name_comes_first(tmp_path, monkeypatch):
     (tmp_path / "tictactoe").mkdir()
     assert run_name(path) == str(path)
     assert run_name("tictactoe") == "tictactoe"
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
-    assert run_name(tmp_path / "cache/rlgames/me/it@v1") == "hf:me/it@v1"
 
 
 def test_it_is_named_where_a_run_is_named(typed):

@@ -215,7 +215,7 @@ def test_every_comparison_with_others_is_on_its_page():
 
 OPTIONS = [option.schema for options in REGISTRY.values() for option in options.values()]
 OTHERS = [training.LaunchConfig, training.SweepConfig, training.EnvConfig]
-SCHEMAS = [*(each.config for each in COMMANDS.values() if each.config), *OTHERS, *OPTIONS]
+SCHEMAS = [*(each.config for each in COMMANDS.values()), *OTHERS, *OPTIONS]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.__name__)
@@ -237,7 +237,6 @@ WRITERS = {
     "rlgames/drawing/figures.py": "figures in files that the user names",
     "rlgames/commands/board_pictures.py": "pictures in files that the user names",
     "rlgames/kernels/jit.py": "a lock file beside compiled kernels",
-    "rlgames/commands/new.py": "plugins in new files",
     "rlgames/cli/job_worker.py": "its standard output and error",
     "rlgames/sweeps/job_process.py": "the pipe that is a job's standard input",
     "rlgames/cli/main.py": "a closed stream becomes the null device",

@@ -1,1 +1,1 @@
-"""The command line: commands, help, completion, tables, the live view."""
+"""The command line: commands, help, tables, the live view."""

@@ -14,7 +14,7 @@ from rlgames.cli.text_tables import Column, fits, print_table
 from rlgames.commands.evaluate import result_fields
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
-from rlgames.core.text import counted, json_text, printable
+from rlgames.core.text import counted, printable
 from rlgames.evaluation.evaluate import OUTCOMES
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.training.evaluator import EvaluationResult
@@ -32,12 +32,6 @@ COMPUTED = RANDOM_PLAY, OPTIMUM, GAP, EXPLOITABILITY = (
 """The names of rows that are computed where exact results of a player are."""
 
 Rows = list[tuple[str, str]]
-
-
-def print_fields(result: dict[str, Any]) -> None:
-    """The fields of a result, a line each: for a command that has no printer."""
-    for name, value in result.items():
-        print(printable(f"{name}: {value if isinstance(value, str) else json_text(value)}"))
 
 
 def print_result(result: TrainingResult) -> None:

@@ -95,11 +95,3 @@ def print_solution(solution: Solution) -> None:
         f"optimum {optimum.value:.6f} {UNITS[solution.goal]}, from {optimum.states:,} positions "
         f"in {optimum.seconds:.1f} s"
     )
-
-
-def print_new(result: dict[str, Any]) -> None:
-    """The files, and what to do with them."""
-    print("written: " + ", ".join(result["written"]))
-    print("try it, then edit the rules:")
-    print("\n".join(f"  {command}" for command in result["commands"]))
-    print("docs/adding-a-game.md explains the file")

@@ -39,7 +39,6 @@ from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs import storage
-from rlgames.runs.hub import published_model
 from rlgames.runs.names import run_name
 from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
@@ -89,7 +88,7 @@ def evaluate_command(config: EvalConfig) -> dict[str, Any]:
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
     with torch.inference_mode():
         report = _report(match, recorder)
-    if run is not None and run.is_dir() and published_model(run) is None:
+    if run is not None and run.is_dir():
         is_quick = report["games"] < DEFAULT_GAMES and not report["exact"]
         suffix = "" if cfg.checkpoint in (None, "best") else f"_{cfg.checkpoint}"
         path = run / f"eval{suffix}.json"

@@ -20,7 +20,6 @@ from rlgames.factory.agents import build_player, load_agent, trained_config, wit
 from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.hub import PREFIX
 from rlgames.runs.index import newest_run
 from rlgames.runs.names import LATEST_RUN, find_run, run_name, run_path
 from rlgames.runs.summary_cache import read_summaries
@@ -128,6 +127,5 @@ def option_name(player: OptionConfig | None) -> str:
     if player is None:
         return "random"
     if isinstance(player, RunPlayerConfig):
-        is_on_hub = player.path.startswith(PREFIX)  # run_path would ask the hub again
-        return player.path if is_on_hub else run_name(run_path(player.path))
+        return run_name(run_path(player.path))
     return player.name

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,11 +101,6 @@ class Panel:
     lines: Sequence[Line]
     references: Mapping[str, float] = field(default_factory=dict)
     y_range: tuple[float, float] | None = None
-
-
-def is_installed() -> bool:
-    """Whether figures can be drawn."""
-    return find_spec("matplotlib") is not None
 
 
 def check_figure(key: str, path: Path) -> None:

@@ -38,7 +38,6 @@ from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint, restore_weights
 from rlgames.runs.files import BEST, BEST_IN_WORDS, FINAL_IN_WORDS, LATEST
-from rlgames.runs.hub import MODEL, published_model
 from rlgames.runs.index import newest_run
 from rlgames.runs.names import find_run, run_name, shipped_agent
 from rlgames.sampling import Stochastic
@@ -58,17 +57,12 @@ def checkpoint_path(run: Path, name: str | None = None) -> Path:
 
     name: "best", which evaluations during training selected; "latest", which a run resumes from;
     or "final", the latest one of a finished training. None: the best, or the latest without it.
-    The folder of a published agent holds one checkpoint. Raises ConfigError where there is none.
+    Raises ConfigError where there is none.
     """
     if not run.is_dir():
         if name is not None:
             raise ConfigError(f"{run_name(run)} is not a run directory", f"omit checkpoint={name}")
         return run.resolve() if run.is_symlink() else run  # a link that was typed is followed
-    if published_model(run) is not None:
-        if name is not None:
-            raise ConfigError(f"{run_name(run)} is a published agent", f"omit checkpoint={name}")
-        storage.check_file(run, MODEL)
-        return run / MODEL
     files = {None: (BEST, LATEST), "best": (BEST,), "final": (LATEST,), "latest": (LATEST,)}[name]
     if os.path.lexists(run / "checkpoints"):
         storage.check_folder(run, "checkpoints")
@@ -105,8 +99,6 @@ def checkpoint_fields(run: Path, name: str | None) -> dict[str, Any]:
     checkpoint, words = Checkpoint.read(path), path.stem
     if path.name == BEST:
         words = BEST_IN_WORDS
-    elif path.name == MODEL:
-        words = "published"
     elif path.name == LATEST and is_final(checkpoint):
         words = FINAL_IN_WORDS
     return {"checkpoint": words, "checkpoint_games": checkpoint.games}

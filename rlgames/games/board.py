@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 Board = list[list[str]]
 """The marks of all cells, row by row from the top; "." is an empty one."""
@@ -42,22 +42,6 @@ class BoardFormat:
         without them."""
         row, column = divmod(cell, self.columns)
         return (self.above or self.below)[column] + self.left[row] if self.left else str(cell)
-
-    def with_vertices(self) -> BoardFormat:
-        """The same boards with the coordinates of the Go Text Protocol: rows are counted from
-        below, and columns have no letter I.
-
-        Raises ValueError for boards that the protocol has no vertices for.
-        """
-        if max(self.rows, self.columns) > len(VERTEX_LETTERS):
-            raise ValueError(f"the Go Text Protocol has {len(VERTEX_LETTERS)} rows and columns")
-        numbers = [str(number) for number in range(self.rows, 0, -1)]
-        letters = [*VERTEX_LETTERS[: self.columns]]
-        above, below = ([], letters) if self.below else (letters, [])
-        return replace(self, left=numbers, above=above, below=below)
-
-
-VERTEX_LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 
 
 def lettered_format(rows: int, columns: int) -> BoardFormat:

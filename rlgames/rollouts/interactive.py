@@ -15,43 +15,12 @@ from rlgames.rollouts.play import choose_actions
 from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories, build_trajectories
 
 
-class UndoableGame:
-    """One game from a position, and the positions before it.
-
-    A move that is taken back and played again has the same chance, because the generator is taken
-    back too.
-    """
-
-    def __init__(self, game: Game[Any], state: State, rng: torch.Generator) -> None:
-        self.game, self.state, self.rng = game, state, rng
-        self._earlier: list[tuple[State, Tensor]] = []
-
-    def __len__(self) -> int:
-        """The plies that undo can take back."""
-        return len(self._earlier)
-
-    @property
-    def positions(self) -> list[State]:
-        """The full position before each ply, and the present one."""
-        return [*(state for state, _ in self._earlier), self.state]
-
-    def play(self, action: Tensor) -> None:
-        """Play a legal action, int64 [1], and chance."""
-        self._earlier.append((self.state, self.rng.get_state()))
-        self.state = self.game.step(self.state, action, self.rng)
-
-    def undo(self, plies: int = 1) -> None:
-        """Return to the position before the last plies. Raises IndexError where there are fewer."""
-        self.state, generator = self._earlier[-plies]
-        self.rng.set_state(generator)
-        del self._earlier[-plies:]
-
-
 class InteractiveGame:
     """A game in progress from a position, between players of which the first may raise TakeBack.
 
     The terminal plays it to its end (collect), a page ply by ply. players and order, the index of
-    the player in each seat, may change between two plies.
+    the player in each seat, may change between two plies. A move that is taken back and played
+    again has the same chance, because the generator is taken back too.
     """
 
     def __init__(
@@ -63,9 +32,16 @@ class InteractiveGame:
         rng: torch.Generator,
     ) -> None:
         self.game, self.players, self.order = game, players, order
-        self.line = UndoableGame(game, state, rng)
+        self.state, self.rng = state, rng
         self.plies: list[tuple[int, PlyRecord]] = []
         """The index of the player of each ply, and its record."""
+        self._earlier: list[tuple[State, Tensor]] = []
+        """The position before each ply, and the generator's state."""
+
+    @property
+    def positions(self) -> list[State]:
+        """The full position before each ply, and the present one."""
+        return [*(state for state, _ in self._earlier), self.state]
 
     def collect(self) -> tuple[Trajectories, FinalStates]:
         """Play to the end and record every move. Raises what the players raise."""
@@ -78,37 +54,39 @@ class InteractiveGame:
 
     @property
     def is_over(self) -> bool:
-        return bool(self.line.state.done[0])
+        return bool(self.state.done[0])
 
     @property
     def mover(self) -> int:
         """The index of the player who is to move."""
-        return self.order[int(self.line.state.current_seat[0])]
+        return self.order[int(self.state.current_seat[0])]
 
     def results(self) -> tuple[Trajectories, FinalStates]:
         """The moves of a finished game, and how it ended."""
-        game_index = torch.zeros(1, dtype=torch.int64, device=self.line.rng.device)
+        game_index = torch.zeros(1, dtype=torch.int64, device=self.rng.device)
         records = [record for _, record in self.plies]
-        final = FinalStates(self.line.state, len(records))
+        final = FinalStates(self.state, len(records))
         return build_trajectories(records, game_index, final.score), final
 
     def take_back(self) -> None:
         """Return to the position before the first player's last move, if there is one."""
         numbers = [number for number, (player, _) in enumerate(self.plies) if player == 0]
         if numbers:
-            self.line.undo(len(self.plies) - numbers[-1])
-            del self.plies[numbers[-1] :]
+            self.state, generator = self._earlier[numbers[-1]]
+            self.rng.set_state(generator)
+            del self._earlier[numbers[-1] :], self.plies[numbers[-1] :]
 
     def play_ply(self) -> None:
         """Play the move of the player whose turn it is. Raises what the player raises."""
-        before, rng = self.line.state, self.line.rng
+        before, rng = self.state, self.rng
         public = self.game.public(before)
         player = self.mover
         index = None
         if len(self.players) > 1:
             index = torch.tensor([player], device=rng.device)
         decision = choose_actions(self.players, index, public, rng)
-        self.line.play(decision.action)
+        self._earlier.append((before, rng.get_state()))
+        self.state = self.game.step(before, decision.action, rng)
         game_index = torch.zeros(1, dtype=torch.int64, device=rng.device)
-        record = PlyRecord(public, decision, game_index, index, self.line.state)
+        record = PlyRecord(public, decision, game_index, index, self.state)
         self.plies.append((player, record))

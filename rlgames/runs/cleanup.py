@@ -16,7 +16,7 @@ from rlgames.runs.event_file import PREFIX, SUFFIX
 from rlgames.runs.files import LATEST, read_header
 from rlgames.runs.hyperparameters import MANIFEST
 
-WRITTEN = (*FILES, *FOLDERS, "evaluations", "published", "policy.onnx", "wandb", "mlruns")
+WRITTEN = (*FILES, *FOLDERS, "evaluations", "wandb", "mlruns")
 """The files and folders that rlgames writes into the directory of a run, besides event files."""
 
 

@@ -1,4 +1,4 @@
-"""The names of runs: paths, `latest`, hf:user/name, and the agents that come with rlgames.
+"""The names of runs: paths, `latest`, and the agents that come with rlgames.
 
 Nothing heavy is imported.
 """
@@ -17,7 +17,6 @@ from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of
 from rlgames.core.errors import ConfigError, nearest, nearest_path
 from rlgames.core.untrusted import YAML_LOADER
-from rlgames.runs.hub import PREFIX, download, downloads
 
 LATEST_RUN = "latest"
 """Names the newest run in outputs/."""
@@ -45,11 +44,11 @@ def agent_strengths() -> dict[str, str]:
 def run_path(name: str) -> Path:
     """The path of a named run, which may not exist.
 
-    An existing path comes first. RUN/checkpoints is RUN, `latest` the newest run in outputs/,
-    hf:user/name the folder of its download, and the name of a game the agent that comes with it.
+    An existing path comes first. RUN/checkpoints is RUN, `latest` the newest run in outputs/, and
+    the name of a game the agent that comes with it.
 
     Raises:
-        ConfigError: if no run is the newest, or the hub has no such agent.
+        ConfigError: if no run is the newest.
     """
     path = Path(os.path.expanduser(name))
     if os.path.exists(path):
@@ -62,22 +61,18 @@ def run_path(name: str) -> Path:
         if run is None:
             raise ConfigError("outputs/ holds no run", "name the directory of a run")
         return run
-    if name.startswith(PREFIX):
-        return download(name)
     return shipped_agent(name) or path
 
 
 def is_run(name: str) -> bool:
-    """Whether a word names a run, as far as that is known without a download."""
+    """Whether a word names a run."""
     is_there = os.path.exists(os.path.expanduser(name))
-    return is_there or name in (LATEST_RUN, *shipped_agents()) or name.startswith(PREFIX)
+    return is_there or name in (LATEST_RUN, *shipped_agents())
 
 
 def run_name(run: str | Path) -> str:
     """What a person types for a run, and reports call it: the inverse of run_path."""
     path = Path(run)
-    if path.is_relative_to(downloads()):
-        return PREFIX + path.relative_to(downloads()).as_posix()
     is_shipped = path.parent == AGENTS and not os.path.exists(path.stem)
     return path.stem if is_shipped else str(run)
 

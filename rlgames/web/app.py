@@ -170,7 +170,7 @@ class Page:
             "strengths": table.strengths,
             "searches": await run_in_threadpool(lambda: table.searches),
             "columns": session.game.board_format.columns,
-            "by_column": takes_columns(session.game, session.play.line.state),
+            "by_column": takes_columns(session.game, session.play.state),
             "rules": session.game.how_to_play,
             "is_hidden": spec.hidden,
         }

@@ -127,7 +127,7 @@ class Session:
                 self._place(name)
                 return
             self._check_turn(is_person=True)
-            action = parse_action(self.game, self.play.line.state, 0, name, exact=True)
+            action = parse_action(self.game, self.play.state, 0, name, exact=True)
         self._person.action = torch.tensor([action])
         self.play.play_ply()
 
@@ -160,9 +160,8 @@ class Session:
             self.placement.place_text(ship)
             if self.placement.next_length is not None:
                 return
-            line, layout = self.play.line, self.placement.layout()
-            start = cast(SalvoDuelState, line.state)
-            line.state = self.game.with_layout(start, self.seats.index(YOU), layout)
+            start, layout = cast(SalvoDuelState, self.play.state), self.placement.layout()
+            self.play.state = self.game.with_layout(start, self.seats.index(YOU), layout)
         self.placement = None
 
     # What it shows
@@ -183,7 +182,7 @@ class Session:
         if self.placement is not None:
             return self._common() | self._view_placement()
         # A player may be making a move meanwhile, in another thread.
-        positions = self.play.line.positions
+        positions = self.play.positions
         last = min(len(positions) - 1, len(self.play.plies))
         at = last if ply is None else min(max(ply, 0), last)
         state = positions[at]
@@ -319,7 +318,7 @@ class Session:
         if kind not in self.table.hints(self.seats, self.search):
             raise ConfigError(f"there is no hint {kind!r} here")
         plies = [record for _, record in self.play.plies]
-        positions = self.play.line.positions[: len(plies) + 1]
+        positions = self.play.positions[: len(plies) + 1]
         at = len(positions) - 1 if ply is None else min(max(ply, 0), len(positions) - 1)
         state, judged = positions[at], self._judge(plies)
         is_secret = self._is_secret(int(state.current_seat[0]))

@@ -70,7 +70,7 @@ def page() -> str:
 
 def _schemas() -> dict[str, type]:
     """The configs of the page, by their titles."""
-    titles = {name: each.config for name, each in COMMANDS.items() if each.config is not None}
+    titles = {name: each.config for name, each in COMMANDS.items()}
     train = COMMANDS["train"]
     assert train.launch is not None
     assert train.sweep is not None

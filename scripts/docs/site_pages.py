@@ -28,7 +28,7 @@ PAGES = {
         "trackers",
     ],
     "Extend": [
-        *("extend", "adding-a-game", "architecture", "other-tools", "engine"),
+        *("extend", "adding-a-game", "architecture", "other-tools"),
         *("contributing", "roadmap", "changelog"),
     ],
     "Results": [

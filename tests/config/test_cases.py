@@ -19,10 +19,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import rlgames as package
-from rlgames.commands.run_config import option_name
-from rlgames.config.commands import SolveConfig, TrainConfig
+from rlgames.config.commands import SolveConfig
 from rlgames.config.compose import load_config
-from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import FORMAT
 from rlgames.sweeps import jobs
@@ -215,7 +214,6 @@ def test_a_dangling_link_among_option_files_is_passed_over(typed):
         ["experiments", "--config-dir=own"],
         ["train", "--help", "--config-dir=own"],
         ["train", "--config-dir=own", "experiment=mine", "dry_run=true"],
-        ["completion", "words", "zsh", "rlgames train --config-dir=own policy=s"],
         ["games", "--config-dir=own"],
     ):
         done = typed(*words)
@@ -319,11 +317,6 @@ def test_a_sweep_lists_options_and_players(words, jobs, trained, typed):
     assert len(lines) == len(jobs) + 1
     for line, job in zip(lines, jobs, strict=False):
         assert f"{job} " in f"{line} ", line
-
-
-def test_the_name_of_an_agent_on_the_hub_needs_no_hub(monkeypatch):
-    monkeypatch.setattr("rlgames.runs.names.download", lambda word: pytest.fail(word))
-    assert option_name(RunPlayerConfig(path="hf:user/agent")) == "hf:user/agent"
 
 
 def test_an_arena_knows_the_options_of_a_folder(trained, typed):

@@ -69,7 +69,7 @@ class Key:
 
 def every_key() -> list[Key]:
     """The keys of all commands, and of all options of all groups; inherited ones once."""
-    schemas = [each.config for each in COMMANDS.values() if each.config]
+    schemas = [each.config for each in COMMANDS.values()]
     schemas += [LaunchConfig, EnvConfig]
     keys = [Key(schema, "", item) for schema in schemas for item in key_fields(schema).values()]
     for group, options in REGISTRY.items():

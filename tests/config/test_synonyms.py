@@ -13,7 +13,7 @@ from rlgames.config.schema import key_fields, names_of
 
 
 def test_every_synonym_leads_to_a_key_or_an_option():
-    top = {name for each in COMMANDS.values() if each.config for name in names_of(each.config)}
+    top = {name for each in COMMANDS.values() for name in names_of(each.config)}
     for line in suggestions._lines(suggestions.KEY_SYNONYMS):
         key = re.match(r"[\w.]+", line)[0]
         group, _, name = key.rpartition(".")

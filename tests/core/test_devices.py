@@ -185,15 +185,6 @@ def test_the_functions_for_notebooks_leave_torchs_settings_alone(tmp_path, monke
     assert torch_settings() == before
 
 
-@pytest.mark.slow
-def test_an_export_leaves_torchs_settings_alone(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
-    before = torch_settings()
-    rlgames.export_onnx(rlgames.train([*SMALL_TRAINING, "out=run"]))
-    assert torch_settings() == before
-
-
 def as_on_cuda(find):
     """Finding a device as if it were a GPU, which torch is told to be deterministic on."""
 

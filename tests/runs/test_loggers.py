@@ -262,36 +262,6 @@ def wandb_records(file):
 
 
 @pytest.mark.slow
-@needs("trackio")
-def test_trackio_has_a_run_and_its_resumptions(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "store"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    run = tmp_path / "run"
-    run_id = interrupted(run, tmp_path / "elsewhere", monkeypatch, "logger=trackio")
-    with contextlib.closing(sqlite3.connect(tmp_path / "store/rlgames.db")) as database:
-        rows = database.execute("SELECT run_name, step, metrics FROM metrics").fetchall()
-        ((config,),) = database.execute("SELECT config FROM configs").fetchall()
-    assert {name for name, _, _ in rows} == {run_id}
-    assert run_id.startswith("run-")
-    assert json.loads(config)["tags"] == ["tictactoe", "ppo", "mlp"]
-    found = [(step, json.loads(values)) for _, step, values in rows]
-    losses = [(step, values["train/loss"]) for step, values in found if "train/loss" in values]
-    lines = read_metrics(run / "metrics.jsonl")
-    assert losses == [
-        (int(line["games"]), line["train/loss"]) for line in lines if "train/loss" in line
-    ]
-    kinds = {
-        value["_type"]
-        for _, values in found
-        for value in values.values()
-        if isinstance(value, dict)
-    }
-    assert kinds == {"trackio.histogram", "trackio.image", "trackio.table"}
-    assert [step for step, values in found if "result/turns" in values] == [20, 40, 60]
-    assert "Trackio" not in capsys.readouterr().out
-
-
-@pytest.mark.slow
 @needs("wandb")
 def test_wandb_has_a_run_and_its_resumptions_offline(tmp_path, monkeypatch):
     monkeypatch.setattr(images, "NUM_SHOWN", 4)

@@ -24,11 +24,6 @@ class MlflowConfig(ArtifactConfig):
     experiment: str = key(help="experiment of the run")
 
 
-@schema
-class TrackioConfig(OptionConfig):
-    project: str = key(help="project of the run")
-
-
 _FOLDER = "rlgames.runs.loggers"
 
 LOGGERS = {
@@ -43,11 +38,5 @@ LOGGERS = {
         f"{_FOLDER}.mlflow_logger:MlflowLogger",
         extra="mlflow",
         viewer=("mlflow", "ui"),
-    ),
-    "trackio": Option(
-        TrackioConfig,
-        f"{_FOLDER}.trackio_logger:TrackioLogger",
-        extra="trackio",
-        viewer=("trackio", "show"),
     ),
 }

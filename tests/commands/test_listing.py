@@ -1,0 +1,33 @@
+"""`rlgames games NAME` shows what a game has; names in listings are not paths."""
+
+import json
+
+import pytest
+
+from rlgames.commands.listing import games_command
+from rlgames.core.errors import ConfigError
+
+
+def test_names_are_not_paths_and_help_explains_the_command(typed, tmp_path):
+    (tmp_path / "hex").mkdir()
+    assert typed("games", "hex").returncode == 0
+    assert typed("games", "hex", "--help").stdout.startswith("rlgames games: ")
+    said = typed("experiments", "hex")
+    assert (said.returncode, "'hex' is not key=value; omit it" in said.stderr) == (2, True)
+
+
+def test_a_game_is_shown_with_what_it_has_and_why_it_does_not_have_the_rest():
+    report = games_command(["hex"], [])
+    missing = {each["name"]: each["missing"] for each in report["capabilities"]}
+    assert missing["Compiled"] is None
+    assert missing["CellBoard"] == "its cells do not show which seat is to move"
+    assert "too many" in missing["ExactKey"]
+    assert report["solver"] == "proof-number search, for two-player games with compiled rules"
+    assert not report["is_in_reach"]
+    small = games_command(["hex"], ["board=3"])
+    assert small["keys"]["board"]["value"] == 3
+    assert small["solver"] == "lists all positions"
+    assert small["is_in_reach"]
+    json.dumps(small)
+    with pytest.raises(ConfigError, match="there is no game hx"):
+        games_command(["hx"], [])
