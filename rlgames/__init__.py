@@ -133,13 +133,17 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
         overrides: words of the command line, such as `["by=run"]`.
 
     Returns:
-        A pandas.DataFrame, or a list of dicts without pandas, with a row for each config or, with
-        by=run, for each run. With compare=, the fields of `rlgames report format=json`.
+        A pandas.DataFrame with a row for each config or, with by=run, for each run. With compare=,
+        the fields of `rlgames report format=json`.
+
+    Raises:
+        ConfigError: for bad input, and without the extra pandas.
     """
     from rlgames.commands.report import report_command
     from rlgames.config.commands import ReportConfig
     from rlgames.config.compose import load_config
     from rlgames.config.words import quoted
+    from rlgames.core.errors import check_installed
 
     if isinstance(directories, str | Path):
         directories = [directories]
@@ -147,12 +151,10 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
     result = report_command(load_config(ReportConfig, [f"runs=[{runs}]", *_checked(overrides)]))
     if result.comparison is not None:
         return result.as_dict()
-    records = result.report.records
-    try:
-        from pandas import DataFrame
-    except ImportError:
-        return records
-    return DataFrame(records)
+    check_installed("rlgames.report", "pandas", "pandas")
+    from pandas import DataFrame
+
+    return DataFrame(result.report.records)
 
 
 def _found(run: str | Path) -> Path:

@@ -33,10 +33,13 @@ class Terminal(Session):
         pid, file = pty.fork()
         if not pid:
             os.environ.update({"TERM": "xterm", "COLUMNS": "80"} | environment)
-            with ending_process():
-                type_in(folder, words)
+            self.start(folder, words)
         super().__init__(pid, file)
         self.read_up_to = 0
+
+    def start(self, folder, words):
+        with ending_process():
+            type_in(folder, words)
 
     @property
     def shown(self):
@@ -60,6 +63,14 @@ class Terminal(Session):
                 return new, None
             is_open = self.read(0.2)
         raise AssertionError(f"none of {texts} came: {self.shown}")
+
+
+class FreshTerminal(Terminal):
+    """The same as a new process, which imports rlgames from PYTHONPATH."""
+
+    def start(self, folder, words):
+        os.chdir(folder)
+        os.execv(sys.executable, [sys.executable, "-m", "rlgames", *words])
 
 
 def session(folder, *words, rows=40, columns=80, prepare=None, **environment):
@@ -97,18 +108,6 @@ def served(folder, *words):
         ended = process.ended(10)
     assert ended.returncode == 0, ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-def fresh_session(folder, path, *words):
-    """The same as a new process, which imports rlgames from a path."""
-    pid, file = pty.fork()
-    if not pid:
-        os.chdir(folder)
-        settings = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONPATH": str(path)}
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
-        arguments = [sys.executable, "-m", "rlgames", *words]
-        os.execve(sys.executable, arguments, os.environ | settings)
-    return Session(pid, file)
 
 
 def run(folder, *words, prepare=None):

@@ -1,4 +1,4 @@
-"""What a terminal looks like after the control sequences that rich and prompt_toolkit write."""
+"""What a terminal looks like after the control sequences that rich writes."""
 
 import codecs
 import os
@@ -117,8 +117,6 @@ class Session:
         text = self._decoder.decode(data)
         self.raw += text
         self.screen.feed(text)
-        for _ in range(text.count("\x1b[6n")):  # where is the cursor?
-            self.type(f"\x1b[{self.screen.row + 1};{self.screen.column + 1}R")
         return bool(data)
 
     def ended(self, seconds=120):

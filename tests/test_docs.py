@@ -176,14 +176,14 @@ def runs_in_fork(path, folder, quickly):
     return os.waitpid(fork.pid, 0)[1] == 0
 
 
-RUN = ["README", "tutorial", "recipes", "teaching", "extend", "json", "adding-a-game", "notebook"]
+RUN = ["README", "tutorial", "recipes", "teaching", "extend", "json", "adding-a-game", "python"]
 
 
 def path_of(name):
     return ROOT / f"{name}.md" if name == "README" else ROOT / "docs" / f"{name}.md"
 
 
-@pytest.mark.parametrize("name", quick(RUN, "adding-a-game", "notebook"))
+@pytest.mark.parametrize("name", quick([*RUN, "engine"], "adding-a-game", "python"))
 def test_code_blocks_run(name, tmp_path):
     assert runs_in_fork(path_of(name), tmp_path, True)
 

@@ -26,7 +26,7 @@ TIED = re.compile(r"https://(?:github\.com|colab\.research\.google\.com/github)/
 
 WHERE = [
     *("pyproject.toml", "README.md", "CONTRIBUTING.md", ".mkdocs.yml", "CITATION.cff"),
-    *("docs", "examples", "scripts", ".github"),
+    *("docs", "scripts", ".github"),
 ]
 
 
@@ -161,7 +161,8 @@ def test_the_wheel_works_in_an_empty_environment(archives, tmp_path):
     assert rlgames("--version").stdout == f"rlgames {__version__}\n"
     for words, typed, expected in [
         (["games"], "", "connect4"),
-        (["play", "connect4", "interface=line"], "4\nq\n", "your opponent plays"),
+        (["play", "connect4"], "4\nq\n", "your opponent plays"),
+        (["engine", "connect4"], "genmove b\nquit\n", "= "),
         (["train", "game=tictactoe", "games=400", "batch=50", "out=run"], "", "exploitability"),
         (["eval", "run"], "", "won / drawn / lost"),
         (["report", "run"], "", "best run: rlgames eval run"),

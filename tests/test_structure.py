@@ -122,7 +122,6 @@ def test_numba_is_loaded_by_kernels_alone():
 LOADERS = {
     "matplotlib": (),  # it is imported when a figure is asked for
     "rich": ("drawing", "cli"),
-    "prompt_toolkit": ("cli",),
     "starlette": ("web",),
     "uvicorn": ("web",),
     "hydra": ("config", "sweeps"),

@@ -1,4 +1,4 @@
-"""What `rlgames games`, `agents`, `experiments`, `solve` and `new` print."""
+"""What `rlgames games`, `solve` and `new` print."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIN_LAST_WIDTH = 24
 def print_games(result: dict[str, Any]) -> None:
     """Print the list, or one game."""
     if "games" in result:
-        print_listing(result)
+        _print_list(result["games"])
         return
     planes, *board = result["observation"]
     print(printable(f"{result['name']}: {result['about']}"))
@@ -63,19 +63,33 @@ def print_games(result: dict[str, Any]) -> None:
         else "; this board is too large to solve from the start"
     )
     print(f"\nexact solver: {solver}{reach}")
+    if result["agents"]:
+        print("\nagents, as in: rlgames play NAME")
+        print_rows([(f"  {each['name']}", each["strength"]) for each in result["agents"]])
+    if result["presets"]:
+        print("\npresets, as in: rlgames train experiment=NAME")
+        print_rows(
+            [(f"  {p['name']}", p["learner"], p["policy"], p["about"]) for p in result["presets"]]
+        )
 
 
-def print_listing(report: dict[str, Any]) -> None:
-    """Print a list as a table. A narrow terminal leaves out columns before the last one, which
-    explains the first."""
-    (entries,) = report.values()
-    columns = [[name, *(printable(str(item[name])) for item in entries)] for name in entries[0]]
+def _print_list(games: Sequence[dict[str, Any]]) -> None:
+    """Print the games as a table, and their presets. A narrow terminal leaves out columns before
+    the last one, which explains the first."""
+    names = ["name", "seats", "goal", "solve", "board", "agents", "about"]
+    columns = [[name, *(_word(game[name]) for game in games)] for name in names]
     width, left_out = terminal_width(), list[str]()
     while width and len(columns) > 2 and _width(columns[:-1]) + MIN_LAST_WIDTH > width:
         left_out.insert(0, columns.pop(-2)[0])
     print_rows([*zip(*columns, strict=True)])
     if left_out:
         print(f"no room for: {', '.join(left_out)}")
+    print("\npresets, as in: rlgames train experiment=NAME")
+    print_rows([(f"  {game['name']}", _word(game["presets"])) for game in games if game["presets"]])
+
+
+def _word(value: Any) -> str:
+    return printable(", ".join(value) if isinstance(value, list) else str(value))
 
 
 def _width(columns: Sequence[Sequence[str]]) -> int:

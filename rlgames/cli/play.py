@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import secrets
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +42,7 @@ def play_command(config: PlayConfig) -> int:
     device = build_device(cfg.device, cfg.threads)
     game, opponent, advisor = _opponent_and_advisor(cfg, run, device)
     layout = _fixed_layout(cfg.fleet, game)
-    interface = _make_interface(cfg.interface)
-    asks_for_fleet = cfg.fleet == "hand" or (cfg.fleet is None and interface.asks_for_fleet)
+    interface = LineInterface()
     human = Human(game, advisor, interface, hints=bool(cfg.hints), can_undo=not game.spec.hidden)
     players: list[Player] = [human]
     order = [0]
@@ -62,15 +58,13 @@ def play_command(config: PlayConfig) -> int:
         name = run_name(str(run)) if is_run else option_name(cfg.opponent)
         searched = "" if cfg.search is None else f" with search={cfg.search.name}"
         interface.show_message(f"you play against {name}{searched}")
-    number = 0
-    while number < cfg.games or interface.wants_another_game():
-        number += 1
+    for _ in range(cfg.games):
         if opponent is not None:
             opponent.reset_statistics()
         try:
             state = game.initial(1, rng)
             if isinstance(game, SalvoDuel):
-                own = human.place_fleet(Placement(game.fleet)) if asks_for_fleet else layout
+                own = human.place_fleet(Placement(game.fleet)) if cfg.fleet == "hand" else layout
                 state = state if own is None else game.with_layout(state, cfg.seat - 1, own)
             moves, results = InteractiveGame(game, players, order, state, rng).collect()
         except PlayerQuit as left:
@@ -135,25 +129,3 @@ def _fixed_layout(fleet: str | None, game: Game[Any]) -> Tensor | None:
             f"list all ships: {', '.join(map(str, game.fleet.ships))}",
         )
     return placement.layout()
-
-
-def _make_interface(kind: str) -> LineInterface:
-    """What interface= asks for: in place on a terminal, or line by line."""
-    reason = None if kind == "line" else _reason_for_lines()
-    if kind == "screen" and reason is not None:
-        raise ConfigError(f"interface=screen needs {reason[0]}", reason[1])
-    if kind == "line" or reason is not None:
-        return LineInterface()
-    from rlgames.cli.play_screen import ScreenInterface
-
-    return ScreenInterface()
-
-
-def _reason_for_lines() -> tuple[str, str] | None:
-    """What a game in place lacks here, and how to get it."""
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if not is_terminal or os.environ.get("TERM", "dumb") == "dumb":
-        return "a terminal", "use interface=line"
-    if importlib.util.find_spec("prompt_toolkit") is None:
-        return "prompt_toolkit", "pip install 'rlgames[play]'"
-    return None

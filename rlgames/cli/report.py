@@ -46,10 +46,6 @@ def print_report(result: ReportResult) -> None:
             print(
                 f"left out, because they are not done or damaged: {left_out} of {len(every)} runs"
             )
-        if number := result.comparison.num_left_out:
-            print(f"left out, because only the best are compared: {number:,} agents; see top=")
-    if result.cfg.profile and result.cfg.format == "table":
-        print(f"performance profiles: {printable(result.cfg.profile)}")
     if result.cfg.curves and result.cfg.format == "table":
         print(f"curves: {printable(result.cfg.curves)}")
 

@@ -14,7 +14,7 @@ from rlgames.commands.comparison import Comparison
 from rlgames.commands.report_rows import REFERENCES, Report, Row
 from rlgames.config import plugins
 from rlgames.config.schema import as_typed
-from rlgames.core.text import counted, escape_markdown, number_text, printable
+from rlgames.core.text import counted, escape_markdown, printable
 from rlgames.evaluation.aggregate import Statistic
 from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 
@@ -48,7 +48,7 @@ def print_comparison(comparison: Comparison, format: str) -> None:
         return
     for heading, table in (
         ("agents", _agent_columns(comparison.statistics)),
-        ("pairs of agents", _pair_columns(comparison.pairs, comparison.power)),
+        ("pairs of agents", _pair_columns(comparison.pairs)),
     ):
         if table[0].cells:
             print_table(heading, table, format)
@@ -104,6 +104,7 @@ def columns(report: Report, names: Sequence[str] = ()) -> list[Column]:
         *(column(name, judged.get(name, 5)) for name in metrics),
         *(column(name, 3) for name in REFERENCES),
         *(column(name, rank) for name, rank in (("gap", 1), ("final/gap", 3), ("seconds", 4))),
+        column("started", 5, is_text=True),
         ("run", Column("run", paths, is_text=True)),
     ]
     has_seeds = report.num_rows < len(report.runs) + len(report.damaged)
@@ -184,35 +185,25 @@ def _agent_columns(entries: Sequence[dict[str, Any]]) -> list[Column]:
     runs = [f"{each['runs']} of {_games(each)}" for each in entries]
     return [
         Column("agent", [each["agent"] for each in entries], is_text=True),
-        *_what_columns(entries),
+        _metric_column(entries),
         Column("runs", runs, 1),
-        *(
-            Column(name, [_in_words(each[name.lower()]) for each in entries], rank)
-            for name, rank in (("mean", 0), ("median", 3), ("IQM", 2))
-        ),
+        Column("mean", [_in_words(each["mean"]) for each in entries]),
+        Column("IQM", [_in_words(each["iqm"]) for each in entries], 2),
     ]
 
 
-def _pair_columns(entries: Sequence[dict[str, Any]], power: float) -> list[Column]:
-    better = [_in_words(each["probability_of_improvement"], 2) for each in entries]
-    seeds = [
-        "–" if each["seeds_needed"] is None
-        else f"{each['seeds_needed']:,} to detect {number_text(each['detects'])}"
-        for each in entries
-    ]  # fmt: skip
+def _pair_columns(entries: Sequence[dict[str, Any]]) -> list[Column]:
     return [
         Column("A", [each["agents"][0] for each in entries], is_text=True),
         Column("B", [each["agents"][1] for each in entries], is_text=True),
-        *_what_columns(entries),
+        _metric_column(entries),
         Column("A - B", [_in_words(each["difference"]) for each in entries]),
-        Column("A better than B", better, 1),
-        Column(f"seeds for power {power:g}", seeds, 2),
     ]
 
 
-def _what_columns(entries: Sequence[dict[str, Any]]) -> list[Column]:
+def _metric_column(entries: Sequence[dict[str, Any]]) -> Column:
     metrics = [f"{each['metric']}, {each['checkpoint']}" for each in entries]
-    return [Column("metric", metrics, is_text=True)]
+    return Column("metric", metrics, is_text=True)
 
 
 def _games(entry: dict[str, Any]) -> str:
@@ -220,12 +211,12 @@ def _games(entry: dict[str, Any]) -> str:
     return games[0] if len(games) == 1 else f"{len(games)} games"
 
 
-def _in_words(statistic: Statistic, digits: int = 4) -> str:
-    text = f"{statistic.value:z,.{digits}f}"
+def _in_words(statistic: Statistic) -> str:
+    text = f"{statistic.value:z,.4f}"
     if statistic.interval is None:
         return text
     low, high = statistic.interval
-    return f"{text} ({low:z,.{digits}f} to {high:z,.{digits}f})"
+    return f"{text} ({low:z,.4f} to {high:z,.4f})"
 
 
 def _flat(entry: dict[str, Any]) -> dict[str, Any]:

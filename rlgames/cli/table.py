@@ -147,7 +147,7 @@ _COMMANDS = (
     ),
     Command(
         "games",
-        "list games, or describe one",
+        "games with their presets and agents",
         "rlgames games hex",
         function="rlgames.commands.listing:games_command",
         printer="rlgames.cli.listing:print_games",

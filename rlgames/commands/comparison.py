@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,20 +19,12 @@ from rlgames.evaluation.aggregate import (
     aggregate,
     difference_of_means,
     normalized,
-    performance_profile,
-    probability_of_improvement,
-    seeds_needed,
 )
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 from rlgames.runs.index import RunSummary
 
 NORMALIZED = "normalized score"
 """The metric that is 0 for random play and 1 for the optimum."""
-
-DEFAULT_TOP = 10
-"""Agents that are compared: all pairs of a thousand are half a million."""
-
-PROFILE_LEVELS = np.linspace(0.0, 1.0, 101)
 
 CHECKPOINTS = {BEST_IN_WORDS: "", FINAL_IN_WORDS: FINAL_PREFIX}
 """Before the names of the results of each checkpoint that a run evaluates at its end."""
@@ -61,21 +53,16 @@ class Sample:
     sign: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class Comparison:
-    """What compare= says about agents.
+    """What compare= says about agents, the best one first.
 
-    statistics: of each sample and agent. pairs: of each sample and two agents. profiles: by label
-    and checkpoint, the fraction of runs at each of PROFILE_LEVELS; empty without an optimum.
-    num_left_out: agents that are not among the best ones.
+    statistics: of each sample and agent. pairs: of each sample and two agents.
     """
 
     agents: list[Agent]
     statistics: list[dict[str, Any]]
     pairs: list[dict[str, Any]]
-    profiles: dict[str, Floats]
-    power: float
-    num_left_out: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
@@ -93,82 +80,44 @@ class Comparison:
             ],
             "statistics": [_plain(each) for each in self.statistics],
             "pairs": [_plain(each) for each in self.pairs],
-            "power": self.power,
-            "profiles": {
-                "levels": PROFILE_LEVELS.tolist() if self.profiles else [],
-                "fractions": {name: values.tolist() for name, values in self.profiles.items()},
-            },
         }
 
 
-def compare(
-    runs: list[RunSummary],
-    name: str,
-    power: float,
-    difference: float | None,
-    top: int | None = None,
-) -> Comparison:
-    """Compare agents that a setting tells apart, or their whole configs.
+def compare(runs: list[RunSummary], name: str, top: int | None) -> Comparison:
+    """Compare agents that a setting tells apart.
 
     Runs of the same agent and game are its seeds, so nothing else may differ between them. Several
-    games are compared between random play and the optimum of each. power, difference: of
-    seeds_needed; the difference is in the game's metric, or in the normalized score of several.
-    top: how many of the best agents are compared, by default DEFAULT_TOP.
-    Raises ConfigError for an unknown setting and for runs that cannot be compared.
+    games are compared between random play and the optimum of each. top: how many of the best agents
+    are compared; None: all. Raises ConfigError for an unknown setting and for runs that cannot be
+    compared.
     """
     finished = [run for run in runs if run.metric in run.results]
     if not finished:
         raise ConfigError("compare= needs runs that are done", "resume them with rlgames resume")
-    comparison = Comparison([], [], [], {}, power)
-    for games, agents in _agents_by_games(group_agents(finished, name), name).items():
-        _add(comparison, list(games), agents, difference, top or DEFAULT_TOP)
-    return comparison
-
-
-def _agents_by_games(agents: list[Agent], name: str) -> dict[tuple[str, ...], list[Agent]]:
-    """The agents that have runs of the same games. Raises ConfigError where one setting tells
-    agents apart and one of them lacks a game."""
-    groups: dict[tuple[str, ...], list[Agent]] = {}
-    for agent in agents:
-        groups.setdefault(tuple(sorted(agent.games)), []).append(agent)
-    if name != "config" and len(groups) > 1:
-        games = {game for agent in agents for game in agent.games}
-        lacking = min(agents, key=lambda agent: len(agent.games))
-        missing = sorted(games - set(lacking.games))
-        text = f"{lacking.label} has no run of {game_in_words(missing[0])}"
-        raise ConfigError(text, "agents are compared on the same games")
-    return groups
-
-
-def _add(
-    comparison: Comparison,
-    games: list[str],
-    agents: list[Agent],
-    difference: float | None,
-    top: int,
-) -> None:
-    """Add the statistics of the best agents that played the same games, the best one first."""
-    samples = _samples(agents, games)
+    agents = group_agents(finished, name)
+    samples = _samples(agents, _shared_games(agents))
     means = [samples[0].sign * np.concatenate(scores).mean() for scores in samples[0].scores]
     order = [int(index) for index in np.argsort(means)[::-1][:top]]
-    comparison.num_left_out += len(agents) - len(order)
-    agents = [agents[index] for index in order]
-    comparison.agents.extend(agents)
-    for sample in samples:
-        sample = replace(sample, scores=[sample.scores[index] for index in order])
-        target = difference if sample.metric == samples[0].metric else None
-        for agent, scores in zip(agents, sample.scores, strict=True):
-            comparison.statistics.append(_statistics(sample, agent, scores))
-            if sample.metric == NORMALIZED:
-                profile = performance_profile(scores, PROFILE_LEVELS)
-                comparison.profiles[f"{agent.label}, {sample.checkpoint}"] = profile
-        for indices in itertools.combinations(range(len(agents)), 2):
-            comparison.pairs.append(_pair(sample, agents, indices, comparison.power, target))
+    pairs = [*itertools.combinations(order, 2)]
+    return Comparison(
+        [agents[index] for index in order],
+        [_statistics(each, agents[i], each.scores[i]) for each in samples for i in order],
+        [_pair(each, agents, indices) for each in samples for indices in pairs],
+    )
+
+
+def _shared_games(agents: list[Agent]) -> list[str]:
+    """The games of every agent. Raises ConfigError if an agent lacks one of them."""
+    games = sorted({game for agent in agents for game in agent.games})
+    lacking = min(agents, key=lambda agent: len(agent.games))
+    if missing := sorted({*games} - {*lacking.games}):
+        text = f"{lacking.label} has no run of {game_in_words(missing[0])}"
+        raise ConfigError(text, "agents are compared on the same games")
+    return games
 
 
 def group_agents(runs: list[RunSummary], name: str) -> list[Agent]:
-    """The agents that a setting or their whole configs (name=config) tell apart, in the order of
-    their first runs.
+    """The agents that a setting tells apart, in the order of their first runs.
 
     Raises ConfigError for an unknown setting, and for runs of one agent and game that differ in
     more than their seeds.
@@ -177,32 +126,26 @@ def group_agents(runs: list[RunSummary], name: str) -> list[Agent]:
     names = dict.fromkeys(
         key for run in runs for key in run.settings if key not in own_keys[run.path]
     )
-    if name != "config" and name not in names:
-        raise ConfigError(f"compare={name} is not a setting", nearest(name, ["config", *names]))
+    if name not in names:
+        raise ConfigError(f"compare={name} is not a setting", nearest(name, [*names]))
     groups: dict[str, list[RunSummary]] = {}
     for run in runs:
-        keys = [key for key in names if key in run.settings] if name == "config" else [name]
-        agent = {key: run.settings.get(key) for key in keys}
-        groups.setdefault(as_text(agent), []).append(run)
-    shown = differing([group[0].settings for group in groups.values()])
-    shown = [key for key in shown if key in names] if name == "config" else [name]
+        groups.setdefault(as_text(run.settings.get(name)), []).append(run)
     agents = []
     for group in groups.values():
-        settings = {key: group[0].settings.get(key) for key in shown}
-        label = in_words(settings) or "all runs"
+        settings = {name: group[0].settings.get(name)}
+        label = in_words(settings)
         by_game: dict[str, list[RunSummary]] = {}
         for run in group:
             by_game.setdefault(run.game, []).append(run)
-        games = {game: Row(members) for game, members in by_game.items()}
         for members in by_game.values():
             for key in differing([run.settings for run in members]):
                 if key != "seed":
                     text = (
                         f"the runs of {label} differ in {key}, so they are not seeds of one agent"
                     )
-                    hint = f"compare=config or compare={key}, or name fewer directories"
-                    raise ConfigError(text, hint)
-        agents.append(Agent(label, settings, games))
+                    raise ConfigError(text, f"compare={key}, or name fewer directories")
+        agents.append(Agent(label, settings, {game: Row(each) for game, each in by_game.items()}))
     return agents
 
 
@@ -268,27 +211,15 @@ def _statistics(sample: Sample, agent: Agent, scores: Scores) -> dict[str, Any]:
     }
 
 
-def _pair(
-    sample: Sample,
-    agents: list[Agent],
-    indices: tuple[int, int],
-    power: float,
-    difference: float | None,
-) -> dict[str, Any]:
-    """The comparison of two agents. difference: to be detected; None: the observed one."""
-    first_scores, second_scores = (sample.scores[index] for index in indices)
-    observed = difference_of_means(first_scores, second_scores)
-    better = [[sample.sign * game for game in scores] for scores in (first_scores, second_scores)]
-    target = abs(observed.value) if difference is None else difference
+def _pair(sample: Sample, agents: list[Agent], indices: tuple[int, int]) -> dict[str, Any]:
+    """The comparison of two agents."""
+    first, second = indices
     return {
-        "agents": [agents[index].label for index in indices],
-        "games": [game_in_words(game) for game in sorted(agents[indices[0]].games)],
+        "agents": [agents[first].label, agents[second].label],
+        "games": [game_in_words(game) for game in sorted(agents[first].games)],
         "metric": sample.metric,
         "checkpoint": sample.checkpoint,
-        "difference": observed,
-        "probability_of_improvement": probability_of_improvement(*better),
-        "detects": target,
-        "seeds_needed": seeds_needed(target, first_scores, second_scores, power),
+        "difference": difference_of_means(sample.scores[first], sample.scores[second]),
     }
 
 

@@ -1,5 +1,4 @@
-"""Learning curves of several runs, or performance profiles, as one figure: `rlgames report curves=`
-and `profile=`; reads only files."""
+"""Learning curves of several runs as one figure: `rlgames report curves=`; reads only files."""
 
 from __future__ import annotations
 
@@ -7,13 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlgames.commands.comparison import (
-    PROFILE_LEVELS,
-    Comparison,
-    game_titles,
-    group_agents,
-    random_and_optimum,
-)
+from rlgames.commands.comparison import game_titles, group_agents, random_and_optimum
 from rlgames.commands.report_rows import Report, Row, in_words
 from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
@@ -32,7 +25,7 @@ NORMALIZED = "normalized"
 BEST_BY = "best_by"
 """The metric that selects the checkpoints of each game."""
 
-AGGREGATES = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
+AGGREGATES = {"mean": "mean", "iqm": "interquartile mean"}
 BANDS = {
     "ci": "95% interval",
     "bootstrap": "95% bootstrap interval",
@@ -257,21 +250,3 @@ def _label(row: Row, keys: Sequence[str]) -> str:
     folders = {run.path.parent if len(row.runs) > 1 else run.path for run in row.runs}
     name = words or printable(str(folders.pop() if len(folders) == 1 else row.first.path))
     return name if len(name) <= 90 else name[:89] + "…"
-
-
-def write_profiles(comparison: Comparison, path: Path, width: str | float, style: str) -> None:
-    """Write the performance profiles as a figure.
-
-    width: see figures.width_in_inches. style: a key of figures.COLORS. Raises ConfigError, OSError.
-    """
-    figures.check_figure("profile", path)
-    if not comparison.profiles:
-        raise ConfigError(
-            "profile= needs results between random play and the optimum",
-            "choose a game whose optimum is known; see rlgames games",
-        )
-    lines = [Line(name, PROFILE_LEVELS, values) for name, values in comparison.profiles.items()]
-    x = "normalized score (0: random play, 1: optimum)"
-    panel = Panel("", x, "fraction of runs\nat least as good", lines, y_range=(-0.03, 1.03))
-    figure = figures.draw_panels([[panel]], figures.width_in_inches(width), style)
-    figures.save_figure(figure, path)

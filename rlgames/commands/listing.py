@@ -8,17 +8,19 @@ from rlgames.config.commands import GamesConfig
 from rlgames.config.files import Files
 from rlgames.config.schema import arguments, key_fields
 from rlgames.config.typed import make_option
+from rlgames.runs.names import agent_strengths
 
 
 def games_command(cfg: GamesConfig) -> dict[str, Any]:
-    """Each game with its seats, goal, default board, description and reach of `rlgames solve`; or,
-    if a game is named, what it has."""
+    """Each game with its seats, goal, default board, description, reach of `rlgames solve`, bundled
+    agents and presets; or, if a game is named, what it has."""
     if cfg.game is not None:
         return describe_game(cfg.game)
-    return {"games": [_list_game(name) for name in Files().names("game")]}
+    presets = list_presets()
+    return {"games": [_list_game(name, presets) for name in Files().names("game")]}
 
 
-def _list_game(name: str) -> dict[str, Any]:
+def _list_game(name: str, presets: list[dict[str, str]]) -> dict[str, Any]:
     from rlgames.factory.components import build_game
     from rlgames.solvers.optimum import solver_reach
 
@@ -31,17 +33,26 @@ def _list_game(name: str) -> dict[str, Any]:
         "goal": game.spec.goal,
         "solve": solver_reach(game),
         "board": " ".join(f"{key}={value}" for key, value in numbers),
+        "agents": [each["name"] for each in _agents(name)],
+        "presets": [each["name"] for each in presets if each["game"] == name],
         "about": Files().about("game", name),
     }
+
+
+def _agents(game: str) -> list[dict[str, str]]:
+    """The bundled agents of a game, and how strong they are."""
+    strengths = agent_strengths()
+    return [{"name": game, "strength": strengths[game]}] if game in strengths else []
 
 
 def describe_game(rules: Any) -> dict[str, Any]:
     """What a game with these rules has.
 
     {name, about, keys: {key: {value, help}}, seats, goal, actions, observation, max_plies, solver,
-    is_in_reach, capabilities: [{name, methods, makes_possible, missing}]}. solver: null if none
-    fits. is_in_reach: whether it can solve these rules, given time and memory. missing: null for a
-    capability that the game has, otherwise why it does not.
+    is_in_reach, capabilities: [{name, methods, makes_possible, missing}], agents: [{name,
+    strength}], presets: [{name, learner, policy, about}]}. solver: null if none fits. is_in_reach:
+    whether it can solve these rules, given time and memory. missing: null for a capability that the
+    game has, otherwise why it does not.
     """
     from rlgames.factory.components import build_game
     from rlgames.games.capabilities import CAPABILITIES, members, purpose, reason_missing
@@ -73,4 +84,20 @@ def describe_game(rules: Any) -> dict[str, Any]:
             }
             for capability in CAPABILITIES
         ],
+        "agents": _agents(rules.name),
+        "presets": [
+            {key: value for key, value in preset.items() if key != "game"}
+            for preset in list_presets()
+            if preset["game"] == rules.name
+        ],
     }
+
+
+def list_presets() -> list[dict[str, str]]:
+    """Each preset with its game, learner, policy and description."""
+    files, presets = Files(), []
+    for name in files.names("experiment"):
+        chosen = files.composed("train", {"experiment": [name]}).choices
+        groups = {group: chosen[group][0] for group in ("game", "learner", "policy")}
+        presets.append({"name": name} | groups | {"about": files.about("experiment", name)})
+    return presets

@@ -14,19 +14,14 @@ from rlgames.config.commands import ReportConfig
 from rlgames.config.typed import changed
 from rlgames.core.errors import ConfigError
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing, varying_settings
-from rlgames.runs.index import RunReader, RunSummary
-from rlgames.runs.summary_cache import read_summaries
+from rlgames.runs.index import RunReader, RunSummary, read_summaries
 from rlgames.runs.where import check_column, matching, sorted_by
 
 if TYPE_CHECKING:
     from rlgames.commands.comparison import Comparison
 
-COMPARISON_KEYS = ("profile", "power", "difference")
-"""Keys that say more about compare=."""
-
-CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references")
-FIGURE_KEYS = ("width", "style")
-"""Keys that say how learning curves, and all figures, are drawn."""
+CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", "width", "style")
+"""Keys that say how learning curves are drawn."""
 
 
 @dataclass(frozen=True)
@@ -75,43 +70,23 @@ def make_report(
     top = _top(shown, cfg.top)
     folder = Path(os.path.commonpath([run.path for run in every]))
     report = Report(runs, damaged, top, keys, metrics, _best(rows), len(shown), folder)
-    _check_figure_keys(cfg)
     if cfg.curves is not None:
         from rlgames.commands.curves import draw
 
         draw(report, rows, Path(cfg.curves), cfg)
+    elif unused := changed(cfg, *CURVE_KEYS):
+        raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
     comparison = None
     if cfg.compare is not None:
-        comparison = _compare(runs, cfg.compare, cfg)
-    elif unused := changed(cfg, *COMPARISON_KEYS):
-        hint = "add compare=config, or a setting"
-        raise ConfigError(f"{unused[0]}= belongs to a comparison", hint)
+        from rlgames.commands.comparison import compare
+
+        comparison = compare(runs, cfg.compare, cfg.top)
     follow = None
     if cfg.follow:
         if cfg.format != "table" or comparison is not None:
             raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
         follow = partial(make_report, directories, cfg, readers)
     return ReportResult(report, cfg, comparison, follow)
-
-
-def _compare(runs: list[RunSummary], setting: str, cfg: ReportConfig) -> Comparison:
-    from rlgames.commands.comparison import compare
-
-    comparison = compare(runs, setting, cfg.power, cfg.difference, cfg.top)
-    if cfg.profile is not None:
-        from rlgames.commands.curves import write_profiles
-
-        write_profiles(comparison, Path(cfg.profile), cfg.width, cfg.style)
-    return comparison
-
-
-def _check_figure_keys(cfg: ReportConfig) -> None:
-    """Raises ConfigError for keys of a figure that is not asked for."""
-    if cfg.curves is None and (unused := changed(cfg, *CURVE_KEYS)):
-        raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
-    has_figure = cfg.curves is not None or cfg.profile is not None
-    if not has_figure and (unused := changed(cfg, *FIGURE_KEYS)):
-        raise ConfigError(f"{unused[0]}= is for figures", "add curves=FILE.png")
 
 
 def _rows(runs: list[RunSummary], by: str) -> list[Row]:

@@ -111,7 +111,8 @@ class Row:
         for name in REFERENCES:
             record[name] = self.mean(name)
         record |= {"gap": self.gap(), "final/gap": self.gap(FINAL_PREFIX)}
-        return record | {"seconds": self.seconds, "run": str(self.first.path)}
+        times = {"seconds": self.seconds, "started": self.first.start}
+        return record | times | {"run": str(self.first.path)}
 
     @property
     def order(self) -> tuple[bool, str, tuple[bool, float, float]]:

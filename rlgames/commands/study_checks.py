@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlgames.commands.evaluate import check_seats
-from rlgames.commands.report import CURVE_KEYS, FIGURE_KEYS
+from rlgames.commands.report import CURVE_KEYS
 from rlgames.config.commands import ReportConfig
 from rlgames.config.compose import load_config
 from rlgames.config.options.players import ExactConfig, RandomConfig
@@ -55,7 +55,7 @@ EXAMPLES = {
 def check_curves(study: Study) -> None:
     """Raises ConfigError for words of curves: that do not say how learning curves are drawn: the
     others write files, or print."""
-    valid = ("by", "where", *CURVE_KEYS, *FIGURE_KEYS)
+    valid = ("by", "where", *CURVE_KEYS)
     for name, text in study.curves.items():
         words = [word for word in text.split() if "=" in word]
         try:

@@ -195,6 +195,13 @@ class PageConfig(Config):
 
 
 @schema
+class InterfaceConfig(PageConfig):
+    """Where a command shows what it does."""
+
+    interface: str = key(of=("terminal", "web"), help="web: a page in the browser, to play on")
+
+
+@schema
 class MatchConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group("player in the other seat; null: random", "player")
     opponent_search: OptionConfig | None = group(
@@ -245,7 +252,7 @@ class SolveConfig(FormatConfig):
 
 
 @schema
-class PlayConfig(CheckpointConfig, DeviceConfig, PageConfig):
+class PlayConfig(CheckpointConfig, DeviceConfig, InterfaceConfig):
     run: str | None = key(is_word=True, help="run or checkpoint: the first word")
     game: OptionConfig | None = group("game to play")
     opponent: OptionConfig | None = group("player in the other seat", "player")
@@ -255,19 +262,12 @@ class PlayConfig(CheckpointConfig, DeviceConfig, PageConfig):
     games: int = key(1, 10**6, help="games to play")
     hints: bool = key(help="show the agent's probabilities before each move")
     fleet: str | None = key(help="salvo_duel: random, hand, or ships as in 'A1-A3 C2-C3'")
-    interface: str = key(
-        of=("auto", "screen", "line", "web"),
-        help="screen: keys and a cursor; line: typed moves; web: a page in the browser",
-    )
     record: str | None = key(is_path=True, help="file to append finished games to")
     seed: int | None = key(0, MAX_SEED, help="the same seed gives the same games; null: random")
 
 
 @schema
-class WatchConfig(PlayerConfig, RunConfig, PageConfig):
-    interface: str = key(
-        of=("terminal", "web"), help="web: a page in the browser, to watch and to play"
-    )
+class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
     opponent: OptionConfig | None = group("player in the other seat", "player")
     opponent_search: OptionConfig | None = group(
         "search before each move of the opponent", "search"
@@ -278,8 +278,7 @@ class WatchConfig(PlayerConfig, RunConfig, PageConfig):
 
 
 @schema
-class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, PageConfig):
-    interface: str = key(of=("terminal", "web"), help="web: a page in the browser, to play on")
+class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
     sampling: OptionConfig = group("rule that picks an action from the scores")
     state: str | None = key(help="a board, @FILE or - (standard input); null: the start")
     solve_seconds: float | None = key(
@@ -325,9 +324,7 @@ class ReportConfig(FormatConfig):
     metric: list[str] = key(help="metrics of curves=, one panel each; []: the best_by metric")
     window: int | None = key(1, 10**9, help="draw means over this many games; null: as logged")
     x: str = key(of=("games", "moves", "updates", "seconds"), help="x axis of curves=")
-    aggregate: str = key(
-        of=("mean", "median", "iqm"), help="statistic over seeds that each curve shows"
-    )
+    aggregate: str = key(of=("mean", "iqm"), help="statistic over seeds that each curve shows")
     band: str = key(
         of=("ci", "sd", "minmax", "bootstrap", "none"), help="band around curves of several seeds"
     )
@@ -336,9 +333,7 @@ class ReportConfig(FormatConfig):
         1, 40, of=("column", "page"), help="inches, column (3.25) or page (6.75)"
     )
     style: str = key(of=("color", "gray"), help="colors of a figure")
-    compare: str | None = key(
-        help="statistics of agents; the setting that distinguishes them, or config"
-    )
+    compare: str | None = key(help="statistics of agents; the setting that distinguishes them")
     follow: bool = key(help="refresh the table until no run is running")
     format: str = key(
         of=("table", "markdown", "latex", "csv", "json"), help="table, markdown, latex, csv or json"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,40 +137,6 @@ def pooled_rate_interval(parts: Sequence[tuple[int, int]]) -> Interval:
         below += (share * (count / games - low)) ** 2
         above += (share * (high - count / games)) ** 2
     return max(0.0, rate - math.sqrt(below)), min(1.0, rate + math.sqrt(above))
-
-
-def score_interval(rate: float, variance: Callable[[float], float]) -> Interval:
-    """All rates within Z_95 of the observed one, in standard errors at that rate: Wilson's idea for
-    any variance of an estimated rate that vanishes at 0 and 1."""
-
-    def limit(end: float) -> float:
-        inside, outside = rate, end
-        for _ in range(60):
-            middle = (inside + outside) / 2
-            is_inside = (rate - middle) ** 2 <= Z_95**2 * variance(middle)
-            inside, outside = (middle, outside) if is_inside else (inside, middle)
-        return inside
-
-    low = 0.0 if rate <= 0 else limit(0.0)
-    high = 1.0 if rate >= 1 else limit(1.0)
-    return low, high
-
-
-def power_of_t_test(shift: float, freedom: float) -> float:
-    """The probability that a two-sided t test at 5% rejects; shift: the true difference in
-    standard errors, at least 0.
-
-    That is the non-central t distribution, integrated over the estimated standard error.
-    """
-    t = student_t(freedom)
-    spread = 8 / math.sqrt(2 * freedom)
-    # The estimated standard error divided by the true one: its density, up to a factor.
-    ratio = np.linspace(max(1e-6, 1 - spread), 1 + spread, 2001)
-    log_density = (freedom - 1) * np.log(ratio) - freedom * ratio**2 / 2
-    density = np.exp(log_density - log_density.max())
-    normal = np.vectorize(NormalDist().cdf)
-    rejects = normal(shift - t * ratio) + normal(-shift - t * ratio)
-    return float((density * rejects).sum() / density.sum())
 
 
 def student_t(freedom: float) -> float:

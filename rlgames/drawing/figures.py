@@ -90,17 +90,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. references: levels that are drawn as dashed lines, by their names.
-
-    y_range: None for the range of the lines and references; bands may leave it.
-    """
+    """One pair of axes. references: levels that are drawn as dashed lines, by their names."""
 
     title: str
     x_label: str
     y_label: str
     lines: Sequence[Line]
     references: Mapping[str, float] = field(default_factory=dict)
-    y_range: tuple[float, float] | None = None
 
 
 def check_figure(key: str, path: Path) -> None:
@@ -212,7 +208,7 @@ def _draw(
         dashes = (0, DASHES[references.index(name) % len(DASHES)])
         axes.axhline(level, color="#555555", linewidth=1.0, linestyle=dashes, label=name, zorder=1)
     axes.set(xlabel=panel.x_label, ylabel=panel.y_label, title=panel.title)
-    axes.set_ylim(*(panel.y_range or _range_of_means(panel)))
+    axes.set_ylim(*_range_of_means(panel))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     if max(float(line.x.max()) for line in panel.lines) >= 1000:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))

@@ -7,7 +7,7 @@ are listed next to the board, or next to the text of a game without boards.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -46,7 +46,7 @@ class BoardView:
 
     probabilities: float [A], of the actions, if any. since: an earlier position; cells that have
     changed are marked. reveal: show the hidden truth too. listed: list the most likely actions if
-    the board cannot show them. highlights: styles of rich for cells of the first board.
+    the board cannot show them.
     """
 
     def __init__(
@@ -57,12 +57,11 @@ class BoardView:
         since: State | None = None,
         reveal: bool = False,
         listed: bool = True,
-        highlights: Mapping[int, str] | None = None,
     ) -> None:
         self.game, self.state, self.listed, self.reveal = game, state, listed, reveal
         self.text, self.board_format = render(game, state, 0, reveal), game.board_format
         self.boards = game.boards(state, 0, reveal)
-        self.titles, self.highlights = game.board_titles, highlights or {}
+        self.titles = game.board_titles
         used = (mark for each in self.boards for mark in chain(*each))
         self.legend = mark_styles.legend(used, game.spec.hidden, game.spec.seats)
         self.probabilities = [] if probabilities is None else probabilities.tolist()
@@ -151,12 +150,10 @@ class BoardView:
             if lined:
                 lines.append(pad + Text(edges[min(row, 1)], "dim"))
             changed = self.changed[number][row * form.columns : (row + 1) * form.columns]
-            cells = range(row * form.columns, (row + 1) * form.columns)
-            styles = ["" if number else self.highlights.get(cell, "") for cell in cells]
             label = f"{form.left[row]:>{side - 1}} " if form.left else ""
             if form.is_slanted:
                 label = " " * (row * (inner + SPACING[size]) // 2) + label
-            drawn = _row(row_words, changed, inner, size, pipe, styles)
+            drawn = _row(row_words, changed, inner, size, pipe)
             lines.append(Text().append(label, "dim") + drawn)
         if lined:
             lines.append(pad + Text(edges[2], "dim"))
@@ -199,15 +196,11 @@ def _mark(mark: str, empty: str) -> Text:
     return Text(empty if kind == "empty" else mark, STYLES[kind])
 
 
-def _row(
-    words: list[Text], changed: list[bool], inner: int, size: str, pipe: str, styles: list[str]
-) -> Text:
+def _row(words: list[Text], changed: list[bool], inner: int, size: str, pipe: str) -> Text:
     """The cells of a row; those that have changed are in brackets, or reversed without room for
-    them. styles: of cells that are highlighted, otherwise empty."""
+    them."""
     line = Text().append(pipe, "dim")
-    for word, is_changed, style in zip(words, changed, styles, strict=True):
-        if style:
-            word = Text(word.plain, style)
+    for word, is_changed in zip(words, changed, strict=True):
         room = inner - word.cell_len
         cell = (
             Text(" " * (room - room // 2), word.style) + word + Text(" " * (room // 2), word.style)

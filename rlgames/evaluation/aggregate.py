@@ -7,7 +7,6 @@ al. (NeurIPS 2021) and Patterson et al. (JMLR 25, 2024) give the reasons for the
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,13 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.core.intervals import (
-    Interval,
-    power_of_t_test,
-    score_interval,
-    student_t,
-    welch_interval,
-)
+from rlgames.core.intervals import Interval, student_t, welch_interval
 
 Floats = NDArray[np.float64]
 Scores = Sequence[Floats]
@@ -34,9 +27,6 @@ CALIBRATION_SETS, CALIBRATION_RESAMPLES = 2000, 200
 
 MAX_CALIBRATED_RUNS = 60
 """With more runs Student's t is accurate enough."""
-
-MAX_SEEDS = 10**6
-"""More seeds are never needed, or a difference cannot be detected."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +58,6 @@ def interquartile_mean(values: Floats) -> Floats:
 
 STATISTICS: dict[str, Callable[[Floats], Floats]] = {
     "mean": lambda values: values.mean(-1),
-    "median": lambda values: np.median(values, axis=-1),
     "iqm": interquartile_mean,
 }
 """Functions from the pooled scores of all runs, [..., N], to [...]."""
@@ -77,10 +66,9 @@ STATISTICS: dict[str, Callable[[Floats], Floats]] = {
 def aggregate(scores: Scores) -> dict[str, Statistic]:
     """The STATISTICS of the runs of all games, each run counting the same.
 
-    The mean has Student's interval, the others the interval of bootstrapped.
+    The mean has Student's interval, the interquartile mean the interval of bootstrapped.
     """
-    robust = {name: bootstrapped(name, scores) for name in STATISTICS if name != "mean"}
-    return {"mean": mean_of_runs(scores), **robust}
+    return {"mean": mean_of_runs(scores), "iqm": bootstrapped("iqm", scores)}
 
 
 def mean_of_runs(scores: Scores) -> Statistic:
@@ -148,65 +136,10 @@ def _standard_errors(name: str, counts: tuple[int, ...]) -> float:
     return float(np.quantile(np.abs(function(np.concatenate(sets, 1))) / error, 0.95))
 
 
-def probability_of_improvement(first: Scores, second: Scores) -> Statistic:
-    """The probability that a run of the first agent has a higher score than one of the second in
-    the same game, where equal scores count half; the mean over games.
-
-    That is Mann and Whitney's statistic. The interval is Newcombe's (2006, Statistics in Medicine
-    25, 559, method 5), with the variance of a mean over games: it has a width even where one agent
-    is always ahead.
-    """
-    values, size = [], 0.0
-    for first_scores, second_scores in zip(first, second, strict=True):
-        higher = (first_scores[:, None] > second_scores) + 0.5 * (
-            first_scores[:, None] == second_scores
-        )
-        values.append(float(higher.mean()))
-        size += 1 / (len(first_scores) * len(second_scores))
-    value, games = sum(values) / len(values), len(values)
-    extra = sum(len(game) for game in [*first, *second]) / (2 * games) - 1
-
-    def variance(rate: float) -> float:
-        dependence = (1 - rate) / (2 - rate) + rate / (1 + rate)
-        return rate * (1 - rate) * size / games**2 * (1 + extra * dependence)
-
-    return Statistic(value, score_interval(value, variance))
-
-
 def difference_of_means(first: Scores, second: Scores) -> Statistic:
     """The mean of the first agent's runs minus the second's, with Welch's interval."""
     value = float(np.concatenate(first).mean() - np.concatenate(second).mean())
     return Statistic(value, _interval_of_means(value, first, second))
-
-
-def seeds_needed(difference: float, first: Scores, second: Scores, power: float) -> int | None:
-    """How many seeds each agent needs in each game so that Welch's test at 5% finds a true
-    difference of means with this probability (Colas et al. 2018, arXiv 1806.08295).
-
-    first, second: the scores from which the standard deviations are estimated; with a few seeds
-    these, and the result, are rough. None for more than MAX_SEEDS, and where no standard deviation
-    can be estimated.
-    """
-    games = [*first, *second]
-    if min(map(len, games)) < 2:
-        return None
-    variances = [float(game.var(ddof=1)) / len(first) ** 2 for game in games]
-    variance = sum(variances)
-    if variance == 0 or difference == 0:
-        return None
-
-    def power_with(seeds: int) -> float:
-        freedom = (seeds - 1) * variance**2 / sum(each**2 for each in variances)
-        return power_of_t_test(abs(difference) / math.sqrt(variance / seeds), freedom)
-
-    seeds = 2 + bisect_left(range(2, MAX_SEEDS + 1), power, key=power_with)
-    return seeds if seeds <= MAX_SEEDS else None
-
-
-def performance_profile(scores: Scores, levels: Floats) -> Floats:
-    """Float64 [L]: the fraction of runs whose score is at least each level; the mean over games."""
-    fractions = [(game[:, None] >= levels - 1e-12).mean(0) for game in scores]
-    return np.mean(fractions, 0)
 
 
 def normalized(values: Floats, random: float, optimum: float) -> Floats:

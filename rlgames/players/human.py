@@ -22,7 +22,6 @@ HELP = """  a move     {example}
   h          this help
   q          quit the game"""
 UNDO_HELP = "\n  {word:<11}take back your last move"
-ANNOUNCEMENT = "your opponent plays "
 SHIP_HELP = "the two ends of a ship, as in A1-A4; r: a random fleet, u: take back, q: quit"
 
 
@@ -57,13 +56,7 @@ class Position:
 
 
 class LineInterface:
-    """Prints each position below the last and reads a line for each move: for pipes, for screen
-    readers, and where prompt_toolkit is not installed.
-
-    asks_for_fleet: whether a person places a fleet before the game where fleet= is not given.
-    """
-
-    asks_for_fleet = False
+    """Prints each position below the last and reads a line for each move."""
 
     def __init__(
         self, ask: Callable[[str], str] = input, print_text: Callable[[str], None] = print
@@ -82,9 +75,6 @@ class LineInterface:
     def show_message(self, text: str) -> None:
         self._print(text)
 
-    def show_placement(self, placement: Placement, board: str) -> None:
-        self._print("\n" + board)
-
     def show_end(self, board: BoardView, text: str) -> None:
         self._print("\n" + format_parts(board, text))
 
@@ -94,9 +84,6 @@ class LineInterface:
 
     def read_ship(self, placement: Placement) -> str:
         return self._ask(f"your ship of {placement.next_length} (h for help): ")
-
-    def wants_another_game(self) -> bool:
-        return False
 
 
 class Human(Player):
@@ -246,7 +233,7 @@ class Human(Player):
     def place_fleet(self, placement: Placement) -> Tensor | None:
         """Uint8 [N]: the fleet that the person places, None for a random one. Raises PlayerQuit."""
         while placement.next_length is not None:
-            self.interface.show_placement(placement, placement.draw())
+            self.interface.show_message("\n" + placement.draw())
             text = self._read(lambda: self.interface.read_ship(placement))
             if text.lower() in ("r", "random"):
                 return None
@@ -272,5 +259,5 @@ class AnnouncingPlayer(Player):
         action = self.player.choose(state, rng)
         if not bool(state.done[0]):
             name = self.game.action_to_string(state, 0, int(action[0]))
-            self.show(f"{ANNOUNCEMENT}{name}")
+            self.show(f"your opponent plays {name}")
         return action

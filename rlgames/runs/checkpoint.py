@@ -205,6 +205,20 @@ def read_identity(path: Path) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def resume_state_bytes(path: Path) -> int:
+    """The bytes of a checkpoint's tensors that only a resume needs; 0 without any."""
+    try:
+        header, _ = read_header(path.parent, path.name)
+        sizes = [
+            entry["data_offsets"][1] - entry["data_offsets"][0]
+            for name, entry in header.items()
+            if name.startswith("state/")
+        ]
+    except (ConfigError, LookupError, OSError, TypeError, ValueError):
+        return 0  # no checkpoint of ours
+    return sum(map(int, sizes))
+
+
 def drop_state(path: Path) -> None:
     """Replace a checkpoint by one of its policy and its progress. Raises BadCheckpoint and OSError.
 

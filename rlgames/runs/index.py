@@ -107,17 +107,13 @@ def _number_first(name: str) -> tuple[int, str]:
     return (int(match[0]) if match else -1), name
 
 
-Known = tuple[list[tuple[int, ...] | None], RunSummary | None]
-"""What was read of a run, with what would differ had its files changed since."""
-
-
 class RunReader:
     """Summarizes a run again and again, and reads only what is new in its files."""
 
-    def __init__(self, path: Path, known: Known | None = None) -> None:
-        """known: of an earlier reader."""
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self.known: Known = known or ([], None)
+        self._stamps: list[tuple[int, ...] | None] = []
+        self._summary: RunSummary | None = None
         self._log = MetricsFollower(path)
         self._best: dict[str, float] = {}
         self._latest: dict[str, float] = {}
@@ -126,14 +122,13 @@ class RunReader:
     def read(self) -> RunSummary:
         """The run as it is now; nothing of a damaged one is used."""
         stamps = [storage.stamp(f"{self._path}/{name}") for name in ("run.json", "metrics.jsonl")]
-        known, summary = self.known
-        if summary is None or stamps != known or summary.status == "running":
+        if self._summary is None or stamps != self._stamps or self._summary.status == "running":
             try:
-                summary = self._read()
+                self._summary = self._read()
             except DamagedRun as error:
-                summary = RunSummary(path=self._path, status="damaged", damage=str(error))
-            self.known = stamps, summary
-        return summary
+                self._summary = RunSummary(path=self._path, status="damaged", damage=str(error))
+            self._stamps = stamps
+        return self._summary
 
     def _read(self) -> RunSummary:
         info = parse_info(self._path)
@@ -176,3 +171,11 @@ class RunReader:
             if sign and info.best_by in metrics:
                 is_better = not self._best or rank(metrics) >= rank(self._best)
                 self._best = metrics if is_better else self._best
+
+
+def read_summaries(directories: list[str], readers: dict[Path, RunReader]) -> list[RunSummary]:
+    """The runs in some directories. readers: of an earlier call; new ones are added.
+
+    Raises ConfigError as find_runs.
+    """
+    return [readers.setdefault(path, RunReader(path)).read() for path in find_runs(directories)]

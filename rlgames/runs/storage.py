@@ -11,7 +11,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -171,23 +170,6 @@ def remove_file(directory: Path, name: str) -> None:
     ):
         os.unlink(last, dir_fd=parent)
         os.fsync(parent)
-
-
-def remove_folder(directory: Path, name: str) -> None:
-    """Remove a folder of a run or sweep and all that is in it, durably; of links only the links.
-
-    Raises ConfigError if it is a link or not a folder, and OSError.
-    """
-    check_folder(directory, name)
-    shutil.rmtree(directory / name)
-    sync_directory((directory / name).parent)
-
-
-def remove_empty_directory(path: Path) -> None:
-    """Remove a directory, durably, unless something is in it."""
-    with contextlib.suppress(OSError):
-        path.rmdir()
-        sync_directory(path.parent)
 
 
 def make_directory(path: Path) -> list[Path]:

@@ -22,8 +22,13 @@ from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.schedule import Schedule
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.games.game import Game
-from rlgames.runs import cleanup
-from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint, drop_state, restore_weights
+from rlgames.runs.checkpoint import (
+    BadCheckpoint,
+    Checkpoint,
+    drop_state,
+    restore_weights,
+    resume_state_bytes,
+)
 from rlgames.runs.directory import DirectoryLock, check_new_run, claim_directory, lock_directory
 from rlgames.runs.files import LATEST
 from rlgames.runs.loggers.logger import ResumePoint, RunResults
@@ -263,11 +268,12 @@ class Run:
 
     def drop_resume_state(self, log: RunLog) -> None:
         """Keep no resume state of a run that is done, unless it is small or asked for."""
-        size = cleanup.resume_state_bytes(log.directory)
+        latest = log.directory / "checkpoints" / LATEST
+        size = resume_state_bytes(latest)
         keeps = self.cfg.keep_resume_state
         if keeps is False or (keeps is None and size > MAX_RESUME_STATE_BYTES):
             try:
-                drop_state(log.directory / "checkpoints" / LATEST)
+                drop_state(latest)
                 if keeps is None:
                     log.warn(
                         f"the run cannot be extended, because its resume state of {size >> 20:,} "

@@ -11,7 +11,7 @@ from pathlib import Path
 import conf_files
 
 from rlgames.cli.table import COMMANDS
-from rlgames.commands.listing import experiments_command
+from rlgames.commands.listing import list_presets
 from rlgames.config.files import Files
 from rlgames.config.keys import Key, group_keys, option_keys, schema_keys
 from rlgames.config.registry import REGISTRY
@@ -70,7 +70,7 @@ def page() -> str:
 
 def _schemas() -> dict[str, type]:
     """The configs of the page, by their titles."""
-    titles = {name: each.config for name, each in COMMANDS.items()}
+    titles = {name: each.config for name, each in COMMANDS.items() if each.config is not None}
     train = COMMANDS["train"]
     assert train.launch is not None
     assert train.sweep is not None
@@ -172,8 +172,8 @@ def _keys(folder: str) -> list[list[str]]:
 
 
 def _presets() -> list[dict[str, str]]:
-    """The presets as `rlgames experiments` lists them, their names as code."""
-    return [each | {"name": f"`{each['name']}`"} for each in experiments_command([])["experiments"]]
+    """The presets with their names as code."""
+    return [each | {"name": f"`{each['name']}`"} for each in list_presets(FILES)]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -20,7 +20,7 @@ REPOSITORY = "https://github.com/rlgames/rlgames/blob/main/"
 
 PAGES = {
     "Start": [
-        *("install", "tutorial", "concepts", "comparison", "choosing", "coming-from", "notebook"),
+        *("install", "tutorial", "concepts", "comparison", "choosing", "coming-from", "python"),
         *("teaching", "faq"),
     ],
     "Use": [

@@ -8,16 +8,15 @@ from pkgutil import resolve_name
 
 import pytest
 from helpers import check_refused
-from rlgames.cli.help import command_help
-from rlgames.config.keys import chosen_options, group_keys, option_keys, schema_keys
 
-from rlgames.cli import listing
+from rlgames.cli.help import command_help
 from rlgames.cli.table import COMMANDS, overview
-from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
+from rlgames.config.keys import chosen_options, group_keys, option_keys, schema_keys
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, as_typed, groups_of, names_of
+from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
@@ -27,6 +26,7 @@ from rlgames.solvers.optimum import find_optimum, solver_reach
 
 FILES = Files()
 EVERY = [(folder, option) for folder in REGISTRY for option in FILES.names(folder)]
+TYPED = [name for name, command in COMMANDS.items() if command.config is not None]
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def test_an_experiment_says_what_it_is_and_sets_known_keys(name):
     assert {*FILES.preset(name).settings} <= {key.name for key in keys if key.help}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", TYPED)
 def test_help_shows_every_group_and_key_of_a_command(command):
     record = COMMANDS[command]
     text = command_help(record, [])
@@ -133,10 +133,11 @@ def test_the_help_of_training_fits_on_two_screens():
         (["train", "--help", "game=slavo"], "did you mean salvo?"),
         (["train", "--help", "learner.clip_rang"], "did you mean learner.clip_range?"),
         (["train", "--help", "learner=td", "learner.clip_range"], "learner.clip_range"),
-        (["help", "experimnets"], "did you mean experiments?"),
+        (["help", "repotr"], "did you mean report?"),
         (["game"], "did you mean games?"),
         (["games", "format=jsn"], "did you mean json?"),
-        (["experiments", "fromat=json"], "did you mean format?"),
+        (["games", "fromat=json"], "did you mean format?"),
+        (["completion", "zhs"], "did you mean zsh?"),
         (["eval", "--help", "opponent=randm"], "did you mean random?"),
         (["train", "--hlep"], "did you mean --help?"),
         (["--verison"], "did you mean --version?"),
@@ -185,17 +186,16 @@ def test_words_beside_help_select_what_it_explains(typed):
     assert "4x4" not in typed("train", "--help").stdout
 
 
-@pytest.mark.parametrize("command", ["games", "agents", "experiments"])
-def test_listings_fit_a_narrow_terminal(command, typed, monkeypatch):
-    every = {line.split()[0] for line in typed(command).stdout.splitlines()}
+def test_games_fit_a_narrow_terminal(typed, monkeypatch):
+    every = {line.split()[0] for line in typed("games").stdout.splitlines() if line}
     for module in ("listing", "text_tables"):
         monkeypatch.setattr(f"rlgames.cli.{module}.terminal_width", lambda: 80)
-    lines = typed(command).stdout.splitlines()
+    lines = typed("games").stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert every <= {word for line in lines for word in line.split()}
 
 
-def test_listings_have_a_line_for_each(typed, capfd):
+def test_games_are_listed_with_their_presets_and_agents(typed):
     games = json.loads(typed("games", "format=json").stdout)["games"]
     assert [game["name"] for game in games] == FILES.names("game")
     of = {game["name"]: game for game in games}
@@ -203,13 +203,19 @@ def test_listings_have_a_line_for_each(typed, capfd):
     assert (of["salvo"]["seats"], of["salvo"]["solve"]) == (1, "yes")
     assert (of["salvo_duel"]["seats"], of["salvo_duel"]["solve"]) == (2, "no")
     assert of["tictactoe"]["board"] == "board=3 line=3"
-    listing.print_listing({"games": games})
-    assert len(capfd.readouterr().out.splitlines()) == len(games) + 1
-    presets = json.loads(typed("experiments", "format=json").stdout)["experiments"]
-    assert [preset["name"] for preset in presets] == FILES.names("experiment")
-    lines = typed("experiments").stdout.splitlines()
-    for preset, line in zip(presets, lines[1:], strict=True):
-        assert line.split()[:4] == [preset[name] for name in ("name", "game", "learner", "policy")]
+    presets = [preset for game in games for preset in game["presets"]]
+    assert sorted(presets) == sorted(FILES.names("experiment"))
+    head, *table, _, _ = typed("games").stdout.splitlines()[: len(games) + 3]
+    assert head.split() == ["name", "seats", "goal", "solve", "board", "agents", "about"]
+    assert [line.split()[0] for line in table] == [game["name"] for game in games]
+    lines = typed("games").stdout.splitlines()[len(games) + 3 :]
+    assert [line.split(maxsplit=1) for line in lines] == [
+        [game["name"], ", ".join(game["presets"])] for game in games if game["presets"]
+    ]
+    lines = typed("games", "hex").stdout.splitlines()
+    hex_presets = json.loads(typed("games", "hex", "format=json").stdout)["presets"]
+    for preset, line in zip(hex_presets, lines[-len(hex_presets) :], strict=True):
+        assert line.split()[:3] == [preset[name] for name in ("name", "learner", "policy")]
         assert line.endswith(preset["about"])
 
 
@@ -259,11 +265,10 @@ def test_registered_parts_are_explained_and_listed(own_parts, typed):
     games = json.loads(typed("games", "format=json", *own_parts).stdout)["games"]
     strip = next(game for game in games if game["name"] == "strip")
     assert (strip["seats"], strip["board"]) == (2, "cells=5")
-    presets = json.loads(typed("experiments", "format=json", *own_parts).stdout)["experiments"]
+    presets = json.loads(typed("games", "battleship", "format=json", *own_parts).stdout)["presets"]
     quick = next(preset for preset in presets if preset["name"] == "quick")
     assert quick == {
         "name": "quick",
-        "game": "battleship",
         "learner": "reinforce",
         "policy": "little",
         "about": "soon over",

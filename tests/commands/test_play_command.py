@@ -21,7 +21,7 @@ ASKS = "your move (h for help): "
 @pytest.mark.parametrize("seat", quick([1, 2], 2))
 def test_a_whole_game_in_each_seat(seat, tmp_path):
     terminal = Terminal(
-        tmp_path, "play", "interface=line", "game=tictactoe", f"seat={seat}",
+        tmp_path, "play", "game=tictactoe", f"seat={seat}",
         "opponent=win_or_block", "record=my games.jsonl", "seed=1",
     )  # fmt: skip
     cells = [column + row for row in "123" for column in "ABC"]
@@ -56,7 +56,7 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
 
 
 def test_the_input_ends(tmp_path):
-    terminal = Terminal(tmp_path, "play", "interface=line", "game=connect4", "record=games")
+    terminal = Terminal(tmp_path, "play", "game=connect4", "record=games")
     terminal.wait_for(ASKS)
     terminal.type("4\n")
     terminal.wait_for(ASKS)
@@ -68,7 +68,7 @@ def test_the_input_ends(tmp_path):
 
 
 def test_a_person_leaves(tmp_path):
-    terminal = Terminal(tmp_path, "play", "interface=line", "game=2048")
+    terminal = Terminal(tmp_path, "play", "game=2048")
     terminal.wait_for(ASKS)
     terminal.type("q\n")
     terminal.wait_for("you left the game")
@@ -76,7 +76,7 @@ def test_a_person_leaves(tmp_path):
 
 
 def test_control_c_ends_a_game_quietly(tmp_path):
-    terminal = Terminal(tmp_path, "play", "interface=line", "game=2048")
+    terminal = Terminal(tmp_path, "play", "game=2048")
     terminal.wait_for(ASKS)
     time.sleep(0.5)  # until it waits for an answer, and does not only say so
     terminal.send(signal.SIGINT)
@@ -85,9 +85,7 @@ def test_control_c_ends_a_game_quietly(tmp_path):
 
 
 def test_a_resize_changes_nothing(tmp_path):
-    terminal = Terminal(
-        tmp_path, "play", "interface=line", "game=salvo", "shots=1", "board=2", "ships=[2]"
-    )
+    terminal = Terminal(tmp_path, "play", "game=salvo", "shots=1", "board=2", "ships=[2]")
     terminal.wait_for(ASKS)
     size = struct.pack("HHHH", 10, 20, 0, 0)
     fcntl.ioctl(terminal.file, termios.TIOCSWINSZ, size)
@@ -107,7 +105,7 @@ def test_2048_alone_with_an_agents_hints(rlgames, tmp_path):
         "solve_seconds=0", "out=run",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    terminal = Terminal(tmp_path, "play", "run", "seed=3", "interface=line")
+    terminal = Terminal(tmp_path, "play", "run", "seed=3")
     terminal.wait_for(ASKS)
     terminal.type("p\n")
     shown, _ = terminal.wait_for(ASKS)
@@ -135,7 +133,7 @@ def test_a_person_can_be_evaluated(tmp_path):
 
 
 def test_a_game_ends_with_the_share_of_proven_moves(tmp_path):
-    words = ["interface=line", "game=connect4", "opponent=exact", "opponent.move_positions=200"]
+    words = ["game=connect4", "opponent=exact", "opponent.move_positions=200"]
     terminal = Terminal(tmp_path, "play", *words, "seed=1")
     for column in "1234567" * 12:
         shown, text = terminal.wait_for(ASKS, "proven optimal")
@@ -173,7 +171,7 @@ def test_the_opponent_is_named_first(rlgames):
 
 @pytest.mark.parametrize(("name", "word"), [("2048", "undo"), ("tictactoe", "u")])
 def test_the_help_names_a_word_that_takes_back(name, word, tmp_path):
-    terminal = Terminal(tmp_path, "play", name, "interface=line")
+    terminal = Terminal(tmp_path, "play", name, "seed=1")
     terminal.wait_for(ASKS)
     terminal.type("h\n")
     shown, _ = terminal.wait_for(ASKS)

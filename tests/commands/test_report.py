@@ -568,7 +568,19 @@ def test_what_a_terminal_has_no_room_for_is_named_not_cut(sweep, typed, monkeypa
     lines = reported(typed, "sweep", "columns=all", "top=1").splitlines()
     assert max(map(len, lines[1:-1])) <= 40
     assert ["lr", "0.2"] in [line.split() for line in lines]
-    monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 80)
+    monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 60)
     lines = reported(typed, "sweep", "compare=lr").splitlines()
-    assert max(map(len, lines)) <= 80
-    assert "no room for: runs, IQM, median" in lines
+    assert max(map(len, lines[:-1])) <= 60
+    assert "no room for: runs, IQM" in lines
+
+
+def test_runs_are_listed_the_newest_first(sweep, typed):
+    for job, day in enumerate((3, 1, 2)):
+        run = json.loads((sweep / f"{job}/run.json").read_text())
+        run |= {"start": f"2026-11-0{day}T10:00:00+00:00"}
+        (sweep / f"{job}/run.json").write_text(json.dumps(run))
+    words = ["by=run", "where=lr=0.1", "sort=-started", "columns=[run,started]"]
+    lines = [line.split() for line in reported(typed, "sweep", *words).splitlines()]
+    assert [line[-1] for line in lines[-4:-1]] == ["sweep/0", "sweep/2", "sweep/1"]
+    found = reported(typed, "sweep", *words, "top=1", "format=csv")
+    assert found == "run,started\nsweep/0,2026-11-03T10:00:00+00:00\n"

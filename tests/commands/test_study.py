@@ -315,8 +315,8 @@ def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
         ),
         (
             "table:",
-            "curves: {x: one profile=/tmp/x}\ntable:",
-            "curves.x: profile=/tmp/x is not a key",
+            "curves: {x: one sort=best}\ntable:",
+            "curves.x: sort=best is not a key",
         ),
         ("table:", "curves: {x: one windw=3}\ntable:", "curves.x: no key is called 'windw' here"),
         ("played.win.rate |", "training.turns.below4.6.1over9 |", "has no metric training.turns"),

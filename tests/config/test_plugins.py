@@ -414,8 +414,12 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     shown = typed("train", "--help", "--config-dir", str(folder)).stdout
-    shown += typed("experiments", "--config-dir", str(folder)).stdout
-    for line in ("little +a small one", "careful +looks twice", "quick +.* little +soon over"):
+    shown += typed("games", "salvo", "--config-dir", str(folder)).stdout
+    for line in (
+        "little +a small one",
+        "careful +looks twice",
+        "quick +.* +little +soon over",
+    ):
         assert re.search(line, shown)
     given = f"--config-dir={folder}"
     assert "mean little?" in check_refused(typed("train", given, "policy=littel"))

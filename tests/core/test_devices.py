@@ -161,7 +161,7 @@ def torch_settings():
     )
 
 
-def test_the_functions_for_notebooks_leave_torchs_settings_alone(tmp_path, monkeypatch):
+def test_the_functions_for_python_leave_torchs_settings_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
     before = torch_settings()

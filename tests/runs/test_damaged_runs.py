@@ -219,7 +219,7 @@ def check_reports(runs, before, with_figures):
         assert victim not in damaged or "damaged" in printed(result, form)
     if damaged:
         assert f"damaged: {victim}: {damaged[victim]}" in printed(result, "table")
-    result = report_on(runs, "compare=config")
+    result = report_on(runs, "compare=learner")
     compared = strict(json.dumps(result.as_dict()))
     agents = [each["runs"].values() for each in compared["agents"]]
     assert before.keys() <= {path for games in agents for paths in games for path in paths}
@@ -228,9 +228,8 @@ def check_reports(runs, before, with_figures):
     records = report_on(runs, "by=run", "sort=-seconds").report.records
     assert len(records) == len(sound) + len(damaged)
     if with_figures:
-        for words in (["metric=[train/turns]", "by=run"], ["compare=config"]):
+        for words in (["metric=[train/turns]", "by=run"], ["compare=learner"]):
             report_on(runs, f"curves={runs.parent}/figure.svg", *words)
-        report_on(runs, "compare=config", f"profile={runs.parent}/profile.svg")
     return damaged.get(victim, "")
 
 

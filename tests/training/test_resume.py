@@ -9,6 +9,7 @@ import pytest
 import torch
 from processes import final_state, metrics_without_times, same
 
+import rlgames
 from rlgames.cli.training import resume_command
 from rlgames.commands.resume import load_resumable
 from rlgames.config.commands import TrainConfig
@@ -450,3 +451,37 @@ def test_a_non_finite_number_ends_the_run_and_damages_nothing(tmp_path, monkeypa
     train(out(SALVO, tmp_path / "uninterrupted"))
     resume_run(tmp_path / "run")
     same(final_state(tmp_path / "uninterrupted"), final_state(tmp_path / "run"))
+
+
+SALVO = ["board=3", "ships=[2]", "games=100", "batch=50", "policy.layers=[8]", "solve_seconds=0"]
+
+
+def test_a_run_that_converged_is_final_without_its_resume_state(tmp_path, typed):
+    words = ["game=tictactoe", "learner=behavior_cloning", "policy.layers=[4]", "batch=16"]
+    words += ["teacher=win_or_block", "games=1000", "eval_every=16", "eval_games=4"]
+    words += ["learner.patience=1", "keep_resume_state=false", "solve_seconds=0"]
+    run = rlgames.train([*words, f"out={tmp_path}/run"])
+    assert Checkpoint.read(run / "checkpoints/latest.safetensors").games < 1000
+    said = typed("eval", "run", "checkpoint=final", "games=4", "solve_seconds=0", "format=json")
+    assert json.loads(said.stdout)["checkpoint"] == "final"
+
+
+def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(tmp_path, monkeypatch):
+    def has_state(*words):
+        run = rlgames.train(["game=salvo", *SALVO, *words, f"out={tmp_path}/{len(words)}{words}"])
+        return "processes" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
+
+    assert has_state()
+    assert not has_state("keep_resume_state=false")
+    monkeypatch.setattr("rlgames.training.run.MAX_RESUME_STATE_BYTES", 100)
+    assert not has_state("eval_every=100")
+    assert has_state("keep_resume_state=true", "eval_every=100")
+
+
+def test_a_finished_run_without_its_resume_state_is_not_extended(tmp_path, typed):
+    rlgames.train(["game=salvo", *SALVO, "keep_resume_state=false", f"out={tmp_path}/run"])
+    latest = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors")
+    assert {*latest.state} == {"progress"}
+    said = typed("resume", "run", "games=200")
+    assert said.returncode == 2
+    assert "init_from=run, or train with keep_resume_state=true" in said.stderr

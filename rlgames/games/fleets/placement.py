@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
 import torch
 from torch import Tensor
@@ -82,12 +81,9 @@ class Placement:
         if self.cells:
             self.cells.popitem()
 
-    def draw(self, cursor: Collection[int] = ()) -> str:
-        """The board with the ships that are placed and, at a cursor, the one that is being placed:
-        + or, on another ship, !."""
+    def draw(self) -> str:
+        """The board with the ships that are placed."""
         marks = ["#" if ship else "." for ship in self.layout().tolist()]
-        for cell in cursor:
-            marks[cell] = "!" if marks[cell] == "#" else "+"
         return board.draw([board.split(marks, self.fleet.columns)], self.board_format)
 
     def layout(self) -> Tensor:

@@ -1,0 +1,92 @@
+"""rlgames in Python: reports as data frames, errors that say what to do."""
+
+import sys
+
+import pytest
+import torch
+from helpers import SMALL_TRAINING
+
+import rlgames
+from rlgames.core.errors import ConfigError, own_place, to_user_error
+
+SMALL = [*SMALL_TRAINING, "solve_seconds=0"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return rlgames.train([*SMALL, f"out={tmp_path_factory.mktemp('runs')}/run"])
+
+
+def test_a_string_where_a_list_is_due_is_a_type_error(run):
+    for call in (
+        lambda: rlgames.train("game=salvo"),
+        lambda: rlgames.evaluate(run, "games=10"),
+        lambda: rlgames.report(run.parent, "by=run"),
+    ):
+        with pytest.raises(TypeError, match="pass a list of texts, as in"):
+            call()
+    with pytest.raises(TypeError, match="overrides contains 5, a int"):
+        rlgames.train([5])  # type: ignore[list-item]
+
+
+def test_an_exception_carries_its_hint():
+    with pytest.raises(ConfigError, match="did you mean salvo"):
+        rlgames.train(["game=slavo"])
+    assert str(ConfigError("wrong", "mend")) == "wrong; mend"
+    assert str(ConfigError("wrong")) == "wrong"
+
+
+def test_a_report_is_a_data_frame(run, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    frame = rlgames.report(run.parent)
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame.loc[0, "status"] == "done"
+    assert frame.loc[0, "run"] == str(run)
+    assert 0 <= frame.loc[0, "points"] <= 1
+    monkeypatch.setattr("rlgames.core.errors.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"needs pandas; pip install 'rlgames\[pandas\]'"):
+        rlgames.report([run], ["by=run"])
+
+
+def test_what_is_printed_of_agents_and_games_is_short(run):
+    agent = rlgames.load(run)
+    text = "<Agent for <tictactoe: 2 seats, 9 actions>: Mlp with "
+    assert repr(agent).startswith(text)
+    assert repr(agent).endswith(" parameters, Argmax>")
+
+
+def test_what_fails_in_code_of_ones_own_is_named_with_file_and_line(tmp_path, monkeypatch, typed):
+    (tmp_path / "greedy.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from rlgames import register\n"
+        "from rlgames.players.player import Random\n\n\n"
+        "class Greedy(Random):\n"
+        "    def choose(self, state, rng):\n"
+        "        return state.nothing\n\n\n"
+        "@dataclass\n"
+        "class GreedyConfig:\n"
+        '    """takes what it gets"""\n\n'
+        '    name: str = "greedy"\n\n\n'
+        'register("player", "greedy", Greedy, GreedyConfig)\n'
+    )
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    words = ["plugins=[greedy]", "player=greedy", "game=tictactoe", "games=2"]
+    try:
+        done = typed("eval", *words)
+    finally:
+        from rlgames.config import registry
+
+        registry.REGISTRY["player"].pop("greedy", None)
+        sys.modules.pop("greedy", None)
+    assert done.returncode == 3
+    assert f"it was raised in {tmp_path}/greedy.py, line 8" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_fails_elsewhere_names_no_file():
+    with pytest.raises(RuntimeError) as caught:
+        torch.zeros(2) @ torch.zeros(3)
+    assert own_place(caught.value).startswith(f"{__file__}, line ")
+    error = caught.value.with_traceback(None)
+    assert own_place(error) == ""
+    assert "raised" not in to_user_error(error).hint
