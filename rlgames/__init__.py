@@ -66,7 +66,6 @@ def train(overrides: list[str] | None = None) -> Path:
 
     with torch_settings_restored():
         trained = run(config)
-    assert trained is not None
     return trained.directory
 
 

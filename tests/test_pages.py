@@ -103,7 +103,6 @@ def test_the_facts_of_a_learner_are_those_of_its_class(name):
     assert facts["learns from windows (`window=`)"] == yes["windows" in learner.learns_from]
     recorded = facts["learns from recorded games (`demos_per_batch=`)"]
     assert recorded == yes["records" in learner.learns_from]
-    assert facts["several processes (`torchrun`)"] == yes[learner.supports_distributed]
     assert facts["self-play on Ray (`engine=ray`)"] == yes["earlier_weights" in learner.learns_from]
     policies = {word.strip("` ") for word in facts["policies"].split(",")}
     assert policies <= {*REGISTRY["policy"]}

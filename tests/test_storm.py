@@ -103,15 +103,15 @@ def test_files_that_differ_are_named(whole, tmp_path):
 
 
 def test_what_follows_from_a_signal_is_no_error():
-    ppo, torchrun = KINDS["ppo"], KINDS["torchrun"]
+    ppo, ray = KINDS["ppo"], KINDS["sweep_ray"]
     main = storm.Blow(1.0, signal.SIGTERM, "main", is_forked=True)
     child = storm.Blow(1.0, signal.SIGKILL, "child", is_forked=True)
     assert all(main.explains(code, "", ppo) for code in (0, -15, 143))
     assert not any(main.explains(code, "", ppo) for code in (None, 1, 3, -9, 137))
     assert child.explains(3, "", ppo)
     assert not main.explains(143, "Traceback (most recent call last)", ppo)
-    assert main.explains(1, "Traceback (most recent call last)", torchrun)
-    assert not main.explains(None, "", torchrun)
+    assert main.explains(1, "Traceback (most recent call last)", ray)
+    assert not main.explains(None, "", ray)
 
 
 def test_a_part_has_the_same_signals_again():

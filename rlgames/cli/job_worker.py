@@ -1,22 +1,17 @@
-"""The process of one job of a sweep: python -m rlgames.cli.job_worker SWEEP NUMBER; without words
-the process that forks such processes."""
+"""The process of one job of a sweep: python -m rlgames.cli.job_worker SWEEP NUMBER."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import importlib
-import json
 import os
 import shlex
 import signal
-import socket
 import sys
 import threading
 import time
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from rlgames.cli.table import COMMANDS
 from rlgames.cli.training import resume_command, train_config
@@ -27,81 +22,19 @@ from rlgames.config.compose import hydra_files
 from rlgames.config.study_file import check_evaluation
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError, report_error, to_user_error
-from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
 from rlgames.runs import storage
 from rlgames.sweeps.evaluations import JobEvaluation
-from rlgames.sweeps.job_process import CANNOT_FORK
 from rlgames.sweeps.sweep import Sweep
-
-MAX_REQUEST_BYTES = 1 << 16
 
 
 def main() -> None:
     """The words are the sweep's directory, the number of the job, --config-dir= and plugins=."""
-    if not sys.argv[1:]:
-        fork_jobs()
-        return
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     directory, number, *words = sys.argv[1:]
     plugins.import_plugins(words)
     sys.exit(_run(Sweep.read_job(Path(directory), int(number)), 0, words))
-
-
-def fork_jobs() -> None:
-    """Fork a job for each request on the socket that is standard input, until that is closed.
-
-    A request is JSON, {words, folder}, with three descriptors: the job's standard input and output,
-    and a socket for the answers, the job's PID and, when it has ended, its exit code.
-    """
-    with no_garbage_collection():
-        importlib.import_module("rlgames.training.run")
-        importlib.import_module("rlgames.cli.display")
-    # A fork has no other threads than this one, and hangs where it waits for them: NumPy has some
-    # with OMP_NUM_THREADS=2.
-    if len(os.listdir("/proc/self/task")) > 1:
-        sys.exit(CANNOT_FORK)
-    channel = socket.socket(fileno=0)
-    while True:
-        message, handles, _, _ = socket.recv_fds(channel, MAX_REQUEST_BYTES, 3)
-        if not message:
-            return
-        request = json.loads(message)
-        *files, answers = handles
-        pid = os.fork()
-        if not pid:
-            os.close(answers)  # closed with this process, it tells that the job is lost
-            _become_job(files, request["folder"], request["words"])
-        for handle in files:
-            os.close(handle)
-        with socket.socket(fileno=answers) as back, contextlib.suppress(BrokenPipeError):
-            back.send(str(pid).encode())
-            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            back.send(str(code).encode())
-
-
-def _become_job(handles: list[int], folder: str, words: list[str]) -> NoReturn:
-    """Do in a fork what a new process does for the words of a job."""
-    code = 1
-    try:
-        os.setsid()  # so that the terminal sends it no second signal
-        os.chdir(folder)
-        for target, handle in enumerate((*handles, handles[1])):
-            os.dup2(handle, target)
-        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-        sys.argv[1:] = words
-        main()
-    except SystemExit as end:
-        code = int(end.code or 0)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-        atexit._run_exitfuncs()
-        os._exit(code)
 
 
 def _exit_with_parent() -> None:
@@ -171,7 +104,7 @@ def _note(sweep: Sweep, path: Path, text: str) -> None:
     """Append to train.log after the run has ended, each line in printable characters, because
     files may have put anything into it. The error is printed in any case."""
     lines = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}".split("\n")
-    with contextlib.suppress(ConfigError, OSError):
+    with contextlib.suppress(OSError):
         name = path.relative_to(sweep.directory).as_posix()
         storage.make_folder(sweep.directory, name)
         with storage.open_to_append(sweep.directory, f"{name}/train.log") as file:

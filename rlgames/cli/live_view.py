@@ -145,12 +145,9 @@ def _events(view: Progress) -> list[Text]:
     """The last evaluation and the last checkpoint."""
     lines = []
     if view.evaluated is not None:
-        names = (view.metric, "exploitability", "regret", "elo")
+        names = (view.metric, "exploitability", "regret")
         values = [(name, view.latest.get(f"eval/{name}")) for name in names]
         known = [f"{name} {number_text(value)}" for name, value in values if value is not None]
-        if "eval/elo_low" in view.latest:
-            ends = [number_text(view.latest[f"eval/elo_{end}"]) for end in ("low", "high")]
-            known[-1] += f" ({' to '.join(ends)})"
         text = ", ".join(known)
         lines.append(Text(f"evaluated after {view.evaluated:,} games: {text}"))
     if view.saved is not None:

@@ -206,8 +206,8 @@ class PlainProgress(Callback):
             if f"train/{name}" in latest and not (name == "turns" and "train/score" in latest):
                 parts.append(f"{name} {latest[f'train/{name}']:.2f}")
         greedy = [
-            f"{name} {latest[f'eval/{name}']:.{0 if name == 'elo' else 3}f}"
-            for name in (*metrics, "regret", "elo")
+            f"{name} {latest[f'eval/{name}']:.3f}"
+            for name in (*metrics, "regret")
             if f"eval/{name}" in latest
         ]
         if greedy:

@@ -86,8 +86,7 @@ def resume_command(config: Any) -> int:
     cfg, checkpoint, lock = load_resumable(run, config)
     reason = reason_finished(run, cfg, checkpoint)
     if reason:
-        if lock is not None:
-            lock.release()
+        lock.release()
         print(printable(f"{run} {reason}; nothing was changed"))
         return 0
     return _run(cfg, lambda callback: resume(run, cfg, checkpoint, lock, callback))
@@ -121,7 +120,7 @@ def sweep_words(directory: Path) -> list[str]:
     return [*task, *kept, f"hydra.sweep.dir={quoted(str(directory))}"]
 
 
-def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult | None]) -> int:
+def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult]) -> int:
     """Call the training of a config with a live view, then print its result and what comes next."""
     from rlgames.cli.display import print_next_commands, print_result
     from rlgames.cli.live_view import training_view
@@ -132,7 +131,6 @@ def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult 
             result = training(callback)
     except NonFiniteError as error:
         return report_error(to_user_error(error), False, 3)
-    assert result is not None
     print_result(result)
     print_next_commands(result.directory, cfg.plugins, cfg.logger)
     return 0

@@ -13,7 +13,6 @@ from rlgames.config import plugins
 from rlgames.config.commands import MOVABLE_PLAYERS, RESUMABLE_KEYS, TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.typed import from_plain
-from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
@@ -22,9 +21,9 @@ from rlgames.runs.index import newest_run
 from rlgames.runs.names import located, run_name
 
 
-def load_resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint, DirectoryLock | None]:
-    """The checked config and the checkpoint of a run, and its lock, for the first of several
-    processes. The lock comes first: another process could replace a checkpoint read before.
+def load_resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint, DirectoryLock]:
+    """The checked config and the checkpoint of a run, and its lock, which is taken first: another
+    process could replace a checkpoint read before.
 
     Raises ConfigError for what differs from the run's training and may not, and BadCheckpoint.
     """
@@ -33,12 +32,11 @@ def load_resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint, Dir
         raise ConfigError(f"{run_name(run)} is not the directory of a run", hint)
     if not os.path.lexists(run / "run.json") and (newest := newest_run(run)) is not None:
         raise ConfigError(f"{run} is not the directory of a run", f"its newest run is {newest}")
-    lock = lock_directory(run) if distributed.rank() == 0 else None
+    lock = lock_directory(run)
     try:
         return *_resumable(run, config), lock
     except BaseException:
-        if lock is not None:
-            lock.release()
+        lock.release()
         raise
 
 
@@ -111,7 +109,7 @@ def resumable_job(directory: Path, cfg: TrainConfig) -> ResumableJob | None:
 
 def can_resume(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint has more than a policy and its progress."""
-    return "processes" in checkpoint.state
+    return "learner" in checkpoint.state
 
 
 def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:

@@ -60,7 +60,6 @@ from rlgames.sweeps.evaluations import FOLDER as EVALUATIONS
 from rlgames.sweeps.evaluations import JobEvaluation
 from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training.components import build_components
-from rlgames.training.sizes import fit_sizes
 
 DIRECTORY = Path("outputs") / "studies"
 RECORDS = "records"
@@ -166,7 +165,7 @@ def _run_config(
             raise ConfigError("a player needs a game", "as in player=random game=salvo")
         return None, cfg.game, None
     every = [*shared, *words]
-    config = fit_sizes(load(TrainConfig, every).config, every)
+    config = load(TrainConfig, every).config
     agent = None
     if words == [*run.words]:  # otherwise the runs that it names do not exist yet
         config = located(config)

@@ -113,7 +113,7 @@ class TrainConfig(RunConfig):
         of=HEADLINES, help="metric that selects the best checkpoint; null: the game's own"
     )
     solve_seconds: float = key(0, 1e6, help="time limit of the exact optimum; 0: skip it")
-    join_seconds: float = key(1, 1e6, help="time limit for processes of Ray to join")
+    join_seconds: float = key(1, 1e6, help="time limit for Ray and its first actor to join")
     init_from: str | None = key(is_path=True, help="run whose weights initialize the policy")
     demonstrations: str | None = key(is_path=True, help="recorded games to learn from")
     demonstrator: str | None = key(help="player in the record to imitate; null: all")

@@ -1,1 +1,1 @@
-"""What everything else rests on: errors, text, random streams, signals, several processes."""
+"""What everything else rests on: errors, text, random streams, signals, processes."""

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 class Callback:
     """Hooks of the training loop, in the order in which they are first called.
 
-    Training waits for each hook, so a hook must be quick. Of several processes only the first one
-    calls them.
+    Training waits for each hook, so a hook must be quick.
     """
 
     def on_run_start(self, games: int, directory: Path) -> None:

@@ -47,10 +47,6 @@ class Fork(Generic[T]):
         self._process.start()
         writer.close()
 
-    def has_value(self) -> bool:
-        """Whether receive would not wait."""
-        return self._reader.poll()
-
     def receive(self) -> T:
         """Wait for the next value. Raises what the fork raised, and ChildProcessError if it was
         killed."""

@@ -35,7 +35,6 @@ METRICS = {
     "draw": Metric({"outcome": 0}, "fraction of games drawn"),
     "loss": Metric({"outcome": -1}, "fraction of games lost"),
     "regret": Metric({"turns": -1, "score": -1, "outcome": -1}, "value lost per move"),
-    "elo": Metric({"outcome": 1}, "Elo (random play: 0)"),
     "exploitability": Metric({"outcome": -1}, "exploitability (points per game)", is_headline=True),
 }
 

@@ -8,15 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-GRACE_SECONDS = 8.0
-"""What a process has to save after its parent has ended."""
-
-POLL_SECONDS = 0.5
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded here: not after a fork
@@ -56,26 +49,6 @@ def kill_with_parent(parent: int) -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before
         os._exit(1)
-
-
-def stop_with_parent() -> None:
-    """Start a thread that stops this process when its parent ends: by SIGTERM, so that it can save,
-    and GRACE_SECONDS later by SIGKILL, as it may wait for others or be in a long computation.
-
-    Does nothing in a process that has this thread.
-    """
-    if any(thread.name == "stop_with_parent" for thread in threading.enumerate()):
-        return
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(POLL_SECONDS)
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(GRACE_SECONDS)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=watch, name="stop_with_parent", daemon=True).start()
 
 
 _SAY_AT_END = "import sys; sys.stdin.read() or print(sys.argv[1], file=sys.stderr)"

@@ -129,9 +129,9 @@ class Interrupts:
 
     The exception is raised at once, or at the end of the current shielded block; a signal during
     an import waits for the end of the next shielded block. A second Ctrl-C raises at once. Other
-    signals after the first one change nothing: a terminal, a batch system or torchrun may send
-    several. A handler that the program had for a batch signal, for example submitit's, which
-    requeues the job, is called at the end of the context, after everything is saved.
+    signals after the first one change nothing: a terminal or a batch system may send several. A
+    handler that the program had for a batch signal, for example submitit's, which requeues the
+    job, is called at the end of the context, after everything is saved.
 
     pending: a signal that waits for the end of a block. is_forced: whether a second Ctrl-C arrived.
     on_first_signal: called at once by the first signal.

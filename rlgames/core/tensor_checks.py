@@ -1,72 +1,14 @@
-"""Checks of tensors from untrusted files, and a limit on the memory they can claim."""
+"""Checks of tensors from untrusted files."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from rlgames.core.pages import release_pages
 from rlgames.core.untrusted import sanitized
-
-NUM_EXTRA_ELEMENTS = 1 << 20
-"""Elements that a policy may allocate beyond its weights, for example tables of cells."""
-
-MIN_TENSOR_SIZE = 1024
-"""Elements that every new tensor counts at least, because creating it takes time."""
-
-MAX_COPIES = 4
-"""How often the weights may be allocated while a policy is built and initialized."""
-
-ALLOCATORS = ("empty", "zeros", "ones", "full", "rand", "randn", "new")
-"""Prefixes of the names of operators that allocate a tensor of a given size."""
-
-
-class TooLarge(ValueError):
-    """A config asks for more elements than its file has."""
-
-
-class AllocationLimit(TorchDispatchMode):
-    """A context that limits the tensors created in it.
-
-    One tensor may have numel + NUM_EXTRA_ELEMENTS elements, all together MAX_COPIES times that.
-    Raises TooLarge before the memory is allocated.
-    """
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here; True imports torch's compiler, about a second
-
-    def __init__(self, numel: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.numel = numel
-        self.remaining = MAX_COPIES * (numel + NUM_EXTRA_ELEMENTS)
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
-    ) -> Any:
-        allocated = _allocated_numel(func, args)
-        self.remaining -= max(allocated, MIN_TENSOR_SIZE if allocated else 0)
-        if allocated > self.numel + NUM_EXTRA_ELEMENTS or self.remaining < 0:
-            raise TooLarge(f"its config needs far more numbers than the {self.numel:,} of its file")
-        return func(*args, **(kwargs or {}))
-
-
-def _allocated_numel(func: Any, args: Sequence[Any]) -> int:
-    """The number of elements that an operator allocates; 0 if it reads existing tensors."""
-    name = func.overloadpacket.__name__
-    if name in ("arange", "linspace"):
-        return int(max((abs(value) for value in args if isinstance(value, int)), default=0))
-    prefix = name.split("_")[0]
-    size_index = 1 if prefix == "new" else 0
-    size = args[size_index] if len(args) > size_index else None
-    if prefix in ALLOCATORS and isinstance(size, Sequence):
-        return math.prod(map(int, size))
-    return 0
 
 
 def state_dict_mismatch(state: dict[str, Tensor], expected: dict[str, Tensor]) -> str:

@@ -50,16 +50,10 @@ def cross_table(tables: Sequence[Table], count: int) -> Floats:
     return table
 
 
-def rate(
-    tables: Sequence[Table], count: int, anchor: int | None = None
-) -> tuple[Floats, tuple[Floats, Floats] | None]:
-    """The ratings of `count` players, [N], and their intervals as elo_intervals.
-
-    anchor: the player whose rating is 0; None: their mean is 0.
-    """
+def rate(tables: Sequence[Table], count: int) -> tuple[Floats, tuple[Floats, Floats] | None]:
+    """The ratings of `count` players, [N], with mean 0, and their intervals as elo_intervals."""
     elo = elo_ratings(cross_table(tables, count))
-    elo -= 0.0 if anchor is None else elo[anchor]
-    intervals = elo_intervals(tables, count, anchor)
+    intervals = elo_intervals(tables, count)
     if intervals is not None:  # one-sided results: the likeliest rating may lie at an end
         intervals = np.minimum(intervals[0], elo), np.maximum(intervals[1], elo)
     return elo, intervals
@@ -77,12 +71,9 @@ def elo_ratings(table: Floats) -> Floats:
     return _fit(wins[None])[0] * ELO_PER_LOGIT
 
 
-def elo_intervals(
-    tables: Sequence[Table], count: int, anchor: int | None = None
-) -> tuple[Floats, Floats] | None:
+def elo_intervals(tables: Sequence[Table], count: int) -> tuple[Floats, Floats] | None:
     """The 95% intervals of the ratings of `count` players, low [N] and high [N].
 
-    anchor: the player whose rating is 0; None: their mean is 0.
     Ratings are fitted to NUM_POSTERIOR_SAMPLES cross tables, whose rates are drawn from the
     Dirichlet distribution with PRIOR_COUNT in each seat; the interval lies between their quantiles.
     None if no pair varies.
@@ -105,7 +96,6 @@ def elo_intervals(
             points = points.clip(MIN_LOSING_RATE, 1 - MIN_LOSING_RATE)
         wins[:, row, column], wins[:, column, row] = games * points, games * (1 - points)
     elo = _fit(wins) * ELO_PER_LOGIT
-    elo -= 0.0 if anchor is None else elo[:, [anchor]]
     low, high = np.percentile(elo, [2.5, 97.5], axis=0)
     return low, high
 

@@ -57,19 +57,17 @@ def checkpoint_path(run: Path, name: str | None = None) -> Path:
 
     name: "best", which evaluations during training selected; "latest", which a run resumes from;
     or "final", the latest one of a finished training. None: the best, or the latest without it.
-    Raises ConfigError where there is none.
+    Raises ConfigError where there is none, and as storage.check_plain.
     """
     if not run.is_dir():
         if name is not None:
             raise ConfigError(f"{run_name(run)} is not a run directory", f"omit checkpoint={name}")
         return run.resolve() if run.is_symlink() else run  # a link that was typed is followed
+    storage.check_plain(run)
     files = {None: (BEST, LATEST), "best": (BEST,), "final": (LATEST,), "latest": (LATEST,)}[name]
-    if os.path.lexists(run / "checkpoints"):
-        storage.check_folder(run, "checkpoints")
     for file in files:
         path = run / "checkpoints" / file
-        if os.path.lexists(path):
-            storage.check_file(run, f"checkpoints/{file}")
+        if path.exists():
             if name == "final" and not is_final(Checkpoint.read(path)):
                 raise ConfigError(
                     f"the training of {run_name(run)} is not finished", "use checkpoint=latest"
@@ -142,7 +140,6 @@ def load_agent(
         build_reward(trained.reward, game),
         game,
         make_generator(0, "init"),
-        saved.num_parameters,
     )
     policy = policy_to(policy, trained.policy.name, device)
     restore_weights(policy, saved.policy)

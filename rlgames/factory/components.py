@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -15,7 +14,6 @@ from rlgames.config.registry import REGISTRY, load_option
 from rlgames.config.schema import OptionConfig, arguments
 from rlgames.core.devices import choose_device, find_device, has_float64
 from rlgames.core.errors import ConfigError, nearest, value_errors
-from rlgames.core.tensor_checks import AllocationLimit, TooLarge
 from rlgames.factory.memory import (
     check_fits_in_memory,
     check_weight_memory,
@@ -105,42 +103,28 @@ def build_policy(
     reward: Reward,
     game: Game[Any],
     rng: torch.Generator,
-    num_parameters: int | None = None,
 ) -> Policy:
     """The policy that a learner trains, its weights drawn with rng.
 
-    Args:
-        num_parameters: how many values the checkpoint holds that will replace the weights, None
-            for none.
-
-    Raises:
-        ConfigError: for a policy that does not fit the game or the learner and, before memory is
-            allocated, for one that needs far more values than the checkpoint holds.
+    Raises ConfigError for a policy that does not fit the game, the learner or memory.
     """
     make, trainer = load_option("policy", config.name), load_option("learner", learner.name)
     check_policy_fits(config.name, learner.name)
     score_scale = reward.scale if reward.scored == "score_delta" else 0.0
-    limit = nullcontext() if num_parameters is None else AllocationLimit(num_parameters)
     try:
         if issubclass(make, ValueFunction):
-            with limit:
-                value_function: ValueFunction = make(
-                    game, score_scale=score_scale, **arguments(config)
-                )
+            value_function: ValueFunction = make(game, score_scale=score_scale, **arguments(config))
             value_function.payoffs = reward.payoffs or value_function.payoffs
             return value_function
         with_value = "value_head" in trainer.trains or getattr(learner, "baseline", None) == "value"
         if not issubclass(make, Network):
-            with limit:
-                policy: Policy = make(game, value=with_value, **arguments(config))
+            policy: Policy = make(game, value=with_value, **arguments(config))
             return policy
-        network = _build_network(config, game, make, rng, limit, with_value)
+        network = _build_network(config, game, make, rng, with_value)
         network.scores_are_logits = "logits" in trainer.trains
         if "afterstates" in trainer.trains:
             return AfterstateNetwork(game, network, score_scale)
         return network
-    except TooLarge as error:
-        raise ConfigError(f"policy={config.name}: {error}") from None
     except NotImplementedError as error:
         raise ConfigError(f"policy={config.name} does not fit: {error}") from None
     except ValueError as error:
@@ -166,7 +150,6 @@ def _build_network(
     game: Game[Any],
     make: Callable[..., Network],
     rng: torch.Generator,
-    limit: AbstractContextManager[Any],
     with_value: bool,
 ) -> Network:
     settings = arguments(config)
@@ -179,8 +162,7 @@ def _build_network(
             f"policy={config.name} would have {num_weights:,} weights",
             f"a network can have up to {MAX_WEIGHTS:,}; use fewer or narrower layers",
         )
-    with limit:
-        network = make(rng=rng)
+    network = make(rng=rng)
     network.inputs(game, game.example_state())
     return Canonical(game, network) if canonical else network
 

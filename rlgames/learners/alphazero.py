@@ -43,7 +43,6 @@ class AlphaZero(GradientLearner):
 
     learns_from = frozenset({"rewards", "search", "earlier_weights"})
     trains = frozenset({"logits", "value_head"})
-    supports_distributed = True
 
     def __init__(
         self,

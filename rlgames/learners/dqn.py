@@ -37,7 +37,6 @@ class Dqn(GradientLearner):
 
     learns_from = frozenset({"rewards", "earlier_weights"})
     needs = frozenset({"scaled_temperature"})
-    supports_distributed = True
 
     policy: Network
 

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
-from rlgames.core import distributed
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import check_optimizer_state
@@ -101,9 +100,9 @@ class GradientLearner(Learner):
         self.lr, self.max_grad_norm = Schedule(lr, lr_end), max_grad_norm
         self.optimizer = make_optimizer(optimizer, self.policy, lr, rho)
 
-    def descend(self, loss: Tensor | Iterable[Tensor], lr: float, weight: float = 1.0) -> float:
+    def descend(self, loss: Tensor | Iterable[Tensor], lr: float) -> float:
         """One gradient step; returns the gradient's norm, as the function descend does."""
-        return descend(self.optimizer, loss, lr, self.max_grad_norm, weight)
+        return descend(self.optimizer, loss, lr, self.max_grad_norm)
 
     def minibatches(
         self,
@@ -114,13 +113,10 @@ class GradientLearner(Learner):
         parts: int = 1,
     ) -> Iterator[Tensor]:
         """The rows of each gradient step, int64: in each epoch all `count` rows in random order,
-        split into minibatches of a size, or if it is None into parts. Several processes take
-        equally many steps if they split into parts."""
-        device = self.rng.device
-        num_parts = min(parts, distributed.all_reduce_min(count, device)) if size is None else 0
+        split into minibatches of a size, or if it is None into parts."""
         for _ in range(epochs):
-            order = torch.randperm(count, generator=self.rng, device=device)
-            yield from order.tensor_split(num_parts) if size is None else order.split(size)
+            order = torch.randperm(count, generator=self.rng, device=self.rng.device)
+            yield from order.tensor_split(min(parts, count)) if size is None else order.split(size)
 
     def state_dict(self) -> dict[str, Any]:
         return {"optimizer": self.optimizer.state_dict()["state"]}
@@ -131,27 +127,16 @@ class GradientLearner(Learner):
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": weight_states})
 
 
-def average_gradients(parameters: list[nn.Parameter], weight: float) -> None:
-    """Replace the gradients by their mean over all processes, weighted by each one's weight."""
-    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-    weighted = [weight * gradient.reshape(-1) for gradient in gradients]
-    total = distributed.all_reduce_sum(torch.cat([*weighted, gradients[0].new_tensor([weight])]))
-    means = (total[:-1] / total[-1]).split([gradient.numel() for gradient in gradients])
-    for parameter, mean in zip(parameters, means, strict=True):
-        parameter.grad = mean.view_as(parameter)
-
-
 def descend(
     optimizer: torch.optim.Optimizer,
     loss: Tensor | Iterable[Tensor],
     lr: float,
     max_grad_norm: float | None,
-    weight: float = 1.0,
 ) -> float:
     """Take one gradient step; returns the gradient's norm before it is clipped to max_grad_norm.
 
     loss: several losses are added up; of an iterator, each is differentiated before the next one is
-    computed. weight: the weight of this process's loss in the mean over all processes.
+    computed.
     Raises NonFiniteError, before the step, if the loss or the gradient is not finite.
     """
     optimizer.zero_grad(set_to_none=True)
@@ -161,8 +146,6 @@ def descend(
         losses.append(part.detach())
     loss = torch.stack(losses).sum()
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    if distributed.world_size() > 1:
-        average_gradients(parameters, weight)
     grad_norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
     if not (float(grad_norm) < torch.inf and float(loss.abs()) < torch.inf):
         name = non_finite_name(optimizer, loss)

@@ -56,9 +56,6 @@ class Learner(ABC):
     and state_value if sampling.is_softmax. float64: on the policy's device, which some devices do
     not have."""
 
-    supports_distributed = False
-    """Whether several processes can train one policy: all of them take part in every step."""
-
     learns_while_playing = False
     """Whether it plays the games of a batch itself, by play_and_learn instead of update."""
 

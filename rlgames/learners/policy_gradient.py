@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from rlgames.core import distributed
-
 
 def select_actions(log_prob: Tensor, action: Tensor) -> Tensor:
     """Float32 [M]: the log-probabilities of the actions taken, out of all actions [M, A]."""
@@ -18,10 +16,10 @@ def mean_entropy(log_prob: Tensor, prob: Tensor) -> Tensor:
 
 
 def standardized(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
-    """[M] minus its mean, divided by its standard deviation, both weighted by weight [M].
+    """[M] minus its mean, divided by its standard deviation, both weighted by weight [M]."""
 
-    Mean and deviation are taken over all processes.
-    """
-    centered = advantage - distributed.all_reduce_mean(advantage, weight)
-    deviation = distributed.all_reduce_mean(centered.square(), weight).sqrt()
-    return centered / deviation.clamp(min=1e-6)
+    def mean(values: Tensor) -> Tensor:
+        return values.mean() if weight is None else (weight * values).sum() / weight.sum()
+
+    centered = advantage - mean(advantage)
+    return centered / mean(centered.square()).sqrt().clamp(min=1e-6)

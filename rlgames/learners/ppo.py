@@ -82,7 +82,6 @@ class Ppo(GradientLearner):
     learns_from = frozenset({"rewards", "records", "windows"})
     trains = frozenset({"logits", "value_head"})
     needs = frozenset({"log_prob"})
-    supports_distributed = True
 
     def __init__(
         self,
@@ -111,7 +110,7 @@ class Ppo(GradientLearner):
         for rows in self._minibatch_rows(len(batch)):
             metrics = torch.zeros(len(METRICS), device=rows.device)
             losses = self._losses(batch, rows, entropy_coef, metrics)
-            grad_norm = self.descend(losses, lr, len(rows))
+            grad_norm = self.descend(losses, lr)
             steps.append(torch.cat([metrics, metrics.new_tensor([grad_norm])]))
         means = torch.stack(steps).mean(0).tolist()
         return dict(zip((*METRICS, "grad_norm"), means, strict=True)) | {

@@ -8,7 +8,6 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from rlgames.core import distributed
 from rlgames.core.rows import Rows
 from rlgames.core.schedule import Schedule
 from rlgames.games.game import State
@@ -56,7 +55,6 @@ class Reinforce(GradientLearner):
 
     learns_from = frozenset({"rewards", "records"})
     trains = frozenset({"logits"})
-    supports_distributed = True
 
     def __init__(
         self,
@@ -123,7 +121,7 @@ class Reinforce(GradientLearner):
             loss = loss + self.value_coef * (value - moves.returns).square().mean()
         # From the mean over moves to the mean over games of the sum over their moves.
         loss = loss * (len(moves.action) / num_games)
-        grad_norm = self.descend(loss, lr, num_games)
+        grad_norm = self.descend(loss, lr)
         uncertainty = float((moves.weight * distance_to_certainty(probs.detach())).mean())
         return {
             "loss": float(loss.detach()),
@@ -138,5 +136,5 @@ class Reinforce(GradientLearner):
         if self.baseline == "none":
             return returns
         if self.baseline == "mean":
-            return returns - distributed.all_reduce_mean(returns)
+            return returns - returns.mean()
         return standardized(returns, weight)

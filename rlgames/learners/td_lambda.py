@@ -32,7 +32,6 @@ class TdLambda(GradientLearner):
     learns_from = frozenset({"rewards", "windows"})
     trains = frozenset({"value_head", "afterstates"})
     needs = frozenset({"scaled_temperature", "score_deltas"})
-    supports_distributed = True
 
     policy: AfterstateNetwork
 
@@ -67,7 +66,7 @@ class TdLambda(GradientLearner):
         losses, grad_norms = [], []
         for rows in self.minibatches(len(trajectories), self.epochs, parts=self.num_minibatches):
             loss = (self._value(inputs[rows]) - td_target[rows]).square().mean()
-            grad_norms.append(self.descend(loss, lr, len(rows)))
+            grad_norms.append(self.descend(loss, lr))
             losses.append(loss.detach())
         return {
             "td_error": float(td_error.abs().mean()),

@@ -81,13 +81,6 @@ class Checkpoint:
         """Numbers in the policy's tensors."""
         return sum(tensor.numel() for tensor in self.policy.values())
 
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of the memory that its tensors are in, which may hold other numbers in between."""
-        tensors = _tensors({"policy": self.policy, **self.state})
-        storages = (tensor.untyped_storage() for tensor in tensors)
-        return sum({each.data_ptr(): each.nbytes() for each in storages}.values())
-
     def write(self, path: Path, is_mapped: bool = False) -> None:
         """Write a temporary file, force it to the disk and rename it: path always holds a whole
         checkpoint, the old or the new one.
@@ -200,7 +193,7 @@ def read_identity(path: Path) -> str | None:
     try:
         header = read_header(path.parent, path.name)[0]["__metadata__"]
         text = " ".join(str(header.get(name)) for name in ("policy_sha256", "config", "games"))
-    except (AttributeError, ConfigError, LookupError, OSError, ValueError):
+    except (AttributeError, LookupError, OSError, ValueError):
         return None
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -251,14 +244,6 @@ def _split_off_tensors(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> T
         else:
             plain[str(name)] = value
     return plain
-
-
-def _tensors(tree: Tree) -> Iterator[Tensor]:
-    for value in tree.values():
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, dict):
-            yield from _tensors(value)
 
 
 def _insert(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:

@@ -7,7 +7,6 @@ import datetime
 import fcntl
 import itertools
 import os
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,6 @@ from typing import BinaryIO
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
-from rlgames.runs.event_file import PREFIX
 from rlgames.runs.run_info import read_info
 
 LOCK = "lock"
@@ -30,7 +28,7 @@ FILES = (
     *(*SWEEP_FILES, "optuna.db-journal", "optuna.db-wal", "optuna.db-shm"),
 )
 FOLDERS = ("checkpoints", "pictures", ".hydra")
-"""The files and folders of a run or a sweep that are written in place or read."""
+"""The files and folders of a run or a sweep."""
 
 LEFTOVERS = (
     *(f"{name}*{storage.TEMPORARY}" for name in (*NEW_FILES, *SWEEP_FILES)),
@@ -91,6 +89,8 @@ def _claim(directory: Path, check: Callable[[Path], None]) -> DirectoryLock:
         created: list[Path] = []
         lock = None
         try:
+            if directory.is_dir():
+                storage.check_plain(directory)
             if not os.path.lexists(directory / LOCK):  # nothing is created where check refuses
                 check(directory)
             created = storage.make_directory(directory)
@@ -154,28 +154,6 @@ def _check_separate(directory: Path) -> None:
         raise ConfigError(f"{sanitized(directory)} {what}", "name another out=")
 
 
-def check_regular_files(directory: Path) -> None:
-    """Raises ConfigError if a file of a run or a sweep is a link, a FIFO or a device: writing
-    would change something else, and reading might never end."""
-    paths = [directory / name for name in (*FILES, *FOLDERS)]
-    paths += directory.glob(f"{PREFIX}*")
-    for name in FOLDERS:
-        with contextlib.suppress(OSError):
-            if not (directory / name).is_symlink():
-                paths += (directory / name).iterdir()
-    for path in paths:
-        try:
-            mode = os.lstat(path).st_mode
-        except FileNotFoundError:
-            continue
-        expected = stat.S_ISDIR(mode) if path.name in FOLDERS else stat.S_ISREG(mode)
-        if stat.S_ISLNK(mode) or not (expected or stat.S_ISDIR(mode)):
-            raise ConfigError(
-                f"{sanitized(path)} is a link or no plain file",
-                "remove it from the run's directory",
-            )
-
-
 class DirectoryLock:
     """The lock of a run or a sweep, which the system releases when its owner dies.
 
@@ -219,10 +197,9 @@ def lock_directory(
     """Lock a run or a sweep.
 
     seconds: how long to wait for another owner. created: as for DirectoryLock.
-    Raises ConfigError if another process holds the lock, and for a directory with links in it, and
-    OSError.
+    Raises ConfigError if another process holds the lock and as storage.check_plain, and OSError.
     """
-    check_regular_files(directory)
+    storage.check_plain(directory)
     deadline = time.monotonic() + seconds
     while True:
         with contextlib.ExitStack() as stack, storage.errors_name(directory / LOCK):
@@ -242,8 +219,8 @@ def lock_directory(
             with contextlib.suppress(OSError):  # on a full disk the owner has no name
                 os.ftruncate(file.fileno(), 0)
                 os.write(file.fileno(), str(os.getpid()).encode())
-            for pattern in LEFTOVERS:
-                storage.remove_leftovers(directory, pattern)
+            for path in (path for pattern in LEFTOVERS for path in directory.glob(pattern)):
+                storage.remove_file(directory, path.relative_to(directory).as_posix())
             lock = DirectoryLock(directory, file, created)
             stack.pop_all()
             return lock
@@ -251,7 +228,7 @@ def lock_directory(
 
 def _owner(directory: Path) -> str:
     """The PID of the process that holds the lock, in parentheses, as far as the file tells."""
-    with contextlib.suppress(ConfigError, OSError):
+    with contextlib.suppress(OSError):
         pid = storage.read_file(directory, LOCK, MAX_PID_DIGITS)
         return f" ({pid.decode()})" if pid.isdigit() else ""
     return ""

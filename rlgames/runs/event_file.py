@@ -30,9 +30,8 @@ def cut_events(directory: Path, num_bytes: int) -> None:
 
 
 def _event_files(directory: Path) -> list[Path]:
-    """The regular event files of a run, in the order in which TensorBoard reads them."""
-    paths = sorted(directory.glob(f"{PREFIX}*{SUFFIX}"))
-    return [path for path in paths if path.is_file() and not path.is_symlink()]
+    """The event files of a run, in the order in which TensorBoard reads them."""
+    return sorted(directory.glob(f"{PREFIX}*{SUFFIX}"))
 
 
 def next_name(directory: Path) -> str:

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 from rlgames.config.commands import TrainConfig
 from rlgames.config.files import flat
 from rlgames.config.schema import groups_of
-from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import checked_int, parse_json, parse_object
 from rlgames.runs import storage
 
@@ -49,12 +48,12 @@ def read_run(directory: Path) -> dict[str, Any]:
     """
     try:
         return load_run(directory)
-    except (ConfigError, ValueError):
+    except ValueError:
         return {}
 
 
 def load_run(directory: Path) -> dict[str, Any]:
-    """As read_run, but raises ConfigError or ValueError for an invalid run.json."""
+    """As read_run, but raises ValueError for an invalid run.json."""
     try:
         return parse_object(storage.read_file(directory, "run.json", MAX_FILE_BYTES).decode())
     except FileNotFoundError:
@@ -66,10 +65,7 @@ def load_run(directory: Path) -> dict[str, Any]:
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The lines of a metrics.jsonl, up to the first that is torn.
-
-    Raises ConfigError for a file that is not regular, and OSError.
-    """
+    """The lines of a metrics.jsonl, up to the first that is torn. Raises OSError."""
     with storage.open_to_read(path.parent, path.name) as file:
         return list(metric_lines(file))
 
@@ -88,8 +84,7 @@ def metric_lines(file: BinaryIO) -> Iterator[dict[str, float]]:
 def read_points(directory: Path, name: str) -> tuple[list[float], list[float]]:
     """A metric of a run's metrics.jsonl over games, line by line; empty without the file.
 
-    A line is searched, not parsed: long logs are read ten times as fast. Raises ConfigError for a
-    file that is not regular, and OSError.
+    A line is searched, not parsed: long logs are read ten times as fast. Raises OSError.
     """
     games: list[float] = []
     values: list[float] = []
@@ -117,9 +112,11 @@ def read_points(directory: Path, name: str) -> tuple[list[float], list[float]]:
 def read_header(directory: Path, name: str) -> tuple[dict[str, Any], int]:
     """The header of a checkpoint, of which only safetensors checks more, and where it ends.
 
-    Raises ConfigError for anything but a regular file, ValueError for a header that is too long,
-    repeats a name or is not a JSON object, and OSError.
+    Raises ValueError for anything but a regular file and for a header that is too long, repeats a
+    name or is not a JSON object, and OSError.
     """
+    if (directory / name).exists() and not (directory / name).is_file():
+        raise ValueError("it is not a regular file")
     with storage.open_to_read(directory, name) as file:
         length = int.from_bytes(file.read(8), "little")
         if length > MAX_HEADER_BYTES:

@@ -9,7 +9,6 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import as_typed, groups_of
-from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
 from rlgames.runs.files import flatten
@@ -53,9 +52,11 @@ def changed_settings(config: dict[str, Any]) -> list[str]:
 def _swept(directory: Path) -> list[str]:
     """The settings that differ between the jobs of a sweep, from the first line of its manifest;
     empty where there is none. Raises OSError."""
+    if not (directory / MANIFEST).is_file():
+        return []
     try:
         with storage.open_to_read(directory, MANIFEST) as file:
             head = file.readline(MAX_MANIFEST_BYTES)
         return [str(name) for name in parse_json(head.rstrip() + b"]}")["listed"]]
-    except (FileNotFoundError, ConfigError, LookupError, TypeError, ValueError):
-        return []  # none, or a file of something else
+    except (LookupError, TypeError, ValueError):
+        return []  # a file of something else

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from rlgames.core.metrics import direction, goal_of
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs import storage
 from rlgames.runs.files import FINAL_PREFIX, as_text, flatten
-from rlgames.runs.run_info import DamagedRun, MetricsFollower, RunInfo, check_log, parse_info
+from rlgames.runs.run_info import DamagedRun, MetricsFollower, RunInfo, damage_in, parse_info
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,13 +132,20 @@ class RunReader:
         return self._summary
 
     def _read(self) -> RunSummary:
+        try:
+            storage.check_plain(self._path)
+        except ConfigError as error:
+            raise DamagedRun(error.error) from None
+        except OSError as error:
+            raise DamagedRun(f"run.json: {error.strerror}") from None
         info = parse_info(self._path)
         if not info.config:
             reason = "is empty" if info.status == "waiting" else "has no config"
             raise DamagedRun(f"run.json: it {reason}")
         so_far: dict[str, Any] = {}
         if info.status == "done":
-            check_log(self._path)  # curves read it
+            with damage_in("metrics.jsonl"), contextlib.suppress(FileNotFoundError):
+                storage.open_to_read(self._path, "metrics.jsonl").close()  # curves read it
         else:
             self._follow(info)
             best = {FINAL_PREFIX + name: value for name, value in self._latest.items()}

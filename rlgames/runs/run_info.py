@@ -1,4 +1,4 @@
-"""What the files of a run say, checked once: nobody else needs to expect odd values in them."""
+"""What run.json says, checked once: nobody else needs to expect odd values in it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,11 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlgames.core.errors import ConfigError
 from rlgames.core.processes import is_alive
-from rlgames.core.untrusted import (
-    MAX_NUMBER,
-    checked_float,
-    checked_int,
-    sanitized,
-)
+from rlgames.core.untrusted import MAX_NUMBER, sanitized
 from rlgames.runs import storage
 from rlgames.runs.files import FINAL_PREFIX, MAX_LINE_LENGTH, load_run, parse_line
 
@@ -30,6 +23,8 @@ STATUSES = ("running", "interrupted", "failed", "done")
 """The values of status in run.json."""
 
 MAX_SECONDS = 1e12
+
+MAX_COUNT = 10**18
 
 
 class DamagedRun(Exception):
@@ -80,26 +75,25 @@ def read_info(directory: Path) -> RunInfo:
 
 def parse_info(directory: Path) -> RunInfo:
     """The content of run.json. Raises DamagedRun for anything but a valid one or none."""
-    with _damage_in("run.json"):
+    with damage_in("run.json"):
         content = load_run(directory)
         if not content:
             return RunInfo("waiting")
         values: dict[str, Any] = {}
-        for name, check in _CHECKS.items():
-            if content.get(name) is not None:
-                try:
-                    values[name] = check(content[name])
-                except ValueError as error:
-                    raise ValueError(f"{name}: {error}") from None
-        if values.get("status") not in STATUSES:
-            raise ValueError(f"status is none of {', '.join(STATUSES)}")
-        final = values.pop("final_results", {})
+        for name, (what, is_valid) in SCHEMA.items():
+            value = content.get(name)
+            if value is not None:
+                if not is_valid(value):
+                    raise ValueError(f"{name}: {sanitized(value, 40)} is not {what}")
+                values[name] = value
+        if "status" not in values:
+            raise ValueError("it has no status")
+        results = _measured(values.pop("results", {}))
+        final = _measured(values.pop("final_results", {}))
         if values["status"] == "done":
             final = {FINAL_PREFIX + name: value for name, value in final.items()}
-            values["results"] = values.get("results", {}) | final
-        else:
-            values |= {"results": {}, "best_games": None}
-        return RunInfo(**values)
+            return RunInfo(results=results | final, **values)
+        return RunInfo(**values | {"best_games": None})
 
 
 class MetricsFollower:
@@ -113,12 +107,12 @@ class MetricsFollower:
         """Whether the file was replaced, as by a resumed run, so that the lines start again; and
         the whole lines since the last call. Nothing if the file is missing.
 
-        Raises DamagedRun for an invalid line, and for anything but a file.
+        Raises DamagedRun for an invalid line.
         """
         lines: list[dict[str, float]] = []
         is_replaced = False
         with (
-            _damage_in("metrics.jsonl"),
+            damage_in("metrics.jsonl"),
             contextlib.suppress(FileNotFoundError),
             storage.open_to_read(self.directory, "metrics.jsonl") as file,
         ):
@@ -139,19 +133,11 @@ class MetricsFollower:
         return is_replaced, lines
 
 
-def check_log(directory: Path) -> None:
-    """Raises DamagedRun for a metrics.jsonl that cannot be read; it may be missing."""
-    with _damage_in("metrics.jsonl"), contextlib.suppress(FileNotFoundError):
-        storage.open_to_read(directory, "metrics.jsonl").close()
-
-
 @contextmanager
-def _damage_in(name: str) -> Iterator[None]:
+def damage_in(name: str) -> Iterator[None]:
     """Raise every error of a block that reads a file as DamagedRun."""
     try:
         yield
-    except ConfigError:
-        reason = "it is not a regular file"
     except OSError as error:
         reason = error.strerror or str(error)
     except UnicodeError:
@@ -163,61 +149,74 @@ def _damage_in(name: str) -> Iterator[None]:
     raise DamagedRun(f"{name}: {sanitized(reason, 200)}")
 
 
-def _config(value: Any) -> dict[str, Any]:
-    game = value.get("game") if isinstance(value, dict) else None
-    if not isinstance(game, dict) or not isinstance(game.get("name"), str):
-        raise ValueError("it names no game")
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError:
-        raise ValueError("it has numbers that JSON lacks") from None
-    return dict(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{sanitized(value, 40)} is not text")
-    return value
-
-
-def _numbers(value: Any) -> dict[str, float]:
-    """Numbers by name; those that were not measured, or are not finite, are left out."""
-    if not isinstance(value, dict):
-        raise ValueError(f"{sanitized(value, 40)} is not an object of numbers")
-    known = {name: number for name, number in value.items() if number is not None}
+def _measured(results: dict[str, float | None]) -> dict[str, float]:
+    """Without those that were not measured, or are not finite."""
     return {
-        name: checked_float(number, -MAX_NUMBER, MAX_NUMBER)
-        for name, number in known.items()
-        if not (isinstance(number, float) and not math.isfinite(number))
+        name: float(value)
+        for name, value in results.items()
+        if value is not None and math.isfinite(value)
     }
 
 
-def _time(value: Any) -> str:
-    time = datetime.datetime.fromisoformat(_text(value))  # raises ValueError
-    if not datetime.MINYEAR < time.year < datetime.MAXYEAR:  # it has to exist in every zone
-        raise ValueError(f"{sanitized(value, 40)} is not a time")
-    return str(value)
+def _is_config(value: Any) -> bool:
+    game = value.get("game") if isinstance(value, dict) else None
+    if not isinstance(game, dict) or not isinstance(game.get("name"), str):
+        return False
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
-def _texts(value: Any) -> list[str]:
-    if not isinstance(value, list):
-        raise ValueError(f"{sanitized(value, 40)} is not a list of texts")
-    return [_text(part) for part in value]
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
-def _texts_by_name(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{sanitized(value, 40)} is not an object of texts")
-    return {name: _text(part) for name, part in value.items()}
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MAX_COUNT
 
 
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    "config": _config,
-    **dict.fromkeys(("status", "metric", "best_by", "host", "commit"), _text),
-    **dict.fromkeys(("results", "final_results"), _numbers),
-    **dict.fromkeys(("best_games", "games", "pid"), partial(checked_int, low=0)),
-    "seconds": lambda value: checked_float(value, 0, MAX_SECONDS),
-    "start": _time,
-    "command": _texts,
-    "versions": _texts_by_name,
+def _is_result(value: Any) -> bool:
+    """Whether it is a number that statistics can use, or one that was not measured."""
+    if type(value) not in (int, float):
+        return value is None
+    return not math.isfinite(value) or abs(value) <= MAX_NUMBER
+
+
+def _are_results(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_result, value.values()))
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        year = datetime.datetime.fromisoformat(value).year
+    except (TypeError, ValueError):
+        return False
+    return datetime.MINYEAR < year < datetime.MAXYEAR  # it has to exist in every zone
+
+
+def _is_duration(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= MAX_SECONDS
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _are_texts_by_name(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+SCHEMA: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "status": (f"one of {', '.join(STATUSES)}", STATUSES.__contains__),
+    "config": ("the config of a game", _is_config),
+    **dict.fromkeys(("metric", "best_by", "host", "commit"), ("text", _is_text)),
+    **dict.fromkeys(("results", "final_results"), ("an object of numbers", _are_results)),
+    **dict.fromkeys(("best_games", "games", "pid"), ("a count", _is_count)),
+    "seconds": ("a number of seconds", _is_duration),
+    "start": ("a time", _is_time),
+    "command": ("a list of texts", _are_texts),
+    "versions": ("an object of texts", _are_texts_by_name),
 }
+"""What the fields of run.json are, and how that is checked. All but status may be missing."""

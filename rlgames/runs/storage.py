@@ -1,8 +1,8 @@
 """Opens the files of runs and sweeps. Nothing else in the package opens one to write it.
 
-A file is named relative to the directory of its run or sweep, with / between folders. Below that
-directory no link is followed, and only regular files are opened: a directory may come from a
-stranger. A write survives power loss once it returns, unless its docstring says otherwise.
+A file is named relative to the directory of its run or sweep, with / between folders. A directory
+may come from a stranger: check_plain comes first. A write survives power loss once it returns,
+unless its docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -23,17 +23,28 @@ from rlgames.core.untrusted import sanitized
 TEMPORARY = ".tmp"
 """How the names of files end that are not complete."""
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Without O_NONBLOCK, opening a FIFO waits for another process."""
+
+def check_plain(directory: Path) -> None:
+    """Raises ConfigError if there is anything in a directory but folders and regular files: reading
+    it might never end, and writing might change something elsewhere. Also raises OSError."""
+    folders = [str(directory)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                # A training next to this process may replace a file at any moment.
+                with contextlib.suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode):
+                        folders.append(entry.path)
+                    elif not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+                        is_file = stat.S_ISREG(status.st_mode)
+                        what = "a hard link" if is_file else "a link or not a regular file"
+                        hint = "remove it from the directory"
+                        raise ConfigError(f"{sanitized(entry.path)} is {what}", hint)
 
 
 def read_file(directory: Path, name: str, max_bytes: int) -> bytes:
-    """The content of a file.
-
-    Raises ConfigError for a file that is not regular, and OSError, also for a file that is missing
-    or longer than max_bytes.
-    """
+    """The content of a file. Raises OSError, also for one longer than max_bytes."""
     with open_to_read(directory, name) as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
@@ -42,7 +53,7 @@ def read_file(directory: Path, name: str, max_bytes: int) -> bytes:
 
 
 def read_end(directory: Path, name: str, max_bytes: int) -> bytes:
-    """The last max_bytes of a file. Raises as read_file."""
+    """The last max_bytes of a file. Raises OSError."""
     with open_to_read(directory, name) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - max_bytes))
         return file.read(max_bytes)
@@ -66,43 +77,29 @@ def cache_folder() -> Path:
 
 
 def open_to_read(directory: Path, name: str) -> BinaryIO:
-    """Raises ConfigError for a file that is not regular, and OSError."""
-    with _parent(directory, name) as (parent, last):
-        _check_is_file(directory, name, parent, last)
-        return os.fdopen(_open(directory, name, parent, last, os.O_RDONLY), "rb")
+    """Raises OSError."""
+    return _open(directory / name, os.O_RDONLY, "rb")
 
 
 def open_to_append(directory: Path, name: str) -> BinaryIO:
-    """A file to which lines are added, created if it is missing; sync makes them durable.
-
-    Raises ConfigError for a file that is not regular, that belongs to somebody else or that has
-    another name elsewhere, because writing would change that one, and OSError.
-    """
-    with _parent(directory, name) as (parent, last):
-        with contextlib.suppress(FileNotFoundError):
-            _check_is_file(directory, name, parent, last)
-        handle = _open(directory, name, parent, last, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-        status = os.fstat(handle)
-        if status.st_nlink > 1 or status.st_uid not in (os.geteuid(), os.fstat(parent).st_uid):
-            os.close(handle)
-            what = "a hard link" if status.st_nlink > 1 else "another user's file"
-            raise _refused(directory, name, what)
-        return os.fdopen(handle, "ab")
+    """A file to which lines are added, created if it is missing; sync_file makes them durable.
+    Raises OSError."""
+    return _open(directory / name, os.O_RDWR | os.O_APPEND | os.O_CREAT, "ab")
 
 
 def cut_file(directory: Path, name: str, num_bytes: int) -> None:
-    """Keep only the first bytes of a file. Raises as open_to_append."""
+    """Keep only the first bytes of a file. Raises OSError."""
     with open_to_append(directory, name) as file, errors_name(directory / name):
         file.truncate(num_bytes)
         sync_file(file)
 
 
 def create_file(directory: Path, name: str) -> BinaryIO:
-    """A new file, whose content sync makes durable. Raises OSError, also for one that exists."""
-    with _parent(directory, name) as (parent, last):
-        file = os.fdopen(_create(parent, last), "wb")
-        os.fsync(parent)
-        return file
+    """A new file, whose content sync_file makes durable. Raises OSError, also for one that
+    exists."""
+    file = _open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "wb")
+    sync_directory((directory / name).parent)
+    return file
 
 
 def write_file(directory: Path, name: str, content: bytes | str, durable: bool = True) -> None:
@@ -114,34 +111,28 @@ def write_file(directory: Path, name: str, content: bytes | str, durable: bool =
 @contextmanager
 def replace_file(directory: Path, name: str, durable: bool = True) -> Iterator[BinaryIO]:
     """A temporary file, which replaces a file at the end of the block: whatever happens, that
-    holds the whole old or the whole new content. A link in its place is replaced, not followed.
+    holds the whole old or the whole new content.
 
     The temporary file has a name that no other process uses, so that several may replace a file.
     durable: whether the new content survives power loss from then on.
     Raises OSError; the file is then unchanged.
     """
-    with _parent(directory, name) as (parent, last):
-        temporary = f"{last}.{secrets.token_hex(4)}{TEMPORARY}"
+    path = directory / name
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    with errors_name(path):
         try:
-            with os.fdopen(_create(parent, temporary), "wb") as file:
+            with _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "wb") as file:
                 yield file
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            os.replace(temporary, last, src_dir_fd=parent, dst_dir_fd=parent)
+            os.replace(temporary, path)
         except BaseException:  # a temporary file takes up space
             with contextlib.suppress(OSError):
-                os.unlink(temporary, dir_fd=parent)
+                os.unlink(temporary)
             raise
-        if durable:
-            os.fsync(parent)
-
-
-def remove_leftovers(directory: Path, pattern: str) -> None:
-    """Remove the temporary files, of this pattern, of processes that died while they wrote."""
-    for path in directory.glob(pattern):
-        if path.is_file() or path.is_symlink():
-            remove_file(directory, path.relative_to(directory).as_posix())
+    if durable:
+        sync_directory(path.parent)
 
 
 def sync_file(file: BinaryIO) -> None:
@@ -163,13 +154,10 @@ def errors_name(path: Path) -> Iterator[None]:
 
 
 def remove_file(directory: Path, name: str) -> None:
-    """Remove a file if it exists, durably; of a link only the link. Raises OSError."""
-    with (
-        contextlib.suppress(FileNotFoundError),
-        _parent(directory, name) as (parent, last),
-    ):
-        os.unlink(last, dir_fd=parent)
-        os.fsync(parent)
+    """Remove a file if it exists, durably. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(directory / name)
+        sync_directory((directory / name).parent)
 
 
 def make_directory(path: Path) -> list[Path]:
@@ -197,41 +185,26 @@ def make_directory(path: Path) -> list[Path]:
 
 def make_folder(directory: Path, name: str) -> None:
     """Create a folder inside a run or sweep, and those around it, if they are missing, durably.
-
-    Raises ConfigError for anything else in their place, and OSError.
-    """
-    parts = name.split("/")
-    for folder in ("/".join(parts[:number]) for number in range(1, len(parts) + 1)):
-        with _parent(directory, folder) as (parent, last), contextlib.suppress(FileExistsError):
-            os.mkdir(last, dir_fd=parent)
-            os.fsync(parent)
-    check_folder(directory, name)
+    Raises OSError."""
+    folder = directory
+    for part in name.split("/"):
+        folder /= part
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            sync_directory(folder.parent)
 
 
 def move_folder(directory: Path, name: str, target: str) -> None:
     """Rename a folder of a directory, durably; the folders above the new one are created."""
-    check_folder(directory, name)
     make_folder(directory, target.rpartition("/")[0])
     os.rename(directory / name, directory / target)
     sync_directory((directory / name).parent)
     sync_directory((directory / target).parent)
 
 
-def check_folder(directory: Path, name: str) -> None:
-    """Raises ConfigError for anything but a folder inside a run or sweep, and OSError."""
-    with _parent(directory, f"{name}/"):
-        pass
-
-
-def check_file(directory: Path, name: str) -> None:
-    """Raises ConfigError for anything but a regular file, and OSError."""
-    with _parent(directory, name) as (parent, last):
-        _check_is_file(directory, name, parent, last)
-
-
 def sync_directory(path: Path) -> None:
     """Force the names in a directory to the disk. Raises OSError."""
-    handle = os.open(path, _DIRECTORY)
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with errors_name(path):
             os.fsync(handle)
@@ -239,53 +212,5 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
-@contextmanager
-def _parent(directory: Path, name: str) -> Iterator[tuple[int, str]]:
-    """The folder of a file as a descriptor, and the name of the file in it.
-
-    Raises ConfigError where a folder is a link or no folder. An OSError in the block gets the path.
-    """
-    *folders, last = name.split("/")
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(errors_name(directory / name))
-        handle = os.open(directory, _DIRECTORY)
-        stack.callback(os.close, handle)
-        for number, folder in enumerate(folders, 1):
-            try:
-                handle = os.open(folder, _DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
-            except OSError as error:
-                if error.errno not in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
-                    raise
-                what = "a link or no directory"
-                raise _refused(directory, "/".join(folders[:number]), what) from None
-            stack.callback(os.close, handle)
-        yield handle, last
-
-
-def _open(directory: Path, name: str, parent: int, last: str, flags: int) -> int:
-    """The descriptor of a regular file. Raises ConfigError for anything else, and OSError."""
-    try:
-        handle = os.open(last, flags | _FILE, 0o666, dir_fd=parent)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR):
-            raise _refused(directory, name) from None
-        raise
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise _refused(directory, name)
-    return handle
-
-
-def _create(parent: int, last: str) -> int:
-    return os.open(last, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=parent)
-
-
-def _check_is_file(directory: Path, name: str, parent: int, last: str) -> None:
-    """Raises ConfigError for anything but a regular file, without opening it: that alone may
-    change a device."""
-    if not stat.S_ISREG(os.stat(last, dir_fd=parent, follow_symlinks=False).st_mode):
-        raise _refused(directory, name)
-
-
-def _refused(directory: Path, name: str, what: str = "a link or no plain file") -> ConfigError:
-    return ConfigError(f"{sanitized(directory / name)} is {what}", "remove it from the directory")
+def _open(path: Path, flags: int, mode: str) -> BinaryIO:
+    return os.fdopen(os.open(path, flags | os.O_CLOEXEC, 0o666), mode)  # type: ignore[return-value]

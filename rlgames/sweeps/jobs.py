@@ -11,16 +11,16 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.processes import is_alive
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.runs import storage
-from rlgames.sweeps.job_process import start_process
 
 STOP_FILE = "stop"
 """While a sweep's directory has a file of this name, its jobs save and exit, and none starts."""
@@ -29,6 +29,21 @@ POLL_SECONDS = 0.2
 
 MIN_FREE_BYTES = 1 << 24
 """With less on the disk, a job could write neither its first checkpoint nor why it failed."""
+
+
+def start_process(words: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
+    """Start the process of a job, which saves and exits when its standard input is closed.
+
+    output: its standard output and error. Raises OSError.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "rlgames.cli.job_worker", *words],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env={"OMP_NUM_THREADS": "1", **os.environ},
+        start_new_session=True,  # so that the terminal sends it no second signal
+    )
 
 
 def this_process() -> str:
@@ -108,7 +123,7 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
             storage.make_folder(sweep, name)
             output = stack.enter_context(storage.open_to_append(sweep, f"{name}/output.log"))
             process = start_process(words, output)
-        except (ConfigError, OSError) as error:  # raising it would end the other jobs
+        except OSError as error:  # raising it would end the other jobs
             report_error(ConfigError(f"{path} was not started: {error}"))
             return
         assert process.stdin is not None

@@ -26,7 +26,7 @@ from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.text import printable
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.runs import storage
-from rlgames.runs.directory import DirectoryLock, check_regular_files, lock_directory
+from rlgames.runs.directory import DirectoryLock, lock_directory
 from rlgames.runs.files import LATEST, differing, flatten
 from rlgames.runs.hyperparameters import MANIFEST, MAX_MANIFEST_BYTES
 from rlgames.runs.run_info import read_info
@@ -88,15 +88,12 @@ class Sweep:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Raises ConfigError for a directory without a manifest that can be read."""
-        check_regular_files(directory)
-        sweep = cls._parse(
+        """Raises ConfigError for a directory without a manifest that can be read, and as
+        storage.check_plain."""
+        storage.check_plain(directory)
+        return cls._parse(
             directory, lambda: storage.read_file(directory, MANIFEST, MAX_MANIFEST_BYTES)
         )
-        for number in range(len(sweep.jobs)):
-            if os.path.lexists(sweep.path(number)):
-                storage.check_folder(directory, sweep.name(number))
-        return sweep
 
     @classmethod
     def read_job(cls, directory: Path, number: int) -> Self:
@@ -226,8 +223,6 @@ class Sweep:
             end = storage.read_end(self.path(number), log, MAX_REASON_BYTES)
         except OSError:
             return "not started"
-        except ConfigError as error:
-            return f"failed: {error.error}"
         lines = end.decode(errors="replace").strip().splitlines()
         return f"failed: {sanitized((lines or ['no message'])[-1])}"
 

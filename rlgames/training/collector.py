@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from rlgames.config.commands import TrainConfig
-from rlgames.core import distributed
 from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import checked_int
 from rlgames.games.game import State
@@ -107,7 +106,7 @@ class Collector:
         (trajectories, final_states), metrics = batch, dict[str, float]()
         examples = self.with_demonstrations(trajectories.by_player(0), final_states)
         # An opponent may have won before the agent moved.
-        if len(examples[0]) or distributed.world_size() > 1:
+        if len(examples[0]):
             metrics = learner.update(*examples, progress)
         return final_states, metrics | self.engine.metrics()
 

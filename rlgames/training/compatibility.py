@@ -11,7 +11,6 @@ from typing import Any
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY, load_option
-from rlgames.core import distributed
 from rlgames.core.devices import has_float64
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import check_policy_fits, no_float64
@@ -60,7 +59,7 @@ def conflicts(training: Training) -> Iterator[Conflict]:
     yield from _schedules(training)
     yield from _records(training)
     yield from _teachers(training)
-    yield from _processes(training)
+    yield from _engine(training)
     yield from _networks(training)
 
 
@@ -225,9 +224,9 @@ def _teachers(training: Training) -> Iterator[Conflict]:
     )
 
 
-def _processes(training: Training) -> Iterator[Conflict]:
+def _engine(training: Training) -> Iterator[Conflict]:
     cfg, learner = training.cfg, load_option("learner", training.cfg.learner.name)
-    engine, count = cfg.engine.name, distributed.world_size()
+    engine = cfg.engine.name
     is_local = engine == "local"
     yield (
         not is_local and "earlier_weights" not in learner.learns_from,
@@ -239,24 +238,6 @@ def _processes(training: Training) -> Iterator[Conflict]:
         not is_local and cfg.opponent.name == "past",
         f"opponent=past changes while it trains, and the actors of engine={engine} do not see it",
         "opponent=self and fixed opponents fit",
-    )
-    yield (
-        not is_local and count > 1,
-        f"engine={engine} starts its own processes and cannot be combined with torchrun",
-        "start with rlgames train",
-    )
-    # Processes that play different numbers of moves would wait for each other.
-    takes_part = learner.supports_distributed and getattr(cfg.learner, "step_per", None) != "move"
-    setting = "clone_epochs=" if cfg.clone_epochs else f"learner={cfg.learner.name}"
-    yield (
-        count > 1 and (not takes_part or bool(cfg.clone_epochs)),
-        f"{setting} works in one process only, and there are {count}",
-        "learner=ppo works in several",
-    )
-    yield (
-        count > 1 and cfg.batch < count,
-        f"batch={cfg.batch} is too small for {count} processes",
-        f"batch={count} gives each a game",
     )
 
 

@@ -15,7 +15,6 @@ from rlgames.config.options.players import PastConfig
 from rlgames.config.registry import check_installed, load_option
 from rlgames.config.schema import OptionConfig, arguments
 from rlgames.config.typed import to_plain
-from rlgames.core import distributed
 from rlgames.core.devices import compute_dtype
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
@@ -51,13 +50,13 @@ from rlgames.training.compatibility import Training, check_fits
 from rlgames.training.demonstrations import Demonstrations
 from rlgames.training.engine import Engine, EngineContext, LocalEngine
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
-from rlgames.training.measurements import Measurement, build_measurements
+from rlgames.training.measurements import Regret
 
 
 @dataclass(frozen=True)
 class Components:
-    """What a run is made of. players: the agent, and its opponent if it has one. measurements: by
-    name. compute_dtype: of the policy while it plays and learns."""
+    """What a run is made of. players: the agent, and its opponent if it has one. regret: None
+    without analyze_every=. compute_dtype: of the policy while it plays and learns."""
 
     device: torch.device
     compute_dtype: torch.dtype
@@ -67,7 +66,7 @@ class Components:
     players: list[Player]
     collector: Collector
     evaluator: Evaluator
-    measurements: dict[str, Measurement[Any]]
+    regret: Regret | None
 
 
 def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Components:
@@ -85,10 +84,10 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     check_fits(Training(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
-    measured = build_measurements(cfg, evaluator)
+    regret = None if cfg.analyze_every is None else Regret(evaluator, cfg.analyze_every)
     policy = _initial_policy(cfg, game, reward, checkpoint)
     sampling = build_sampling(cfg.sampling)
-    rng = make_generator(cfg.seed, distributed.rank_stream_name("learn"), device)
+    rng = make_generator(cfg.seed, "learn", device)
     _check_table_memory(cfg, list(policy.buffers()), device)
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
@@ -109,7 +108,7 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     if device.type == "cpu":
         check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
     dtype = compute_dtype(cfg.precision, device)
-    return Components(device, dtype, game, agent, learner, players, collector, evaluator, measured)
+    return Components(device, dtype, game, agent, learner, players, collector, evaluator, regret)
 
 
 def build_actor(cfg: TrainConfig) -> LocalEngine:
@@ -141,9 +140,7 @@ def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor], device: torch.d
     step_size = getattr(cfg.learner, "step_size", "constant")
     copies = SharedValues.floats_per_value(step_size, is_compiled)
     copies += getattr(cfg.learner, "average_start", None) is not None
-    num_weights = sum(buffer.numel() for buffer in buffers)
-    held = sum(buffer.nbytes for buffer in buffers)
-    check_weight_memory(cfg.policy.name, num_weights, held, copies)
+    check_weight_memory(cfg.policy.name, sum(buffer.numel() for buffer in buffers), copies)
 
 
 def announce_backend(learner: OptionConfig, device: torch.device) -> None:
@@ -177,15 +174,11 @@ def _taught(cfg: TrainConfig, game: Game[Any], players: list[Player]) -> list[Pl
 def _initial_policy(
     cfg: TrainConfig, game: Game[Any], reward: Reward, checkpoint: Checkpoint | None
 ) -> Policy:
-    num_parameters = None if checkpoint is None else checkpoint.num_parameters
-    policy = _new_policy(cfg, game, reward, num_parameters)
+    policy = _new_policy(cfg, game, reward)
     if cfg.init_from and checkpoint is None:
         init_policy_from(Path(cfg.init_from), cfg, policy)
     return policy_to(policy, cfg.policy.name, game.device)
 
 
-def _new_policy(
-    cfg: TrainConfig, game: Game[Any], reward: Reward, num_parameters: int | None = None
-) -> Policy:
-    rng = make_generator(cfg.seed, "init")
-    return build_policy(cfg.policy, cfg.learner, reward, game, rng, num_parameters)
+def _new_policy(cfg: TrainConfig, game: Game[Any], reward: Reward) -> Policy:
+    return build_policy(cfg.policy, cfg.learner, reward, game, make_generator(cfg.seed, "init"))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from rlgames.core import distributed
 from rlgames.core.callbacks import CallbackList
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.rng import SELECTION_STREAM
-from rlgames.core.signals import Interrupted, Interrupts
+from rlgames.core.signals import Interrupts
 from rlgames.evaluation.evaluate import Evaluation
 from rlgames.policies.policy import computing_in
 from rlgames.runs.files import LATEST
 from rlgames.training.checkpointer import Checkpointer
-from rlgames.training.measurements import Measurement
+from rlgames.training.measurements import WHY_NO_REGRET, Regret
 from rlgames.training.references import EARLY_SOLVE_SECONDS, References
 from rlgames.training.state import TrainingState
 
@@ -24,8 +21,7 @@ from rlgames.training.state import TrainingState
 class TrainingLoop:
     """Trains until the budget of games is spent.
 
-    Of several processes each runs the loop, in step with the others; only the first one evaluates,
-    writes and has callbacks. Whatever must not be torn apart is shielded from signals.
+    Whatever must not be torn apart is shielded from signals.
     """
 
     def __init__(
@@ -48,23 +44,17 @@ class TrainingLoop:
         state, progress = self.state, self.state.progress
 
         def run_periodic_tasks() -> None:
-            self.checkpointer.poll()
             if state.is_due(progress.logged_at, self.log_every):
                 self.log_metrics()
             if state.is_due(progress.evaluated_at, self.eval_every):
                 self.evaluate()
-            for measurement in self.components.measurements.values():
-                if state.is_due(measurement.measured_at, measurement.every):
-                    self.measure(measurement)
+            regret = self.components.regret
+            if regret is not None and state.is_due(regret.measured_at, regret.every):
+                self.measure(regret)
             if state.is_due(progress.saved_at, self.save_every):
                 self.save()
-            if self.checkpointer.is_best_due:
-                with self.phase("saving"), self.interrupts.shielded():
-                    self.checkpointer.write_best()
 
-        distributed.barrier()
-        if self.checkpointer.log is not None:
-            self.callbacks.on_run_start(progress.games_played, self.checkpointer.log.directory)
+        self.callbacks.on_run_start(progress.games_played, self.checkpointer.log.directory)
         self.compute_references()
         if progress.saved_at < 0:
             with self.interrupts.shielded():
@@ -90,8 +80,6 @@ class TrainingLoop:
 
     def compute_references(self) -> None:
         """Compute what random and optimal play reach, as far as that is quick."""
-        if distributed.rank() > 0:
-            return
         self.references.compute_early_random()
         if self.references.is_solvable:
             with self.phase("solving"):
@@ -112,10 +100,7 @@ class TrainingLoop:
                 self.state.take_snapshot()
 
     def train_on_batch(self) -> None:
-        """Play the next batch of games, or sample recorded ones, and learn from it.
-
-        Raises Interrupted once any of several processes is to stop: they can only stop together.
-        """
+        """Play the next batch of games, or sample recorded ones, and learn from it."""
         components, state, progress = self.components, self.state, self.state.progress
         games = progress.games_played
         components.agent.progress = self.cfg.schedule_progress(games)
@@ -134,10 +119,7 @@ class TrainingLoop:
                 at = f"update {progress.num_updates + 1}, after {games:,} games"
                 raise NonFiniteError(f"{at}: {error}") from None
             state.metrics.add(metrics, state.batch_size)
-            is_stopping = self.interrupts.pending is not None
-            any_stopping = state.finish_batch(final_states, is_stopping)
-            if any_stopping and distributed.world_size() > 1:
-                raise Interrupted(self.interrupts.pending or signal.SIGTERM)
+            state.finish_batch(final_states)
         self.callbacks.on_update(progress.games_played, metrics)
 
     def log_metrics(self) -> None:
@@ -152,9 +134,6 @@ class TrainingLoop:
         """Evaluate the greedy policy, log the metrics, and save the weights if they are the best
         so far."""
         progress, components = self.state.progress, self.components
-        if distributed.rank() > 0:
-            progress.evaluated_at = progress.games_played
-            return
         learner, evaluator = components.learner, components.evaluator
         with self.phase("evaluating"):
             result = evaluator.evaluate(self.cfg.eval_games, SELECTION_STREAM)
@@ -169,32 +148,28 @@ class TrainingLoop:
             best = evaluator.better(metrics, progress.best)
             if best is not None:
                 progress.best = best
-                self.checkpointer.mark_best()
+                with self.phase("saving"):
+                    self.checkpointer.write_best()
                 self.callbacks.on_checkpoint(progress.games_played, is_best=True)
             self.end_evaluation(result.evaluation)  # not interrupted: it would not be repeated
 
-    def measure(self, measurement: Measurement[Any]) -> None:
-        """Measure the greedy policy and log what was found."""
+    def measure(self, regret: Regret) -> None:
+        """Count the mistakes of the greedy policy and log what was found."""
         games = self.state.progress.games_played
-        metrics, next_state = dict[str, float](), measurement.state
-        if distributed.rank() == 0:
-            with self.phase("evaluating"):
-                metrics, next_state = measurement.measure(games)
-        if not metrics and not measurement.measured_at and self.checkpointer.log is not None:
-            self.checkpointer.log.warn(measurement.why_empty)
+        with self.phase("evaluating"):
+            value = regret.measure()
+        if value is None and not regret.measured_at:
+            self.checkpointer.log.warn(WHY_NO_REGRET)
         with self.interrupts.shielded():
-            measurement.state, measurement.latest = next_state, metrics
-            measurement.measured_at = games
-            if metrics:
-                line = {f"eval/{name}": value for name, value in metrics.items()}
-                self.callbacks.on_metrics(games, line | self.state.totals())
+            regret.measured_at, regret.latest = games, value
+            if value is not None:
+                self.callbacks.on_metrics(games, {"eval/regret": value} | self.state.totals())
 
     def end_evaluation(self, evaluation: Evaluation | None = None) -> None:
         """Have the callbacks show what was evaluated."""
-        if distributed.rank() == 0:
-            with self.phase("evaluating"):
-                values = {} if evaluation is None else evaluation.values_of_games()
-                self.callbacks.on_evaluation_end(self.state.progress.games_played, values)
+        with self.phase("evaluating"):
+            values = {} if evaluation is None else evaluation.values_of_games()
+            self.callbacks.on_evaluation_end(self.state.progress.games_played, values)
 
     def save(self) -> None:
         """Write the latest checkpoint, and every keep_every games one that is kept."""

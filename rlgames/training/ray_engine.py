@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -21,9 +22,9 @@ from typing import Any
 
 import torch
 
-from rlgames.core.distributed import Wait, accepts_connections
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
+from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.actor import Games, SelfPlayActor, Weights, send_compactly
@@ -38,6 +39,41 @@ MAX_RESTARTS = 100
 
 POLL_SECONDS = 0.2
 """Ctrl-C and SIGTERM wait this long at most for a call of Ray, which would swallow them."""
+
+SILENT_SECONDS = 5.0
+"""A longer wait for a cluster or an actor is announced."""
+
+
+class Wait:
+    """A limited wait for a cluster and its actors."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self._start, self._has_spoken = seconds, time.monotonic(), False
+
+    @property
+    def remaining(self) -> float:
+        return self._start + self.seconds - time.monotonic()
+
+    def sleep(self, awaited: str) -> None:
+        """Wait a little for something. Raises ConnectionError when the time is over."""
+        if self.remaining <= 0:
+            limit = f"join_seconds={self.seconds:g}"
+            raise ConnectionError(f"{awaited} did not join within {limit}")
+        waited = time.monotonic() - self._start
+        if not self._has_spoken and waited >= SILENT_SECONDS:
+            self._has_spoken = True
+            line = f"waiting for {awaited}, at most {self.seconds:g} s"
+            print(printable(f"rlgames: {line}"), file=sys.stderr, flush=True)
+        time.sleep(min(0.1, max(0.0, self.remaining)))
+
+
+def accepts_connections(host: str, port: int) -> bool:
+    """Whether something listens there."""
+    try:
+        with socket.create_connection((host, port), timeout=1):
+            return True
+    except OSError:  # also where the name is not known (yet)
+        return False
 
 
 class RayEngine(Engine):
@@ -100,7 +136,7 @@ class RayEngine(Engine):
         while not self._free:
             self._receive(0.0)
             if not self._free:
-                wait.sleep(f"the first actor{self._resources()}", announce=True)
+                wait.sleep(f"the first actor{self._resources()}")
 
     def play(
         self, num_games: int, games_played: int, rng: torch.Generator
@@ -151,7 +187,7 @@ class RayEngine(Engine):
         own: dict[str, Any] = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
         host, colon, port = (address or "").rpartition(":")
         while colon and not accepts_connections(host.strip("[]"), int(port)):
-            wait.sleep(f"Ray at {sanitized(address)}", announce=True)
+            wait.sleep(f"Ray at {sanitized(address)}")
         while not ray.is_initialized():
             with self._interrupts.shielded(), _own_sigterm(), _own_groups():
                 self._is_ray_ours = True

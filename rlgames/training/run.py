@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from rlgames.config import plugins
 from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
-from rlgames.core import distributed
 from rlgames.core.callbacks import Callback, CallbackList
 from rlgames.core.devices import choose_device
 from rlgames.core.processes import last_words
@@ -66,14 +63,8 @@ class TrainingResult:
 def train(
     cfg: TrainConfig,
     callback: Callback | None = None,
-    files: Mapping[str, str] | None = None,
-    exist_ok: bool = False,
-) -> TrainingResult | None:
+) -> TrainingResult:
     """Train by a config, from the first game to the last.
-
-    files: further files of the run, each FOLDER/NAME, with their texts. exist_ok: if the directory
-    of out= holds a file that the run would overwrite, a number is added to its name.
-    Of several processes started by torchrun, the first one writes and returns the result.
 
     Raises ConfigError before anything is written where the components do not fit together;
     NonFiniteError when learning breaks down and OSError when nothing more can be written, the run
@@ -81,16 +72,10 @@ def train(
     signals.STOP_SIGNALS.
     """
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
-    with (
-        Interrupts() as interrupts,
-        distributed.process_group(cfg.device, cfg.join_seconds),
-    ):
-        components = build_components(cfg)
-        state = TrainingState(cfg, components)
-        log = None
-        if distributed.rank() == 0:
-            log = _open_log(cfg, interrupts, files, exist_ok)
-            state.cfg = _located(cfg, log.directory)  # the config of checkpoints
+    with Interrupts() as interrupts:
+        state = TrainingState(cfg, build_components(cfg))
+        log = _open_log(cfg, interrupts)
+        state.cfg = _located(cfg, log.directory)  # the config of checkpoints
         return Run(state, log, interrupts, callback).run()
 
 
@@ -100,44 +85,39 @@ def resume(
     checkpoint: Checkpoint,
     lock: DirectoryLock | None = None,
     callback: Callback | None = None,
-) -> TrainingResult | None:
+) -> TrainingResult:
     """Resume a run from its checkpoint, by a checked config that is the run's own or has more
     games; otherwise as train. lock: of the directory, taken before the checkpoint was read.
 
     On the CPU the results are bit-equal to a run that never stopped.
     """
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
-    with (
-        contextlib.ExitStack() as stack,
-        Interrupts() as interrupts,
-        distributed.process_group(cfg.device, cfg.join_seconds),
-    ):
-        if distributed.rank() == 0:
-            lock = lock or lock_directory(directory)
-            stack.callback(lock.release)
+    lock = lock or lock_directory(directory)
+    with contextlib.ExitStack() as stack, Interrupts() as interrupts:
+        stack.callback(lock.release)
         with sanitize_errors():
             components = build_components(cfg, checkpoint)
-        state, log = TrainingState(cfg, components), None
+        state = TrainingState(cfg, components)
         state.load(checkpoint)
-        if lock is not None:
-            resumed_at = ResumePoint(
-                games=state.progress.games_played,
-                num_lines=state.num_log_lines,
-                num_event_bytes=state.num_event_bytes,
-                is_changed=to_plain(cfg) != checkpoint.config,
-            )
-            log = RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at)
-            trained = from_plain(checkpoint.config)
-            if changes := schedule_changes(trained, cfg, checkpoint.games):
-                log.warn(changes)
+        resumed_at = ResumePoint(
+            games=state.progress.games_played,
+            num_lines=state.num_log_lines,
+            num_event_bytes=state.num_event_bytes,
+            is_changed=to_plain(cfg) != checkpoint.config,
+        )
+        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at)
+        trained = from_plain(checkpoint.config)
+        if changes := schedule_changes(trained, cfg, checkpoint.games):
+            log.warn(changes)
         run = Run(state, log, interrupts, callback)
-        if log is not None and state.progress.best is not None:
+        if state.progress.best is not None:
             try:
                 run.checkpointer.read_best()
             except BadCheckpoint as error:
                 log.warn(f"{error.error}; the best evaluation from now on replaces it")
                 state.progress.best = None
-                run.checkpointer.mark_best()
+                with interrupts.shielded():
+                    run.checkpointer.write_best()
         return run.run()
 
 
@@ -161,31 +141,21 @@ def schedule_changes(trained: TrainConfig, cfg: TrainConfig, games: int) -> str:
 
 
 class Run:
-    """A training loop with its files: how it ends when done, interrupted or failed.
-
-    log: None in every process but the first.
-    """
+    """A training loop with its files: how it ends when done, interrupted or failed."""
 
     def __init__(
         self,
         state: TrainingState,
-        log: RunLog | None,
+        log: RunLog,
         interrupts: Interrupts,
         callback: Callback | None,
     ) -> None:
         self.state, self.log, self.interrupts = state, log, interrupts
         self.cfg, components = state.cfg, state.components
         evaluator = components.evaluator
-        callbacks: list[Callback] = []
-        if log is not None:
-            images = ImageCallback(
-                evaluator,
-                log,
-                self.cfg.games,
-                state.progress.evaluated_at,
-            )
-            callbacks = [LogCallback(log, evaluator.best_by), images, *filter(None, [callback])]
-        self.callbacks = CallbackList(callbacks)
+        images = ImageCallback(evaluator, log, self.cfg.games, state.progress.evaluated_at)
+        log_callback = LogCallback(log, evaluator.best_by)
+        self.callbacks = CallbackList([log_callback, images, *filter(None, [callback])])
         self.references = References(
             components.game,
             evaluator.opponent,
@@ -199,26 +169,19 @@ class Run:
         )
         self.has_best_weights = self.is_done = False
 
-    def run(self) -> TrainingResult | None:
+    def run(self) -> TrainingResult:
         """Train and evaluate the result. Raises what train raises."""
-        # Several processes can only stop together, between two batches.
-        is_alone = distributed.world_size() == 1
-        with (
-            self.last_words(),
-            contextlib.nullcontext() if is_alone else self.interrupts.shielded(),
-        ):
+        with self.last_words():
             try:
                 self.loop.run()
-                return None if self.log is None else self.evaluate_result(self.log)
+                return self.evaluate_result()
             except Interrupted as signal:
                 raise Interrupted(signal.number, self.save_on_interrupt()) from None
             except BaseException as error:
-                if self.log is not None:
-                    self.log.note(f"{type(error).__name__}: {error}")
-                    self.end_saving()
-                    if self.checkpointer.has_latest:
-                        error.add_note(f"resume from the last checkpoint: {self.resume_command}")
-                    self.close_log("failed")
+                self.log.note(f"{type(error).__name__}: {error}")
+                if self.checkpointer.has_latest:
+                    error.add_note(f"resume from the last checkpoint: {self.resume_command}")
+                self.close_log("failed")
                 raise
             finally:
                 self.state.components.collector.engine.close()
@@ -226,17 +189,17 @@ class Run:
     def last_words(self) -> contextlib.AbstractContextManager[None]:
         """A block that says how to resume if a library ends this process."""
         words = self.state.components.collector.engine.last_words
-        if self.log is None or not words:
+        if not words:
             return contextlib.nullcontext()
         return last_words(f"{words}; resume from the last checkpoint: {self.resume_command}")
 
-    def evaluate_result(self, log: RunLog) -> TrainingResult:
+    def evaluate_result(self) -> TrainingResult:
         """Evaluate the final and the best weights and compare them with the references."""
-        cfg, components = self.cfg, self.state.components
+        cfg, components, log = self.cfg, self.state.components, self.log
         self.callbacks.on_phase("evaluating")
         best, final, best_games = self.evaluate_checkpoints()
-        for each in components.measurements.values():  # the final weights were measured last
-            final.metrics.update(each.latest)
+        if components.regret is not None and components.regret.latest is not None:
+            final.metrics["regret"] = components.regret.latest  # of the final weights
         if self.references.is_solvable:
             self.callbacks.on_phase("solving")
             self.references.solve(cfg.solve_seconds)
@@ -253,7 +216,7 @@ class Run:
         with self.interrupts.shielded():  # a checkpoint must not count events of the results
             log.finish("done", self.state.progress.games_played, self.state.seconds, results)
             self.is_done = True
-            self.drop_resume_state(log)
+            self.drop_resume_state()
             log.close()
         self.callbacks.on_run_end(log.directory)
         return TrainingResult(
@@ -266,21 +229,21 @@ class Run:
             seconds=self.state.seconds,
         )
 
-    def drop_resume_state(self, log: RunLog) -> None:
+    def drop_resume_state(self) -> None:
         """Keep no resume state of a run that is done, unless it is small or asked for."""
-        latest = log.directory / "checkpoints" / LATEST
+        latest = self.log.directory / "checkpoints" / LATEST
         size = resume_state_bytes(latest)
         keeps = self.cfg.keep_resume_state
         if keeps is False or (keeps is None and size > MAX_RESUME_STATE_BYTES):
             try:
                 drop_state(latest)
                 if keeps is None:
-                    log.warn(
+                    self.log.warn(
                         f"the run cannot be extended, because its resume state of {size >> 20:,} "
                         "MiB is not kept; keep_resume_state=true keeps it"
                     )
             except (OSError, BadCheckpoint) as error:
-                log.warn(f"the resume state is still there: {error}")
+                self.log.warn(f"the resume state is still there: {error}")
 
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
         """Evaluate the best and the final weights on the same games, which selected neither, and
@@ -298,19 +261,13 @@ class Run:
 
     def save_on_interrupt(self) -> str:
         """Save, if there is anything to save and nothing was torn apart; a message about it."""
-        is_torn = self.interrupts.is_forced
-        if self.log is None:
-            if not is_torn:
-                self.checkpointer.write(LATEST)
-            return "with the first process"
         if self.is_done:
             return f"after the run was finished, in {self.log.directory}"
         games = self.state.progress.games_played
         try:
-            if not (self.has_best_weights or is_torn):
+            if not (self.has_best_weights or self.interrupts.is_forced):
                 self.callbacks.on_phase("saving")
                 self.checkpointer.write(LATEST)
-                self.checkpointer.wait()
                 self.callbacks.on_checkpoint(games, is_best=False)
             message = f"saved after {games:,} games; resume with: {self.resume_command}"
         except (Interrupted, OSError) as error:
@@ -323,34 +280,19 @@ class Run:
 
     def close_log(self, status: str) -> None:
         """Close the files of a run that is not done; the error that ended it is reported anyway."""
-        if self.log is None:
-            return
-        self.end_saving()
         with contextlib.suppress(OSError):
             self.log.finish(status, self.state.progress.games_played, self.state.seconds)
         self.log.close()
 
-    def end_saving(self) -> None:
-        """Let nothing be written from now on, by the end of what is being written if there is
-        time."""
-        if not self.interrupts.is_forced:
-            with contextlib.suppress(OSError):
-                self.checkpointer.wait()
-        self.checkpointer.abandon()
-
     @property
     def resume_command(self) -> str:
-        assert self.log is not None
         return plugins.command_for_run("resume", self.log.directory, list(self.cfg.plugins))
 
 
-def _open_log(
-    cfg: TrainConfig, interrupts: Interrupts, files: Mapping[str, str] | None, exist_ok: bool
-) -> RunLog:
-    check = partial(check_new_run, folders={name.partition("/")[0] for name in files or ()})
-    with claim_directory(cfg.out, Path("outputs") / cfg.game.name, check, exist_ok) as lock:
+def _open_log(cfg: TrainConfig, interrupts: Interrupts) -> RunLog:
+    with claim_directory(cfg.out, Path("outputs") / cfg.game.name, check_new_run) as lock:
         cfg = _located(cfg, lock.directory)
-        return RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, files=files)
+        return RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts)
 
 
 def _located(cfg: TrainConfig, directory: Path) -> TrainConfig:

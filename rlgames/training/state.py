@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from rlgames.config.commands import TrainConfig
-from rlgames.core import distributed
 from rlgames.core.rng import make_generator, restore_generator
 from rlgames.core.untrusted import checked_float, checked_int, sanitized
 from rlgames.games.capabilities import measures
@@ -200,8 +199,7 @@ class TrainingState:
     def __init__(self, cfg: TrainConfig, components: Components) -> None:
         self.cfg, self.components = cfg, components
         self.progress, self.metrics = Progress(), MetricAccumulator()
-        play_stream = distributed.rank_stream_name("play")
-        self.rng = make_generator(cfg.seed, play_stream, components.device)
+        self.rng = make_generator(cfg.seed, "play", components.device)
         self.num_log_lines = self.num_event_bytes = 0
         self._started_at = time.perf_counter()
         self.take_snapshot()
@@ -217,10 +215,8 @@ class TrainingState:
 
     @property
     def batch_size(self) -> int:
-        """Games that this process plays in the next batch."""
-        remaining = self.cfg.games - self.progress.games_played
-        part, rest = divmod(min(self.cfg.batch, remaining), distributed.world_size())
-        return max(1, part + (distributed.rank() < rest))
+        """Games of the next batch."""
+        return min(self.cfg.batch, self.cfg.games - self.progress.games_played)
 
     @property
     def seconds(self) -> float:
@@ -244,39 +240,29 @@ class TrainingState:
             "players": {str(index): player.state_dict() for index, player in players},
         }
 
-    def finish_batch(self, final_states: FinalStates, is_stopping: bool) -> bool:
-        """Count a batch that was learned from, over all processes, and take a snapshot.
-
-        Returns whether any process is stopping.
-        """
+    def finish_batch(self, final_states: FinalStates) -> None:
+        """Count a batch that was learned from, and take a snapshot."""
         finished = final_states.state[final_states.state.done]
         if len(finished):
             statistics = game_statistics(self.components.game, finished)
             self.metrics.add(statistics, len(finished))
-        counts = torch.tensor(
-            [len(finished), final_states.num_moves, is_stopping], device=self.components.device
-        )
-        num_games, num_moves, num_stopping = distributed.all_reduce_sum(counts).tolist()
-        self.metrics.count(num_games, num_moves)
-        self.progress.games_played += num_games
-        self.progress.num_moves += num_moves
+        self.metrics.count(len(finished), final_states.num_moves)
+        self.progress.games_played += len(finished)
+        self.progress.num_moves += final_states.num_moves
         self.progress.num_updates += 1
         self.take_snapshot()
-        return bool(num_stopping)
 
     def state_dict(self, num_log_lines: int, num_event_bytes: int) -> Tree:
-        """The state as a tree; in the first process the state of all processes."""
-        own = {"learner": self.components.learner.state_dict(), **self._snapshot}
-        processes = distributed.gather(own) or []
+        """The state as a tree."""
+        regret = self.components.regret
         return {
+            "learner": self.components.learner.state_dict(),
+            **self._snapshot,
             "progress": asdict(self.progress) | {"seconds": self.seconds},
             "num_log_lines": num_log_lines,
             "num_event_bytes": num_event_bytes,
             "metrics": self.metrics.state_dict(),
-            "measurements": {
-                name: each.state_dict() for name, each in self.components.measurements.items()
-            },
-            "processes": {str(rank): process for rank, process in enumerate(processes)},
+            "regret": None if regret is None else regret.state_dict(),
         }
 
     def load(self, checkpoint: Checkpoint) -> None:
@@ -296,30 +282,25 @@ class TrainingState:
         self.take_snapshot()
 
     def _load_state_dict(self, state: Tree) -> None:
-        components, processes = self.components, state["processes"]
+        components = self.components
         self.progress = Progress(**state["progress"])
         self.num_log_lines = checked_int(state["num_log_lines"], 0)
         self.num_event_bytes = checked_int(state["num_event_bytes"], 0)
         if self.progress.saved_at < 0:  # stopped before all references were written
             self.num_event_bytes = 0
         self.metrics.load_state_dict(state["metrics"])
-        for name, each in components.measurements.items():
-            if name in state["measurements"]:  # else the config asks for it since this resume
-                each.load_state_dict(state["measurements"][name], self.progress.games_played)
-        own = processes.get(str(distributed.rank()))  # None if there were fewer processes
-        shared = own or processes["0"]
-        components.learner.load_state_dict(shared["learner"])
+        # Without a state the config asks for it since this resume.
+        if components.regret is not None and state["regret"] is not None:
+            components.regret.load_state_dict(state["regret"], self.progress.games_played)
+        components.learner.load_state_dict(state["learner"])
         for index, player in enumerate(components.players):
-            player.load_state_dict(shared["players"][str(index)])
-        if own is not None:
-            components.collector.load_state_dict(own["collector"], self.rng)
+            player.load_state_dict(state["players"][str(index)])
+        components.collector.load_state_dict(state["collector"], self.rng)
         for name, generator in self._generators().items():
-            if own is None or not restore_generator(generator, own["generators"][name]):
+            if not restore_generator(generator, state["generators"][name]):
                 # A stream that nothing has used, the same one each time.
                 stream = f"{name} after {self.progress.games_played}"
-                unused = make_generator(
-                    self.cfg.seed, distributed.rank_stream_name(stream), components.device
-                )
+                unused = make_generator(self.cfg.seed, stream, components.device)
                 generator.set_state(unused.get_state())
 
     def _generators(self) -> dict[str, torch.Generator]:

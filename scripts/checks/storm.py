@@ -185,12 +185,6 @@ def _become(kind: Kind, words: list[str], is_forked: bool) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     except KeyboardInterrupt:  # which rlgames would report
         os._exit(128 + signal.SIGINT)
-    if kind.processes > 1:
-        from torch.distributed.run import main
-
-        program = ["--standalone", f"--nproc_per_node={kind.processes}", "-m", "rlgames"]
-        main([*program, *words])
-        sys.exit(0)
     if not is_forked:
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, "-m", "rlgames", *words])

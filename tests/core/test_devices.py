@@ -12,7 +12,6 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core import devices
 from rlgames.core.devices import choose_device, compute_dtype, find_device
-from rlgames.core.distributed import process_group
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_policy, build_reward, policy_to
 from rlgames.learners.ppo import Ppo
@@ -102,16 +101,6 @@ def test_learning_without_kernels_is_announced(capsys):
     cfg = load_config(TrainConfig, ["experiment=null", *words, "learner.backend=torch"])
     announce_backend(cfg.learner, torch.device("cuda"))
     assert capsys.readouterr().err == ""
-
-
-def test_several_processes_are_refused_on_mps(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with (
-        pytest.raises(ConfigError, match="device=mps trains in a single process; omit torchrun"),
-        process_group("mps", 1.0),
-    ):
-        pass
 
 
 class NoFloat64(TorchDispatchMode):

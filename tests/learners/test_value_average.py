@@ -135,6 +135,6 @@ def test_checkpoints_have_the_mean_and_learning_goes_on_from_the_latest_values(t
     torch.testing.assert_close(values("mean", 200), torch.stack(each).mean(0))
     assert not torch.equal(values("mean", 200), each[-1])
     saved = Checkpoint.read(tmp_path / "mean" / "checkpoints" / "latest.safetensors").state
-    average = saved["processes"]["0"]["learner"]["average"]
+    average = saved["learner"]["average"]
     assert average["count"] == 5
     assert torch.equal(average["trained"]["values"], each[-1])

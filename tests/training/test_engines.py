@@ -6,9 +6,8 @@ import pytest
 from helpers import check_refused, rng
 
 from rlgames.config import registry
-from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.core.errors import ConfigError
+from rlgames.config.commands import TrainConfig
 from rlgames.training.components import build_components
 from rlgames.training.engine import LocalEngine
 
@@ -45,14 +44,6 @@ def test_a_missing_ray_is_named_with_the_command_that_installs_it(typed, monkeyp
     )
     done = typed("train", *TICTACTOE, "engine=ray")
     check_refused(done, "engine=ray needs ray", "pip install 'rlgames[ray]'")
-
-
-def test_torchrun_is_refused(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("RANK", "0")
-    with pytest.raises(ConfigError, match="torchrun"):
-        build_components(load_config(TrainConfig, [*TICTACTOE, "engine=ray"]))
 
 
 def test_the_learners_that_can_are_those_that_say_so():

@@ -28,7 +28,7 @@ RUNS = {
     "ppo": [*SEA, *NETWORK, "holdout=0.2"],
     "reinforce": [
         *("game=connect4", "rows=3", "columns=4", "line=3", "reward=outcome", *NETWORK),
-        *("analyze_every=8", "elo_every=8"),
+        "analyze_every=8",
     ],
     "td": ["game=tictactoe", "reward=outcome", "policy=table", "sampling=epsilon_greedy"],
     "td_lambda": [*TILES, *NETWORK, "reward=score", "sampling=argmax"],

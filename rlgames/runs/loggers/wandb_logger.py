@@ -36,6 +36,7 @@ class WandbLogger(Logger):
         # Without a key, wandb would ask for one where the live view is.
         settings = wandb.Settings(
             silent=True,
+            symlink=False,  # links in the directory of a run are refused
             console="off",
             init_timeout=LOGIN_SECONDS,
             login_timeout=LOGIN_SECONDS,
