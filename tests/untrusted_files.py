@@ -31,7 +31,7 @@ RUNS = {
         "learner=behavior_cloning",
         "teacher=random",
     ],
-    "open": ["game=2048", "board=2", "columns=2", "policy=ntuple", "learner=td", "window=3"],
+    "open": ["game=2048", "board=2", "columns=2", "policy=ntuple", "learner=td_ntuple", "window=3"],
     "sea": ["game=salvo", "board=3", "ships=[2]", "shots=2", *NETWORK, "window=2"],
 }
 MORE = {

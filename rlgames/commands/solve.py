@@ -39,6 +39,7 @@ def solve_command(cfg: SolveConfig) -> Solution:
     reach = solver_reach(game)
     if reach == "no":
         raise ConfigError(
-            f"there is no solver for game={cfg.game.name}", "rlgames games lists those with one"
+            f"there is no solver for game={cfg.game.name} with these rules",
+            "rlgames games lists the games with one",
         )
     return Solution(find_optimum(game, cfg.seconds, cfg.memory_gb), game.spec.goal, reach)

@@ -17,13 +17,13 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.players.scripted import UniformOver
 from rlgames.sampling import sample_uniform
-from rlgames.solvers.announced import AnnouncedSolution
+from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta, ScoreBounds
+from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta, ScoreBounds
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import (
     AlphaBetaSolver,
-    AnnouncedSolver,
     BeliefSolver,
     Solver,
     solver_of,
@@ -129,19 +129,19 @@ class AlphaBetaPlayer(Player):
 
 
 class BattleshipPlayer(Player):
-    """The best shots of battleship, found by solve, which gives the cells of a best turn, bool
-    [B, N], for live positions."""
+    """The best shots of battleship."""
 
     deterministic = True
 
-    def __init__(self, game: Battleship, solve: Callable[[Any], Tensor]) -> None:
-        self.game, self._solve = game, solve
+    def __init__(self, game: Battleship, solution: BeliefSolution) -> None:
+        self.game, self._solution = game, solution
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
         def choose(live: Any) -> Tensor:
             live = live.to("cpu")
             # Within a turn the same cells are chosen; those already aimed at are left out.
-            return self.game.action_at(live, self._solve(live) & ~live.aimed)
+            turn = self._solution.choose(np.asarray(live.shot), np.asarray(live.hit))
+            return self.game.action_at(live, torch.from_numpy(turn) & ~live.aimed)
 
         return choose_in_live_rows(state, choose)
 
@@ -184,24 +184,4 @@ def _solved_player(solver: Solver[Any], seconds: float, memory: int) -> Player:
 
 @_solved_player.register
 def _belief_player(solver: BeliefSolver, seconds: float, memory: int) -> Player:
-    solution = solver.solve(seconds, memory)
-
-    def solve(states: Any) -> Tensor:
-        return torch.from_numpy(solution.choose(np.asarray(states.shot), np.asarray(states.hit)))
-
-    return BattleshipPlayer(solver.game, solve)
-
-
-@_solved_player.register
-def _announced_player(solver: AnnouncedSolver, seconds: float, memory: int) -> Player:
-    """Positions that rule out the same layouts count once."""
-    game, solution = solver.game, AnnouncedSolution(solver.game, seconds, memory)
-
-    def solve(states: Any) -> Tensor:
-        agrees = game.agreeing_layouts(states)
-        distinct, where = torch.cat([agrees, states.shot], 1).unique(dim=0, return_inverse=True)
-        rows = np.split(np.asarray(distinct), [agrees.shape[1]], axis=1)
-        turns = [solution.choose(*row) for row in zip(*rows, strict=True)]
-        return torch.from_numpy(np.stack(turns))[where]
-
-    return BattleshipPlayer(game, solve)
+    return BattleshipPlayer(solver.game, solver.solve(seconds, memory))

@@ -27,16 +27,12 @@ def check_rules(game: KInARow) -> None:
         )
 
 
-def cell_values(game: KInARow, num_cell_values: int, table_size: int | None) -> int:
-    """The number of values of a cell. Raises ValueError for settings that only 2048 has."""
+def cell_values(game: KInARow, num_cell_values: int) -> int:
+    """The number of values of a cell. Raises ValueError for too few to tell stones apart."""
     if num_cell_values < OPEN:
         raise ValueError(
             f"policy.num_cell_values={num_cell_values} does not tell empty cells and the stones of "
             f"two seats apart; use {OPEN} or more"
-        )
-    if table_size is not None:
-        raise ValueError(
-            f"policy.table_size={table_size} hashes tuples of 2048 boards, not of {game.spec.name}"
         )
     return min(num_cell_values, OPEN + 1) if game.gravity else OPEN
 

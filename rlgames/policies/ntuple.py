@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -15,12 +14,9 @@ from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.policies import line_tuples
-from rlgames.policies.policy import AfterstateValues
+from rlgames.policies.policy import ValueFunction
 
 MAX_TABLE_SIZE = 200_000_000
-
-MAX_CONTENTS = 2**53
-"""Contents of one tuple: up to here float64 represents every integer."""
 
 MAX_VALUE = 0.999
 """Of a game of k in a row in progress, as a part of a win. So no move is preferred to a win."""
@@ -28,11 +24,8 @@ MAX_VALUE = 0.999
 DEFAULT_SHAPES = ((3, 3), (4, 2))
 """Default tuples: the numbers of cells in a row and in the row below, aligned on the left."""
 
-SLOTS_PER_BUCKET = 4
-"""Slots of a bucket: full buckets are rare, and a bucket fits in one cache line."""
 
-
-class Ntuple(AfterstateValues):
+class Ntuple(ValueFunction):
     """V(board) = Σ over tuples and symmetries of table[tuple][contents of the tuple's cells]
 
     (Szubert and Jaskowski 2014): each tuple of cells has a table with one value for every content
@@ -53,12 +46,13 @@ class Ntuple(AfterstateValues):
         with a stone of either seat; 4 and more: empty cells where a stone can fall are distinct.
     init_value: the initial value of a board.
     stage_tiles: rising powers of two. A board whose largest tile has reached n of them has the
-        separate values of stage n (Wu et al. 2014). In 2048, without table_size, only.
-    table_size: the most values per tuple. A tuple with more possible contents gets a HashedTable,
-        which allocates values as they are first updated. None: no limit. In 2048 only.
+        separate values of stage n (Wu et al. 2014). In 2048 only.
+    values: float32 [W], the trained values. tuple_of: int64 [K], the tuple of each lookup.
     Raises ValueError for other games, cells off the board, tables that are too large and a
     num_tuples that has no effect.
     """
+
+    values: Tensor
 
     def __init__(
         self,
@@ -67,7 +61,6 @@ class Ntuple(AfterstateValues):
         tuples: list[list[int]] | None,
         num_cell_values: int,
         init_value: float,
-        table_size: int | None = None,
         num_tuples: int | None = None,
         stage_tiles: Sequence[int] = (),
     ) -> None:
@@ -84,37 +77,31 @@ class Ntuple(AfterstateValues):
         symmetries, num_cells = game.symmetries(), game.rows * game.columns
         self.num_cell_values = min(num_cell_values, game.num_cell_values)
         if isinstance(game, KInARow):
-            self.num_cell_values = line_tuples.cell_values(game, num_cell_values, table_size)
+            self.num_cell_values = line_tuples.cell_values(game, num_cell_values)
             tuples = line_tuples.random_walks(game, num_tuples) if tuples is None else tuples
         if tuples is None:
             tuples = default_tuples(game.rows, game.columns, symmetries)
-        self.stage_exponents = self._stage_exponents(stage_tiles, table_size)
+        self.stage_exponents = self._stage_exponents(stage_tiles)
         num_parts = 2 if self.has_lines else len(self.stage_exponents) + 1
-        check_tuples(tuples, self.num_cell_values, table_size, num_cells, num_parts)
+        check_tuples(tuples, self.num_cell_values, num_cells, num_parts)
         self.tuples = tuples
         sizes = [self.num_cell_values ** len(cells) for cells in tuples]
-        hashed = {n for n, size in enumerate(sizes) if table_size and size > table_size}
-        tables = {str(number): HashedTable(table_size or 0) for number in sorted(hashed)}
-        self.met = nn.ModuleDict(tables)
-        for number in hashed:
-            sizes[number] = self._hashed_table(number).missing_slot + 1
         self._make_lookups([symmetries[:, cells] for cells in tuples], num_cells)
         offsets = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)
         self._offsets = nn.Buffer(offsets[self.tuple_of].int(), persistent=False)
-        self._init_entry = init_value / len(self.tuple_of)
         self.part_size: int = sum(sizes)  # the values of a seat or of a stage
-        self.register_buffer("values", torch.full((num_parts * sum(sizes),), self._init_entry))
-        columns = enumerate(self.tuple_of.tolist())
-        self._hashed_columns = [(column, number) for column, number in columns if number in hashed]
+        initial = torch.full((num_parts * self.part_size,), init_value / len(self.tuple_of))
+        self.register_buffer("values", initial)
 
-    def _stage_exponents(self, stage_tiles: Sequence[int], table_size: int | None) -> list[int]:
+    def _stage_exponents(self, stage_tiles: Sequence[int]) -> list[int]:
         """The exponents of the tiles where stages begin. Raises ValueError for tiles that no board
         of this network has, and where there can be no stages."""
         exponents = [tile.bit_length() - 1 for tile in stage_tiles]
         rising = all(a < b for a, b in pairwise([0, *exponents, self.num_cell_values]))
-        if stage_tiles and (self.has_lines or table_size):
-            reason = "of k in a row" if self.has_lines else f"with policy.table_size={table_size}"
-            raise ValueError(f"policy.stage_tiles={list(stage_tiles)}: tuples {reason} have none")
+        if stage_tiles and self.has_lines:
+            raise ValueError(
+                f"policy.stage_tiles={list(stage_tiles)}: tuples of k in a row have none"
+            )
         if not rising or [1 << exponent for exponent in exponents] != list(stage_tiles):
             largest = 1 << self.num_cell_values - 1
             raise ValueError(
@@ -157,47 +144,27 @@ class Ntuple(AfterstateValues):
 
     def feature_indices(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Int32 [B, K]: the index of the value of each lookup."""
-        contents = self._contents(game, afterstate)
-        indices = contents.int()
-        for column, number in self._hashed_columns:
-            indices[:, column] = self._hashed_table(number).lookup(contents[:, column].long())
-        return indices + self._offsets_after(afterstate)
-
-    def allocate(
-        self, game: Game[Any], afterstate: Any, frozen: Collection[int] = ()
-    ) -> tuple[Tensor, Tensor]:
-        contents = self._contents(game, afterstate)
-        indices = contents.int()
-        new_indices = [torch.empty(0, dtype=torch.int64, device=indices.device)]
-        for column, number in self._hashed_columns:
-            table, content = self._hashed_table(number), contents[:, column].long()
-            if number in frozen:
-                indices[:, column] = table.lookup(content)
-            else:
-                indices[:, column], new_slots = table.allocate(content)
-                new_indices.append(self._offsets[column] + new_slots)
-        new_index = torch.cat(new_indices)
-        self.values.index_fill_(0, new_index, self._init_entry)
-        return indices + self._offsets_after(afterstate), new_index
+        return self._contents(game, afterstate).int() + self._offsets_after(afterstate)
 
     def value(self, game: Game[Any], state: State) -> Tensor:
-        value = super().value(game, state)
+        indices = self.feature_indices(game, state)
+        # Twice as fast as indexing with a matrix.
+        value = self.values.index_select(0, indices.reshape(-1)).view(indices.shape).sum(1)
         if not self.has_lines:
             return value
         win, draw = self.payoffs
         seat = 1 - state.current_seat
         final = torch.where(seat == 0, draw, -draw)
         final[state.score.gather(1, seat[:, None])[:, 0] > 0] = win
-        return torch.where(state.done, final, self.clamp(value))
+        return torch.where(state.done, final, value.clamp(-self.max_value, self.max_value))
+
+    def expected(self, game: Game[Any], afterstate: State) -> Tensor:
+        return self.value(game, afterstate)
 
     @property
     def max_value(self) -> float:
         """The largest value of a game in progress, less than the value of a win."""
         return MAX_VALUE * self.payoffs[0]
-
-    def clamp(self, value: Tensor) -> Tensor:
-        """Values of games in progress, between the values of a loss and a win."""
-        return value.clamp(-self.max_value, self.max_value)
 
     def lookups(self) -> list[tuple[list[int], int]]:
         """In k in a row the cells of each of the K lookups, and where its values begin."""
@@ -216,11 +183,6 @@ class Ntuple(AfterstateValues):
         else:
             return self._offsets
         return self._offsets + self.part_size * part
-
-    def _hashed_table(self, number: int) -> HashedTable:
-        table = self.met[str(number)]
-        assert isinstance(table, HashedTable)
-        return table
 
     def _contents(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Float32 or float64 [B, K]: the index of the cells' contents in each lookup."""
@@ -290,11 +252,7 @@ def _check_num_tuples(game: Game2048 | KInARow, num_tuples: int | None, counts: 
 
 
 def check_tuples(
-    tuples: list[list[int]],
-    num_cell_values: int,
-    table_size: int | None,
-    num_cells: int,
-    num_parts: int,
+    tuples: list[list[int]], num_cell_values: int, num_cells: int, num_parts: int
 ) -> None:
     """Raises ValueError for cells off the board and for tables that are too large."""
     for cells in tuples:
@@ -302,69 +260,9 @@ def check_tuples(
             raise ValueError(
                 f"policy.tuples: {cells} needs distinct cells from 0 to {num_cells - 1}"
             )
-        if float(num_cell_values) ** len(cells) > MAX_CONTENTS:
-            max_length = int(53 / math.log2(num_cell_values))
-            raise ValueError(
-                f"policy.tuples: {cells} has more than 2^53 contents; with "
-                f"policy.num_cell_values={num_cell_values} use at most {max_length} cells"
-            )
-    sizes = [float(num_cell_values) ** len(cells) for cells in tuples]
-    needed = num_parts * sum(min(size, table_size or math.inf) for size in sizes)
+    needed = num_parts * sum(float(num_cell_values) ** len(cells) for cells in tuples)
     if not tuples or needed > MAX_TABLE_SIZE:
         raise ValueError(
             f"{len(tuples)} tuples with policy.num_cell_values={num_cell_values} need "
-            f"{needed:.3g} values, and 1 to {MAX_TABLE_SIZE:,} are possible; "
-            "policy.table_size=1000000 hashes them"
+            f"{needed:.3g} values, and 1 to {MAX_TABLE_SIZE:,} are possible"
         )
-
-
-class HashedTable(nn.Module):
-    """A hash table from contents to slots, for tuples with too many contents for one slot each.
-
-    A content gets one of the slots of its bucket when it is first updated; before that its slot is
-    missing_slot, the one after all buckets. In a full bucket it replaces another content.
-
-    keys: int64 [buckets, SLOTS_PER_BUCKET], the content of each slot + 1; 0 for a free slot.
-    """
-
-    def __init__(self, table_size: int) -> None:
-        super().__init__()
-        buckets = max(1, table_size // SLOTS_PER_BUCKET)
-        self.missing_slot = buckets * SLOTS_PER_BUCKET
-        self.keys = nn.Buffer(torch.zeros(buckets, SLOTS_PER_BUCKET, dtype=torch.int64))
-        slot_numbers = torch.arange(1.0, SLOTS_PER_BUCKET + 1)
-        self._slot_numbers = nn.Buffer(slot_numbers, persistent=False)
-
-    def lookup(self, content: Tensor) -> Tensor:
-        """Int64 [B]: the slots of contents, int64 [B]."""
-        bucket = self._bucket(content)
-        is_match = self.keys.index_select(0, bucket) == content[:, None] + 1
-        slot_number = (is_match.float() @ self._slot_numbers).long()  # from 1; 0: no match
-        slot = bucket * SLOTS_PER_BUCKET + slot_number - 1
-        return torch.where(slot_number > 0, slot, self.missing_slot)
-
-    def allocate(self, content: Tensor) -> tuple[Tensor, Tensor]:
-        """The slots of contents, int64 [B], that are about to be updated; and the new slots."""
-        missing = (self.lookup(content) == self.missing_slot).nonzero()[:, 0]
-        pending, keys = content.index_select(0, missing).unique(), self.keys.view(-1)
-        new_slots = [pending[:0]]
-        # Of several contents that choose one slot, one gets it and the others try again.
-        for attempt in range(2 * SLOTS_PER_BUCKET):
-            bucket = self._bucket(pending)
-            is_free = self.keys.index_select(0, bucket) == 0
-            victim = (pending + attempt) % SLOTS_PER_BUCKET
-            chosen = torch.where(is_free.any(1), is_free.byte().argmax(1), victim)
-            slot = bucket * SLOTS_PER_BUCKET + chosen
-            keys.scatter_(0, slot, pending + 1)
-            new_slots.append(slot)
-            pending = pending[keys[slot] != pending + 1]
-            if not len(pending):
-                break
-        slots = self.lookup(content)
-        # Contents replaced within this call share their slot: missing_slot must not be updated.
-        shared = self._bucket(content) * SLOTS_PER_BUCKET + content % SLOTS_PER_BUCKET
-        return torch.where(slots == self.missing_slot, shared, slots), torch.cat(new_slots)
-
-    def _bucket(self, content: Tensor) -> Tensor:
-        # The product's upper bits depend on all bits of the content (Fibonacci hashing).
-        return ((content * -7046029254386353131) >> 24) % len(self.keys)

@@ -18,14 +18,10 @@ from rlgames.policies.policy import Policy
 
 Array = np.ndarray[Any, Any]
 
-MAX_CELL_VALUES = 16
-"""Values of a cell of 2048 that fit in four bits."""
-
 MAX_BITS = 64
 
 TOO_LARGE = "a board this large does not fit in 62 bits"
-ON_CPU = "kernels run on the CPU, with device=cpu"
-"""Why kernels do not read a network, as parts of a sentence."""
+"""Why kernels do not read a network, as part of a sentence."""
 
 
 def reason_not_packed(game: Game[Any], policy: Policy) -> str:
@@ -39,13 +35,8 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
             return f"it knows the rules of 2048, not of {game.spec.name}"
         if find_compiled_rules(game) is None:
             return f"a board of {game.rows}x{game.columns} is larger than 4x4"
-        if policy.num_cell_values > MAX_CELL_VALUES:
-            values = f"policy.num_cell_values={policy.num_cell_values}"
-            return f"{values} is more than {MAX_CELL_VALUES}"
-        if len(policy.met):
-            return "policy.table_size= hashes some of the tuples"
     if policy.values.device.type != "cpu":
-        return ON_CPU
+        return "kernels run on the CPU, with device=cpu"
     return ""
 
 

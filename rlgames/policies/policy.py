@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -117,7 +117,11 @@ class ValueFunction(Policy):
 
     def expected(self, game: Game[Any], afterstate: State) -> Tensor:
         """Float32 [B]: the exact mean of the value over the chance outcomes of afterstates."""
-        return mean_over_chance(game, afterstate, partial(self.value, game))
+        probability, outcomes = chance_outcomes(game, afterstate)
+        is_possible = probability > 0
+        value = torch.zeros_like(probability)
+        value[is_possible] = self.value(game, outcomes[is_possible.flatten()]).to(value.dtype)
+        return (probability * value).sum(1).float()
 
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         actions = game.spec.actions
@@ -145,47 +149,20 @@ class ValueFunction(Policy):
         return value
 
 
-def mean_over_chance(
-    game: Game[Any], afterstate: State, value_of: Callable[[State], Tensor]
-) -> Tensor:
-    """Float32 [B]: the exact mean of value_of, float32 [N] for N states, over the chance outcomes
-    of afterstates."""
-    probability, outcomes = chance_outcomes(game, afterstate)
-    is_possible = probability > 0
-    value = torch.zeros_like(probability)
-    value[is_possible] = value_of(outcomes[is_possible.flatten()]).to(value.dtype)
-    return (probability * value).sum(1).float()
-
-
 class AfterstateValues(ValueFunction):
-    """Values of afterstates, which need no mean over chance: V(s) = Σ_k values[index_k(s)].
+    """A table of values of afterstates, which need no mean over chance: V(s) = values[index(s)].
 
     values: float32 [W], the trained values.
-    tuple_of: int64 [K], the tuple of cells of each of the K indices; by default all have tuple 0.
     """
 
     values: Tensor
-    tuple_of = torch.zeros(1, dtype=torch.int64)
 
     @abstractmethod
-    def feature_indices(self, game: Game[Any], afterstate: State) -> Tensor:
-        """Int32 or int64 [B, K]: the indices of the values that sum to each afterstate's value."""
-
-    def allocate(
-        self, game: Game[Any], afterstate: State, frozen: Collection[int] = ()
-    ) -> tuple[Tensor, Tensor]:
-        """The feature indices of afterstates that are about to be updated, after allocating missing
-        ones except for frozen tuples; and int64 [N], the newly allocated indices."""
-        indices = self.feature_indices(game, afterstate)
-        return indices, torch.empty(0, dtype=torch.int64, device=indices.device)
-
-    def lookup(self, indices: Tensor) -> Tensor:
-        """Float32 [B]: the values of afterstates with these feature indices, [B, K]."""
-        # Twice as fast as indexing with a matrix.
-        return self.values.index_select(0, indices.reshape(-1)).view(indices.shape).sum(1)
+    def index(self, game: Game[Any], afterstate: State) -> Tensor:
+        """Int64 [B]: the index of each afterstate's value."""
 
     def value(self, game: Game[Any], state: State) -> Tensor:
-        return self.lookup(self.feature_indices(game, state))
+        return self.values.index_select(0, self.index(game, state))
 
     def expected(self, game: Game[Any], afterstate: State) -> Tensor:
         return self.value(game, afterstate)

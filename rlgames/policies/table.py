@@ -36,7 +36,6 @@ class Table(AfterstateValues):
         strides = board.num_cell_values ** torch.arange(cells)
         self._strides = nn.Buffer(strides, persistent=False)
 
-    def feature_indices(self, game: Game[Any], afterstate: State) -> Tensor:
-        """Int64 [B, 1]: the index of each board in the table."""
+    def index(self, game: Game[Any], afterstate: State) -> Tensor:
         cells = cast(CellBoard, game).cells(afterstate).flatten(1)
-        return (cells * self._strides).sum(1, keepdim=True)
+        return (cells * self._strides).sum(1)

@@ -16,7 +16,7 @@ from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.symmetry import preserving
-from rlgames.solvers.announced import AnnouncedSolution
+from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import AlphaBeta
@@ -128,16 +128,12 @@ class ProofSolver(Solver[Game[Any]]):
         return Optimum(float(sign * value), search.positions, time.perf_counter() - start)
 
 
-class FleetSolver(Solver[Battleship]):
-    """Needs a list of all layouts of a fleet."""
+class BeliefSolver(Solver[Battleship]):
+    """dynamic programming over beliefs, for battleship with hits and misses only"""
 
     @property
     def is_in_reach(self) -> bool:
         return self.game.fleet.layouts is not None
-
-
-class BeliefSolver(FleetSolver):
-    """dynamic programming over beliefs, for battleship with hits and misses only"""
 
     def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum:
         solution = self.solve(seconds, memory_bytes, layouts)
@@ -157,20 +153,11 @@ class BeliefSolver(FleetSolver):
         return solve_belief(cells, game.shots, symmetries, seconds, memory_bytes)
 
 
-class AnnouncedSolver(FleetSolver):
-    """dynamic programming over sets of layouts, for announced sinkings"""
-
-    def optimum(self, seconds: float, memory_bytes: int, layouts: State | None) -> Optimum:
-        ships = None if layouts is None else cast(BattleshipState, layouts).ships
-        solution = AnnouncedSolution(self.game, seconds, memory_bytes, ships)
-        return Optimum(solution.optimal, solution.states, solution.seconds)
-
-
 def solver_of(game: Game[Any]) -> Solver[Any] | None:
     """The exact solver that fits the rules of a game, on boards that are small enough."""
     # These solvers know the rules of their games, not of games derived from them.
     if type(game) is Battleship:
-        return (AnnouncedSolver if game.announces_sinkings else BeliefSolver)(on_cpu(game))
+        return None if game.announces_sinkings else BeliefSolver(on_cpu(game))
     if type(game) is KInARow and game.gravity:
         return AlphaBetaSolver(on_cpu(game))
     can_list = find(game, InvertibleKey) is not None and not game.spec.hidden

@@ -20,16 +20,14 @@ from rlgames.games.battleship import Battleship, BattleshipState
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARowState
-from rlgames.solvers.announced import AnnouncedSolution
+from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta
 from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import (
     AlphaBetaSolver,
-    AnnouncedSolver,
     BeliefSolver,
-    FleetSolver,
     ListingSolver,
     ProofSolver,
     Solver,
@@ -74,7 +72,7 @@ def position_solver(
     """What values positions of a game; None where no solver fits, and for fleets with too many
     layouts. max_positions: see PositionSolver; it takes at most 4 GiB of memory."""
     solver = solver_of(game)
-    if solver is None or (isinstance(solver, FleetSolver) and not solver.is_in_reach):
+    if solver is None or (isinstance(solver, BeliefSolver) and not solver.is_in_reach):
         return None
     return SOLVERS[type(solver)](solver, 4 * 2**30, max_positions)
 
@@ -294,29 +292,11 @@ class ByBeliefs(PositionSolver[BeliefSolver, BattleshipState]):
         return np.asarray(self.solver.game.layouts())
 
 
-class ByLayouts(PositionSolver[AnnouncedSolver, BattleshipState]):
-    """Values each possible turn where sinkings are announced."""
-
-    _solution: AnnouncedSolution | None = None
-
-    def value(self, state: BattleshipState, seconds: float) -> PositionValue:
-        game = self.solver.game
-        self._solution = self._solution or AnnouncedSolution(game, seconds, self.memory)
-        agrees = np.asarray(game.agreeing_layouts(state)[0])
-        if not agrees.any():
-            raise ValueError("no layout of the fleet agrees with these hits, misses and sinkings")
-        shot, aimed = np.asarray(state.shot[0]), np.asarray(state.aimed[0])
-        salvos = _salvos(game, shot, aimed)
-        values = [self._solution.turn_value(agrees, shot, cells) for cells in salvos]
-        return PositionValue(min(values), _action_values(game, state, salvos, values))
-
-
 SOLVERS: dict[type[Solver[Any]], type[PositionSolver[Any, Any]]] = {
     ListingSolver: ByListing,
     AlphaBetaSolver: BySearch,
     ProofSolver: ByProof,
     BeliefSolver: ByBeliefs,
-    AnnouncedSolver: ByLayouts,
 }
 
 

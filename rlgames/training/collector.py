@@ -71,8 +71,7 @@ class Collector:
         self.pool: GamePool | None = None
         self.pretraining: BehaviorCloning | None = None
         self.clone_epochs_done = 0
-        plays_alone = len(self.players) == 1 and not cfg.demos_per_batch
-        self.learner_plays = learner.learns_while_playing and plays_alone
+        self.learner_plays = learner.learns_while_playing
         self.demonstrations = demonstrations
         self._held_out: Trajectories | None = None
         self.samples_records = "teacher" in learner.learns_from and cfg.teacher is None

@@ -120,24 +120,12 @@ def _players(training: Training) -> Iterator[Conflict]:
             f"{spec.name} is a one-player game",
             f"remove {key}=",
         )
-    if cfg.opponent.name != "self":
-        yield from _needs_batches(training, f"opponent={cfg.opponent.name}")
-
-
-def _needs_batches(training: Training, setting: str) -> Iterator[Conflict]:
-    """A setting, given as typed, that a learner's compiled kernel cannot follow."""
-    learner = training.cfg.learner
-    threads = getattr(learner, "threads", 1)
     yield (
-        getattr(learner, "backend", None) == "numba",
-        f"{setting} needs the batched learner, and learner.backend=numba plays and learns "
-        "without it",
-        "remove learner.backend=",
-    )
-    yield (
-        threads > 1,
-        f"{setting} needs the batched learner, which has one thread, not learner.threads={threads}",
-        "use learner.threads=1",
+        cfg.opponent.name != "self"
+        and load_option("learner", cfg.learner.name).learns_while_playing,
+        f"learner={cfg.learner.name} learns from games against itself, not from "
+        f"opponent={cfg.opponent.name}",
+        "remove opponent=, or use policy=mlp learner=ppo",
     )
 
 
@@ -188,8 +176,6 @@ def _records(training: Training) -> Iterator[Conflict]:
         f"learner={name} does not learn from recorded games",
         "learner=ppo does",
     )
-    if cfg.demos_per_batch:
-        yield from _needs_batches(training, f"demos_per_batch={cfg.demos_per_batch}")
     yield (
         bool(cfg.demonstrations)
         and not (cfg.demos_per_batch or cfg.clone_epochs or (clones and cfg.teacher is None)),

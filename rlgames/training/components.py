@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ import torch
 from torch import Tensor
 
 from rlgames.config.commands import TrainConfig
+from rlgames.config.options.learners import TdNtupleConfig
 from rlgames.config.options.players import PastConfig
 from rlgames.config.registry import check_installed, load_option
-from rlgames.config.schema import OptionConfig, arguments
+from rlgames.config.schema import arguments
 from rlgames.config.typed import to_plain
 from rlgames.core.devices import compute_dtype
 from rlgames.core.rng import make_generator
-from rlgames.core.text import printable
 from rlgames.factory.agents import build_player, init_policy_from
 from rlgames.factory.components import (
     build_device,
@@ -37,10 +36,9 @@ from rlgames.factory.memory import (
 )
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
-from rlgames.learners.td import SharedValues
+from rlgames.learners.td_ntuple import TdNtuple
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
-from rlgames.policies.packed_ntuple import ON_CPU
 from rlgames.policies.policy import Policy
 from rlgames.rewards import Reward
 from rlgames.rollouts.holdout import Split, split_layouts
@@ -51,6 +49,9 @@ from rlgames.training.demonstrations import Demonstrations
 from rlgames.training.engine import Engine, EngineContext, LocalEngine
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
 from rlgames.training.measurements import Regret
+
+FLOATS_PER_TABLE_VALUE = 2
+"""Of policy=table: a value, and a number for its update."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,10 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     policy = _initial_policy(cfg, game, reward, checkpoint)
     sampling = build_sampling(cfg.sampling)
     rng = make_generator(cfg.seed, "learn", device)
-    _check_table_memory(cfg, list(policy.buffers()), device)
+    _check_table_memory(cfg, list(policy.buffers()))
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
     evaluator.set_policy(learner.evaluated_policy)
-    announce_backend(cfg.learner, device)
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     players = training_players(cfg, game, agent)
     taught = _taught(cfg, game, players)
@@ -134,20 +134,14 @@ def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> E
     return Evaluator(game, opponent, split, build_greedy(cfg.sampling), cfg.best_by, cfg.seed)
 
 
-def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor], device: torch.device) -> None:
+def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor]) -> None:
     """Raises ConfigError unless a learner's statistics of these tables fit in memory."""
-    is_compiled = device.type == "cpu" and getattr(cfg.learner, "backend", "torch") != "torch"
-    step_size = getattr(cfg.learner, "step_size", "constant")
-    copies = SharedValues.floats_per_value(step_size, is_compiled)
-    copies += getattr(cfg.learner, "average_start", None) is not None
-    check_weight_memory(cfg.policy.name, sum(buffer.numel() for buffer in buffers), copies)
-
-
-def announce_backend(learner: OptionConfig, device: torch.device) -> None:
-    """Say on standard error that learner.backend=auto does not choose a kernel on this device."""
-    if getattr(learner, "backend", None) == "auto" and device.type != "cpu":
-        text = f"rlgames: learner.backend=auto is torch with device={device}; {ON_CPU}"
-        print(printable(text), file=sys.stderr, flush=True)
+    copies = FLOATS_PER_TABLE_VALUE
+    if isinstance(cfg.learner, TdNtupleConfig):
+        copies = TdNtuple.floats_per_value(cfg.learner.step_size, cfg.learner.average_start)
+    num_weights = sum(buffer.numel() for buffer in buffers)
+    held = sum(buffer.nbytes for buffer in buffers)
+    check_weight_memory(cfg.policy.name, num_weights, held, copies)
 
 
 def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:

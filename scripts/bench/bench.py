@@ -49,7 +49,7 @@ class Part:
 PARTS = {
     "play": Part(bench_play.alone, on_gpu=True),
     "train": Part(bench_train.beside_hand),
-    "td_compiled": Part(bench_kernels.td_compiled),
+    "td_ntuple": Part(bench_kernels.td_ntuple),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "search": Part(bench_search.searching, rounds=3, on_gpu=True),
     "connect4": Part(bench_kernels.connect4, rounds=1),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from bench_tools import FOUR_TUPLES, ROOT, in_turn, progress, ratio, rows, short
+from bench_tools import FOUR_TUPLES, ROOT, in_turn, progress, rows, short
 from bench_train import speed
 
 sys.path.append(str(ROOT / "scripts" / "checks"))
@@ -25,21 +25,20 @@ from rlgames.solvers.optimum import find_optimum
 
 TD = [*FOUR_TUPLES, "learner.step_size=constant", "lr=0.1", "learner.lr_end=0.1"]
 ONE, TWO = "learner.threads=1", "learner.threads=2"
-COMPILED = ["learner.backend=numba", "batch=2048", "window=64"]
+BATCHES = ["batch=2048", "window=64"]
 HALF = ["lr=0.5", "learner.lr_end=0.5"]
 TD_LEARNERS = {
-    "torch, TD(0), 512 games at once": ([*TD, "learner.backend=torch", ONE], 1024),
-    "compiled, TD(0)": ([*TD, *COMPILED, ONE], 12_000),
-    "compiled, TD(0), two threads": ([*TD, *COMPILED, TWO], 24_000),
-    "compiled, temporal coherence": (
-        [*TD, *COMPILED, ONE, "learner.step_size=temporal_coherence", *HALF],
+    "TD(0)": ([*TD, *BATCHES, ONE], 12_000),
+    "TD(0), two threads": ([*TD, *BATCHES, TWO], 24_000),
+    "temporal coherence": (
+        [*TD, *BATCHES, ONE, "learner.step_size=temporal_coherence", *HALF],
         10_000,
     ),
-    "compiled, temporal coherence, two threads": (
-        [*TD, *COMPILED, TWO, "learner.step_size=temporal_coherence", *HALF],
+    "temporal coherence, two threads": (
+        [*TD, *BATCHES, TWO, "learner.step_size=temporal_coherence", *HALF],
         14_000,
     ),
-    "compiled, TD(0.5)": ([*TD, *COMPILED, ONE, "learner.td_lambda=0.5"], 12_000),
+    "TD(0.5)": ([*TD, *BATCHES, ONE, "learner.td_lambda=0.5"], 12_000),
 }
 """By name the settings and the number of games."""
 
@@ -48,8 +47,8 @@ LOOKUPS = 3.0 * 32 + 2 * 32
 each, and as many read again and written by learning."""
 
 
-def td_compiled(rounds: int) -> str:
-    """n-tuple learning by backend, and how near it is to what the memory here allows."""
+def td_ntuple(rounds: int) -> str:
+    """n-tuple learning, and how near it is to what the memory here allows."""
     sides: dict[str, Callable[[], float]] = {"random access": random_access}
     for name, (words, games) in TD_LEARNERS.items():
         own = [*words, f"games={games}", f"log_every={games // 8}", "eval_games=1"]
@@ -57,12 +56,11 @@ def td_compiled(rounds: int) -> str:
     random_access()  # compiles
     results = in_turn(sides, rounds)
     limit = results.pop("random access")
-    first = next(iter(results.values()))
     body = [
-        [name, each.text(), ratio(each, first), f"{LOOKUPS * each.median / limit.median:.0%}"]
+        [name, each.text(), f"{LOOKUPS * each.median / limit.median:.0%}"]
         for name, each in results.items()
     ]
-    head = ["learner", "moves learned per second", "ratio to torch", "of random access"]
+    head = ["learner", "moves learned per second", "of random access"]
     return f"{rows(head, body)}\n\nRandom access, one thread: {limit.text()} numbers a second."
 
 

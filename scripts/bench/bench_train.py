@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench_case import OPTIMA
 from bench_start import train_until
-from bench_tools import FOUR_TUPLES, PEERS, Rounds, Worker, in_turn, progress, ratio, rows
+from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
 
 import rlgames
 from rlgames.runs.files import read_metrics
@@ -84,10 +84,6 @@ LEARNERS = {
     "occupancy, salvo case 2": ["experiment=ramesh_case2_occupancy", "games=15000"],
     "dqn, tictactoe": ["experiment=tictactoe_dqn", "games=6000"],
     "td, tictactoe, table": ["experiment=hickman_tuned", "games=20000"],
-    "td, 2048, 4 six-tuples": [
-        *FOUR_TUPLES,
-        *("games=1500", "learner.backend=torch", "learner.threads=1"),
-    ],
     "td_lambda, 2048": ["experiment=2048_td_lambda", "games=600"],
     "adp, 2048": ["experiment=dedieu_amar_adp_tuned", "games=200"],
     "alphazero, tictactoe": ["experiment=tictactoe_alphazero", "games=1500"],

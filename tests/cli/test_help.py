@@ -122,7 +122,7 @@ def test_help_lists_no_player_that_a_command_does_not_take(command, typed):
 
 def test_the_help_of_training_fits_on_two_screens():
     lines = command_help(COMMANDS["train"], []).splitlines()
-    assert len(lines) < 120
+    assert len(lines) <= 120
     assert max(map(len, lines)) <= 100
 
 
@@ -171,11 +171,11 @@ def test_mistyped_words_are_answered_with_the_nearest(words, told, typed):
 
 
 def test_words_beside_help_select_what_it_explains(typed):
-    shown = typed("train", "game=connect4", "learner=td", "batch=3", "--help").stdout
-    assert shown == typed("help", "train", "game=connect4", "learner=td", "batch=3").stdout
+    shown = typed("train", "game=connect4", "learner=td_ntuple", "batch=3", "--help").stdout
+    assert shown == typed("help", "train", "game=connect4", "learner=td_ntuple", "batch=3").stdout
     assert [line.split(":")[0] for line in shown.splitlines() if line[0:1].isalpha()] == [
         "game=connect4",
-        "learner=td",
+        "learner=td_ntuple",
     ]
     assert explained(shown, "rows") == ("6", "number of rows a whole number, 1 to 61")
     assert "a whole number" in explained(shown, "batch")[1]
@@ -229,7 +229,7 @@ def test_games_are_listed_with_their_presets_and_agents(typed):
         (lambda: Game2048(4, 4), "smaller boards"),
         (lambda: SalvoDuel(3, 3, [2]), "no"),
         (lambda: Battleship(1, 5, [2], 1), "yes"),
-        (lambda: Battleship(1, 5, [2], 1, show=["sunk"]), "yes"),
+        (lambda: Battleship(1, 5, [2], 1, show=["sunk"]), "no"),
         (lambda: Battleship(10, 10, [5, 4, 3, 3, 2], 1), "smaller boards"),
     ],
 )

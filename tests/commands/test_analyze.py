@@ -133,7 +133,7 @@ WORDS = {
     "breakthrough": ["game=breakthrough", "rows=4", "columns=3", "home_rows=1"],
     "2048": ["game=2048", "board=1", "columns=3"],
     "battleship": ["game=battleship", "board=4", "ships=[2]"],
-    "salvo": ["game=salvo", "board=3", "ships=[2]", "show=[sunk]"],
+    "salvo": ["game=salvo", "board=3", "ships=[2]"],
 }
 
 

@@ -188,10 +188,11 @@ FITTING = {
     "reward=outcome": ["game=tictactoe"],
     "reward=hickman": ["game=tictactoe", "policy=mlp"],
     "policy=table": ["game=tictactoe", "learner=td"],
-    "policy=ntuple": ["game=2048", "board=2", "learner=td"],
+    "policy=ntuple": ["game=2048", "board=2", "learner=td_ntuple"],
     "learner=td_lambda": ["game=2048", "board=3", "sampling=argmax"],
     "policy=embedding": ["game=tictactoe"],
     "learner=td": ["game=tictactoe", "policy=table"],
+    "learner=td_ntuple": ["game=2048", "board=2", "policy=ntuple"],
     "policy=linear": ["game=2048", "board=2", "sampling=argmax", "learner=adp"],
     "learner=adp": ["game=2048", "board=2", "sampling=argmax", "policy=linear"],
     "learner=dqn": ["sampling=epsilon_greedy"],
@@ -202,8 +203,8 @@ FITTING = {
     "policy=staged": ["game=2048", "board=2"],
     "policy=belief_propagation": ["shots=1"],
     "learner=occupancy": ["shots=1"],
-    "reward=grid_sum": ["game=2048", "board=2"],
-    "reward=win": ["game=2048", "board=2", "target=16"],
+    "reward=grid_sum": ["game=2048", "board=2", "policy=mlp"],
+    "reward=win": ["game=2048", "board=2", "target=16", "policy=mlp"],
 }
 """What an option needs beside it."""
 
@@ -258,11 +259,10 @@ def test_every_experiment_runs_two_updates(name, device, tmp_path):
     words += ["teacher=corner"] if cfg.learner.name == "behavior_cloning" else []
     if cfg.policy.name == "ntuple":
         words += ["policy.num_cell_values=6"]  # small tables
-        words += ["learner.threads=1"] * (device != "cpu")  # kernels run on the CPU
     elif cfg.game.name == "2048":
         words += ["board=3"]  # short games
     words += ["learner.updates_per_batch=2"] if hasattr(cfg.learner, "updates_per_batch") else []
-    if device != "cpu" and getattr(cfg.learner, "backup", None) == "reachable":
+    if device != "cpu" and cfg.learner.name == "td_ntuple":
         with pytest.raises(ConfigError, match="device=cpu"):
             package.train(words)
         return
@@ -405,7 +405,7 @@ def test_an_arena(rlgames):
             (["game=salvo", "opponent=random"], "one-player game"),
             (["game=connect4", "best_by=exploitability"], "best_by=points"),
             (["game=2048", "best_by=points"], "best_by=score"),
-            (["game=connect4", "opponent=corner"], "2048"),
+            (["game=connect4", "policy=mlp", "opponent=corner"], "2048"),
             (["game=connect4", "opponent=nobody"], "there is"),
             (["game=connect4", "opponent=randon"], "random"),
             (["game=tictactoe", "board=8"], "board"),

@@ -307,8 +307,14 @@ def test_a_path_has_a_comma(trained, typed, monkeypatch):
         (["game='tictactoe', '2048'"], ["game='tictactoe'", "game='2048'"]),
         (["game=tictactoe", "experiment=null,tictactoe", "reward=outcome"], ["null", "tictactoe"]),
         (["game=tictactoe", "logger=tensorboard,null"], ["logger=tensorboard", "logger=null"]),
-        (["game=tictactoe", "opponent='a,b',random"], ["opponent='a,b'", "opponent=random"]),
-        (["game=tictactoe", "opponent=choice('a,b',self)"], ["opponent=a,b", "opponent=self"]),
+        (
+            ["game=tictactoe", "policy=mlp", "opponent='a,b',random"],
+            ["opponent='a,b'", "opponent=random"],
+        ),
+        (
+            ["game=tictactoe", "policy=mlp", "opponent=choice('a,b',self)"],
+            ["opponent=a,b", "opponent=self"],
+        ),
     ],
 )
 def test_a_sweep_lists_options_and_players(words, jobs, trained, typed):
@@ -488,8 +494,8 @@ def test_a_checkpoint_of_another_format_is_refused_with_both_numbers(number, tra
     ("typed_words", "same"),
     [
         ("game=connect4 policy=ntuple", "game=connect4"),
-        ("game=connect4 learner=td", "game=connect4"),
-        ("game=2048 learner=td policy=ntuple", "game=2048"),
+        ("game=connect4 learner=td_ntuple", "game=connect4"),
+        ("game=2048 learner=td_ntuple policy=ntuple", "game=2048"),
         ("game=connect4 learner=ppo", "experiment=connect4_mlp"),
         ("game=connect4 policy=mlp", "experiment=connect4_mlp"),
         ("game=salvo learner=ppo", "game=salvo"),

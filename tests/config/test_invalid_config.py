@@ -29,16 +29,7 @@ from rlgames.games.k_in_a_row import KInARow
             (["learner.buffer_size=2"], ["learner.buffer_size is a key of learner=dqn"]),
             (["learner.minibatch_size=2"], ["use learner.num_minibatches="]),
             (["learner.num_minibatches=0"], ["valid: 1 to 100,000"]),
-            (
-                [
-                    "game=2048",
-                    "board=2",
-                    "policy=ntuple",
-                    "learner=td",
-                    "learner.min_probability=0.1",
-                ],
-                ["learner.min_probability is for backup=reachable, not sampled"],
-            ),
+            (["game=connect4", "opponent=random"], ["learns from games against itself"]),
             (["learner.num_minibatches=1.5"], ["a whole number"]),
             (["batch=1.5e0"], ["a whole number"]),
             (["game=battleship", "board=3", "ships=[4]"], ["the longest that does is 3"]),
@@ -95,7 +86,7 @@ def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch)
             (["game=2048", "policy=staged", "policy.layers=[65536,65536]"], ["weights"]),
             (
                 [
-                    *("game=2048", "board=3", "policy=ntuple", "learner=td", "batch=8"),
+                    *("game=2048", "board=3", "policy=ntuple", "batch=8"),
                     "learner.step_size=temporal_coherence",
                 ],
                 ["policy=ntuple", "weights", "GiB"],

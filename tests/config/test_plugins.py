@@ -100,8 +100,8 @@ class Counts(AfterstateValues):
         super().__init__(score_scale)
         self.register_buffer("values", torch.zeros(entries))
 
-    def feature_indices(self, game, afterstate):
-        return (game.cells(afterstate).flatten(1) > 0).sum(1, keepdim=True)
+    def index(self, game, afterstate):
+        return (game.cells(afterstate).flatten(1) > 0).sum(1)
 
 
 register("policy", "counts", Counts, CountsConfig)
@@ -292,7 +292,7 @@ def test_help_lists_them(command, typed):
             (["game=row", "cels=4"], "cells"),
             (["game=row", "cells=1"], "cells=1 is out of range; valid: 2 to 20"),
             (["game=row", "cells=two"], "a whole number"),
-            (["learner=td", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
+            (["learner=td", "policy=flat"], "policy=table, policy=counts"),
             (["learner=tallier", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
             (["policy=counts", "learner=reinforce"], "policy=flat"),
             (["learner=idle", "search=echo"], "search"),

@@ -8,10 +8,11 @@ from helpers import SMALL_TRAINING, make_agent, make_game, rng
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlgames
-from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.commands import TrainConfig
 from rlgames.core import devices
 from rlgames.core.devices import choose_device, compute_dtype, find_device
+from rlgames.core.distributed import process_group
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_policy, build_reward, policy_to
 from rlgames.learners.ppo import Ppo
@@ -19,7 +20,6 @@ from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.training.collector import Collector
 from rlgames.training.compatibility import Training, check_fits
-from rlgames.training.components import announce_backend
 from rlgames.training.engine import LocalEngine
 from rlgames.training.evaluator import Evaluator
 
@@ -90,17 +90,14 @@ def test_what_needs_float64_is_refused_on_a_device_without_it():
         check_fits(training)
 
 
-def test_learning_without_kernels_is_announced(capsys):
-    words = ["game=2048", "policy=ntuple", "learner=td", "reward=score", "sampling=argmax"]
-    cfg = load_config(TrainConfig, ["experiment=null", *words])
-    announce_backend(cfg.learner, torch.device("cpu"))
-    assert capsys.readouterr().err == ""
-    announce_backend(cfg.learner, torch.device("cuda"))
-    expected = "learner.backend=auto is torch with device=cuda; kernels run on the CPU, with device"
-    assert capsys.readouterr().err == f"rlgames: {expected}=cpu\n"
-    cfg = load_config(TrainConfig, ["experiment=null", *words, "learner.backend=torch"])
-    announce_backend(cfg.learner, torch.device("cuda"))
-    assert capsys.readouterr().err == ""
+def test_several_processes_are_refused_on_mps(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with (
+        pytest.raises(ConfigError, match="device=mps trains in a single process; omit torchrun"),
+        process_group("mps", 1.0),
+    ):
+        pass
 
 
 class NoFloat64(TorchDispatchMode):
@@ -150,7 +147,7 @@ def torch_settings():
     )
 
 
-def test_the_functions_for_python_leave_torchs_settings_alone(tmp_path, monkeypatch):
+def test_the_functions_for_notebooks_leave_torchs_settings_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
     before = torch_settings()
@@ -171,6 +168,15 @@ def test_the_functions_for_python_leave_torchs_settings_alone(tmp_path, monkeypa
     monkeypatch.setattr(Collector, "next_batch", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rlgames.train([*words, "out=other"])
+    assert torch_settings() == before
+
+
+@pytest.mark.slow
+def test_an_export_leaves_torchs_settings_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
+    before = torch_settings()
+    rlgames.export_onnx(rlgames.train([*SMALL_TRAINING, "out=run"]))
     assert torch_settings() == before
 
 
@@ -225,7 +231,7 @@ def _noting_the_dtype(part, seen):
 
 
 @pytest.mark.parametrize(
-    "words", [["policy=ntuple", "learner=td"], ["learner=td_lambda", "sampling=argmax"]]
+    "words", [["policy=ntuple", "learner=td_ntuple"], ["learner=td_lambda", "sampling=argmax"]]
 )
 def test_bfloat16_is_for_networks_that_score_actions(words):
     cfg = load_config(TrainConfig, ["game=2048", *words, "experiment=null", "precision=bf16"])

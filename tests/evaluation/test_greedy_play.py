@@ -13,7 +13,7 @@ from rlgames.sampling import Argmax, Stochastic
 
 WORDS = [
     *("experiment=null", "game=2048", "board=3", "reward=score", "policy=ntuple"),
-    *("sampling=argmax", "learner=td"),
+    *("sampling=argmax", "learner=td_ntuple"),
     *("policy.tuples=[[0,1,2],[3,4,5],[0,1,3,4]]", "policy.num_cell_values=9", "reward.scale=0.5"),
 ]
 
@@ -43,7 +43,13 @@ def test_it_plays_as_the_agent_does(agent):
 
 
 def test_tiles_that_the_kernel_does_not_have_are_played_without_it():
-    words = ["game=2048", "reward=score", "policy=ntuple", "learner=td", "policy.tuples=[[0,1]]"]
+    words = [
+        "game=2048",
+        "reward=score",
+        "policy=ntuple",
+        "learner=td_ntuple",
+        "policy.tuples=[[0,1]]",
+    ]
     game, player, _ = make_agent(*words, "sampling=argmax")
     board = torch.tensor([[[15, 15, 1, 2], [3, 4, 2, 1], [1, 2, 3, 5], [2, 1, 4, 6]]])
     start = game.from_exponents(torch.cat([board, board.flip(1)]))

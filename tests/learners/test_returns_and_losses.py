@@ -239,12 +239,12 @@ def test_td_moves_a_shared_board_like_sequential_updates():
     game = KInARow(1, 3, 3, gravity=False)
     for asked in ([0.5, 0.5, 0.5], [1.0, 0.0, 0.5]):  # towards the mean of what is asked
         policy, taught = taught_table(game, "game=tictactoe", "reward=outcome")
-        places = policy.feature_indices(game, game.initial(3, rng()))
-        taught.values.update(places, torch.tensor(asked), 0.5)
+        places = policy.index(game, game.initial(3, rng()))
+        taught._correct(places, torch.tensor(asked), 0.5)
         value = 0.0
         for _ in range(3):
             value += 0.5 * (0.5 - value)
-        assert policy.lookup(places).tolist() == [value] * 3
+        assert policy.values[places].tolist() == [value] * 3
 
 
 @pytest.mark.slow

@@ -1,6 +1,4 @@
-"""TD learning of k in a row: what the kernel and the batched learner learn, and how well."""
-
-from dataclasses import replace
+"""TD learning of k in a row: what the kernel learns, and how well."""
 
 import pytest
 import torch
@@ -18,7 +16,12 @@ from rlgames.training.components import build_components
 
 SMALL = [
     *("game=connect4", "rows=4", "columns=4", "line=3", "experiment=null", "reward=outcome"),
-    *("policy=ntuple", "policy.tuples=[[0,1,5,8],[12,13,14,9],[6,7,10]]", "learner=td", "lr=0.5"),
+    *(
+        "policy=ntuple",
+        "policy.tuples=[[0,1,5,8],[12,13,14,9],[6,7,10]]",
+        "learner=td_ntuple",
+        "lr=0.5",
+    ),
     *("sampling=epsilon_greedy", "sampling.epsilon=0.3", "reward.discount=0.81"),
 ]
 
@@ -109,46 +112,6 @@ def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, epsilon):
     assert learned == pytest.approx(expected, rel=1e-3, abs=1e-6)
 
 
-@pytest.mark.parametrize("step_size", ["constant", "temporal_coherence"])
-def test_one_game_at_a_time_teaches_the_batched_learner_the_same(step_size):
-    """Some boards read a value twice. None is its own mirror image, where two moves are equal."""
-    values = {}
-    for backend in ("numba", "torch"):
-        words = [f"learner.step_size={step_size}", "learner.td_lambda=0.7", "sampling.epsilon=0"]
-        game, player, learner = agent(*words, f"learner.backend={backend}")
-        player.policy.values.copy_(torch.rand(len(player.policy.values), generator=rng(4)) - 0.5)
-        start = game.parse_all([". . . .\n. . . .\n. . . .\nX . . O"])
-        for _ in range(3):
-            pool = GamePool(game, [player], 1, rng())
-            pool.state = start
-            if backend == "numba":
-                learner.play_and_learn(pool, None, 0.0)
-            else:
-                learner.update(*pool.collect(), 0.0)
-        values[backend] = player.policy.values
-    assert torch.allclose(values["numba"], values["torch"], atol=1e-5)
-    assert not torch.allclose(
-        values["numba"], torch.rand(len(values["numba"]), generator=rng(4)) - 0.5
-    )
-
-
-def test_the_batched_learner_takes_the_best_reply_where_the_made_one_is_absent_or_worse():
-    game, player, learner = agent("learner.backend=torch", "lr=1", "sampling.epsilon=1")
-    policy = player.policy
-    policy.values.copy_(0.1 * torch.randn(len(policy.values), generator=rng(3)))
-    moves, final = GamePool(game, [player], 1, rng(7)).collect()
-    afterstate = game.apply_action(moves.state, moves.action)
-    own = replace(moves, player=moves.seat).by_player(0)
-    value = policy.value(game, afterstate).clone()
-    best = policy.best(game, afterstate).clone()
-    learner.update(own, final, 0.0)
-    last = len(own) - (1 if bool(afterstate.done[2 * len(own) - 2]) else 0) - 1
-    learned = policy.value(game, afterstate[2 * last : 2 * last + 1])
-    if not bool(afterstate.done[2 * last]):
-        assert float(learned) != float(value[2 * last])
-        assert abs(float(learned) + 0.9 * float(best[2 * last])) < 0.2
-
-
 def test_equal_seeds_give_equal_values_and_two_threads_play_all_games():
     values = []
     for seed in (0, 0, 1):
@@ -165,44 +128,30 @@ def test_equal_seeds_give_equal_values_and_two_threads_play_all_games():
 
 
 def test_tic_tac_toe_is_learned_so_that_nobody_can_win():
-    words = ["game=tictactoe", "reward=outcome", "experiment=null", "policy=ntuple", "learner=td"]
-    words += ["sampling=epsilon_greedy", "sampling.epsilon=0.3", "lr=0.5"]
+    words = [
+        "game=tictactoe",
+        "reward=outcome",
+        "experiment=null",
+        "policy=ntuple",
+        "learner=td_ntuple",
+    ]
+    words += ["learner=td_ntuple", "sampling=epsilon_greedy", "sampling.epsilon=0.3", "lr=0.5"]
     game, player, learner = make_agent(*words)
-    assert learner.learns_while_playing
     for seed in range(10):
         learner.play_and_learn(GamePool(game, [player], 2000, rng(seed)), None, 0.0)
     greedy = Agent(game, player.policy, Argmax())
     assert exploitability(Graph(game, 60, 1 << 30), greedy.probabilities)[1] == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [
-        ("learner.step_size=counts", "no learner.step_size=counts"),
-        ("learner.frozen_tuples=[0]", "no learner.frozen_tuples"),
-        ("sampling.ties=random", "ties=first"),
-    ],
-)
-def test_what_the_kernel_cannot_do_goes_to_torch_or_is_refused_with_the_reason(word, reason):
-    assert not agent(word)[2].learns_while_playing
-    with pytest.raises(ConfigError, match=reason):
-        agent(word, "learner.backend=numba")
+def test_what_the_kernel_cannot_do_is_refused_with_the_reason():
+    with pytest.raises(ConfigError, match="ties=first"):
+        agent("sampling.ties=random")
+    with pytest.raises(ConfigError, match="learns from games against itself"):
+        build_components(load_config(TrainConfig, [*SMALL, "opponent=random"]))
 
 
-def test_games_against_others_are_learned_from_in_batches():
-    collector = build_components(load_config(TrainConfig, [*SMALL, "opponent=random"])).collector
-    assert not collector.learner_plays
-    for demand in ("learner.backend=numba", "learner.threads=2"):
-        with pytest.raises(ConfigError, match="needs the batched learner"):
-            build_components(load_config(TrainConfig, [*SMALL, "opponent=random", demand]))
-
-
-def test_large_boards_are_learned_without_the_kernel():
-    words = ["game=gomoku", "board=9", "reward=outcome", "policy=ntuple", "learner=td", "lr=0.5"]
+def test_boards_of_more_than_62_bits_are_refused():
+    words = ["game=gomoku", "board=9", "reward=outcome", "policy=ntuple", "learner=td_ntuple"]
     words += ["policy.tuples=[[0,1,2,3,4]]", "sampling=epsilon_greedy", "experiment=null"]
-    game, player, learner = make_agent(*words)
-    pool = GamePool(game, [player], 4, rng(), batch=4)
-    assert not learner.learns_while_playing
-    assert learner.update(*pool.collect(), 0.0)
     with pytest.raises(ConfigError, match="does not fit in 62 bits"):
-        make_agent(*words, "learner.backend=numba")
+        make_agent(*words)

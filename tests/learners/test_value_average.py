@@ -6,12 +6,12 @@ import torch
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
-from rlgames.learners.value_average import ValueAverage
+from rlgames.learners.td_ntuple import ValueAverage
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.components import build_components
 from rlgames.training.run import train
 
-WORDS = ["experiment=null", "game=connect4", "reward=outcome", "policy=ntuple", "learner=td"]
+WORDS = ["experiment=null", "game=connect4", "reward=outcome", "policy=ntuple", "learner=td_ntuple"]
 WORDS += ["policy.num_tuples=3", "policy.tuples=null", "sampling=epsilon_greedy", "eval_games=8"]
 WORDS += ["games=200", "batch=20", "log_every=20", "eval_every=100", "solve_seconds=0"]
 
@@ -60,12 +60,6 @@ def test_a_longer_training_counts_the_part_that_was_last(policy):
         average.add(progress)
     fill(policy, 4)
     assert average.policy.values.eq(3).all()
-
-
-def test_a_hashed_table_has_no_mean():
-    words = ["experiment=2048_ntuple", "policy.table_size=1000", "learner.threads=1"]
-    with pytest.raises(ConfigError, match="average_start needs one value per content"):
-        build_components(load_config(TrainConfig, words))
 
 
 def test_the_games_must_not_go_on_after_the_schedule():

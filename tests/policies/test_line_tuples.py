@@ -127,19 +127,24 @@ def test_random_walks_are_distinct_walks_and_the_same_at_each_call():
     ("words", "error"),
     [
         (["policy.num_cell_values=2"], "use 3 or more"),
-        (["policy.table_size=100"], "hashes tuples of 2048"),
         (["policy.tuples=[[0,42]]"], "from 0 to 41"),
         (["policy.num_tuples=9", "policy.tuples=[[0,1]]"], "num_tuples=9 counts the random"),
         (["rows=3", "columns=3", "line=3", "policy.num_tuples=5"], "has no effect on a board"),
-        (["learner.backup=sampled"], "use learner.backup=minimax"),
+        (["learner.backup=expected"], "use learner.backup=sampled"),
         (["reward.win=-1", "reward.loss=1"], "needs reward.win above 0"),
         (["reward.loss=-0.5"], "sum to zero"),
         (["reward.draws=[1,0]"], "sum to zero"),
-        (["policy=table", "rows=3", "columns=3", "line=3", "learner.backup=minimax"], "ntuple"),
     ],
 )
 def test_what_does_not_fit_is_refused(words, error):
-    base = ["experiment=null", "game=connect4", "reward=outcome", "policy=ntuple", "learner=td"]
+    base = [
+        "experiment=null",
+        "game=connect4",
+        "reward=outcome",
+        "policy=ntuple",
+        "learner=td_ntuple",
+        "sampling=epsilon_greedy",
+    ]
     cfg = load_config(TrainConfig, [*base, *words])
     game = build_game(cfg.game)
     with pytest.raises(ConfigError, match=error):

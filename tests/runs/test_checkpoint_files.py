@@ -11,10 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rlgames.learners.td import SharedValues
+from rlgames.learners.td_ntuple import TdNtuple
 from rlgames.runs.checkpoint import Checkpoint
 
-SAID = 3 * 16**6 * 4 * SharedValues.floats_per_value("temporal_coherence", interleaved=True)
+SAID = 3 * 16**6 * 4 * TdNtuple.floats_per_value("temporal_coherence", None)
 """Bytes of 3 tuples of 6 cells."""
 
 

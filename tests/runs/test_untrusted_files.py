@@ -276,6 +276,7 @@ def with_config(file, path, **parts):
 
 SLIDE = {"game": {"name": "2048", "board": 8, "columns": 8}, "reward__scored": "score_delta"}
 TD = {"name": "td", "lr_end": None}
+TD_NTUPLE = {"name": "td_ntuple", "lr_end": None}
 OUTCOME = {"canonical": False, "activation": "relu", "init": "orthogonal"}
 HUGE = {
     "two layers": {"policy__layers": [65536, 65536]},
@@ -284,12 +285,12 @@ HUGE = {
     "tuples": {
         **SLIDE,
         "policy": {"name": "ntuple", "tuples": [[0, 1, 2, 3, 4, 5]] * 10, "num_cell_values": 16},
-        "learner": TD,
+        "learner": TD_NTUPLE,
     },
     "longer tuples": {
         **SLIDE,
-        "policy": {"name": "ntuple", "tuples": [list(range(60))], "num_cell_values": 66},
-        "learner": TD,
+        "policy": {"name": "ntuple", "tuples": [list(range(60))], "num_cell_values": 16},
+        "learner": TD_NTUPLE,
     },
     "table": {
         "game": {"name": "tictactoe", "board": 4, "line": 4},

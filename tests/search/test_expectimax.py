@@ -12,7 +12,7 @@ from rlgames.config.compose import load_config
 from rlgames.factory.components import build_search
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.learners.td import SharedValues
+from rlgames.learners.td_ntuple import ValueTable
 from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.table import Table
@@ -126,7 +126,7 @@ def test_n_tuples_are_searched_in_a_kernel_with_the_same_scores(shape, plies, le
     expected, legal = batched.scores(state, plies), game.legal_action_mask(state)
     assert torch.allclose(compiled.scores(state, plies)[legal], expected[legal], rtol=1e-5)
     assert compiled.choose(state, rng()).equal(batched.choose(state, rng()))
-    SharedValues(policy, "temporal_coherence", interleaved=True)
+    ValueTable(policy, "temporal_coherence")
     assert torch.allclose(compiled.scores(state, plies)[legal], expected[legal], rtol=1e-5)
 
 

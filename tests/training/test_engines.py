@@ -20,7 +20,7 @@ PAST = ["game=tictactoe", "experiment=null", "reward=outcome", "opponent=past"]
     ("words", "hints"),
     [
         (["game=tictactoe", "policy=mlp"], ["learner=ppo", "earlier ones", *NAMES]),
-        (["game=2048", "policy=ntuple"], ["learner=td", *NAMES]),
+        (["game=2048", "policy=ntuple"], ["learner=td_ntuple", *NAMES]),
         (["learner=dqn", "sampling=epsilon_greedy", *PAST], ["opponent=past", "opponent=self"]),
         ([*TICTACTOE, "window=4"], ["window=4"]),
         ([*TICTACTOE, "engine.actors=0"], ["engine.actors=0 is out of range", "valid: 1 to"]),

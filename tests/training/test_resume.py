@@ -58,24 +58,25 @@ LEARNERS = {
     ],
     "td": [
         (["policy=table", "sampling=epsilon_greedy"], ["tictactoe", "connect4", "2048"]),
-        (
-            ["policy=table", "sampling=epsilon_greedy", "learner.average_start=0.3"],
-            ["tictactoe", "connect4", "2048"],
-        ),
+    ],
+    "td_ntuple": [
         (
             [
                 *["policy=ntuple", "sampling=argmax", "learner.step_size=temporal_coherence"],
-                *["window=4", "restart_fraction=0.5"],
+                *["window=4", "restart_fraction=0.5", "reward=score"],
             ],
             ["2048"],
         ),
-        (["policy=ntuple", "sampling=argmax", "window=4", "learner.backend=torch"], ["2048"]),
+        (
+            ["policy=ntuple", "sampling=epsilon_greedy", "reward=score", "learner.td_lambda=0.9"],
+            ["2048"],
+        ),
         (
             [
                 *["policy=ntuple", "sampling=epsilon_greedy", "learner.td_lambda=0.9"],
                 *("learner.step_size=temporal_coherence", "learner.average_start=0.3"),
             ],
-            ["tictactoe", "connect4", "gomoku", "2048"],
+            ["tictactoe", "connect4", "gomoku"],
         ),
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],

@@ -366,7 +366,7 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
 
 def test_stages_of_n_tuples_start_with_the_values_of_the_stage_before(tmp_path):
     words = ["game=2048", "board=3", "policy=ntuple", "policy.num_cell_values=9", "reward=score"]
-    words += ["learner=td", "games=20", "batch=10", "policy.stage_tiles=[16]", *TINY]
+    words += ["learner=td_ntuple", "games=20", "batch=10", "policy.stage_tiles=[16]", *TINY]
     words += ["eval_games=4"]
     run = package.train([*words, f"out={tmp_path}/run"])
     low, high = Checkpoint.read(checkpoint_path(run)).policy["values"].chunk(2)

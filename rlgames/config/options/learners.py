@@ -63,23 +63,20 @@ class PpoConfig(EntropyConfig, GradientConfig):
 
 @schema
 class TdConfig(LearnerConfig):
+    td_lambda: float = key(0, 1, help="weight of longer returns; 0: one step")
+
+
+@schema
+class TdNtupleConfig(LearnerConfig):
     step_size: str = key(
-        of=("constant", "temporal_coherence", "counts"),
-        help="temporal_coherence: less where errors alternate; counts: by visits",
+        of=("constant", "temporal_coherence"),
+        help="temporal_coherence: less where errors alternate",
     )
-    backup: str | None = key(
-        of=("sampled", "expected", "reachable", "minimax"),
-        help="target of an update; null: minimax for two-seat n-tuples, else sampled",
-    )
-    min_probability: float = key(
-        POSITIVE, 1, help="backup=reachable: probability of a board in play, at least"
+    backup: str = key(
+        of=("sampled", "expected"),
+        help="target of an update; expected: mean over chance, for one seat",
     )
     td_lambda: float = key(0, 1, help="weight of longer returns; 0: one step")
-    frozen_tuples: list[int] = key(0, 10_000, help="indices of tuples to keep unchanged")
-    backend: str = key(
-        of=("auto", "torch", "numba"),
-        help="auto: compiled (numba) where possible, else torch",
-    )
     threads: int = key(1, 256, help="threads that learn; more than 1: not repeatable")
     average_start: float | None = key(
         0, 0.99, help="average values from this fraction of training on; null: the latest"
@@ -146,6 +143,7 @@ LEARNERS = {
     "reinforce": Option(ReinforceConfig, "rlgames.learners.reinforce:Reinforce"),
     "ppo": Option(PpoConfig, "rlgames.learners.ppo:Ppo"),
     "td": Option(TdConfig, "rlgames.learners.td:Td"),
+    "td_ntuple": Option(TdNtupleConfig, "rlgames.learners.td_ntuple:TdNtuple"),
     "td_lambda": Option(TdLambdaConfig, "rlgames.learners.td_lambda:TdLambda"),
     "adp": Option(AdpConfig, "rlgames.learners.adp:Adp"),
     "dqn": Option(DqnConfig, "rlgames.learners.dqn:Dqn"),

@@ -73,10 +73,7 @@ class NtupleConfig(OptionConfig):
         1, 10_000, help="number of random walks, k in a row without tuples=; null: 70"
     )
     num_cell_values: int = key(
-        2, 66, help="distinct tiles; k in a row: 3, or 4 to tell where stones can fall"
-    )
-    table_size: int | None = key(
-        1, 10**9, help="most table entries per tuple, hashed; null: no limit"
+        2, 16, help="distinct tiles; k in a row: 3, or 4 to tell where stones can fall"
     )
     stage_tiles: list[int] = key(
         2, 2**15, help="2048: largest tiles at which another set of values takes over"

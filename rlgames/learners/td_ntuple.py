@@ -1,0 +1,301 @@
+"""TD learning of n-tuple networks in a compiled kernel that also plays."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from rlgames.core.pages import discard_pages
+from rlgames.core.schedule import Schedule
+from rlgames.core.tensor_checks import load_weights, parts
+from rlgames.core.untrusted import checked_int
+from rlgames.games.capabilities import find_compiled_rules
+from rlgames.games.compiled import play_packed
+from rlgames.games.game import State
+from rlgames.learners.learner import Learner, LearnerContext, NonFiniteError
+from rlgames.policies.ntuple import Ntuple
+from rlgames.policies.packed_ntuple import Array, pack_network, reason_not_packed
+from rlgames.rewards import Reward
+from rlgames.rollouts.play import GamePool
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.sampling import Argmax, EpsilonGreedy, Sampling
+
+PARTS = 100
+"""The values count once in each of so many parts of the training."""
+
+
+class ValueTable(nn.Module):
+    """The values of a network, each followed by its statistics, so that both share a cache line.
+
+    step_size: as in TdNtuple. table: float32 [W, 1 or 3], of which policy.values and the statistics
+        are the columns.
+    errors, sizes: float32 [W], the sums of each value's errors and of their absolute values.
+    """
+
+    STATISTICS: ClassVar = {"constant": (), "temporal_coherence": ("errors", "sizes")}
+    """The names of the buffers with a number for every value, by step_size."""
+
+    def __init__(self, policy: Ntuple, step_size: str) -> None:
+        super().__init__()
+        names = self.STATISTICS[step_size]
+        # Numpy asks for huge pages, without which half the time is spent on finding pages.
+        zeros = np.zeros((len(policy.values), 1 + len(names)), dtype=np.float32)
+        self.table = torch.from_numpy(zeros)
+        for part, target in zip(parts(policy.values), parts(self.table[:, 0]), strict=True):
+            target.copy_(part)
+            discard_pages(part)  # the values are never there twice
+        policy.values = self.table[:, 0]
+        for column, name in enumerate(names, 1):
+            self.register_buffer(name, self.table[:, column])
+
+
+class TdNtuple(Learner):
+    """TD(λ) on the afterstates of each seat's moves. A kernel plays each game, or a window of it,
+    and learns from its last move to its first before it plays the next game:
+
+        V(s_t) ← V(s_t) + lr · (γ · target - V(s_t)),
+        target = r_{t+1} + (1 - λ) · V(s_{t+1}) + λ · γ · (target of s_{t+1}),
+
+    with V(s_{t+1}) as just updated. V is a sum of K values, and each corrects its part of the
+    error. At the end of a window, the target is the value of the best move.
+
+    With two seats, V(s_{t+1}) is the value of the reply, so the target is
+
+        -√γ · R_{t+1},  R_{t+1} = (1 - λ) · V(s_{t+1}) + λ · (target of s_{t+1}),
+
+    as reward.discount is for a turn of one seat, which is two plies. If the reply was not the best
+    one, R_{t+1} is the value of the best one instead: random moves do not spoil the targets of the
+    moves before them (Watkins's Q(λ)).
+
+    With one thread, equal generators and values give equal values, to the last bit. Several threads
+    read and write the same values without locks.
+
+    step_size: "constant", or "temporal_coherence": lr · |Σ error| ÷ Σ |error| for each value, 1 at
+        first (Beal and Smith 1999; Jaskowski 2016).
+    backup: "sampled" as above, or for one seat "expected": the exact mean over chance of the best
+        action's reward and value, without noise from chance or from exploration.
+    td_lambda: λ. threads: how many play and learn at once on the same values.
+    average_start: see ValueAverage; None: evaluations and checkpoints have the latest values.
+    Raises NotImplementedError and ValueError for what the kernel cannot learn.
+    """
+
+    policy_class = Ntuple
+    learns_from = frozenset({"rewards", "windows"})
+    needs = frozenset({"score_deltas"})
+    learns_while_playing = True
+
+    policy: Ntuple
+
+    def __init__(
+        self,
+        context: LearnerContext,
+        *,
+        lr: float,
+        lr_end: float | None,
+        step_size: str,
+        backup: str,
+        td_lambda: float,
+        threads: int,
+        average_start: float | None,
+    ) -> None:
+        super().__init__(context)
+        _check_kernel_learns(context)
+        self.has_replies = self.policy.has_lines
+        if self.has_replies:
+            _check_payoffs(self.reward)
+        if backup == "expected":
+            _check_expected(self.has_replies, td_lambda)
+        self.backup, self.td_lambda, self.threads = backup, td_lambda, threads
+        self.lr = Schedule(lr, lr_end)
+        epsilon, rules = epsilon_schedule(context.sampling), find_compiled_rules(context.game)
+        assert epsilon is not None
+        assert rules is not None
+        self.epsilon, self.rules = epsilon, rules
+        self.values = ValueTable(self.policy, step_size)
+        self.stride = self.values.table.shape[1]
+        self.average = None if average_start is None else ValueAverage(self.policy, average_start)
+        self._network: Any = None
+
+    @staticmethod
+    def floats_per_value(step_size: str, average_start: float | None) -> int:
+        """The memory for each value: it, its statistics and its mean."""
+        return 1 + len(ValueTable.STATISTICS[step_size]) + (average_start is not None)
+
+    @property
+    def evaluated_policy(self) -> Ntuple:
+        return self.policy if self.average is None else self.average.policy
+
+    def update(
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
+    ) -> dict[str, float]:
+        raise NotImplementedError("it plays the games that it learns from")
+
+    def play_and_learn(
+        self, pool: GamePool, plies: int | None, progress: float
+    ) -> tuple[FinalStates, dict[str, float]]:
+        from rlgames.kernels.random_play import Games
+        from rlgames.kernels.td import learn_games
+
+        lr = self.lr.at(progress)
+        self._network = self._network or pack_network(self.game, self.policy, self.stride)
+        shared = (self.values.table.numpy().reshape(-1), self._network, self.rules.rules)
+        settings = self._settings(plies, lr, progress)
+        seeds = torch.randint(1 << 62, (self.threads,), generator=pool.rng).numpy()
+        total_error = 0.0
+
+        def learn(*part_and_seed: Any) -> tuple[int, float]:
+            *columns, seed = part_and_seed
+            return learn_games(*shared, settings, Games(*columns), seed)
+
+        def learn_all(games: Games) -> tuple[int, float]:
+            nonlocal total_error
+            results = _in_threads(learn, games, seeds.astype(np.uint64))
+            total_error = sum(error for _, error in results)
+            return sum(moves for moves, _ in results), total_error
+
+        def play(state: State) -> tuple[State, int]:
+            return play_packed(self.rules, state, learn_all)
+
+        final_states = pool.play_window(play, plies)
+        if not math.isfinite(total_error):
+            raise NonFiniteError("a value is not a finite number; a smaller lr may help")
+        if self.average is not None:
+            self.average.add(progress)
+        return final_states, {"td_error": total_error / max(1, final_states.num_moves), "lr": lr}
+
+    def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"values": self.values.state_dict()}
+        return state if self.average is None else state | {"average": self.average.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        load_weights(self.values, state["values"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+
+    def _settings(self, plies: int | None, lr: float, progress: float) -> Any:
+        from rlgames.kernels.td import Settings
+
+        max_plies, discount = self.game.spec.max_plies, self.reward.discount
+        return Settings(
+            epsilon=np.uint64(round(self.epsilon.at(progress) * 2**32)),
+            plies=max_plies if plies is None else min(plies, max_plies),
+            lr=np.float32(lr),
+            discount=np.float32(-math.sqrt(discount) if self.has_replies else discount),
+            td_lambda=np.float32(self.td_lambda),
+            scale=np.float32(self.reward.scale),
+            coherent=self.stride > 1,
+            minimax=self.has_replies,
+            expected=self.backup == "expected",
+            learns=True,
+        )
+
+
+class ValueAverage:
+    """Averages the values that a learner trains, so that they can go on changing quickly (Polyak
+    and Juditsky 1992).
+
+    policy: like the trained one, with the mean of its values since `start`, a fraction of the
+        training; before that, with the same values. If a training becomes longer, the mean begins
+        anew.
+    """
+
+    def __init__(self, trained: Ntuple, start: float) -> None:
+        self.start, self.count, self.part = start, 0, -1
+        self.policy = copy.copy(trained)
+        self.policy._buffers = dict(trained._buffers)  # only the values will differ
+        self._latest = trained.values
+
+    @torch.no_grad()
+    def add(self, progress: float) -> None:
+        """Count the trained values if it is time. progress: the fraction of training done."""
+        part = int(progress * PARTS)
+        if part < self.part:
+            self.count, self.part, self.policy.values = 0, -1, self._latest
+        if progress < self.start or part == self.part:
+            return
+        self.count, self.part = self.count + 1, part
+        if self.count == 1:
+            self._separate()
+        values = zip(parts(self.policy.values), parts(self._latest), strict=True)
+        for mean, latest in values:
+            mean.lerp_(latest, 1 / self.count)
+
+    def _separate(self) -> None:
+        self.policy.values = self._latest.clone(memory_format=torch.contiguous_format)
+
+    def state_dict(self) -> dict[str, Any]:
+        latest = {"values": self._latest} if self.count else {}
+        return {"count": self.count, "part": self.part, "trained": latest}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore both from the trained policy, which has loaded what `policy` had, and a state.
+        Raises LookupError, TypeError or ValueError for a state that does not fit."""
+        self.count = checked_int(state["count"], 0, PARTS + 1)
+        self.part = checked_int(state["part"], -1, PARTS)
+        if self.count:
+            self._separate()
+            trained = nn.Module()
+            trained.register_buffer("values", self._latest)
+            load_weights(trained, state["trained"])
+
+
+def epsilon_schedule(sampling: Sampling) -> Schedule | None:
+    """The fraction of random moves of a sampling rule; None if it is none that is compiled."""
+    if isinstance(sampling, Argmax) and sampling.deterministic:
+        return Schedule(0.0)
+    if isinstance(sampling, EpsilonGreedy) and sampling.greedy.deterministic:
+        return sampling.epsilon
+    return None
+
+
+def _check_kernel_learns(context: LearnerContext) -> None:
+    """Raises NotImplementedError for games, sampling rules and rewards that the kernel lacks."""
+    reason, reward = reason_not_packed(context.game, context.policy), context.reward
+    if not reason and epsilon_schedule(context.sampling) is None:
+        reason = "it plays by sampling=argmax or epsilon_greedy with sampling.ties=first"
+    pays_deltas = reward.scored == "score_delta" and reward.minus == "nothing"
+    if not reason and not context.policy.has_lines and not pays_deltas:
+        reason = "it learns from reward=score alone"
+    if reason:
+        raise NotImplementedError(reason)
+
+
+def _check_payoffs(reward: Reward) -> None:
+    """Raises ValueError for rewards of two seats that do not sum to zero."""
+    if reward.payoffs is None:
+        raise ValueError(
+            "learner=td_ntuple needs rewards of both seats that sum to zero; reward=outcome "
+            "fits, with reward.loss=-reward.win and two opposite numbers as reward.draws"
+        )
+    if reward.payoffs[0] <= 0:
+        raise ValueError("learner=td_ntuple needs reward.win above 0")
+
+
+def _check_expected(has_replies: bool, td_lambda: float) -> None:
+    """Raises ValueError if targets cannot be means over chance."""
+    if has_replies:
+        raise ValueError(
+            "learner.backup=expected is for games with one seat; use learner.backup=sampled"
+        )
+    if td_lambda:
+        raise ValueError(
+            f"learner.td_lambda={td_lambda} mixes targets of sampled moves, and "
+            "learner.backup=expected has none; use learner.backup=sampled"
+        )
+
+
+def _in_threads(learn: Any, columns: Sequence[Array], seeds: Array) -> list[tuple[int, float]]:
+    """Call learn once for each seed, in its own thread, with a part of the rows of each column
+    and the seed; what each call returns."""
+    if len(seeds) == 1:
+        return [learn(*columns, seeds[0])]
+    shares = [np.array_split(column, len(seeds)) for column in columns]
+    with ThreadPoolExecutor(len(seeds)) as pool:
+        return list(pool.map(learn, *shares, seeds))
