@@ -17,7 +17,6 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.players.scripted import UniformOver
 from rlgames.sampling import sample_uniform
-from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta, ScoreBounds
 from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta, ScoreBounds

@@ -16,7 +16,6 @@ from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.symmetry import preserving
-from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import AlphaBeta

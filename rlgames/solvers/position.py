@@ -20,7 +20,6 @@ from rlgames.games.battleship import Battleship, BattleshipState
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARowState
-from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta
 from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta
