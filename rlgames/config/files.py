@@ -62,7 +62,7 @@ class Files:
     def about(self, group: str, name: str) -> str:
         """One line about an option: the first comment of its file, or the first line of the
         docstring of a plugin's schema."""
-        path = self._path(f"{group}/{name}")
+        path = self.path(f"{group}/{name}")
         if path is None:
             option = REGISTRY.get(group, {}).get(name)
             text = ((option and option.schema.__doc__) or "").strip()
@@ -75,17 +75,13 @@ class Files:
         comments = (line for line in lines if re.match("#(?! *@package)", line))
         return next(comments, "#")[1:].strip()
 
-    def exists(self, name: str) -> bool:
-        """Whether there is a file, named by its path in conf/ without the suffix."""
-        return self._path(name) is not None
-
     def read(self, name: str) -> Content:
         """What a file sets, with the files of its folder that it extends; nothing without a file.
 
         Raises ConfigError for a file that is not YAML.
         """
-        path = self._path(name)
-        values = {} if path is None else _mapping(path)
+        path = self.path(name)
+        values = {} if path is None else mapping(path)
         content, own = Content(), Content(values=values)
         for item in [*values.pop("defaults", ()), "_self_"]:
             if isinstance(item, dict):
@@ -126,7 +122,7 @@ class Files:
         for name in (*names, f"{game}_mlp"):
             chosen = self.read("train").choices | self.read(f"experiment/{name}").choices
             fits = chosen.items() >= (wanted | {"game": [game]}).items()
-            if fits and self.exists(f"experiment/{name}"):
+            if fits and self.path(f"experiment/{name}"):
                 return name
         return None
 
@@ -162,7 +158,8 @@ class Files:
     def _all(self) -> tuple[Path, ...]:
         return (conf_dir(), *self.folders)
 
-    def _path(self, name: str) -> Path | None:
+    def path(self, name: str) -> Path | None:
+        """The file of a name, which is its path in conf/ without the suffix; None without one."""
         paths = (folder / f"{name}.yaml" for folder in self._all)
         return next((path for path in paths if path.is_file()), None)
 
@@ -182,7 +179,7 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: {error}") from None
 
 
-def _mapping(path: Path) -> dict[str, Any]:
+def mapping(path: Path) -> dict[str, Any]:
     """The content of a file. Raises ConfigError if it is not YAML with keys."""
     try:
         values = yaml.load(_text(path), Loader)

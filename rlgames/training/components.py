@@ -140,8 +140,7 @@ def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor]) -> None:
     if isinstance(cfg.learner, TdNtupleConfig):
         copies = TdNtuple.floats_per_value(cfg.learner.step_size, cfg.learner.average_start)
     num_weights = sum(buffer.numel() for buffer in buffers)
-    held = sum(buffer.nbytes for buffer in buffers)
-    check_weight_memory(cfg.policy.name, num_weights, held, copies)
+    check_weight_memory(cfg.policy.name, num_weights, copies)
 
 
 def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
