@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,11 +126,15 @@ class Files:
                 return name
         return None
 
-    def composed(self, command: str, typed: Choices) -> Content:
+    def composed(self, command: str, typed: Choices, removed: Collection[str] = ()) -> Content:
         """The options and the values of a command with the typed options and presets, as Hydra
         composes them; of several options, the keys of all.
 
-        Raises ConfigError if a preset sets a key that another typed option does not have.
+        Args:
+            removed: the keys that words remove.
+
+        Raises:
+            ConfigError: if a preset sets keys that a typed option does not have.
         """
         primary = self.read(command)
         chosen, values = primary.choices, primary.values
@@ -143,14 +147,10 @@ class Files:
             for name in chosen.get(key, ()):
                 node = self.option(group.folder, name)
                 values = merged(values, {key: {name: node} if group.is_list else node})
-        known = {*key_paths(values)}
+        known = {*key_paths(values), *removed}
         for name, preset in presets.items():
             preset.values.pop("hydra", None)
-            for key in sorted({*key_paths(preset.values)} - known):
-                group = key.partition(".")[0]
-                option = f"{group}={','.join(chosen.get(group, ())) or 'null'}"
-                text = f"experiment={name} sets {key}, which {option} does not have"
-                raise ConfigError(text, f"use experiment=null, or omit {option}")
+            _check_known(name, sorted({*key_paths(preset.values)} - known), chosen)
             values = merged(values, preset.values)
         return Content(chosen, values)
 
@@ -162,6 +162,16 @@ class Files:
         """The file of a name, which is its path in conf/ without the suffix; None without one."""
         paths = (folder / f"{name}.yaml" for folder in self._all)
         return next((path for path in paths if path.is_file()), None)
+
+
+def _check_known(preset: str, extra: Sequence[str], chosen: Choices) -> None:
+    """Raises ConfigError for keys that a preset sets and the chosen options do not have."""
+    keys = [key for key in extra if "." in key] or extra
+    if keys:
+        group = keys[0].partition(".")[0]
+        option = f"{group}={','.join(chosen.get(group, ())) or 'null'}"
+        text = f"experiment={preset} sets {', '.join(keys)}, and {option} has no such key"
+        raise ConfigError(text, "to leave them out, add " + " ".join(f"~{key}" for key in keys))
 
 
 def _choices(item: Mapping[Any, Any]) -> Choices:

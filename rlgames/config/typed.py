@@ -78,7 +78,7 @@ def _group(name: str, group: Group, node: Any) -> Any:
             str(each): typed_option(name, group, keys, f"{name}.{each}.")
             for each, keys in (node or {}).items()
         }
-    if node is None:
+    if not node:
         if not group.is_nullable:
             raise ConfigError(f"{name} cannot be null", f"add {name}=NAME")
         return None

@@ -129,7 +129,8 @@ def hydra_words(
             if option not in names:
                 shown = sanitized(option, 100)
                 raise unknown_option(key, groups[key].folder, shown, names)
-    content = files.composed(command, chosen)
+    removed = [word.name for word in words if word.sign == "~"]
+    content = files.composed(command, chosen, removed)
     has_run = any(word.name == "run" for word in words)
     full = [_full_word(command, word, content, is_sweep, has_run) for word in words]
     if is_sweep:  # the directory of a job is named by what differs between jobs
