@@ -16,14 +16,13 @@ from forks import Forked as Forked
 from forks import Process as Process
 from forks import ending_process, type_in
 from forks import has_ended as has_ended
+from rlgames.sweeps import jobs
 from run_files import final_state as final_state
 from run_files import flat as flat
 from run_files import metrics_without_times as metrics_without_times
 from run_files import same as same
 from run_files import tensorboard_events as tensorboard_events
 from screen import Session
-
-from rlgames.sweeps import jobs
 
 
 class Terminal(Session):

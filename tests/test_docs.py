@@ -28,12 +28,12 @@ from pathlib import Path
 import pytest
 from markers import quick
 from processes import Fork, Forked, Process
+from rlgames.sweeps import jobs
 
 import rlgames
 from rlgames.cli.table import COMMANDS
 from rlgames.config.compose import load_config
 from rlgames.config.schema import names_of
-from rlgames.sweeps import jobs
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

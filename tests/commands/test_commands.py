@@ -9,6 +9,7 @@ import torch
 from helpers import SMALL_TRAINING
 from markers import DEVICES, one_in, slow
 from processes import Forked
+from rlgames.sweeps import jobs
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
@@ -17,7 +18,6 @@ from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.schema import groups_of
 from rlgames.core.errors import ConfigError
-from rlgames.sweeps import jobs
 
 SMALL = [
     "game=battleship",

@@ -14,12 +14,12 @@ import time
 from typing import Any
 
 import pytest
+from helpers import command
 from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
 from rlgames.cli import report as report_printer
-from rlgames.commands.report import report_command
 from rlgames.commands.report_rows import in_words
 from rlgames.core.intervals import student_t
 from rlgames.runs.files import flatten, read_metrics
@@ -473,7 +473,7 @@ def test_real_runs(tmp_path):
         package.train([*SMALL, "game=salvo", f"seed={seed}", f"out={tmp_path}/runs/{seed}"])
         for seed in range(2)
     ]
-    found = report_command([str(tmp_path / "runs")], []).report
+    found = command("report", [str(tmp_path / "runs")], []).report
     (row,) = found.rows
     finals = []
     for run in runs:

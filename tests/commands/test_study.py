@@ -11,6 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from processes import Forked, Process, fork_jobs, run
+from rlgames.sweeps import jobs
+from rlgames.sweeps.sweep import Job, Sweep
 
 from rlgames.cli.study import section, update_page
 from rlgames.cli.text_tables import escape_latex
@@ -22,8 +24,6 @@ from rlgames.config.studies import parse_column
 from rlgames.config.study_file import read_study
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.cells import NEVER, Cell, evaluate_expression
-from rlgames.sweeps import jobs
-from rlgames.sweeps.sweep import Job, Sweep
 
 TINY = "game=tictactoe policy=mlp games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
 STUDY = f"""
@@ -222,7 +222,9 @@ def test_evaluations_know_plugins_and_the_options_of_a_folder(study, tmp_path):
     shutil.rmtree(tmp_path / "out/one")
     code, text = run(tmp_path, "resume", "out", *options, prepare=fork_jobs)
     assert (code, "1 of 1 jobs done" in text) == (0, True), text
-    command = Sweep.read(tmp_path / "out").resume_command()
+    command = Sweep.read(tmp_path / "out").command(
+        "resume",
+    )
     assert command.endswith("out --config-dir=own 'plugins=[empty]'")
 
 

@@ -215,7 +215,7 @@ def test_an_unforeseen_error_is_one_line_unless_more_is_asked_for(typed, monkeyp
     def fail(*_):
         raise LookupError("lost\nand gone")
 
-    monkeypatch.setattr(main, "run", fail)
+    monkeypatch.setattr(app, "run", fail)
     done = typed("solve")
     assert done.returncode == 3
     assert done.stderr.startswith("rlgames: LookupError: lost and gone; it was raised in ")
@@ -225,12 +225,12 @@ def test_an_unforeseen_error_is_one_line_unless_more_is_asked_for(typed, monkeyp
     monkeypatch.setenv("RLGAMES_TRACEBACK", "1")
     monkeypatch.setattr("sys.argv", ["rlgames", "solve"])
     with pytest.raises(LookupError):
-        main.main()
+        app.main()
 
 
 def test_memory_that_runs_out_is_said_in_one_line(typed, monkeypatch):
     for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
-        monkeypatch.setattr(main, "run", lambda *_, error=error: (_ for _ in ()).throw(error))
+        monkeypatch.setattr(app, "run", lambda *_, error=error: (_ for _ in ()).throw(error))
         done = typed("solve")
         assert done.returncode == 3
         assert done.stderr == ("rlgames: out of memory; smaller batch= or games= may help\n")

@@ -5,14 +5,14 @@ import signal
 import pytest
 import torch
 from helpers import SMALL_TRAINING, make_agent, make_game, rng
+from rlgames.core.distributed import process_group
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlgames
-from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
+from rlgames.config.compose import load_config
 from rlgames.core import devices
 from rlgames.core.devices import choose_device, compute_dtype, find_device
-from rlgames.core.distributed import process_group
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_policy, build_reward, policy_to
 from rlgames.learners.ppo import Ppo

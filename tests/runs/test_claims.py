@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from markers import slow
+from rlgames.sweeps.sweep import Job, Sweep
 
 from rlgames.commands import sweep as sweep_command
 from rlgames.config.commands import TrainConfig
@@ -30,7 +31,6 @@ from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.runs import directory, run_log
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.loggers.logger import Loggers
-from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training import run as training_run
 
 RACERS = 4

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from helpers import SMALL_SALVO
 from processes import Forked, Process, final_state, has_ended, metrics_without_times, run, same
+from rlgames.sweeps import jobs
 
 from rlgames.runs.files import LATEST, read_run
-from rlgames.sweeps import jobs
 from rlgames.training.checkpointer import Checkpointer
 
 pytestmark = pytest.mark.slow

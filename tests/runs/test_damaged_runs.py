@@ -14,10 +14,12 @@ from functools import cache, partial
 import pytest
 from helpers import check_message
 from markers import one_in, quick
+from rlgames.cli.sweep_view import SweepReader
+from rlgames.sweeps.hparam_search import Search
+from rlgames.sweeps.sweep import Job, Sweep
 from untrusted_files import trained
 
 from rlgames.cli.report import print_report
-from rlgames.cli.sweep_view import SweepReader
 from rlgames.commands.report import make_report
 from rlgames.config.commands import ReportConfig, TrainConfig
 from rlgames.config.compose import load_config
@@ -28,8 +30,6 @@ from rlgames.runs.files import metric_names
 from rlgames.runs.hyperparameters import listed_settings
 from rlgames.runs.index import newest_run
 from rlgames.runs.run_info import STATUSES, read_info
-from rlgames.sweeps.hparam_search import Search
-from rlgames.sweeps.sweep import Job, Sweep
 
 ODD = [
     *(None, True, -1, 0, 3, 10**19, 10**400, 0.5, -0.0, 1e308, 1e-320, math.nan, math.inf),
@@ -312,7 +312,9 @@ def check_sweep(directory):
     if (sweep := refused(Sweep.read, directory)) is not None:
         assert len(SweepReader(sweep).progress.jobs) == len(sweep.jobs)
         assert len(sweep.unfinished) == len(sweep.jobs)
-        assert sweep.resume_command().startswith("rlgames resume")
+        assert sweep.command(
+            "resume",
+        ).startswith("rlgames resume")
 
 
 @pytest.mark.parametrize("step", [61, pytest.param(1, marks=pytest.mark.slow)])

@@ -1,5 +1,6 @@
 """TensorBoard's HParams list what tells runs apart."""
 
+from rlgames.sweeps.sweep import Job, Sweep
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import metadata
 
@@ -8,7 +9,6 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.typed import to_plain
 from rlgames.runs.hyperparameters import changed_settings, listed_settings
-from rlgames.sweeps.sweep import Job, Sweep
 
 
 def config(*words):

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from processes import final_state, metrics_without_times, same
+from rlgames.sweeps import jobs
+from rlgames.sweeps.sweep import Sweep
 
 from rlgames.cli import job_worker
 from rlgames.commands import launch, resume
@@ -31,8 +33,6 @@ from rlgames.core.signals import Interrupted
 from rlgames.drawing import plots
 from rlgames.runs import directory, run_log, storage
 from rlgames.runs.files import LATEST, read_run
-from rlgames.sweeps import jobs
-from rlgames.sweeps.sweep import Sweep
 from rlgames.training import images
 from rlgames.training.collector import Collector
 

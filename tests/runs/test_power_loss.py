@@ -22,6 +22,7 @@ from processes import (
     same,
     tensorboard_events,
 )
+from rlgames.sweeps.sweep import Sweep
 
 from rlgames.core.signals import Interrupts
 from rlgames.runs.checkpoint import Checkpoint
@@ -30,7 +31,6 @@ from rlgames.runs.files import BEST, LATEST, read_run
 from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.runs.loggers.logger import ResumePoint
 from rlgames.runs.run_log import RunLog
-from rlgames.sweeps.sweep import Sweep
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.collector import Collector
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from markers import one_in, quick
 from processes import Forked
+from rlgames.sweeps import jobs
+from rlgames.sweeps.sweep import Sweep
 from untrusted_files import QUICK, RUNS, plain_error_line
 
 from rlgames.runs import directory, storage
 from rlgames.runs.checkpoint import read_identity
 from rlgames.runs.files import read_run
-from rlgames.sweeps import jobs
-from rlgames.sweeps.sweep import Sweep
 
 WORDS = [*RUNS["plain"], *QUICK]
 ESCAPE = "\x1b]0;owned\x07"

@@ -11,6 +11,7 @@ import pytest
 import torch
 from helpers import make_game, rng
 from PIL import Image
+from rlgames.sweeps.sweep import Job, Sweep
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
@@ -28,7 +29,6 @@ from rlgames.rollouts.play import collect_games
 from rlgames.runs import event_file
 from rlgames.runs.loggers.logger import Loggers, ResumePoint, RunStart
 from rlgames.runs.loggers.tensorboard import TensorBoardLogger
-from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training import images
 
 GAMES = {

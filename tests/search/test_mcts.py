@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_agent, make_small_game, rng
+from helpers import command, make_agent, make_small_game, rng
 from markers import quick, slow
 
 import rlgames as package
-from rlgames.commands.arena import arena_command, competitors
+from rlgames.commands.arena import competitors
 from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
@@ -491,7 +491,7 @@ def test_search_on_the_command_line(rlgames, tmp_path):
 def test_searching_players_meet_in_an_arena(tmp_path):
     run = package.train(["game=tictactoe", "policy=mlp", *SMALL_RUN, f"out={tmp_path}/first"])
     who = ["random", "random+mcts", f"{run}+mcts"]
-    report = arena_command(who, ["games=10", "search.simulations=30"])
+    report = command("arena", who, ["games=10", "search.simulations=30"])
     elo = {player["name"]: player["elo"] for player in report["players"]}
     assert list(elo) == who
     assert elo["random"] < min(elo[name] for name in who[1:])

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from rlgames.sweeps.hparam_search import plan_search
 
 from rlgames.cli.progress import Progress
 from rlgames.commands.report_rows import sort_key
@@ -12,7 +13,6 @@ from rlgames.config.options.search import HparamsConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
 from rlgames.runs.index import RunReader
-from rlgames.sweeps.hparam_search import plan_search
 from rlgames.training.components import build_components
 from rlgames.training.evaluator import EVAL_METRICS
 

@@ -2,13 +2,12 @@
 
 import pytest
 import torch
+from helpers import command
 from markers import ACCELERATOR, on_accelerator
 from processes import metrics_without_times
 
 import rlgames as package
-from rlgames.commands.analyze import analyze_command
 from rlgames.commands.resume import load_resumable
-from rlgames.commands.show import show_command
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -117,7 +116,7 @@ def test_positions_of_a_file_are_analyzed(name, tmp_path):
     file = tmp_path / "positions.txt"
     file.write_text(lines[name])
     words = ["player=win_or_block", f"game={name}", f"device={ACCELERATOR}", f"positions={file}"]
-    assert analyze_command(None, words)["losses"]["all"]["positions"] == 1
+    assert command("analyze", None, words)["losses"]["all"]["positions"] == 1
 
 
 def test_density_samples_other_layouts_for_each_move():
@@ -132,8 +131,8 @@ def test_density_samples_other_layouts_for_each_move():
 def test_positions_are_shown_and_set_up(name, tmp_path):
     train(config(name, tmp_path / "run"))
     device = f"device={ACCELERATOR}"
-    shown = show_command(tmp_path / "run", [device]).as_dict()
+    shown = command("show", tmp_path / "run", [device]).as_dict()
     assert sum(action["probability"] for action in shown["actions"]) == pytest.approx(1)
     board = " / ".join(shown["position"].splitlines())
-    again = show_command(tmp_path / "run", [device, f"state={board}"]).as_dict()
+    again = command("show", tmp_path / "run", [device, f"state={board}"]).as_dict()
     assert again["position"] == shown["position"]

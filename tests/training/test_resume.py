@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from helpers import command
 from processes import final_state, metrics_without_times, same
 
 import rlgames
-from rlgames.cli.training import resume_command
 from rlgames.commands.resume import load_resumable
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -284,7 +284,7 @@ def test_schedules_of_an_extended_run_jump_only_with_notice(
 
     monkeypatch.setattr(Reinforce, "update", there)
     capsys.readouterr()
-    assert resume_command(run, words) == 0
+    assert command("resume", run, words) == 0
     assert seen[0] == pytest.approx(first_update)
     lines = [line for line in capsys.readouterr().err.splitlines() if "jumps" in line]
     lr, entropy_coef = (f"{value:.4g}" for value in first_update)
@@ -296,9 +296,9 @@ def test_a_resumed_run_keeps_its_schedule_without_a_word(tmp_path, monkeypatch, 
     words = [*SALVO, "sampling=epsilon_greedy", "sampling.epsilon_end=0.5", "learner=dqn"]
     words += ["learner.buffer_size=64", "learner.minibatch_size=8"]
     train_and_interrupt(monkeypatch, out(words, tmp_path / "run"), 2)
-    assert resume_command(tmp_path / "run", ["eval_every=8"]) == 0
+    assert command("resume", tmp_path / "run", ["eval_every=8"]) == 0
     assert "jumps" not in capsys.readouterr().err
-    assert resume_command(tmp_path / "run", ["games=80"]) == 0
+    assert command("resume", tmp_path / "run", ["games=80"]) == 0
     assert "epsilon jumps from 0.5 to 0.3;" in capsys.readouterr().err
 
 
