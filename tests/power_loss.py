@@ -81,9 +81,9 @@ class Recorder:
                 self.owner = threading.get_ident()
                 try:
                     self._look()
-                    before = self._place(words[0], options) if name == "open" else None
+                    before = self._place(words[0]) if name == "open" else None
                     is_new = before is not None and not os.path.lexists(before)
-                    source = self._source(name, words, options)
+                    source = self._source(name, words)
                     result = function(*words, **options)
                     getattr(self, f"_{name}")(result, is_new, source, words, options)
                     return result
@@ -92,22 +92,17 @@ class Recorder:
 
         return call
 
-    def _place(self, path: Any, options: dict[str, Any], key: str = "dir_fd") -> Path | None:
+    def _place(self, path: Any) -> Path | None:
         """The path of an operand below the root; None elsewhere."""
-        handle = options.get(key)
-        start = os.getcwd() if handle is None else os.readlink(f"/proc/self/fd/{handle}")
-        full = Path(os.path.normpath(os.path.join(start, os.fsdecode(path))))
+        full = Path(os.path.abspath(os.fsdecode(path)))
         return full if self.root in full.parents else None
 
-    def _source(self, name: str, words: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        if name in ("replace", "rename"):
-            return self._place(words[0], options, "src_dir_fd")
-        if name in ("unlink", "remove", "mkdir", "rmdir"):
-            return self._place(words[0], options)
-        return None
+    def _source(self, name: str, words: tuple[Any, ...]) -> Any:
+        is_on_a_path = name in ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")
+        return self._place(words[0]) if is_on_a_path else None
 
     def _open(self, handle: int, is_new: bool, _: Any, words: Any, options: Any) -> None:
-        path = self._place(words[0], options)
+        path = self._place(words[0])
         status = os.fstat(handle)
         if path is None or not stat.S_ISREG(status.st_mode):
             return
@@ -132,7 +127,7 @@ class Recorder:
             self._write(op="sync", file=self._name(os.fstat(words[0]).st_ino))
 
     def _replace(self, _: Any, __: bool, source: Path | None, words: Any, options: Any) -> None:
-        target = self._place(words[1], options, "dst_dir_fd")
+        target = self._place(words[1])
         if source is not None and target is not None:
             assert source.parent == target.parent
             file = self._name(os.stat(target).st_ino)

@@ -162,7 +162,6 @@ def test_the_wheel_works_in_an_empty_environment(archives, tmp_path):
     for words, typed, expected in [
         (["games"], "", "connect4"),
         (["play", "connect4"], "4\nq\n", "your opponent plays"),
-        (["engine", "connect4"], "genmove b\nquit\n", "= "),
         (["train", "game=tictactoe", "games=400", "batch=50", "out=run"], "", "exploitability"),
         (["eval", "run"], "", "won / drawn / lost"),
         (["report", "run"], "", "best run: rlgames eval run"),

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from rlgames.core.errors import NonFiniteError
 from rlgames.core.pages import discard_pages
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights, parts
@@ -19,7 +20,7 @@ from rlgames.core.untrusted import checked_int
 from rlgames.games.capabilities import find_compiled_rules
 from rlgames.games.compiled import play_packed
 from rlgames.games.game import State
-from rlgames.learners.learner import Learner, LearnerContext, NonFiniteError
+from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.packed_ntuple import Array, pack_network, reason_not_packed
 from rlgames.rewards import Reward

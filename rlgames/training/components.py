@@ -139,8 +139,7 @@ def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor]) -> None:
     copies = FLOATS_PER_TABLE_VALUE
     if isinstance(cfg.learner, TdNtupleConfig):
         copies = TdNtuple.floats_per_value(cfg.learner.step_size, cfg.learner.average_start)
-    num_weights = sum(buffer.numel() for buffer in buffers)
-    check_weight_memory(cfg.policy.name, num_weights, copies)
+    check_weight_memory(cfg.policy.name, sum(buffer.numel() for buffer in buffers), copies)
 
 
 def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:

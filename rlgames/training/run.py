@@ -231,7 +231,8 @@ class Run:
 
     def drop_resume_state(self) -> None:
         """Keep no resume state of a run that is done, unless it is small or asked for."""
-        latest = self.log.directory / "checkpoints" / LATEST
+        log = self.log
+        latest = log.directory / "checkpoints" / LATEST
         size = resume_state_bytes(latest)
         keeps = self.cfg.keep_resume_state
         if keeps is False or (keeps is None and size > MAX_RESUME_STATE_BYTES):

@@ -21,17 +21,15 @@ class Kind:
     """A kind of run.
 
     words: the command that starts it. jobs: trainings in it. setup: a training that it needs.
-    processes: of torchrun. extra: the module without which it is skipped. weight: its part of all
-    kills. is_forked: whether most of its processes are forks. has_own_codes: whether another
-    program decides how the command ends: torchrun, and Ray when one of its processes is killed,
-    have their own exit codes and print tracebacks. exit_seconds: how much longer than those of
-    other kinds its processes may take to exit.
+    extra: the module without which it is skipped. weight: its part of all kills. is_forked: whether
+    most of its processes are forks. has_own_codes: whether another program decides how the command
+    ends: Ray has its own exit codes and prints tracebacks when one of its processes is killed.
+    exit_seconds: how much longer than those of other kinds its processes may take to exit.
     """
 
     words: tuple[str, ...]
     jobs: int = 1
     setup: tuple[str, ...] = ()
-    processes: int = 1
     extra: str = ""
     weight: float = 1.0
     is_forked: bool = True
@@ -87,7 +85,6 @@ RAY = replace(_launcher("ray", "hydra_ray_launcher"), has_own_codes=True, exit_s
 """Its agents look for its other processes now and then, but not while they start."""
 
 
-TORCHRUN = (*SALVO, "policy.layers=[8]", "games=400", *SAVES)
 EVAL = ("eval", "run", "games=20000", "batch=125", "threads=2", "solve_seconds=0")
 KINDS = {
     "ppo": _train(*SALVO, "games=600", *SAVES),
@@ -100,17 +97,6 @@ KINDS = {
         *("game=2048", "board=2", "learner=td_ntuple", "policy=ntuple", "batch=20"),
         "sampling=argmax",
         *("restart_fraction=0.5", "window=4", *SMALL, "games=600", *SAVES),
-    ),
-    "background_saves": _train(  # of 21 MB, which forks write
-        *("game=2048", "board=3", "learner=td_ntuple", "policy=ntuple", "batch=20"),
-        "sampling=argmax",
-        *(
-            "policy.tuples=[[0,1,2,3,4,5]]",
-            "learner.step_size=temporal_coherence",
-            *SMALL,
-            "games=400",
-        ),
-        *SAVES,
     ),
     "alphazero": _train(
         *("game=tictactoe", "reward=outcome", "learner=alphazero", "search=mcts", *NETWORK),
@@ -140,6 +126,5 @@ KINDS = {
         extra="optuna",
         weight=0.8,
     ),
-    "torchrun": Kind(("train", *TORCHRUN), processes=2, weight=0.5, has_own_codes=True),
     "eval": Kind(EVAL, setup=("train", *SALVO, "games=40", "log_every=40"), weight=1.2),
 }

@@ -77,7 +77,7 @@ def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch)
     one_in(
         3,
         [
-            (["policy.layers=[65536,65536]"], ["4,306,174,073 weights", "64.4 GiB", "would fit"]),
+            (["policy.layers=[65536,65536]"], ["4,306,174,073 weights", "64.2 GiB", "would fit"]),
             (
                 ["game=2048", "policy=embedding", "policy.layers=[65536,65536]"],
                 ["GiB", "would fit"],

@@ -5,7 +5,6 @@ import signal
 import pytest
 import torch
 from helpers import SMALL_TRAINING, make_agent, make_game, rng
-from rlgames.core.distributed import process_group
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlgames
@@ -90,16 +89,6 @@ def test_what_needs_float64_is_refused_on_a_device_without_it():
         check_fits(training)
 
 
-def test_several_processes_are_refused_on_mps(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with (
-        pytest.raises(ConfigError, match="device=mps trains in a single process; omit torchrun"),
-        process_group("mps", 1.0),
-    ):
-        pass
-
-
 class NoFloat64(TorchDispatchMode):
     """Refuses every operation with a result of float64."""
 
@@ -147,7 +136,7 @@ def torch_settings():
     )
 
 
-def test_the_functions_for_notebooks_leave_torchs_settings_alone(tmp_path, monkeypatch):
+def test_the_functions_for_python_leave_torchs_settings_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
     before = torch_settings()
@@ -168,15 +157,6 @@ def test_the_functions_for_notebooks_leave_torchs_settings_alone(tmp_path, monke
     monkeypatch.setattr(Collector, "next_batch", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rlgames.train([*words, "out=other"])
-    assert torch_settings() == before
-
-
-@pytest.mark.slow
-def test_an_export_leaves_torchs_settings_alone(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
-    before = torch_settings()
-    rlgames.export_onnx(rlgames.train([*SMALL_TRAINING, "out=run"]))
     assert torch_settings() == before
 
 

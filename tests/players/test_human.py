@@ -5,9 +5,9 @@ import json
 
 import pytest
 from helpers import command, make_game, rng
-from rlgames.games.placement import Placement
 
 from rlgames.cli import play as cli_play
+from rlgames.games.fleets.placement import Placement
 from rlgames.players.human import Human, LineInterface, PlayerQuit
 from rlgames.players.player import Random
 from rlgames.rollouts.interactive import InteractiveGame

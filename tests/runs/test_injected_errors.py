@@ -132,10 +132,7 @@ def injected(faults: Faults) -> Iterator[None]:
 
     def by_path(operation: str, call: Any) -> Any:
         def replaced(path: Any, *args: Any, **kwargs: Any) -> Any:
-            folder = kwargs.get("dir_fd", kwargs.get("src_dir_fd"))
-            if faults.fails(
-                operation, os.path.join(os.getcwd() if folder is None else path_of(folder), path)
-            ):
+            if faults.fails(operation, os.path.abspath(path)):
                 raise faults.os_error(path)
             return call(path, *args, **kwargs)
 
