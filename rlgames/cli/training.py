@@ -10,23 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from rlgames.config.commands import TrainConfig
 from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError, report_error, to_user_error
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
-from rlgames.core.untrusted import YAML_LOADER
 from rlgames.runs.files import read_run
+from rlgames.runs.hyperparameters import SWEEP_FILE, sweep_overrides
 from rlgames.runs.names import find_run, located
 
 if TYPE_CHECKING:
     from rlgames.core.callbacks import Callback
     from rlgames.training.run import TrainingResult
-
-SWEEP_FILE = "multirun.yaml"
-"""Where Hydra writes how a sweep was started."""
 
 LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
 """Hydra's own words that a resumed sweep keeps: none of them runs code that a file names."""
@@ -104,12 +99,8 @@ def _resume_sweep(directory: Path, config: Any) -> int:
 def sweep_words(directory: Path) -> list[str]:
     """How a sweep was started, which may be a stranger's. Raises ConfigError for words that run
     code."""
-    try:
-        text = (directory / SWEEP_FILE).read_text("utf-8")
-        overrides = yaml.load(text, YAML_LOADER)["hydra"]["overrides"]
-        task, own = ([str(word) for word in overrides[name]] for name in ("task", "hydra"))
-    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError):
-        raise ConfigError(f"{directory / SWEEP_FILE} is not a sweep's") from None
+    overrides = sweep_overrides(directory)
+    task, own = overrides["task"], overrides["hydra"]
     if unsafe := [
         word for word in task if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word
     ]:

@@ -60,6 +60,12 @@ class Word:
         is_plain = all(re.fullmatch(r"[\w.-]*", name) for name in names)
         return [name for name in names if name not in ("null", "")] if is_plain else None
 
+    @property
+    def varies(self) -> bool:
+        """Whether it has several values in a sweep."""
+        outside = re.sub(r"\[[^\]]*\]|'[^']*'|\"[^\"]*\"", "", self.value or "")
+        return SWEEP.search(outside) is not None
+
     def __str__(self) -> str:
         return f"{self.sign}{self.name}" + ("" if self.value is None else f"={self.value}")
 
@@ -134,16 +140,10 @@ def hydra_words(
     has_run = any(word.name == "run" for word in words)
     full = [_full_word(command, word, content, is_sweep, has_run) for word in words]
     if is_sweep:  # the directory of a job is named by what differs between jobs
-        alike = sorted({word.name for word in full if not _varies(word)})
+        alike = sorted({word.name for word in full if not word.varies})
         key = "hydra.job.config.override_dirname.exclude_keys"
         full.append(Word("", key, f"[{','.join(alike)}]"))
     return [str(word) for word in full]
-
-
-def _varies(word: Word) -> bool:
-    """Whether a word has several values in a sweep."""
-    outside = re.sub(r"\[[^\]]*\]|'[^']*'|\"[^\"]*\"", "", word.value or "")
-    return SWEEP.search(outside) is not None
 
 
 def read_words(command: str, typed: Sequence[str], files: Files) -> tuple[list[Word], Choices]:

@@ -8,8 +8,6 @@ import safetensors.torch
 import torch
 from helpers import SMALL_TRAINING
 from markers import DEVICES, one_in, slow
-from processes import Forked
-from rlgames.sweeps import jobs
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
@@ -320,7 +318,6 @@ def test_two_seats_are_reported_apart(rlgames):
 
 @pytest.mark.slow
 def test_2048_is_spelt_like_that_everywhere(rlgames, tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, "start_process", Forked)
     done = rlgames(
         "eval",
         "player=random",
@@ -435,7 +432,6 @@ def test_what_does_not_fit_the_game_is_refused(words, hint, typed, tmp_path):
 
 @pytest.mark.slow
 def test_a_sweep_over_games_starts_each_from_its_own_experiment(typed, tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, "start_process", Forked)
     small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy=mlp"]
     for order in ("2048,tictactoe", "tictactoe,2048"):
         out = order.replace(",", "_")
