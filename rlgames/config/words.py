@@ -221,7 +221,7 @@ def _full_word(command: str, word: Word, content: Content, is_sweep: bool, has_r
         folder = groups[name].folder
         full = name if name == folder else f"{folder}@{name}"
         if word.value == "null":  # which Hydra takes in files only
-            return Word("~", full, None)
+            return Word("", full, "[]") if groups[name].is_list else Word("~", full, None)
         value = word.value and re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", word.value)
         return replace(word, name=full, value=value)
     if is_sweep and name in DIRECTORIES:
