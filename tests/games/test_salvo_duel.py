@@ -16,7 +16,7 @@ from reference_rules import DuelBook, SalvoBook
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.capabilities import ExactKey, find
-from rlgames.games.fleets.game import game as fleets_module
+from rlgames.games.fleets import game as fleets_module
 from rlgames.games.fleets.layouts import enumerate_layouts
 from rlgames.games.fleets.posterior import Posterior
 from rlgames.games.notation import render

@@ -454,7 +454,7 @@ def test_a_non_finite_number_ends_the_run_and_damages_nothing(tmp_path, monkeypa
     same(final_state(tmp_path / "uninterrupted"), final_state(tmp_path / "run"))
 
 
-SALVO = ["board=3", "ships=[2]", "games=100", "batch=50", "policy.layers=[8]", "solve_seconds=0"]
+SHORT = ["board=3", "ships=[2]", "games=100", "batch=50", "policy.layers=[8]", "solve_seconds=0"]
 
 
 def test_a_run_that_converged_is_final_without_its_resume_state(tmp_path, typed):
@@ -469,8 +469,8 @@ def test_a_run_that_converged_is_final_without_its_resume_state(tmp_path, typed)
 
 def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(tmp_path, monkeypatch):
     def has_state(*words):
-        run = rlgames.train(["game=salvo", *SALVO, *words, f"out={tmp_path}/{len(words)}{words}"])
-        return "processes" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
+        run = rlgames.train(["game=salvo", *SHORT, *words, f"out={tmp_path}/{len(words)}{words}"])
+        return "generators" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
 
     assert has_state()
     assert not has_state("keep_resume_state=false")
@@ -480,7 +480,7 @@ def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(tmp_pa
 
 
 def test_a_finished_run_without_its_resume_state_is_not_extended(tmp_path, typed):
-    rlgames.train(["game=salvo", *SALVO, "keep_resume_state=false", f"out={tmp_path}/run"])
+    rlgames.train(["game=salvo", *SHORT, "keep_resume_state=false", f"out={tmp_path}/run"])
     latest = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors")
     assert {*latest.state} == {"progress"}
     said = typed("resume", "run", "games=200")
