@@ -26,8 +26,7 @@ from rlgames.runs.names import agent_strengths, run_name, run_path, shipped_agen
 ROOT = Path(__file__).parent.parent
 ASKS = "your move (h for help): "
 AGENTS = {
-    name: [*run.words, f"seed={run.seeds[0]}"]
-    for name, run in read_study("agents", []).runs.items()
+    name: [*run.words, f"seed={run.seeds[0]}"] for name, run in read_study("agents").runs.items()
 }
 MEASURED = yaml.safe_load((FOLDER / "strength.yaml").read_text(encoding="utf-8"))
 RECIPE = ["game", "reward", "policy", "sampling", "learner", "opponent", "search"]
