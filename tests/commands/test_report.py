@@ -362,14 +362,16 @@ def test_damaged_runs_are_reported_and_harm_nothing(tmp_path, typed):
 DAMAGED = {
     "bare": "run.json: it has no config",
     "deep": "run.json: JSON is nested too deeply",
-    "folder": "run.json: it is not a regular file",
+    "folder": "run.json: Is a directory",
     "garbage": "run.json: it is not UTF-8 text",
     "list": "run.json: it is not a JSON object",
-    "nan": "run.json: config: it has numbers that JSON lacks",
-    "no game": "run.json: config: it names no game",
+    "nan": "run.json: config: {'game': {'name': 'salvo', 'board': 4, … is not the config of a game",
+    "no game": (
+        "run.json: config: {'game': 'salvo', 'learner': {'name': '… is not the config of a game"
+    ),
     "odd": "run.json: metric: [] is not text",
-    "pipe": "metrics.jsonl: it is not a regular file",
-    "strange": "run.json: status: ['done'] is not text",
+    "pipe": "runs/pipe/metrics.jsonl is a link or not a regular file",
+    "strange": "run.json: status: ['done'] is not one of running, interrupted, failed, done",
 }
 
 

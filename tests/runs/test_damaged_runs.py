@@ -214,7 +214,7 @@ def check_reports(runs, before, with_figures):
         assert victim not in damaged or "damaged" in printed(result, form)
     if damaged:
         assert f"damaged: {victim}: {damaged[victim]}" in printed(result, "table")
-    result = report_on(runs, "compare=learner")
+    result = report_on(runs, "compare=lr")
     compared = strict(json.dumps(result.as_dict()))
     agents = [each["runs"].values() for each in compared["agents"]]
     assert before.keys() <= {path for games in agents for paths in games for path in paths}
@@ -223,7 +223,7 @@ def check_reports(runs, before, with_figures):
     records = report_on(runs, "by=run", "sort=-seconds").report.records
     assert len(records) == len(sound) + len(damaged)
     if with_figures:
-        for words in (["metric=[train/turns]", "by=run"], ["compare=learner"]):
+        for words in (["metric=[train/turns]", "by=run"], ["compare=lr"]):
             report_on(runs, f"curves={runs.parent}/figure.svg", *words)
     return damaged.get(victim, "")
 
