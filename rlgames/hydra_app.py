@@ -72,13 +72,20 @@ def run_job(node: Any) -> float | None:
             return train_job(config, settings.job.override_dirname)
         _ended.append(run_config(command, config))
     except Exception as error:
-        with contextlib.suppress(OSError):
-            os.removedirs(settings.runtime.output_dir)  # Hydra made it, and nothing is in it
+        _remove_empty(Path(settings.runtime.output_dir))
         if is_sweep:
             report_exception(error, False)
             raise JobFailed(settings.job.override_dirname, settings.sweep.dir) from None
         _ended.append(error)
     return None
+
+
+def _remove_empty(directory: Path) -> None:
+    """Remove a directory that Hydra made, and those above it here, unless something is in them."""
+    with contextlib.suppress(OSError):
+        while Path.cwd() in directory.parents:
+            directory.rmdir()
+            directory = directory.parent
 
 
 def _with_directory(config: Any, is_sweep: bool) -> Any:

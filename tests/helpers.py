@@ -112,6 +112,11 @@ def command(name: str, run: Any = None, words: Sequence[str] = ()) -> Any:
     return COMMANDS[name].load_function()(typed(COMMAND_SCHEMAS[name], values))
 
 
+def resume_config(words: Sequence[str] = ()) -> Any:
+    """The config of `rlgames resume` with these words."""
+    return load_config(COMMAND_SCHEMAS["resume"], words)
+
+
 SMALL_TRAINING = [
     *("game=tictactoe", "policy=mlp", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"),
 ]

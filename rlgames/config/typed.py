@@ -107,6 +107,8 @@ def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
     for text in value if isinstance(value, list) else [value]:
         if isinstance(text, str) and (not text.strip() or text == MISSING or "\0" in text):
             raise ConfigError(f"{key}={sanitized(repr(text), MAX_VALUE_LENGTH)} is empty")
+    if isinstance(value, str) and kind == list[str]:
+        value = [value]  # one word is a list of one
     try:
         result = converted(kind, value, is_text=not limits.get("of"))
     except WrongKind:

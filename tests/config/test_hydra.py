@@ -20,7 +20,7 @@ SMALL = [*SMALL_TRAINING, "solve_seconds=0", "learner.epochs=1"]
 def folder(monkeypatch, tmp_path):
     """Each test begins in a folder with configs of a user."""
     for path, text in {
-        "own/experiment/mine.yaml": "# @package _global_\n# mine\ndefaults:\n  - tictactoe_mlp\n"
+        "own/experiment/mine.yaml": "# @package _global_\n# mine\ndefaults:\n  - salvo\n"
         "  - override /reward: gentle\ngames: 20\n",
         "own/reward/gentle.yaml": "# gentler\ndefaults: [hits]\ndiscount: 0.8\n",
         "own/experiment/broken.yaml": "games: [\n",
@@ -48,8 +48,8 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("words", "expected"), one_in(3, SHOWN), ids=str)
-def test_flags_of_hydra(words, expected, typed):
-    done = typed("train", *words)
+def test_flags_of_hydra(words, expected, rlgames):
+    done = rlgames("train", *words)
     assert (done.returncode, done.stderr) == (0, "")
     assert expected in done.stdout
     assert not Path("outputs").exists()
@@ -100,7 +100,7 @@ def test_interpolations_have_the_type_of_their_key(monkeypatch):
 
 def test_a_variant_of_an_option_and_a_preset_of_ones_own_need_no_python():
     cfg = load_config(TrainConfig, ["--config-dir=own", "experiment=mine"])
-    assert (cfg.games, cfg.game.name) == (20, "tictactoe")
+    assert (cfg.games, cfg.game.name) == (20, "salvo")
     assert (cfg.reward.name, cfg.reward.minus, cfg.reward.discount) == ("hits", "random_shot", 0.8)
 
 

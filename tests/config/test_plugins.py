@@ -44,8 +44,8 @@ class RowConfig:
     """stones on a single line of cells"""
 
     name: str = "row"
-    cells: int = key(5, 2, 20)
-    stones: int = key(2, 2, 5)
+    cells: int = key(2, 20, value=5)
+    stones: int = key(2, 5, value=2)
 
 
 register("game", "row", lambda cells, stones: KInARow(1, cells, stones, False, "row"), RowConfig)
@@ -54,7 +54,7 @@ register("game", "row", lambda cells, stones: KInARow(1, cells, stones, False, "
 @dataclass(frozen=True)
 class HastyConfig:
     name: str = "hasty"
-    loss: float = key(1.0, 0, 10)
+    loss: float = key(0, 10, value=1.0)
 
 
 class Hasty(Reward):
@@ -69,7 +69,7 @@ register("reward", "hasty", Hasty, HastyConfig)
 class FlatConfig:
     name: str = "flat"
     bias: bool | None = True
-    steep: float | None = key(None, 0, 1)
+    steep: float | None = key(0, 1, value=None)
 
 
 class Flat(Network):
@@ -90,7 +90,7 @@ register("policy", "flat", Flat, FlatConfig)
 @dataclass(frozen=True)
 class CountsConfig:
     name: str = "counts"
-    entries: int = key(50, 10, 100)
+    entries: int = key(10, 100, value=50)
 
 
 class Counts(AfterstateValues):
@@ -110,7 +110,7 @@ register("policy", "counts", Counts, CountsConfig)
 @dataclass(frozen=True)
 class WarmConfig:
     name: str = "warm"
-    degrees: float = key(2.0, 0.1, 100)
+    degrees: float = key(0.1, 100, value=2.0)
 
 
 register("sampling", "warm", lambda degrees: Stochastic(degrees), WarmConfig)
@@ -380,7 +380,7 @@ def test_parts_that_cannot_be_are_refused_in_one_line(group, name, keys, made, t
 
 def test_keys_need_no_dataclass(monkeypatch):
     monkeypatch.setitem(registry.REGISTRY, "sampling", dict(registry.REGISTRY["sampling"]))
-    degrees = key(1.5, 0, 9, help="how warm")
+    degrees = key(0, 9, help="how warm", value=1.5)
     package.register("sampling", "hot", Stochastic, degrees=degrees, marks=[1], loud=False)
     option = registry.REGISTRY["sampling"]["hot"]
     kinds = {name: kind_of(option.schema, name) for name in ("degrees", "marks", "loud")}

@@ -71,7 +71,11 @@ def test_quoted_text_is_read_back(text):
         ("train", "experiment=slavo", "no experiment is called 'slavo'; did you mean salvo?"),
         ("train", "game=hex rows=3", "it is a key of game=connect4 or game=breakthrough"),
         ("train", "learner.n_step=2", "it is a key of learner=dqn"),
-        ("train", "experiment=connect4 learner=dqn", "which learner=dqn does not have"),
+        (
+            "train",
+            "experiment=connect4 learner=dqn",
+            "and learner=dqn has no such key; to leave them out, add ~learner.td_lambda",
+        ),
         ("train", "somewhere", "somewhere is not key=value"),
         ("eval", "a b", "eval takes one run, and b is another"),
         ("eval", "a lr=2", "a run keeps its training settings"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import SMALL_TRAINING
+from helpers import SMALL_TRAINING, resume_config
 from processes import metrics_without_times
 
 import rlgames as package
@@ -48,7 +48,7 @@ def train(directory, *words):
 
 
 def resumed(directory, games):
-    cfg, checkpoint, lock = load_resumable(directory, [f"games={games}"])
+    cfg, checkpoint, lock = load_resumable(directory, resume_config([f"games={games}"]))
     resume(directory, cfg, checkpoint, lock)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers import resume_config
 from markers import one_in
 from processes import flat
 from recorded_games import make_game_and_rules
@@ -48,7 +49,7 @@ def make_run(tmp_path_factory):
     def run(name):
         if name not in kept:
             path = trained(name, folder / name)
-            kept[name] = path, *load_resumable(path, ["games=16"])[:2]
+            kept[name] = path, *load_resumable(path, resume_config(["games=16"]))[:2]
         return kept[name]
 
     return run

@@ -16,7 +16,7 @@ from rlgames.commands.arena import competitors
 from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
-from rlgames.config.options.search import MctsConfig
+from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.factory.components import build_search
@@ -349,7 +349,7 @@ def test_children_are_found_again_and_equal_children_are_merged():
 def test_the_value_head_is_scaled_to_the_units_of_the_game():
     """Scores were learnt at a hundredth: a leaf is worth its score so far and 100 values more."""
     game = Game2048(2, 2)
-    node = MctsConfig(leaf="value")
+    node = make_option("search", "mcts", leaf="value")
     reward = load_config(TrainConfig, ["experiment=2048_ppo"]).reward
     player = with_network(game).player
     search: Any = build_search(node, game, player, reward)

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from helpers import command
+from helpers import command, resume_config
 from processes import final_state, flat, metrics_without_times, same
 
 import rlgames as package
@@ -32,7 +32,7 @@ def cfg(words, path):
 def resume_run(directory, words=()):
     from rlgames.commands.resume import load_resumable
 
-    return resume(directory, *load_resumable(directory, list(words)))
+    return resume(directory, *load_resumable(directory, resume_config(list(words))))
 
 
 @pytest.fixture(scope="module")

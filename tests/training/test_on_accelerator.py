@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import command
+from helpers import command, resume_config
 from markers import ACCELERATOR, on_accelerator
 from processes import metrics_without_times
 
@@ -78,7 +78,7 @@ def test_resumes(name, tmp_path, monkeypatch):
         patched.setattr(Collector, "next_batch", interrupted)
         with pytest.raises(Interrupted):
             train(config(name, tmp_path / "run"))
-    result = resume(tmp_path / "run", *load_resumable(tmp_path / "run", []))
+    result = resume(tmp_path / "run", *load_resumable(tmp_path / "run", resume_config([])))
     assert result.best.evaluation.games
     run = read_run(tmp_path / "run")
     assert run["status"] == "done"

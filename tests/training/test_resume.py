@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import command
+from helpers import command, resume_config
 from processes import final_state, metrics_without_times, same
 
 import rlgames
@@ -173,7 +173,7 @@ def train_and_interrupt(monkeypatch, cfg, batches):
 
 
 def resume_run(directory, words=()):
-    return resume(directory, *load_resumable(directory, list(words)))
+    return resume(directory, *load_resumable(directory, resume_config(list(words))))
 
 
 def out(words, path):
