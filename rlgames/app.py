@@ -31,6 +31,9 @@ from rlgames.core.text import json_text, printable
 
 HELP_FLAGS = ("-h", "--help")
 
+OWN_DIRECTORY = ("hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=none")
+"""Hydra makes no directory: the training makes its own, also by the config.yaml of another run."""
+
 
 def main() -> None:
     """The console script: run a command and exit with its code."""
@@ -153,6 +156,8 @@ def run(name: str, words: list[str]) -> int:
     overrides = flags.words
     if not flags.has_own_config:
         overrides = hydra_words(name, flags.words, files, flags.is_sweep)
+    elif not any(word.startswith("hydra.run.dir=") for word in overrides):
+        overrides = [*OWN_DIRECTORY, *overrides]
     _check_omp_num_threads()
     if name == "train" or {*flags.hydra} - {"--config-dir", *map(str, flags.folders)}:
         from rlgames.hydra_app import run_app

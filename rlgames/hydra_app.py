@@ -14,6 +14,7 @@ from typing import Any
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
+from omegaconf import OmegaConf
 
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.compose import hydra_errors, plain_values
@@ -60,7 +61,8 @@ def run_job(node: Any) -> float | None:
     name = settings.job.config_name
     command = name if name in COMMAND_SCHEMAS else "train"
     try:
-        import_plugins([*settings.overrides.task])  # in the process of a launcher
+        task: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)
+        import_plugins([*map(str, task)])  # in the process of a launcher
         with hydra_errors():
             values = plain_values(node)
         config: Any = typed(COMMAND_SCHEMAS[command], values)

@@ -192,15 +192,13 @@ def make_option(group: str, name: str, **values: Any) -> Any:
     return typed(REGISTRY[group][name].schema, Files().option_values(group, name) | values)
 
 
-def primary_values(schema: type) -> dict[str, Any]:
-    """The values of a command without words, outside groups."""
-    return Files().read(command_of(schema)).values
-
-
 def changed(config: Any, *names: str) -> list[str]:
     """Those of the keys whose values are not those of the command without words."""
-    usual = primary_values(type(config))
-    return [name for name in names if getattr(config, name) != usual[name]]
+    content = Files().read(command_of(type(config)))
+    options = {name: ",".join(chosen) or None for name, chosen in content.choices.items()}
+    usual = content.values | options
+    values = {name: getattr(config, name) for name in names}
+    return [name for name, value in values.items() if getattr(value, "name", value) != usual[name]]
 
 
 def as_words(config: Any, *names: str) -> list[str]:

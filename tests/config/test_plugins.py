@@ -16,8 +16,9 @@ from markers import one_in
 import rlgames as package
 from rlgames.cli.table import COMMANDS
 from rlgames.config import registry
-from rlgames.config.commands import EvalConfig, TrainConfig
+from rlgames.config.commands import COMMAND_SCHEMAS, EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.files import Files
 from rlgames.config.schema import groups_of, key, kind_of
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
@@ -269,9 +270,9 @@ def test_every_command_takes_them(typed):
 )
 def test_help_lists_them(command, typed):
     shown = typed(command.name, "--help", "plugins=[mine]").stdout
-    if "game" in groups_of(command.config):
+    if "game" in groups_of(COMMAND_SCHEMAS[command.name]):
         assert re.search("row +stones on a single line of cells", shown)
-    if "player" in groups_of(command.config):
+    if "player" in groups_of(COMMAND_SCHEMAS[command.name]):
         assert re.search("first +the first legal action", shown)
     assert "plugins=" in shown
     assert "--config-dir" in shown
@@ -340,7 +341,7 @@ def test_modules_that_cannot_be_imported_are_refused_in_one_line(listed, told, t
     ["plugins=[mine],[json]", "plugins=null", "plugins=", "+plugins=[mine]", "~plugins"],
 )
 def test_other_words_for_plugins_are_refused(word, typed):
-    check_refused(typed("train", word, "dry_run=true"), "plugins")
+    check_refused(typed("train", word), "plugins")
     assert "mine" not in sys.modules
 
 
@@ -364,7 +365,7 @@ def register_as(group, name, keys="", made="type('T', (), {})", tail=""):
         ("policy", "new", "", "lambda game: 0", "Policy"),
         ("game", "new", "    games: int = 3", "len", "cannot have the key games"),
         ("game", "new", "    policy: int = 3", "len", "cannot have the key policy"),
-        ("game", "new", "    cells: int", "len", "defaults"),
+        ("game", "new", "    cells: int", "len", "needs a value for its key cells"),
         ("game", "a/b", "", "len", "cannot be typed"),
         ("game", "../x", "", "len", "cannot be typed"),
         ("sampling", "new", "    thing: 'Keys | int | str' = 3", "len", "fails"),
@@ -385,7 +386,7 @@ def test_keys_need_no_dataclass(monkeypatch):
     option = registry.REGISTRY["sampling"]["hot"]
     kinds = {name: kind_of(option.schema, name) for name in ("degrees", "marks", "loud")}
     assert kinds == {"degrees": float, "marks": list[int], "loud": bool}
-    assert option.help == (Stochastic.__doc__ or "").partition("\n")[0]
+    assert Files().about("sampling", "hot") == (Stochastic.__doc__ or "").partition("\n")[0]
     config = load_config(EvalConfig, ["sampling=hot", "sampling.degrees=3", "game=tictactoe"])
     assert config.sampling == option.schema(name="hot", degrees=3.0, marks=[1], loud=False)
     with pytest.raises(ConfigError, match="out of range; valid: 0 to 9"):

@@ -14,6 +14,7 @@ from rlgames.config.commands import EvalConfig
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import arguments
+from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.statistics import Estimate, Rate
@@ -35,7 +36,7 @@ def players_of(game):
         if not part.make or name == "human":  # it has tests of its own
             continue
         with suppress(ValueError):
-            yield part.load()(game, **arguments(part.schema()))
+            yield part.load()(game, **arguments(make_option("player", name)))
 
 
 class Checked(Player):

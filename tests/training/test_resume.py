@@ -232,14 +232,6 @@ def test_resumes_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
     assert read_run(run)["status"] == "done"
 
 
-def test_a_numbered_directory_is_that_of_the_checkpoint(tmp_path):
-    train(out(SALVO, tmp_path / "run"))
-    second = train(out(SALVO, tmp_path / "run"), exist_ok=True)
-    assert second.directory == tmp_path / "run_1"
-    saved = Checkpoint.read(tmp_path / "run_1/checkpoints/latest.safetensors")
-    assert saved.config["out"] == str(tmp_path / "run_1")
-
-
 def test_a_finished_run_is_unchanged_or_extended(tmp_path, typed):
     run = tmp_path / "run"
     train(out(SALVO, run))
@@ -313,14 +305,11 @@ def test_a_converged_run_is_unchanged(tmp_path, typed):
 
 
 REFUSED = {
-    "game=connect4": "game=connect4 differs from the trained game=salvo",
-    "board=4": "board=4 differs from the trained board=3",
-    "policy.layers=[9]": "policy.layers=[9] differs from the trained policy.layers=[8]",
-    "lr=0.5": "lr=0.5 differs from the trained lr=0.002",
-    "logger=mlflow": "logger=mlflow differs from the trained logger=[tensorboard]",
-    "logger=nonsense": "nonsense",
-    "logger.mlflow.name=x": "logger.mlflow.name=x differs",
-    "policy.nothing=null": "policy.nothing=null differs",
+    "game=connect4": "game= is of the training; a run keeps its training settings",
+    "board=4": "board= is of the training",
+    "policy.layers=[9]": "policy.layers= is of the training",
+    "lr=0.5": "lr= is of the training",
+    "logger=mlflow": "logger= is of the training",
     "games=8": "games=8 is too few: 16 games are already played; the run has games=40",
     "device=cuda:9": "this machine has no device=cuda:9; use device=",
     "sed=1": "no key is called 'sed' here",
@@ -335,14 +324,8 @@ def test_a_run_resumes_with_its_own_settings_only(tmp_path, monkeypatch, typed):
         assert (result.returncode, result.stdout) == (2, ""), word
         assert message in result.stderr
         assert len(result.stderr.splitlines()) == 1
-    result = typed("resume", "run", "board=4", "policy=conv")
-    assert "board=4 differs" in result.stderr
-    assert "policy=conv differs" in result.stderr
     assert "there is no run 'none'" in typed("resume", "none").stderr
     assert f"its newest run is {tmp_path / 'run'}" in typed("resume", str(tmp_path)).stderr
-    again = ["policy.layers=[ 8 ]", "lr=2e-3", "best_by=null", "logger=[tensorboard]"]
-    result = typed("resume", "run", *again, f"out={tmp_path}/run", "reward.draws=[0,0]")
-    assert result.returncode == 0, result.stderr
     assert "resume needs a run" in typed("resume").stderr
 
 
