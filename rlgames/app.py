@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import re
 import sys
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 from rlgames.cli.table import COMMANDS, overview
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files
-from rlgames.config.flags import split_flags
+from rlgames.config.flags import Flags, split_flags
 from rlgames.config.plugins import import_plugins
 from rlgames.config.typed import typed
 from rlgames.config.words import hydra_words
@@ -31,7 +33,10 @@ from rlgames.core.text import json_text, printable
 
 HELP_FLAGS = ("-h", "--help")
 
-OWN_DIRECTORY = ("hydra.run.dir=.", "hydra.output_subdir=null", "hydra/job_logging=none")
+OWN_DIRECTORY = (
+    *("hydra.run.dir=.", "hydra.output_subdir=null"),
+    *("hydra/job_logging=none", "hydra/hydra_logging=none"),
+)
 """Hydra makes no directory: the training makes its own, also by the config.yaml of another run."""
 
 
@@ -136,7 +141,7 @@ def report_interrupt(words: list[str]) -> int:
 def wants_json(words: list[str]) -> bool:
     """Whether standard output is to be JSON."""
     values = [word.partition("=")[2] for word in words if word.startswith("format=")]
-    return values[-1:] == ["json"]
+    return values[-1:] in (["json"], ["'json'"])
 
 
 def run(name: str, words: list[str]) -> int:
@@ -160,16 +165,83 @@ def run(name: str, words: list[str]) -> int:
         overrides = [*OWN_DIRECTORY, *overrides]
     _check_omp_num_threads()
     if name == "train" or {*flags.hydra} - {"--config-dir", *map(str, flags.folders)}:
-        from rlgames.hydra_app import run_app
-
-        return run_app(name, flags.hydra, overrides)
+        return _run_app(name, flags, overrides)
     from rlgames.config.compose import composed
 
     return run_config(name, typed(COMMAND_SCHEMAS[name], composed(name, overrides, flags.folders)))
 
 
+def _run_app(name: str, flags: Flags, words: list[str]) -> int:
+    """Run a command by Hydra, once or as a sweep; the exit code."""
+    from rlgames.config.compose import check_sweep, run_app
+
+    if flags.is_sweep and not flags.has_own_config:
+        check_sweep([word for word in words if not word.startswith("hydra")], flags.folders)
+    _ended.clear()
+    run_app(name, flags.hydra, words, run_job)
+    end = _ended[0] if _ended else 0
+    if isinstance(end, Exception):
+        raise end
+    return end
+
+
+_ended: list[int | Exception] = []
+"""The exit code of a command that ran once by Hydra, or its error."""
+
+
+def run_job(node: Any) -> float | None:
+    """What Hydra calls for each run of a command; the value of best_by in a sweep."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+    from omegaconf import OmegaConf
+
+    from rlgames.config.compose import JobFailed, hydra_errors, plain_values
+
+    settings = HydraConfig.get()
+    is_sweep = settings.mode == RunMode.MULTIRUN
+    directory = Path(settings.runtime.output_dir)
+    name = settings.job.config_name
+    command = name if name in COMMANDS else "train"
+    try:
+        task: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)
+        import_plugins([*map(str, task)])  # in the process of a launcher
+        with hydra_errors():
+            values = plain_values(node)
+        config: Any = typed(COMMAND_SCHEMAS[command], values)
+        if command == "train" and (is_sweep or directory != Path.cwd()):
+            if config.out is not None:
+                text = "out= and hydra.run.dir= both name the directory"
+                raise ConfigError(text, "omit one of them")
+            config = dataclasses.replace(config, out=str(directory))
+        if is_sweep:
+            from rlgames.cli.training import train_job
+
+            return train_job(config, settings.job.override_dirname)
+        _ended.append(run_config(command, config))
+    except Exception as error:
+        _remove_empty(directory)
+        if is_sweep:
+            report_exception(error, False)
+            raise JobFailed(settings.job.override_dirname, settings.sweep.dir) from None
+        _ended.append(error)
+    return None
+
+
+def _remove_empty(directory: Path) -> None:
+    """Remove a directory that Hydra made, and those above it here, unless something is in them."""
+    with contextlib.suppress(OSError):
+        while Path.cwd() in directory.parents:
+            directory.rmdir()
+            directory = directory.parent
+
+
 def run_config(name: str, config: Any) -> int:
     """Run one command by its config and print the result; the exit code."""
+    if name == "resume":
+        from rlgames.cli.training import sweep_words
+
+        if words := sweep_words(config):
+            return run("train", words)
     command = COMMANDS[name].for_config(config)
     players = (getattr(config, seat, None) for seat in ("player", "opponent"))
     has_human = any(player is not None and player.name == "human" for player in players)

@@ -30,18 +30,17 @@ IMPORTS = {
         "core games sampling drawing policies solvers players rollouts evaluation "
         "config rewards learners runs factory"
     ),
-    "sweeps": "core rollouts config runs factory training",
     "commands": (
-        "core games drawing solvers players rollouts search evaluation config runs "
-        "factory training sweeps"
+        "core games drawing solvers players rollouts search evaluation config runs factory training"
     ),
     "__init__": "core version players config runs factory training commands",
     "cli": (
-        "core version games drawing players rollouts search evaluation config runs "
-        "factory training sweeps commands"
+        "core games drawing players rollouts search evaluation config runs "
+        "factory training commands"
     ),
     "web": ("core games drawing solvers players rollouts evaluation config runs factory commands"),
-    "__main__": "core cli",
+    "app": "core version config cli",
+    "__main__": "core app",
 }
 """The folders and files of the package from the ground up, and all that each imports."""
 
@@ -66,7 +65,6 @@ MAX_LINES = {
     "rlgames/factory": 684,
     "rlgames/envs": 500,
     "rlgames/training": 2682,
-    "rlgames/sweeps": 954,
     "rlgames/commands": 3777,
     "rlgames/__init__": 180,
     "rlgames/cli": 3232,
@@ -89,7 +87,6 @@ MAX_LINES = {
     "tests/runs": 3675,
     "tests/search": 2040,
     "tests/solvers": 1230,
-    "tests/sweeps": 963,
     "tests/training": 2980,
     "tests/web": 814,
     "scripts/bench": 1753,

@@ -122,7 +122,7 @@ LOADERS = {
     "rich": ("drawing", "cli"),
     "starlette": ("web",),
     "uvicorn": ("web",),
-    "hydra": ("config", "sweeps"),
+    "hydra": ("config", "app"),
     "gymnasium": ("envs",),
     "pettingzoo": ("envs",),
     "ray": ("ray_library.py",),  # loaded by engine=ray alone

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlgames.config.commands import TrainConfig
+from rlgames.config.typed import as_words
 from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError, report_error, to_user_error
 from rlgames.core.processes import no_garbage_collection
@@ -69,12 +70,8 @@ def _reached(directory: Path) -> tuple[str, float | None]:
 
 
 def resume_command(config: Any) -> int:
-    """Resume a run or a sweep; the exit code."""
-    if config.run is None:
-        raise ConfigError("resume needs a run", "as in: rlgames resume RUN games=500000")
-    run = find_run(config.run, is_player=False)
-    if (run / SWEEP_FILE).is_file():
-        return _resume_sweep(run, config)
+    """Resume a run; the exit code."""
+    run = _found(config)
     from rlgames.commands.resume import load_resumable, reason_finished
     from rlgames.training.run import resume
 
@@ -87,28 +84,31 @@ def resume_command(config: Any) -> int:
     return _run(cfg, lambda callback: resume(run, cfg, checkpoint, lock, callback))
 
 
-def _resume_sweep(directory: Path, config: Any) -> int:
-    """Type the words of a sweep again: jobs that are done return at once."""
-    from rlgames.app import run
-    from rlgames.config.typed import as_words
-
-    words = [word for word in as_words(config, "games", "device", "threads", "plugins") if word]
-    return run("train", ["-m", *sweep_words(directory), *words])
+def _found(config: Any) -> Path:
+    if config.run is None:
+        raise ConfigError("resume needs a run", "as in: rlgames resume RUN games=500000")
+    return find_run(config.run, is_player=False)
 
 
-def sweep_words(directory: Path) -> list[str]:
-    """How a sweep was started, which may be a stranger's. Raises ConfigError for words that run
-    code."""
+def sweep_words(config: Any) -> list[str]:
+    """How a sweep was started, which may be a stranger's, and what its resumption changes; none
+    for a run. Typed again, jobs that are done return at once.
+
+    Raises ConfigError for words that run code.
+    """
+    directory = _found(config)
+    if not (directory / SWEEP_FILE).is_file():
+        return []
     overrides = sweep_overrides(directory)
     task, own = overrides["task"], overrides["hydra"]
-    if unsafe := [
-        word for word in task if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word
-    ]:
+    unsafe = [word for word in task if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word]
+    if unsafe:
         raise ConfigError(
             f"the sweep was started with {unsafe[0]}", "type its words again if you trust them"
         )
     kept = [word for word in own if LAUNCHER_WORDS.fullmatch(word)]
-    return [*task, *kept, f"hydra.sweep.dir={quoted(str(directory))}"]
+    more = as_words(config, "games", "device", "threads")
+    return ["-m", *task, *kept, f"hydra.sweep.dir={quoted(str(directory))}", *more]
 
 
 def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult]) -> int:

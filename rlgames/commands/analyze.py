@@ -108,7 +108,7 @@ def _check(cfg: AnalyzeConfig) -> None:
 
 def _words_of_player(cfg: AnalyzeConfig, run: Path | None) -> list[str]:
     """The words with which `show` evaluates a position by the same player."""
-    words = as_words(cfg, "game", "player", "sampling", "search", "checkpoint", "plugins")
+    words = as_words(cfg, "player", "game", "sampling", "search", "checkpoint", "plugins")
     return [*([] if run is None else [run_name(run)]), *words]
 
 

@@ -197,7 +197,8 @@ class StudyJobs:
         words = evaluation.filled(self.directory.absolute(), job.name)
         for word in words:
             if word.startswith("record="):  # which holds the games of one evaluation, played once
-                Path(word.partition("=")[2]).unlink(missing_ok=True)
+                path = Path(word.partition("=")[2]).relative_to(self.directory.absolute())
+                storage.remove_file(self.directory, str(path))
         started = time.perf_counter()
         code, printed = self._type(job, [*words, "format=json"], stop)
         if code == 0:
@@ -210,8 +211,7 @@ class StudyJobs:
     def _type(self, job: Job, words: list[str], stop: threading.Event) -> tuple[int, str]:
         """Run a command, which saves and ends when the study stops; its exit code and output."""
         command = [*words, *self.options]
-        log = self.path(job) / OUTPUT
-        with log.open("ab") as output:
+        with storage.open_to_append(self.directory, f"{job.name}/{OUTPUT}") as output:
             output.write(f"rlgames {shlex.join(command)}\n".encode())
             output.flush()
             process = subprocess.Popen(

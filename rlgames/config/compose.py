@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import hydra
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
@@ -17,10 +21,11 @@ from hydra.version import VersionBase
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files, conf_dir
 from rlgames.config.plugins import import_plugins
 from rlgames.config.typed import command_of, typed
-from rlgames.config.words import hydra_words, quoted, split_folders
+from rlgames.config.words import hydra_words, parse_word, quoted, split_folders
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 
@@ -66,6 +71,45 @@ def plain_values(node: Any) -> dict[str, Any]:
     return {str(name): value for name, value in values.items()}
 
 
+class JobFailed(Exception):
+    """A job of a sweep failed, and has said why: its name, and the directory of the sweep."""
+
+
+def run_app(
+    command: str, flags: Sequence[str], words: Sequence[str], job: Callable[[Any], Any]
+) -> None:
+    """Run a command as a Hydra app.
+
+    Args:
+        job: called for each run with the composed config; a function that launchers can import. It
+            raises nothing in a single run, and JobFailed in a sweep.
+
+    Raises:
+        ConfigError: for bad input, and for a sweep whose jobs are not all done.
+    """
+    sys.argv = ["rlgames", *flags, *words]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised, not printed
+    app = hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=command)(job)
+    try:
+        with hydra_errors():
+            app()
+    except JobFailed as error:
+        name, directory = error.args
+        hint = f"rlgames resume {shlex.quote(directory)} runs what is not done"
+        raise ConfigError(f"{name} failed", hint) from None
+
+
+def check_sweep(words: Sequence[str], folders: Sequence[Path]) -> None:
+    """Check each value of a sweep before the first job starts. Raises ConfigError."""
+    every = [(word, parse_word(word).values) for word in words]
+    first = [values[0] if values else word for word, values in every]
+    jobs = [first]
+    for number, (_, values) in enumerate(every):
+        jobs += [[*first[:number], value, *first[number + 1 :]] for value in values[1:]]
+    for job in jobs if any(values for _, values in every) else ():
+        typed(COMMAND_SCHEMAS["train"], composed("train", job, folders))
+
+
 @contextmanager
 def hydra_errors() -> Iterator[None]:
     """A block whose errors of Hydra and OmegaConf become a ConfigError of one line."""
@@ -101,7 +145,7 @@ def _in_one_line(error: Exception) -> tuple[str, str]:
 def hydra_state() -> Iterator[None]:
     """A block that may use Hydra and leaves its state as the program around it had it."""
     with _LOCK:
-        hydra, config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
+        app, config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
         version, store = VersionBase.instance().version_base, ConfigStore.instance()
         stored = store.repo
         store.repo = dict(stored)
@@ -110,6 +154,6 @@ def hydra_state() -> Iterator[None]:
             yield
         finally:
             GlobalHydra.instance().clear()
-            GlobalHydra.instance().hydra = hydra
+            GlobalHydra.instance().hydra = app
             HydraConfig.instance().cfg = config
             VersionBase.instance().version_base, store.repo = version, stored

@@ -65,7 +65,8 @@ def typed(schema: type[C], values: Mapping[str, Any], prefix: str = "") -> C:
     checked = {name: _group(name, each, values.get(name)) for name, each in groups.items()}
     for name in keys:
         if values.get(name, MISSING) == MISSING:
-            raise ConfigError(f"{prefix}{name} has no value", f"add {prefix}{name}=VALUE")
+            kind = "PATH" if keys[name].metadata.get("is_path") else "VALUE"
+            raise ConfigError(f"{prefix}{name} has no value", f"add {prefix}{name}={kind}")
         checked[name] = checked_value(schema, name, values[name], prefix)
     return schema(**checked)
 

@@ -27,5 +27,5 @@ def test_a_game_is_shown_with_what_it_has_and_why_it_does_not_have_the_rest():
     assert small["solver"] == "lists all positions"
     assert small["is_in_reach"]
     json.dumps(small)
-    with pytest.raises(ConfigError, match="there is no game hx"):
+    with pytest.raises(ConfigError, match="no game is called"):
         command("games", ["hx"], [])

@@ -13,7 +13,7 @@ from markers import quick, slow
 
 import rlgames as package
 from rlgames.commands.arena import competitors
-from rlgames.config.commands import EvalConfig, TrainConfig
+from rlgames.config.commands import ArenaConfig, EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.typed import make_option
@@ -491,7 +491,7 @@ def test_search_on_the_command_line(rlgames, tmp_path):
 def test_searching_players_meet_in_an_arena(tmp_path):
     run = package.train(["game=tictactoe", "policy=mlp", *SMALL_RUN, f"out={tmp_path}/first"])
     who = ["random", "random+mcts", f"{run}+mcts"]
-    report = command("arena", who, ["games=10", "search.simulations=30"])
+    report = command("arena", who, ["games=10", "search=mcts", "search.simulations=30"])
     elo = {player["name"]: player["elo"] for player in report["players"]}
     assert list(elo) == who
     assert elo["random"] < min(elo[name] for name in who[1:])
@@ -502,13 +502,14 @@ def test_players_of_an_arena_have_each_their_own_search(tmp_path):
     words += ["games=64", "batch=64", "eval_games=2", "log_every=64"]
     run = package.train([*words, "solve_seconds=0", f"out={tmp_path}/first"])
     for who in ([f"{run}+alphabeta", "random+mcts"], ["random+mcts", f"{run}+alphabeta"]):
-        players = dict(zip(who, competitors(who, [])[2], strict=True))
+        players = dict(zip(who, competitors(who, load_config(ArenaConfig, []))[2], strict=True))
         assert isinstance(players["random+mcts"], Mcts)
         assert isinstance(players[f"{run}+alphabeta"], AlphaBetaSearch)
-    with pytest.raises(ConfigError, match="simulations"):
-        competitors(who, ["search.simulations=10"])
-    with pytest.raises(ConfigError, match="an arena does not use search=mcts"):
-        competitors(["random+mcts", "random"], ["game=tictactoe", "search=mcts"])
+    few = load_config(ArenaConfig, ["search=mcts", "search.simulations=10"])
+    assert competitors(who, few)[2][who.index("random+mcts")].settings.simulations == 10
+    few = load_config(ArenaConfig, ["game=tictactoe", "search=rollout"])
+    with pytest.raises(ConfigError, match="no player searches with search=rollout"):
+        competitors(["random+mcts", "random"], few)
 
 
 @pytest.mark.slow
