@@ -12,7 +12,6 @@ from rlgames.cli.table import COMMANDS
 from rlgames.commands.listing import list_presets
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files
-from rlgames.config.hints import KEY_SYNONYMS
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
     as_typed,
@@ -32,9 +31,10 @@ PAGES = {"game": DOCS / "games", "learner": DOCS / "learners"}
 INTRODUCTION = """\
 # Configuration: every key
 
-This page lists every key, as `make tables` writes it from the schemas and `conf/`. `rlgames COMMAND --help` shows the
-same, and `rlgames COMMAND --help GROUP=OPTION` the keys of an option. Choose an option with `GROUP=OPTION` and set its
-keys with `GROUP.KEY=VALUE`. On the command line, the keys of a game need no prefix.
+This page lists every key, as `make tables` writes it from the schemas and `conf/`.
+`rlgames COMMAND --help` shows the same, and `rlgames COMMAND --help GROUP=OPTION` the keys of an
+option. Choose an option with `GROUP=OPTION` and set its keys with `GROUP.KEY=VALUE`. On the command
+line, the keys of a game need no prefix.
 """
 
 
@@ -104,12 +104,6 @@ def filled_pages() -> Iterator[tuple[Path, str]]:
             path = folder / f"{name}.md"
             text = _fill(path.read_text(encoding="utf-8"), "keys", option_table(group, name))
             yield path, _fill(text, "presets", _presets_of(group, name))
-    path = DOCS / "coming-from.md"
-    rows = [
-        [", ".join(f"`{n}`" for n in names.split()), f"`{key}`"]
-        for key, names in KEY_SYNONYMS.items()
-    ]
-    yield path, _fill(path.read_text(encoding="utf-8"), "keys", _table(["elsewhere", "here"], rows))
 
 
 def _presets_of(group: str, name: str) -> str:

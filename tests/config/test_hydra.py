@@ -186,3 +186,15 @@ def test_a_sweep_of_a_stranger_runs_no_code(word, typed, folder):
     (folder / "s/multirun.yaml").write_text(yaml.safe_dump({"hydra": {"overrides": overrides}}))
     check_refused(typed("resume", "s"), "type its words again if you trust them")
     assert not os.path.exists("marker")
+
+
+def test_optuna_proposes_jobs_and_continues_its_study(rlgames, tmp_path):
+    pytest.importorskip("optuna")
+    words = ["-m", *SMALL, "hydra/sweeper=optuna", "lr=tag(log,interval(0.001,0.1))", "out=s"]
+    words += ["hydra.sweeper.storage=sqlite:///s.db", "hydra.sweeper.study_name=one"]
+    done = rlgames("train", *words, "hydra.sweeper.n_trials=2")
+    assert done.returncode == 0, done.stderr
+    assert "best: " in done.stdout
+    done = rlgames("train", *words, "hydra.sweeper.n_trials=3")
+    assert done.stdout.count(": starts\n") == 1
+    assert len([*tmp_path.glob("s/lr=*/run.json")]) == 3
