@@ -89,6 +89,7 @@ def _opponent_and_advisor(
     """The game, the player in the other seat, if there is one, and the player that is asked for
     hints: the run's agent, the search, the agent that comes with rlgames, or the opponent."""
     search = cfg.search
+    assert cfg.game is not None
     agent = None if run is None else load_agent(run, cfg.sampling, device, cfg.checkpoint)
     game = build_game(cfg.game).to(device) if agent is None else agent.game
     opponent = None if agent is None else with_search(agent, game, search, run)

@@ -162,10 +162,10 @@ def section(study: Study, records: dict[str, Record]) -> str:
     parts = [filled(study, record, study.before)]
     for table, columns in tables(study, record):
         parts.append(f"### {table.title}" if table.title else "")
-        parts.append(filled(study, record, table.before))
+        parts.append(filled(study, record, table.before or ""))
         head, *lines = ([cell.replace("|", "\\|") for cell in row] for row in table_rows(columns))
         parts.append(_marked(markdown_table(head, lines), "**", "**").strip())
-        parts.append(filled(study, record, table.after))
+        parts.append(filled(study, record, table.after or ""))
     parts += notes(study)
     for part in study.parts:
         parts.append(with_section("", f"study {part.name}", section(part, records)).strip())

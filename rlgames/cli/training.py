@@ -44,7 +44,7 @@ def train_job(config: TrainConfig, name: str) -> float | None:
     from rlgames.training import run
 
     assert config.out is not None
-    config, directory = located(config), Path(config.out)
+    directory, config = Path(config.out), located(config)
     found = resumable_job(directory, config)
     if found is None:
         print(f"{name}: starts", flush=True)

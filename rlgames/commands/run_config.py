@@ -91,6 +91,7 @@ def game_and_player(
     if run is not None:
         agent = load_agent(run, cfg.sampling, device, cfg.checkpoint)
         return agent.game, with_search(agent, agent.game, cfg.search, run)
+    assert cfg.game is not None
     game = build_game(cfg.game).to(device)
     player = cfg.player
     return game, None if player is None else build_player(player, game, cfg.game, cfg.search)
@@ -98,6 +99,7 @@ def game_and_player(
 
 def build_opponent(cfg: MatchConfig | WatchConfig, game: Game[Any]) -> Player | None:
     """The player in the other seat; None in a one-player game. Raises ConfigError for one there."""
+    assert cfg.game is not None
     if game.spec.seats == 2:
         return build_player(
             cfg.opponent or make_option("player", "random"), game, cfg.game, cfg.opponent_search

@@ -74,7 +74,7 @@ def _of_option(
 def _rows(schema: type, values: Mapping[str, Any], prefix: str) -> Iterator[str]:
     """The keys of a schema outside groups, with their values and help."""
     fields = key_fields(schema)
-    documented = {}
+    documented = dict[str, str]()
     for line in (schema.__doc__ or "").splitlines():  # of a plugin, as `key: help`
         name, colon, about = line.strip().partition(": ")
         documented |= {name: about} if colon else {}

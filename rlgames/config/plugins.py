@@ -9,7 +9,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import Field, field, fields, is_dataclass, make_dataclass
+from dataclasses import Field, fields, is_dataclass, make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from rlgames.config.schema import (
     OptionConfig,
     default_of,
     default_values,
+    key,
     kind_in_words,
     kind_of,
     names_of,
@@ -122,7 +123,7 @@ def _schema_of_keys(name: str, help: str, keys: dict[str, Any]) -> type:
     the type."""
     items: list[tuple[str, Any, Any]] = []
     for each, value in keys.items():
-        item = value if isinstance(value, Field) else field(default_factory=lambda v=value: v)
+        item: Any = value if isinstance(value, Field) else key(value=value)
         default = default_of(item)
         kind: Any = type(default)
         if default and kind is list:

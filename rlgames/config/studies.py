@@ -131,7 +131,7 @@ class Study:
     def values(self) -> list[tuple[str, StudyColumn]]:
         """The values within its texts, each with its run."""
         texts = [self.before, self.after]
-        texts += [text for table in self.tables for text in (table.before, table.after)]
+        texts += [text or "" for table in self.tables for text in (table.before, table.after)]
         return [parse_value(match) for text in texts for match in PLACEHOLDER.findall(text)]
 
 

@@ -185,7 +185,7 @@ def _with_named_runs(command: str, typed: Sequence[str]) -> list[Word]:
     Raises ConfigError for a word that names nothing.
     """
     key = word_key(COMMAND_SCHEMAS[command])
-    named, words = [], list[Word]()
+    named, words = list[str](), list[Word]()
     for text in typed:
         word = parse_word(text)
         is_path = "/" in text.partition("=")[0] and not text.startswith("hydra/")

@@ -54,6 +54,7 @@ class BatchedEnv:
     """
 
     def __init__(self, cfg: EnvConfig, num_games: int) -> None:
+        assert cfg.game is not None
         self.game: Game[Any] = build_game(cfg.game)
         self.reward: Reward = build_reward(cfg.reward, self.game)
         self.seat, self.illegal_reward = cfg.seat - 1, cfg.illegal

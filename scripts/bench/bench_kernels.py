@@ -114,7 +114,9 @@ def belief(rounds: int) -> str:
     for name, words in CASES.items():
         seconds = []
         for _ in range(rounds):
-            game = build_game(load_config(SolveConfig, ["game=salvo", *words]).game)
+            rules = load_config(SolveConfig, ["game=salvo", *words]).game
+            assert rules is not None
+            game = build_game(rules)
             optimum = find_optimum(game, 1200.0, 12.0)
             assert optimum is not None
             seconds.append(optimum.seconds)
