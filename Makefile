@@ -5,9 +5,9 @@ PEERS := jax pgx mctx open_spiel stable-baselines3 sb3-contrib gymnasium
 export OMP_NUM_THREADS = 1
 # The tests start many interpreters: those that find bytecode start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
-STUDY := records=docs/records hydra/launcher=joblib hydra.launcher.n_jobs=2
+STUDY := records=docs/records jobs=2
 
-.PHONY: demo conf test test-engines test-browser test-slow test-long format format-check lint types \
+.PHONY: demo tables test test-engines test-browser test-slow test-long format format-check lint types \
 	coverage check bench bench-peers reproduce strength intervals agents storm pictures site site-check dist clean
 
 demo: .venv/installed
@@ -15,9 +15,9 @@ demo: .venv/installed
 	$(BIN)/rlgames watch latest delay=0
 	$(BIN)/rlgames eval latest
 
-# What is generated from the schemas: conf/, docs/configs.md, tables in docs/games and docs/learners.
-conf: .venv/installed
-	$(BIN)/python scripts/docs/configs.py
+# docs/configs.md, and the tables in docs/games and docs/learners, from the schemas and conf/.
+tables: .venv/installed
+	$(BIN)/python scripts/docs/tables.py
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal

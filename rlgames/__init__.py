@@ -30,10 +30,10 @@ def register(
             for searches; `game, value=, rng=` for networks and `game, score_scale=` for value
             functions, by their classes; `context, lr=` for learners, by their classes. It raises
             ValueError for a combination that makes no sense.
-        schema: a dataclass with a default for every key; the default of `name` is the part's name.
-            --help shows the first line of its docstring, and its lines `key: text` with the keys.
-            None: it has `keys`, and the docstring is that of make.
-        keys: by name, the default or what rlgames.config.schema.key returns.
+        schema: a dataclass with a value for every key. --help shows the first line of its
+            docstring, and its lines `key: text` with the keys. None: it has `keys`, and the
+            docstring of make.
+        keys: by name, the value or what rlgames.config.schema.key returns.
 
     Raises:
         ValueError: for an unknown group, a part of another kind, and a name that is taken, unless
@@ -48,8 +48,7 @@ def train(overrides: list[str] | None = None) -> Path:
     """Train as `rlgames train` does.
 
     Args:
-        overrides: words of the command line, such as `["game=salvo", "games=1000"]`. With
-            `exist_ok=true`, a number is added to the name of a directory that holds a run.
+        overrides: words of the command line, such as `["game=salvo", "games=1000"]`.
 
     Returns:
         The run's directory.
@@ -57,21 +56,16 @@ def train(overrides: list[str] | None = None) -> Path:
     Raises:
         ConfigError: for bad input.
     """
-    from rlgames.commands.launch import load_training
-    from rlgames.config.compose import split
-    from rlgames.config.training import LaunchConfig
+    from rlgames.config.commands import TrainConfig
+    from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
-    from rlgames.core.errors import ConfigError
+    from rlgames.runs.names import located
+
+    config = located(load_config(TrainConfig, _checked(overrides)))
     from rlgames.training.run import train as run
 
-    words = _checked(overrides)
-    launch, _ = split(LaunchConfig, words)
-    if launch.dry_run:
-        raise ConfigError("dry_run=true trains nothing", "it is a key of rlgames train in a shell")
-    config, files = load_training(words)
     with torch_settings_restored():
-        trained = run(config, None, files, launch.exist_ok)
-    assert trained is not None
+        trained = run(config)
     return trained.directory
 
 
@@ -103,10 +97,12 @@ def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) 
         The fields of `rlgames eval format=json`.
     """
     from rlgames.commands.evaluate import evaluate_command
+    from rlgames.config.commands import EvalConfig
+    from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return evaluate_command(None if run is None else _found(run), _checked(overrides))
+        return evaluate_command(load_config(EvalConfig, _with_run(run, overrides)))
 
 
 def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
@@ -120,10 +116,12 @@ def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -
         The fields of `rlgames analyze format=json`.
     """
     from rlgames.commands.analyze import analyze_command
+    from rlgames.config.commands import AnalyzeConfig
+    from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return analyze_command(None if run is None else _found(run), _checked(overrides))
+        return analyze_command(load_config(AnalyzeConfig, _with_run(run, overrides)))
 
 
 def report(directories: str | Path | list[str | Path], overrides: list[str] | None = None) -> Any:
@@ -141,12 +139,15 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
         ConfigError: for bad input, and without the extra pandas.
     """
     from rlgames.commands.report import report_command
+    from rlgames.config.commands import ReportConfig
+    from rlgames.config.compose import load_config
+    from rlgames.config.words import quoted
     from rlgames.core.errors import check_installed
 
     if isinstance(directories, str | Path):
         directories = [directories]
-    names = [str(each) for each in directories]
-    result = report_command(names, _checked(overrides))
+    runs = ",".join(quoted(str(each)) for each in directories)
+    result = report_command(load_config(ReportConfig, [f"runs=[{runs}]", *_checked(overrides)]))
     if result.comparison is not None:
         return result.as_dict()
     check_installed("rlgames.report", "pandas", "pandas")
@@ -162,11 +163,16 @@ def _found(run: str | Path) -> Path:
     return find_run(str(run), is_player=False)
 
 
-def _checked(overrides: list[str] | None) -> list[str]:
-    """Overrides as a list, whose plugins are imported. Raises TypeError for anything but a list of
-    texts."""
-    from rlgames.config.plugins import import_plugins
+def _with_run(run: str | Path | None, overrides: list[str] | None) -> list[str]:
+    """The words of a command with its run."""
+    from rlgames.config.words import quoted
 
+    named = [] if run is None else [f"run={quoted(str(run))}"]
+    return [*named, *_checked(overrides)]
+
+
+def _checked(overrides: list[str] | None) -> list[str]:
+    """Overrides as a list. Raises TypeError for anything but a list of texts."""
     example = "as in ['game=salvo', 'games=1000']"
     if isinstance(overrides, str):
         raise TypeError(f"overrides is the text {overrides!r}; pass a list of texts, {example}")
@@ -175,6 +181,4 @@ def _checked(overrides: list[str] | None) -> list[str]:
         if not isinstance(word, str):
             kind = type(word).__name__
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
-    words = [word.removeprefix("++") for word in words]
-    import_plugins(words)
     return words

@@ -7,8 +7,8 @@ from rlgames.core.signals import exit_on_interrupted_import
 
 def main() -> None:
     with exit_on_interrupted_import(lambda: print("rlgames: interrupted", file=sys.stderr)):
-        from rlgames.cli import main as cli_main
-    cli_main.main()
+        from rlgames import app
+    app.main()
 
 
 if __name__ == "__main__":

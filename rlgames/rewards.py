@@ -18,7 +18,8 @@ from rlgames.rollouts.trajectories import FinalStates, Trajectories
 class Reward:
     """(what is scored - what is subtracted) · scale, with a discount for the future.
 
-    scored: a name in SCORED, or of a measure of the game. minus: a name in SUBTRACTED.
+    scored: a name in SCORED, or of a measure of the game; goal: the game's own.
+    minus: a name in SUBTRACTED.
     discount: γ, per turn of the player's own.
     scale: factor of the reward; a value head learns best from returns of about 1.
     win, loss, draws: values of an outcome; draws has one number for each of the two seats.
@@ -39,7 +40,7 @@ class Reward:
     ) -> None:
         if len(draws) != 2:
             raise ValueError(f"reward.draws={list(draws)} needs two numbers, one per seat")
-        self.game, self.scored, self.minus = game, scored, minus
+        self.game, self.scored, self.minus = game, scored_term(scored, game), minus
         self.discount, self.scale = discount, scale
         self.win, self.loss = win, loss
         self.draws = torch.tensor(draws, dtype=torch.float32)
@@ -96,6 +97,13 @@ class Reward:
         if value is not None:
             value = None if self.payoffs is None else value * self.payoffs[0]
         return discounted_returns(rewards, trajectories, self.discount, value)
+
+
+def scored_term(scored: str, game: Game[Any]) -> str:
+    """The name of the term that a reward scores, which the game chooses for `goal`."""
+    if scored != "goal":
+        return scored
+    return {"score": "score_delta"}.get(game.spec.goal, game.spec.goal)
 
 
 def is_last(trajectories: Trajectories) -> Tensor:

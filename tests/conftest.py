@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from rlgames.cli import main
+from rlgames import app
 from rlgames.config import registry
 
 # Torch reads them. A fork of a process whose threads have begun would wait for them for ever.
@@ -101,7 +101,7 @@ def typed(tmp_path, monkeypatch, capfd):
         monkeypatch.setattr(sys, "argv", ["rlgames", *words])
         capfd.readouterr()
         with pytest.raises(SystemExit) as ended:
-            main.main()
+            app.main()
         return subprocess.CompletedProcess(words, ended.value.code, *capfd.readouterr())
 
     return run
@@ -122,8 +122,8 @@ class StripConfig:
     """
 
     name: str = "strip"
-    cells: int = key(5, 2, 20)
-    colour: str = key("grey", of=("grey", "gold"))
+    cells: int = key(2, 20, value=5)
+    colour: str = key(of=("grey", "gold"), value="grey")
 
 
 register("game", "strip", lambda cells, colour: KInARow(1, cells, 2, False, "strip"), StripConfig)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -14,9 +15,13 @@ from typing import Any
 import torch
 from rich.console import Console, RenderableType
 
-from rlgames.commands.configs import SolveConfig
-from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.cli.table import COMMANDS
+from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
+from rlgames.config.compose import composed, load_config
+from rlgames.config.files import Files
+from rlgames.config.plugins import import_plugins
+from rlgames.config.typed import typed
+from rlgames.config.words import hydra_words, split_folders
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.factory import components
@@ -96,6 +101,20 @@ def agent_and_learner(
     learner = learner_of(cfg, game, policy, seeds[1])
     records = "log_prob" in learner.needs
     return Agent(game, policy, sampling, records_log_prob=records), learner
+
+
+def command(name: str, run: Any = None, words: Sequence[str] = ()) -> Any:
+    """What the function of a command returns; run: a run or names, None for none."""
+    named = run if isinstance(run, list) else [] if run is None else [str(run)]
+    folders, overrides = split_folders([*named, *words])
+    import_plugins(overrides)
+    values = composed(name, hydra_words(name, overrides, Files(folders)), folders)
+    return COMMANDS[name].load_function()(typed(COMMAND_SCHEMAS[name], values))
+
+
+def resume_config(words: Sequence[str] = ()) -> Any:
+    """The config of `rlgames resume` with these words."""
+    return load_config(COMMAND_SCHEMAS["resume"], words)
 
 
 SMALL_TRAINING = [

@@ -30,18 +30,17 @@ IMPORTS = {
         "core games sampling drawing policies solvers players rollouts evaluation "
         "config rewards learners runs factory"
     ),
-    "sweeps": "core rollouts config runs factory training",
     "commands": (
-        "core games drawing solvers players rollouts search evaluation config runs "
-        "factory training sweeps"
+        "core games drawing solvers players rollouts search evaluation config runs factory training"
     ),
     "__init__": "core version players config runs factory training commands",
     "cli": (
-        "core version games drawing players rollouts search evaluation config runs "
-        "factory training sweeps commands"
+        "core games drawing players rollouts search evaluation config runs factory "
+        "training commands"
     ),
     "web": ("core games drawing solvers players rollouts evaluation config runs factory commands"),
-    "__main__": "core cli",
+    "app": "core version config cli",
+    "__main__": "core app",
 }
 """The folders and files of the package from the ground up, and all that each imports."""
 
@@ -49,8 +48,8 @@ MAX_LINES = {
     "rlgames/core": 1488,
     "rlgames/kernels": 3135,
     "rlgames/version": 3,
-    "rlgames/games": 6227,
-    "rlgames/sampling": 233,
+    "rlgames/games": 6225,
+    "rlgames/sampling": 232,
     "rlgames/drawing": 1420,
     "rlgames/policies": 2220,
     "rlgames/solvers": 2481,
@@ -59,42 +58,41 @@ MAX_LINES = {
     "rlgames/search": 2001,
     "rlgames/evaluation": 1918,
     "rlgames/reward_terms": 138,
-    "rlgames/config": 3756,
-    "rlgames/rewards": 198,
+    "rlgames/config": 3222,
+    "rlgames/rewards": 206,
     "rlgames/learners": 1825,
-    "rlgames/runs": 2726,
-    "rlgames/factory": 684,
-    "rlgames/envs": 500,
-    "rlgames/training": 2682,
-    "rlgames/sweeps": 954,
-    "rlgames/commands": 3777,
-    "rlgames/__init__": 180,
-    "rlgames/cli": 3232,
-    "rlgames/web": 1256,
+    "rlgames/runs": 2716,
+    "rlgames/factory": 685,
+    "rlgames/envs": 499,
+    "rlgames/training": 2673,
+    "rlgames/commands": 3393,
+    "rlgames/__init__": 184,
+    "rlgames/cli": 2262,
+    "rlgames/web": 1248,
+    "rlgames/app": 277,
     "rlgames/__main__": 15,
-    "tests": 3385,
-    "tests/cli": 1078,
-    "tests/commands": 3121,
-    "tests/config": 2139,
+    "tests": 3380,
+    "tests/cli": 707,
+    "tests/commands": 3081,
+    "tests/config": 1333,
     "tests/core": 425,
     "tests/drawing": 129,
     "tests/envs": 498,
-    "tests/evaluation": 1007,
+    "tests/evaluation": 1006,
     "tests/games": 3412,
     "tests/kernels": 665,
-    "tests/learners": 2163,
-    "tests/players": 818,
+    "tests/learners": 2162,
+    "tests/players": 816,
     "tests/policies": 1292,
-    "tests/rollouts": 767,
-    "tests/runs": 3675,
-    "tests/search": 2003,
+    "tests/rollouts": 766,
+    "tests/runs": 3380,
+    "tests/search": 2000,
     "tests/solvers": 1337,
-    "tests/sweeps": 963,
-    "tests/training": 2980,
-    "tests/web": 814,
-    "scripts/bench": 1807,
-    "scripts/checks": 1398,
-    "scripts/docs": 808,
+    "tests/training": 2942,
+    "tests/web": 821,
+    "scripts/bench": 1809,
+    "scripts/checks": 1363,
+    "scripts/docs": 676,
 }
 """The lines of each folder. Files beside the folders of tests count for tests."""
 

@@ -12,7 +12,6 @@ import time
 from contextlib import contextmanager
 
 from forks import Fork as Fork
-from forks import Forked as Forked
 from forks import Process as Process
 from forks import ending_process, type_in
 from forks import has_ended as has_ended
@@ -22,8 +21,6 @@ from run_files import metrics_without_times as metrics_without_times
 from run_files import same as same
 from run_files import tensorboard_events as tensorboard_events
 from screen import Session
-
-from rlgames.sweeps import jobs
 
 
 class Terminal(Session):
@@ -112,8 +109,3 @@ def served(folder, *words):
 
 def run(folder, *words, prepare=None):
     return Process(folder, *words, prepare=prepare).wait()
-
-
-def fork_jobs():
-    """Have the jobs of a sweep be forks of this process, which start faster than new ones."""
-    jobs.start_process = Forked

@@ -13,11 +13,10 @@ import yaml
 from markers import quick
 from processes import FreshTerminal, Terminal
 
-from rlgames.commands.configs import PlayConfig
+from rlgames.config.commands import PlayConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.study_file import read_study
-from rlgames.config.training import TrainConfig
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.factory.agents import load_agent, load_shipped_agent
 from rlgames.runs.checkpoint import Checkpoint
@@ -27,8 +26,7 @@ from rlgames.runs.names import agent_strengths, run_name, run_path, shipped_agen
 ROOT = Path(__file__).parent.parent
 ASKS = "your move (h for help): "
 AGENTS = {
-    name: [*run.words, f"seed={run.seeds[0]}"]
-    for name, run in read_study("agents", []).runs.items()
+    name: [*run.words, f"seed={run.seeds[0]}"] for name, run in read_study("agents").runs.items()
 }
 MEASURED = yaml.safe_load((FOLDER / "strength.yaml").read_text(encoding="utf-8"))
 RECIPE = ["game", "reward", "policy", "sampling", "learner", "opponent", "search"]
@@ -36,7 +34,7 @@ RECIPE += ["games", "batch", "lr", "seed"]
 
 
 def test_there_is_one_for_each_game_and_all_are_small():
-    games = {name for name in OptionFiles().names("game") if name != "strip"}
+    games = {name for name in Files().names("game") if name != "strip"}
     assert {*shipped_agents()} == {*AGENTS} == games
     assert max(path.stat().st_size for path in FOLDER.iterdir()) < 2_000_000
 

@@ -27,13 +27,12 @@ from pathlib import Path
 
 import pytest
 from markers import quick
-from processes import Fork, Forked, Process
+from processes import Fork, Process
 
 import rlgames
 from rlgames.cli.table import COMMANDS
 from rlgames.config.compose import load_config
 from rlgames.config.schema import names_of
-from rlgames.sweeps import jobs
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -154,7 +153,6 @@ def run_command(folder, words, typed):
     """Run a command with the typed text as standard input; it must succeed."""
 
     def prepare():
-        jobs.start_process = Forked
         with tempfile.TemporaryFile("w+") as lines:
             lines.write(typed + "\n")
             lines.seek(0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from helpers import make_game, rng
 
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import choices_of
 from rlgames.games.symmetry import cell_symmetries
@@ -123,7 +123,7 @@ def test_presets_are_known_and_their_figures_measured(path):
     measured = figures(text_of(DOCS / "results.md") + text_of(DOCS / "reproductions.md"))
     for row in results_of(path):
         for preset in re.findall(r"`(\w+)`", row[0]):
-            assert preset in OptionFiles().names("experiment"), preset
+            assert preset in Files().names("experiment"), preset
         assert figures(" | ".join(row[1:])) <= measured, row
 
 

@@ -7,8 +7,8 @@ import torch
 from helpers import make_policy, rng
 
 import rlgames
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.factory.components import build_game, build_sampling
 from rlgames.players.player import Agent, Random
 from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic, greedy_action

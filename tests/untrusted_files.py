@@ -9,8 +9,8 @@ import traceback
 
 from safetensors.torch import save_file
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.config.words import quoted
 from rlgames.runs.checkpoint import CHECKSUMS, FORMAT, Checkpoint, _parts, checksums
 from rlgames.training.run import train

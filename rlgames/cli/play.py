@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.commands.configs import PlayConfig
-from rlgames.commands.run_config import config_for_run, option_name
-from rlgames.config.options.players import RandomConfig
-from rlgames.config.typed import to_plain
+from rlgames.commands.run_config import option_name, with_run
+from rlgames.config.commands import PlayConfig
+from rlgames.config.typed import make_option, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
@@ -37,9 +36,9 @@ from rlgames.runs.names import run_name
 from rlgames.search.search import Search
 
 
-def play_command(run: Path | None, overrides: list[str]) -> int:
+def play_command(config: PlayConfig) -> int:
     """Play; the exit code: 0, or 2 where the input ended before the game did."""
-    cfg = config_for_run(PlayConfig, run, overrides)
+    cfg, run = with_run(config)
     device = build_device(cfg.device, cfg.threads)
     game, opponent, advisor = _opponent_and_advisor(cfg, run, device)
     layout = _fixed_layout(cfg.fleet, game)
@@ -90,6 +89,7 @@ def _opponent_and_advisor(
     """The game, the player in the other seat, if there is one, and the player that is asked for
     hints: the run's agent, the search, the agent that comes with rlgames, or the opponent."""
     search = cfg.search
+    assert cfg.game is not None
     agent = None if run is None else load_agent(run, cfg.sampling, device, cfg.checkpoint)
     game = build_game(cfg.game).to(device) if agent is None else agent.game
     opponent = None if agent is None else with_search(agent, game, search, run)
@@ -98,7 +98,9 @@ def _opponent_and_advisor(
         if is_typed and not two:
             raise ConfigError(f"{game.spec.name} is a one-player game", f"remove {key}=")
     if cfg.opponent is not None or (opponent is None and (two or search is not None)):
-        opponent = build_player(cfg.opponent or RandomConfig(), game, cfg.game, search)
+        opponent = build_player(
+            cfg.opponent or make_option("player", "random"), game, cfg.game, search
+        )
     asked: Player | None = agent
     if asked is None or isinstance(opponent, Search):
         asked = opponent if search is not None else load_shipped_agent(cfg.game, device) or opponent

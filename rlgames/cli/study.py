@@ -24,7 +24,9 @@ from rlgames.commands.study_record import (
     typed_word,
     write_record,
 )
+from rlgames.config.commands import ReportConfig, StudyConfig
 from rlgames.config.studies import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_value
+from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, markdown_table, printable, with_section
 from rlgames.evaluation.cells import MISSING, NOTE, Cell
@@ -39,10 +41,10 @@ TEST = (
 )
 
 
-def study_command(names: list[str], words: list[str]) -> int:
+def study_command(cfg: StudyConfig) -> int:
     """Run a study and print its tables; the exit code."""
-    planned = plan_study(names, words)
-    cfg, directory = planned.config, planned.sweep.directory
+    planned = plan_study(cfg)
+    directory = planned.work.directory
     if cfg.dry_run and cfg.format != "table":
         raise ConfigError(f"dry_run= prints text, not {cfg.format}", "omit format=")
     folder = Path(cfg.records) if cfg.records else directory / RECORDS
@@ -53,11 +55,9 @@ def study_command(names: list[str], words: list[str]) -> int:
         return 0
     code = 0
     if cfg.run:
-        from rlgames.cli.sweep_view import sweep_view
-
         # Standard output is for the tables alone, in a format that another program may read.
         with redirect_stdout(sys.stdout if cfg.format == "table" else sys.stderr):
-            code = run_study(planned, sweep_view)
+            code = run_study(planned)
     records = {}
     for leaf in planned.study.leaves:
         records[leaf.name] = make_record(planned, leaf, old[leaf.name])
@@ -80,32 +80,31 @@ def _check_paths(records: Path, page: str | None) -> None:
 
 def _print_jobs(planned: PlannedStudy, old: dict[str, Record]) -> None:
     """The jobs that would run, each with the seconds that earlier runs of it took."""
-    sweep, total = planned.sweep, 0.0
+    work, total = planned.work, 0.0
     known = {}
     for record in old.values():
         for name, run in record.get("runs", {}).items():
             parts = [run, *run["evaluations"].values()]
             known[name] = sum(float(each["seconds"]["mean"]) for each in parts if "seconds" in each)
-    left = [number for number in selected(planned) if sweep.status(number) != "done"]
-    for number in left:
-        seconds = known.get(sweep.name(number).partition("/")[0], 0.0)
+    left = [job for job in selected(planned) if work.status(job) != "done"]
+    for job in left:
+        seconds = known.get(job.name.partition("/")[0], 0.0)
         total += seconds
         about = f", about {seconds:.0f} s" if seconds else ""
-        missing = ", ".join(each.name.partition(".")[2] for each in sweep.missing(number))
+        missing = ", ".join(each.name.partition(".")[2] for each in work.missing(job))
         made = f"; evaluations: {missing}" if missing else ""
-        words = " ".join(sweep.jobs[number].overrides)
-        print(printable(f"{sweep.name(number)}: {sweep.status(number)}{about}: {words}{made}"))
+        words = " ".join(job.words)
+        print(printable(f"{job.name}: {work.status(job)}{about}: {words}{made}"))
     about = f", about {total:.0f} s of work" if total else ""
-    print(
-        printable(f"{len(left)} of {len(sweep.jobs)} jobs would run{about}, in {sweep.directory}")
-    )
+    print(printable(f"{len(left)} of {len(work.jobs)} jobs would run{about}, in {work.directory}"))
 
 
 def _draw_curves(planned: PlannedStudy, is_done: bool) -> None:
     """Draw the learning curves of the study, if all of its runs are done."""
     from rlgames.commands.report import report_command
+    from rlgames.config.compose import load_config
 
-    page, directory = planned.config.page, planned.sweep.directory
+    page, directory = planned.config.page, planned.work.directory
     for study in planned.study.leaves if is_done else []:
         folder = Path(page).parent / "pictures" if page else directory / "pictures"
         for name, words in study.curves.items():
@@ -115,7 +114,8 @@ def _draw_curves(planned: PlannedStudy, is_done: bool) -> None:
                 storage.make_directory(folder)
                 curves = f"curves={(folder / name).absolute()}.png"
                 with contextlib.chdir(directory):  # so that labels are the names of the runs
-                    report_command(runs, [curves, *overrides])
+                    listed = f"runs=[{','.join(map(quoted, runs))}]"
+                    report_command(load_config(ReportConfig, [listed, curves, *overrides]))
 
 
 def tables(study: Study, record: Record) -> Iterator[tuple[StudyTable, list[Column]]]:
@@ -162,10 +162,10 @@ def section(study: Study, records: dict[str, Record]) -> str:
     parts = [filled(study, record, study.before)]
     for table, columns in tables(study, record):
         parts.append(f"### {table.title}" if table.title else "")
-        parts.append(filled(study, record, table.before))
+        parts.append(filled(study, record, table.before or ""))
         head, *lines = ([cell.replace("|", "\\|") for cell in row] for row in table_rows(columns))
         parts.append(_marked(markdown_table(head, lines), "**", "**").strip())
-        parts.append(filled(study, record, table.after))
+        parts.append(filled(study, record, table.after or ""))
     parts += notes(study)
     for part in study.parts:
         parts.append(with_section("", f"study {part.name}", section(part, records)).strip())
@@ -256,7 +256,7 @@ def _marked(text: str, begin: str, end: str) -> str:
 
 def _values(planned: PlannedStudy, records: dict[str, Record]) -> Iterator[dict[str, Any]]:
     """Each value, with full numbers and the command that makes it."""
-    directory = planned.sweep.directory
+    directory = planned.work.directory
     for leaf in planned.study.leaves:
         for run, entry in records[leaf.name]["runs"].items():
             for metric, cell in entry["cells"].items():

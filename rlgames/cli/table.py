@@ -1,31 +1,21 @@
 """The table of commands: the config of each, what it calls, and what prints the result.
 
-Help and dispatch are derived from it; nothing heavy is imported.
+Help, completion and dispatch are derived from it; nothing heavy is imported.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pkgutil import resolve_name
-from typing import Any, Literal
+from typing import Any
 
-from rlgames.commands import configs
-from rlgames.config.training import (
-    LaunchConfig,
-    ResumeConfig,
-    SweepConfig,
-    TrainConfig,
-)
+from rlgames.config.commands import PageConfig
+from rlgames.config.help import width
+from rlgames.config.schema import names_of
+from rlgames.config.typed import changed
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import columns
-
-Runs = Literal["none", "optional", "required", "many", "names"]
-"""The runs that a command takes before its overrides: none, at most one, one, or many; or names of
-other things."""
-
-SWEEP_FLAGS = ("-m", "--multirun")
 
 
 @dataclass(frozen=True)
@@ -34,13 +24,8 @@ class Command:
 
     Args:
         help: a line of at most ten words.
-        config: the schema of its config.
-        launch: the schema of further keys that say how it starts.
-        sweep: the schema of the keys that -m adds; None for a command that cannot sweep.
         function: "module:function", by default NAME_command in commands/NAME.py, called with the
-            words; before them with the run (None without one) if runs is "optional" or "required",
-            and with the list of names if it is "many" or "names".
-        takes_players: names of players may stand among the runs.
+            config.
         printer: "module:function", called with the result of the function. With format=json the
             result, or its as_dict(), is printed as JSON. None: the function prints and returns the
             exit code.
@@ -52,13 +37,8 @@ class Command:
     name: str
     help: str
     example: str
-    config: type
-    printer: str | None
     function: str = ""
-    runs: Runs = "none"
-    takes_players: bool = False
-    launch: type | None = None
-    sweep: type | None = None
+    printer: str | None = "rlgames.cli.display:print_fields"
     page: str | None = None
     shows_progress: bool = False
 
@@ -66,26 +46,18 @@ class Command:
         """The function itself."""
         return resolve_name(self.function or f"rlgames.commands.{self.name}:{self.name}_command")
 
-    def for_words(self, words: list[str]) -> Command:
-        """The command itself, or what serves its page if the words ask for one.
+    def for_config(self, config: Any) -> Command:
+        """The command itself, or what serves its page if the config asks for one.
 
         Raises ConfigError for keys of a page without interface=web.
         """
         if self.page is None:
             return self
-        if last_value("interface", words) == "web":
+        if config.interface == "web":
             return replace(self, function=self.page, printer=None)
-        names = {item.name for item in fields(configs.PageConfig)}
-        for word in words:
-            if word.partition("=")[0] in names:
-                raise ConfigError(f"{word} is for a page", "add interface=web")
+        if unused := changed(config, *names_of(PageConfig)):
+            raise ConfigError(f"{unused[0]}= is for a page", "add interface=web")
         return self
-
-
-def last_value(name: str, words: list[str]) -> str:
-    """The value of a key among the words of a command line; empty if it is not there."""
-    values = [word.partition("=")[2].strip("'\"") for word in words if word.startswith(f"{name}=")]
-    return values[-1] if values else ""
 
 
 _COMMANDS = (
@@ -95,9 +67,6 @@ _COMMANDS = (
         "rlgames train game=salvo board=4 shots=2",
         function="rlgames.cli.training:train_command",
         printer=None,
-        config=TrainConfig,
-        launch=LaunchConfig,
-        sweep=SweepConfig,
     ),
     Command(
         "resume",
@@ -105,8 +74,6 @@ _COMMANDS = (
         "rlgames resume RUN games=500000",
         function="rlgames.cli.training:resume_command",
         printer=None,
-        runs="required",
-        config=ResumeConfig,
     ),
     Command(
         "eval",
@@ -114,8 +81,6 @@ _COMMANDS = (
         "rlgames eval RUN opponent=exact",
         function="rlgames.commands.evaluate:evaluate_command",
         printer="rlgames.cli.display:print_evaluation",
-        runs="optional",
-        config=configs.EvalConfig,
         shows_progress=True,
     ),
     Command(
@@ -123,8 +88,6 @@ _COMMANDS = (
         "mistakes against perfect play",
         "rlgames analyze RUN opponent=win_or_block",
         printer="rlgames.cli.analysis:print_analysis",
-        runs="optional",
-        config=configs.AnalyzeConfig,
         shows_progress=True,
     ),
     Command(
@@ -133,8 +96,6 @@ _COMMANDS = (
         "rlgames play connect4 seat=2",
         function="rlgames.cli.play:play_command",
         printer=None,
-        runs="optional",
-        config=configs.PlayConfig,
         page="rlgames.web.pages:play_page",
     ),
     Command(
@@ -142,8 +103,6 @@ _COMMANDS = (
         "watch a run play, move by move",
         "rlgames watch RUN delay=1",
         printer="rlgames.cli.positions:print_games",
-        runs="optional",
-        config=configs.WatchConfig,
         page="rlgames.web.pages:watch_page",
     ),
     Command(
@@ -151,8 +110,6 @@ _COMMANDS = (
         "evaluate a single position",
         "rlgames show RUN state='. X . / . O . / . . .'",
         printer="rlgames.cli.positions:print_position",
-        runs="optional",
-        config=configs.ShowConfig,
         page="rlgames.web.pages:show_page",
     ),
     Command(
@@ -161,17 +118,12 @@ _COMMANDS = (
         "rlgames serve connect4 hex",
         function="rlgames.web.pages:serve_command",
         printer=None,
-        runs="many",
-        config=configs.ServeConfig,
     ),
     Command(
         "arena",
         "tournament with Elo ratings",
         "rlgames arena RUN random win_or_block",
         printer="rlgames.cli.display:print_arena",
-        runs="many",
-        takes_players=True,
-        config=configs.ArenaConfig,
         shows_progress=True,
     ),
     Command(
@@ -179,15 +131,12 @@ _COMMANDS = (
         "exact optimum of a game",
         "rlgames solve game=2048 board=2 columns=3",
         printer="rlgames.cli.listing:print_solution",
-        config=configs.SolveConfig,
     ),
     Command(
         "report",
         "comparison of runs and sweeps",
         "rlgames report outputs curves=curves.png",
         printer="rlgames.cli.report:print_report",
-        runs="many",
-        config=configs.ReportConfig,
     ),
     Command(
         "study",
@@ -195,8 +144,6 @@ _COMMANDS = (
         "rlgames study mine.yaml seeds=5",
         function="rlgames.cli.study:study_command",
         printer=None,
-        runs="names",
-        config=configs.StudyConfig,
     ),
     Command(
         "games",
@@ -204,8 +151,6 @@ _COMMANDS = (
         "rlgames games hex",
         function="rlgames.commands.listing:games_command",
         printer="rlgames.cli.listing:print_games",
-        runs="names",
-        config=configs.GamesConfig,
     ),
 )
 
@@ -224,8 +169,3 @@ def overview() -> str:
     title = "rlgames COMMAND [RUN] [key=value ...]: train, evaluate and play agents for board games"
     closing = "rlgames COMMAND --help: its groups and keys; rlgames --version: the version"
     return "\n".join([title, "", *lines, "", closing])
-
-
-def width() -> int:
-    """The width of help, in characters."""
-    return min(120, shutil.get_terminal_size((100, 24)).columns)

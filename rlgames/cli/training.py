@@ -5,58 +5,77 @@ What a training needs is imported once its words are checked, so that errors are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rlgames.cli.table import SWEEP_FLAGS
-from rlgames.commands.launch import load_training
-from rlgames.config.compose import split
-from rlgames.config.training import LaunchConfig, TrainConfig
-from rlgames.config.typed import to_yaml
-from rlgames.core.errors import report_error, to_user_error
+from rlgames.config.commands import TrainConfig
+from rlgames.config.typed import as_words
+from rlgames.config.words import quoted
+from rlgames.core.errors import ConfigError, report_error, to_user_error
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
+from rlgames.runs.files import read_run
+from rlgames.runs.hyperparameters import SWEEP_FILE, sweep_overrides
+from rlgames.runs.names import find_run, located
 
 if TYPE_CHECKING:
     from rlgames.core.callbacks import Callback
     from rlgames.training.run import TrainingResult
 
+LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
+"""Hydra's own words that a resumed sweep keeps: none of them runs code that a file names."""
 
-def train_command(words: list[str]) -> int:
-    """Train one run or, with -m, the runs of a sweep; the exit code."""
-    overrides = [word for word in words if word not in SWEEP_FLAGS]
-    launch, rest = split(LaunchConfig, overrides)
-    if {*SWEEP_FLAGS} & {*words}:
-        from rlgames.cli.busy_bar import busy_bar
-        from rlgames.cli.sweep_view import sweep_view
-        from rlgames.commands.sweep import sweep_command
 
-        base = [word for word in overrides if word.startswith("config=")]
-        checking = busy_bar("checking the jobs")
-        return sweep_command([*base, *rest], launch, sweep_view, checking)
+def train_command(config: TrainConfig) -> int:
+    """Train one run; the exit code."""
+    config = located(config)
     with no_garbage_collection():
-        config, files = load_training(overrides)
-    if launch.dry_run:
-        from rlgames.training.components import build_components
+        from rlgames.training.run import train
 
-        build_components(config)  # which checks that they fit together
-        print(to_yaml(config), end="")
-        return 0
-    return train_config(config, files, launch.exist_ok)
+    return _run(config, lambda callback: train(config, callback))
 
 
-def resume_command(run: Path, overrides: list[str]) -> int:
-    """Resume a run or a sweep; the exit code."""
-    if (run / "sweep.json").exists():
-        from rlgames.cli.sweep_view import sweep_view
-        from rlgames.commands.sweep import resume_sweep
+def train_job(config: TrainConfig, name: str) -> float | None:
+    """Train a job of a sweep unless it is done, from its checkpoint if it has one; the value of
+    best_by. name: for people."""
+    from rlgames.commands.resume import resumable_job
+    from rlgames.training import run
 
-        return resume_sweep(run, overrides, sweep_view)
+    assert config.out is not None
+    directory, config = Path(config.out), located(config)
+    found = resumable_job(directory, config)
+    if found is None:
+        print(f"{name}: starts", flush=True)
+        run.train(config)
+    elif found.is_done:
+        print(f"{name}: done before", flush=True)
+        return _reached(directory)[1]
+    else:
+        print(f"{name}: goes on after {found.checkpoint.games:,} games", flush=True)
+        run.resume(directory, found.config, found.checkpoint, found.lock)
+    best_by, value = _reached(directory)
+    shown = "" if value is None else f", {best_by} {value:.4g}"
+    print(f"{name}: done{shown}", flush=True)
+    return value
+
+
+def _reached(directory: Path) -> tuple[str, float | None]:
+    """The metric that selected the best checkpoint of a run that is done, and its value."""
+    record = read_run(directory)
+    best_by = str(record.get("best_by"))
+    value = record.get("results", {}).get(best_by)
+    return best_by, None if value is None else float(value)
+
+
+def resume_command(config: Any) -> int:
+    """Resume a run; the exit code."""
+    run = _found(config)
     from rlgames.commands.resume import load_resumable, reason_finished
     from rlgames.training.run import resume
 
-    cfg, checkpoint, lock = load_resumable(run, overrides)
+    cfg, checkpoint, lock = load_resumable(run, config)
     reason = reason_finished(run, cfg, checkpoint)
     if reason:
         lock.release()
@@ -65,14 +84,31 @@ def resume_command(run: Path, overrides: list[str]) -> int:
     return _run(cfg, lambda callback: resume(run, cfg, checkpoint, lock, callback))
 
 
-def train_config(
-    cfg: TrainConfig, files: Mapping[str, str] | None = None, exist_ok: bool = False
-) -> int:
-    """Train by a config; the exit code. files, exist_ok: as for train."""
-    with no_garbage_collection():
-        from rlgames.training.run import train
+def _found(config: Any) -> Path:
+    if config.run is None:
+        raise ConfigError("resume needs a run", "as in: rlgames resume RUN games=500000")
+    return find_run(config.run, is_player=False)
 
-    return _run(cfg, lambda callback: train(cfg, callback, files, exist_ok))
+
+def sweep_words(config: Any) -> list[str]:
+    """How a sweep was started, which may be a stranger's, and what its resumption changes; none
+    for a run. Typed again, jobs that are done return at once.
+
+    Raises ConfigError for words that run code.
+    """
+    directory = _found(config)
+    if not (directory / SWEEP_FILE).is_file():
+        return []
+    overrides = sweep_overrides(directory)
+    task, own = overrides["task"], overrides["hydra"]
+    unsafe = [word for word in task if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word]
+    if unsafe:
+        raise ConfigError(
+            f"the sweep was started with {unsafe[0]}", "type its words again if you trust them"
+        )
+    kept = [word for word in own if LAUNCHER_WORDS.fullmatch(word)]
+    more = as_words(config, "games", "device", "threads")
+    return ["-m", *task, *kept, f"hydra.sweep.dir={quoted(str(directory))}", *more]
 
 
 def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult]) -> int:

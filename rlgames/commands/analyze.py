@@ -11,20 +11,18 @@ import numpy as np
 import torch
 
 from rlgames.commands import board_pictures
-from rlgames.commands.configs import AnalyzeConfig, ShowConfig
 from rlgames.commands.evaluate import check_seats
 from rlgames.commands.frames import probabilities
 from rlgames.commands.run_config import (
     build_opponent,
-    config_for_run,
     game_and_player,
     option_name,
     player_name,
+    with_run,
 )
 from rlgames.commands.show import position_rows
-from rlgames.config.schema import changed, names_of
-from rlgames.config.typed import to_plain
-from rlgames.config.words import key_of
+from rlgames.config.commands import AnalyzeConfig
+from rlgames.config.typed import as_words, changed, to_plain
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.output_files import check_writable
 from rlgames.core.rng import REPORT_STREAM, make_generator
@@ -78,7 +76,7 @@ class _Subject:
     plain: Player | None
 
 
-def analyze_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
+def analyze_command(config: AnalyzeConfig) -> dict[str, Any]:
     """How often and how much a player's moves lose value, where exact values are known.
 
     {game, player, checkpoint, opponent, search, games, exact, seed, unit, losses, turns, per_game,
@@ -87,14 +85,14 @@ def analyze_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     known. search_losses: what the search changes; null without one. worst: [{turn, position, move,
     best, loss, times, command}], the largest losses first.
     """
-    cfg = config_for_run(AnalyzeConfig, run, overrides)
+    cfg, run = with_run(config)
     _check(cfg)
     game, player = game_and_player(cfg, build_device(cfg.device, cfg.threads), run)
     assert player is not None
     plain = None
     if cfg.search is not None:
         plain = game_and_player(replace(cfg, search=None), game.device, run)[1]
-    subject = _Subject(cfg, run, _words_of_player(run, overrides), game, player, plain)
+    subject = _Subject(cfg, run, _words_of_player(config, run), game, player, plain)
     with torch.inference_mode():
         return _report(subject)
 
@@ -108,11 +106,9 @@ def _check(cfg: AnalyzeConfig) -> None:
         raise ConfigError("positions= plays no games", f"omit {unused[0]}=")
 
 
-def _words_of_player(run: Path | None, overrides: list[str]) -> list[str]:
+def _words_of_player(cfg: AnalyzeConfig, run: Path | None) -> list[str]:
     """The words with which `show` evaluates a position by the same player."""
-    own = {*names_of(AnalyzeConfig)} - {*names_of(ShowConfig)}
-    own |= {"picture", "format", "solve_seconds"}
-    words = [word for word in overrides if key_of(word).partition(".")[0] not in own]
+    words = as_words(cfg, "player", "game", "sampling", "search", "checkpoint", "plugins")
     return [*([] if run is None else [run_name(run)]), *words]
 
 

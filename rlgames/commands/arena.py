@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from os.path import normpath
 from typing import Any
@@ -9,31 +10,33 @@ from typing import Any
 import numpy as np
 import torch
 
-from rlgames.commands.configs import ArenaConfig, EvalConfig
 from rlgames.commands.evaluate import check_seats
-from rlgames.commands.run_config import config_for_run
-from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
-from rlgames.config.folders import split_folders
-from rlgames.config.keys import option_names
-from rlgames.config.schema import groups_of
-from rlgames.config.typed import to_plain
+from rlgames.commands.run_config import NEEDS_RUNS, matching_runs
+from rlgames.config.commands import ArenaConfig
+from rlgames.config.registry import REGISTRY
+from rlgames.config.typed import make_option, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.elo import compete
 from rlgames.evaluation.evaluate import exact_mean
 from rlgames.evaluation.paired import compare_paired
-from rlgames.factory.agents import build_player
+from rlgames.factory.agents import build_player, trained_config
 from rlgames.factory.components import build_device, build_game
 from rlgames.factory.memory import check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.names import find_run, run_name
+from rlgames.runs.names import LATEST_RUN, find_run, run_name, run_path
 
 
-def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any]:
+def arena_command(config: ArenaConfig) -> dict[str, Any]:
     """The cross table and the ratings, or in a one-player game the results on the same boards and
-    random numbers; contestants: as in competitors."""
+    random numbers."""
+    contestants = list(config.players)
+    if config.where is not None:
+        found = [matching_runs(name, config.where) or [name] for name in contestants]
+        if all([name] == runs for name, runs in zip(contestants, found, strict=True)):
+            raise ConfigError(f"where={config.where} {NEEDS_RUNS}", f"use {LATEST_RUN} or a folder")
+        contestants = [run for runs in found for run in runs]
     if len(contestants) < 2:
         raise ConfigError(
             "an arena needs at least two players",
@@ -42,11 +45,11 @@ def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any
     for index, word in enumerate(contestants):
         if normpath(word) in map(normpath, contestants[:index]):
             raise ConfigError(f"{word} is named twice", "name each player once")
-    cfg, game, players = competitors(contestants, overrides)
-    files = OptionFiles(split_folders(overrides)[0])
+    cfg, game, players = competitors(contestants, config)
     contestants = [
-        run_name(player) + (f"+{search}" if search else "")
-        for player, search in (_parts(word, files) for word in contestants)
+        (player if _is_player(player) else run_name(run_path(player)))
+        + (f"+{search}" if search else "")
+        for player, search in map(_parts, contestants)
     ]
     report = {"game": to_plain(cfg)["game"], "games": cfg.games, "seed": cfg.seed}
     if game.spec.seats == 1:
@@ -119,50 +122,52 @@ def _tournament_fields(
 
 
 def competitors(
-    contestants: list[str], overrides: list[str]
+    contestants: list[str], cfg: ArenaConfig
 ) -> tuple[ArenaConfig, Game[Any], list[Player]]:
-    """The config, the game and the players; contestants: names of players and paths of runs.
+    """The config with the game, the game and the players; contestants: names of players and paths
+    of runs.
 
-    A word that ends in +mcts is the player before the plus sign, with that search. Keys of the
-    searches hold for each of them. The config is the first search's, if there is one.
+    A word that ends in +mcts is the player before the plus sign, with that search. Keys of search=
+    hold for each player with that search.
     """
-    folders = split_folders(overrides)[0]
-    files = OptionFiles(folders)
-    names = {*option_names(groups_of(EvalConfig)["player"], files)} - {"run"}
-    parts = [_parts(word, files) for word in contestants]
-    runs = [find_run(word) for word, _ in parts if word not in names]
-    if typed := next((word for word in overrides if word.startswith("search=")), None):
-        search = typed.removeprefix("search=")
-        raise ConfigError(
-            f"an arena does not use {typed}", f"use PLAYER+{search} for each player that searches"
-        )
-    searches = dict.fromkeys(search for _, search in parts if search) or [""]
-    configs = {
-        search: config_for_run(
-            ArenaConfig,
-            runs[0] if runs else None,
-            [*([f"search={search}"] if search else []), *overrides],
-        )
-        for search in searches
-    }
-    cfg = next(iter(configs.values()))
+    parts = [_parts(word) for word in contestants]
+    runs = [find_run(word, is_player=True) for word, _ in parts if not _is_player(word)]
+    if runs and cfg.game is not None:
+        raise ConfigError("game= cannot be combined with a run", "omit one of the two")
+    if runs:
+        cfg = dataclasses.replace(cfg, game=trained_config(runs[0]).game)
+    if cfg.game is None:
+        raise ConfigError("an arena needs a run or a game", "as in game=tictactoe")
     device = build_device(cfg.device, cfg.threads)
     game = build_game(cfg.game).to(device)
     check_seats(cfg.games, game)
     if device.type == "cpu":
         check_evaluation_memory("games", cfg.games, game)
     players = []
-    for word, search in parts:
-        words = [*(f"--config-dir={folder}" for folder in folders), f"player={word}"]
-        player = load_config(EvalConfig, words).player
-        assert player is not None
-        around = configs[search].search if search else None
-        players.append(build_player(player, game, cfg.game, around))
+    for word, name in parts:
+        is_player = _is_player(word)
+        player = (
+            make_option("player", word) if is_player else make_option("player", "run", path=word)
+        )
+        search = cfg.search
+        if search is None or search.name != name:
+            search = make_option("search", name) if name else None
+        players.append(build_player(player, game, cfg.game, search if name else None))
+    if cfg.search is not None and cfg.search.name not in {name for _, name in parts}:
+        raise ConfigError(
+            f"no player searches with search={cfg.search.name}",
+            f"use PLAYER+{cfg.search.name} for each player that searches",
+        )
     return cfg, game, players
 
 
-def _parts(word: str, files: OptionFiles) -> tuple[str, str]:
+def _is_player(word: str) -> bool:
+    """Whether a word names a player, not a run."""
+    return word in REGISTRY["player"] and word != "run"
+
+
+def _parts(word: str) -> tuple[str, str]:
     """A player's name or path, and the search that it asks for, "" for none."""
     player, _, search = word.rpartition("+")
-    searches = player and search in files.names("search") and not os.path.exists(word)
+    searches = player and search in REGISTRY["search"] and not os.path.exists(word)
     return (player, search) if searches else (word, "")

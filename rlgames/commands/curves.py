@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlgames.commands.comparison import game_titles, group_agents, random_and_optimum
-from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report_rows import Report, Row, in_words
+from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import axis_label
 from rlgames.core.text import printable

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from rlgames.commands.configs import EvalConfig
 from rlgames.commands.run_config import (
     build_opponent,
-    config_for_run,
     game_and_player,
     option_name,
+    with_run,
 )
+from rlgames.config.commands import EvalConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.metrics import gap_to_optimum
@@ -72,13 +72,13 @@ class Match:
         return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
 
 
-def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
+def evaluate_command(config: EvalConfig) -> dict[str, Any]:
     """Evaluate a run or a player; the fields of the JSON.
 
     A run's eval.json is written too, or eval_final.json for checkpoint=final, unless it already
     holds an evaluation and this one plays fewer games than usual.
     """
-    cfg = config_for_run(EvalConfig, run, overrides)
+    cfg, run = with_run(config)
     match = build_match(cfg, run)
     recorder = None
     if cfg.record:

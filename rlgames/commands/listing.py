@@ -1,60 +1,41 @@
-"""`rlgames games`: the list, and what one game has."""
+"""`rlgames games`: the list of games, and what a game has."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rlgames.commands.configs import GamesConfig
-from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
-from rlgames.config.folders import split_folders
-from rlgames.config.keys import Key, chosen_options, option_keys
-from rlgames.config.schema import Group
-from rlgames.config.training import TrainConfig
-from rlgames.config.typed import to_plain
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.config.commands import GamesConfig
+from rlgames.config.files import Files
+from rlgames.config.schema import arguments, key_fields
+from rlgames.config.typed import make_option
 from rlgames.runs.names import agent_strengths
 
 
-def games_command(names: list[str], words: list[str]) -> dict[str, Any]:
+def games_command(cfg: GamesConfig) -> dict[str, Any]:
     """Each game with its seats, goal, default board, description, reach of `rlgames solve`, bundled
     agents and presets; or, if a game is named, what it has."""
-    files = OptionFiles(split_folders(words)[0])
-    for name in names:
-        if name not in files.names("game"):
-            raise ConfigError(f"there is no game {name}", nearest(name, files.names("game")))
-    if len(names) > 1:
-        raise ConfigError(f"games shows one game, and {names[1]} is another", "omit it")
-    cfg = load_config(GamesConfig, [*(f"game={name}" for name in names), *words])
     if cfg.game is not None:
-        return describe_game(cfg.game, files)
-    presets = list_presets(files)
-    return {"games": [_list_game(name, words, files, presets) for name in files.names("game")]}
+        return describe_game(cfg.game)
+    presets = list_presets()
+    return {"games": [_list_game(name, presets) for name in Files().names("game")]}
 
 
-def _list_game(
-    name: str, words: list[str], files: OptionFiles, presets: list[dict[str, str]]
-) -> dict[str, Any]:
+def _list_game(name: str, presets: list[dict[str, str]]) -> dict[str, Any]:
     from rlgames.factory.components import build_game
     from rlgames.solvers.optimum import solver_reach
 
-    rules = load_config(GamesConfig, [*words, f"game={name}"]).game
-    assert rules is not None
+    rules = make_option("game", name)
     game = build_game(rules)
-    board = [
-        f"{key.name}={key.default}"
-        for key in _game_keys(name, files)
-        if "whole number" in key.kind and "${" not in key.default
-    ]
+    numbers = [(key, value) for key, value in arguments(rules).items() if type(value) is int]
     return {
         "name": name,
         "seats": game.spec.seats,
         "goal": game.spec.goal,
         "solve": solver_reach(game),
-        "board": " ".join(board),
+        "board": " ".join(f"{key}={value}" for key, value in numbers),
         "agents": [each["name"] for each in _agents(name)],
         "presets": [each["name"] for each in presets if each["game"] == name],
-        "about": files.help("game", name),
+        "about": Files().about("game", name),
     }
 
 
@@ -64,11 +45,7 @@ def _agents(game: str) -> list[dict[str, str]]:
     return [{"name": game, "strength": strengths[game]}] if game in strengths else []
 
 
-def _game_keys(name: str, files: OptionFiles) -> list[Key]:
-    return option_keys("game", Group("game", None, ""), name, files)
-
-
-def describe_game(rules: Any, files: OptionFiles) -> dict[str, Any]:
+def describe_game(rules: Any) -> dict[str, Any]:
     """What a game with these rules has.
 
     {name, about, keys: {key: {value, help}}, seats, goal, actions, observation, max_plies, solver,
@@ -81,14 +58,14 @@ def describe_game(rules: Any, files: OptionFiles) -> dict[str, Any]:
     from rlgames.games.capabilities import CAPABILITIES, members, purpose, reason_missing
     from rlgames.solvers.optimum import solver_of
 
-    game, values = build_game(rules), to_plain(rules)
+    game, fields = build_game(rules), key_fields(type(rules))
     solver = solver_of(game)
     return {
         "name": rules.name,
-        "about": files.help("game", rules.name),
+        "about": Files().about("game", rules.name),
         "keys": {
-            key.name: {"value": values[key.name.rpartition(".")[2]], "help": key.help}
-            for key in _game_keys(rules.name, files)
+            name: {"value": value, "help": fields[name].metadata.get("help", "")}
+            for name, value in arguments(rules).items()
         },
         "seats": game.spec.seats,
         "goal": game.spec.goal,
@@ -109,17 +86,17 @@ def describe_game(rules: Any, files: OptionFiles) -> dict[str, Any]:
         "agents": _agents(rules.name),
         "presets": [
             {key: value for key, value in preset.items() if key != "game"}
-            for preset in list_presets(files)
+            for preset in list_presets()
             if preset["game"] == rules.name
         ],
     }
 
 
-def list_presets(files: OptionFiles) -> list[dict[str, str]]:
+def list_presets() -> list[dict[str, str]]:
     """Each preset with its game, learner, policy and description."""
-    presets = []
+    files, presets = Files(), []
     for name in files.names("experiment"):
-        chosen = chosen_options(TrainConfig, [], files.preset(name))
-        groups = {group: str(chosen[group]) for group in ("game", "learner", "policy")}
-        presets.append({"name": name} | groups | {"about": files.help("experiment", name)})
+        chosen = files.composed("train", {"experiment": [name]}).choices
+        groups = {group: chosen[group][0] for group in ("game", "learner", "policy")}
+        presets.append({"name": name} | groups | {"about": files.about("experiment", name)})
     return presets

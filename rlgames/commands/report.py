@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report_rows import REFERENCES, Report, Row, sort_key
-from rlgames.config.compose import load_config
-from rlgames.config.schema import changed
+from rlgames.config.commands import ReportConfig
+from rlgames.config.typed import changed
 from rlgames.core.errors import ConfigError
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing, varying_settings
 from rlgames.runs.index import RunReader, RunSummary, read_summaries
@@ -43,15 +42,14 @@ class ReportResult:
         return fields if self.comparison is None else fields | self.comparison.as_dict()
 
 
-def report_command(directories: list[str], overrides: list[str]) -> ReportResult:
+def report_command(cfg: ReportConfig) -> ReportResult:
     """Compare the runs in some directories; writes the picture of curves=.
 
     Raises ConfigError if there are no runs, and OSError.
     """
-    cfg = load_config(ReportConfig, overrides)
-    if not directories:
+    if not cfg.runs:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
-    return make_report(directories, cfg)
+    return make_report(cfg.runs, cfg)
 
 
 def make_report(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from rlgames.commands.run_config import drop_training_words
 from rlgames.config import plugins
-from rlgames.config.compose import load_config
+from rlgames.config.commands import MOVABLE_PLAYERS, RESUMABLE_KEYS, TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
-from rlgames.config.training import MOVABLE_PLAYERS, ResumeConfig, TrainConfig
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
@@ -21,9 +21,7 @@ from rlgames.runs.index import newest_run
 from rlgames.runs.names import located, run_name
 
 
-def load_resumable(
-    run: Path, overrides: list[str]
-) -> tuple[TrainConfig, Checkpoint, DirectoryLock]:
+def load_resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint, DirectoryLock]:
     """The checked config and the checkpoint of a run, and its lock, which is taken first: another
     process could replace a checkpoint read before.
 
@@ -36,18 +34,17 @@ def load_resumable(
         raise ConfigError(f"{run} is not the directory of a run", f"its newest run is {newest}")
     lock = lock_directory(run)
     try:
-        return *_resumable(run, overrides), lock
+        return *_resumable(run, config), lock
     except BaseException:
         lock.release()
         raise
 
 
-def _resumable(run: Path, overrides: list[str]) -> tuple[TrainConfig, Checkpoint]:
+def _resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint]:
     checkpoint = _latest(run)
     trained = from_plain(checkpoint.config)
-    words = drop_training_words(ResumeConfig, overrides, trained)
-    typed = vars(load_config(ResumeConfig, words))
-    changed = {name: value for name, value in typed.items() if value is not None}
+    changed = {name: value for name, value in vars(config).items() if value is not None}
+    changed.pop("run", None)
     for name in MOVABLE_PLAYERS:
         players = (getattr(trained, name), changed.get(name))
         is_moved = all(isinstance(player, RunPlayerConfig) for player in players)
@@ -68,6 +65,46 @@ def _resumable(run: Path, overrides: list[str]) -> tuple[TrainConfig, Checkpoint
             "or train with keep_resume_state=true",
         )
     return cfg, checkpoint
+
+
+@dataclass(frozen=True)
+class ResumableJob:
+    """A job of a sweep that was started before. lock: of its directory, None if it is done."""
+
+    config: TrainConfig
+    checkpoint: Checkpoint
+    lock: DirectoryLock | None
+
+    @property
+    def is_done(self) -> bool:
+        return self.lock is None
+
+
+def resumable_job(directory: Path, cfg: TrainConfig) -> ResumableJob | None:
+    """What a sweep finds in the directory of a job; None without a checkpoint.
+
+    Raises ConfigError if the run there differs from the job in more than a run may change.
+    """
+    if not os.path.lexists(directory / "checkpoints" / LATEST):
+        return None
+    lock = lock_directory(directory)
+    try:
+        checkpoint = _latest(directory)
+        trained = from_plain(checkpoint.config)
+        kept = {name: getattr(trained, name) for name in (*RESUMABLE_KEYS, "engine", "out")}
+        if dataclasses.replace(cfg, **kept) != trained:
+            names = [name for name, value in vars(cfg).items() if value != getattr(trained, name)]
+            names = [name for name in names if name not in kept]
+            raise ConfigError(
+                f"{directory} holds a run with another {', '.join(names)}", "name another out="
+            )
+        is_done = bool(reason_finished(directory, cfg, checkpoint))
+    except BaseException:
+        lock.release()
+        raise
+    if is_done:
+        lock.release()
+    return ResumableJob(cfg, checkpoint, None if is_done else lock)
 
 
 def can_resume(checkpoint: Checkpoint) -> bool:
@@ -104,7 +141,17 @@ def _latest(run: Path) -> Checkpoint:
         hint = f"start a new run from other weights: init_from={newest}" if newest else ""
         is_new = not checkpoints and not os.path.lexists(path)
         if is_new and read_run(run).get("status") not in (None, "done"):
-            again = shlex.join(["rlgames", "train", f"config={run}/config.yaml", f"out={run}"])
+            again = shlex.join(
+                [
+                    "rlgames",
+                    "train",
+                    "--config-dir",
+                    str(run),
+                    "--config-name",
+                    "config",
+                    f"out={run}",
+                ]
+            )
             hint = f"it ended before its first checkpoint; start it again: {again}"
         raise BadCheckpoint(error.error, hint) from None
     return checkpoint

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from rlgames.commands import board_pictures
-from rlgames.commands.configs import ShowConfig
 from rlgames.commands.frames import probabilities
-from rlgames.commands.run_config import config_for_run, game_and_player, player_name
+from rlgames.commands.run_config import game_and_player, player_name, with_run
+from rlgames.config.commands import ShowConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError, NonFiniteError, value_errors
 from rlgames.core.metrics import GOAL_METRICS, direction
@@ -49,7 +49,7 @@ class ShownPosition:
         return self.fields
 
 
-def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
+def show_command(config: ShowConfig) -> ShownPosition:
     """Evaluate a position, by a player and exactly.
 
     {game, position, seat, over, player, value, exact, unit, actions: [{action, probability, score,
@@ -57,7 +57,7 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     that the player expects, in units of its reward. score: its value of an action, for a value
     function. exact, plies: see solvers.position.PositionValue. unit: turns, points or outcome.
     """
-    cfg = config_for_run(ShowConfig, run, overrides)
+    cfg, run = with_run(config)
     if cfg.picture is not None:
         board_pictures.check_picture(Path(cfg.picture), board_pictures.STILLS)
     build_device(cfg.device, cfg.threads)  # it has to be there, though the CPU solves one position

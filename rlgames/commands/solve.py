@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlgames.commands.configs import SolveConfig
-from rlgames.config.compose import load_config
+from rlgames.config.commands import SolveConfig
 from rlgames.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ class Solution:
         return {"optimal": optimum.value, "states": optimum.states, "seconds": optimum.seconds}
 
 
-def solve_command(overrides: list[str]) -> Solution:
-    cfg = load_config(SolveConfig, overrides)
+def solve_command(cfg: SolveConfig) -> Solution:
     if cfg.game is None:
         raise ConfigError("solve needs a game", "as in: rlgames solve game=salvo board=4 shots=2")
     from rlgames.factory.components import build_game

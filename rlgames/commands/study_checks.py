@@ -6,14 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rlgames.commands.configs import ReportConfig
 from rlgames.commands.evaluate import check_seats
 from rlgames.commands.report import CURVE_KEYS
+from rlgames.config.commands import ReportConfig
 from rlgames.config.compose import load_config
-from rlgames.config.options.players import ExactConfig, RandomConfig
+from rlgames.config.options.players import ExactConfig
 from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.schema import OptionConfig
 from rlgames.config.studies import Study, StudyColumn
+from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.evaluation.evaluate import openings_to_play
 from rlgames.factory.agents import build_player
@@ -81,7 +82,7 @@ def check_match(
     openings_to_play(game, cfg.games)
     if trained is not None and cfg.search is not None:
         build_search(cfg.search, game, *trained)
-    opponent = cfg.opponent or (cfg.opponent_search and RandomConfig())
+    opponent = cfg.opponent or (cfg.opponent_search and make_option("player", "random"))
     for player, search in ((cfg.player, cfg.search), (opponent, cfg.opponent_search)):
         if player is not None and not isinstance(player, ExactConfig):  # which solves the game
             build_player(player, game, rules, search)

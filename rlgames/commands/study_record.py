@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.commands.study import PlannedStudy, run_of
+from rlgames.commands.study_jobs import Job
 from rlgames.config.studies import (
     OPERATOR,
     REFERENCE,
@@ -151,11 +152,11 @@ class _Reader:
     def saved(self, run: str, evaluation: str) -> list[dict[str, Any]]:
         """The evaluations of the seeds of a run that were made, in their order."""
         if (run, evaluation) not in self._saved:
-            sweep, name = self.planned.sweep, f"{self.study.name}.{evaluation}"
+            directory, name = self.planned.work.directory, f"{self.study.name}.{evaluation}"
             every = [
-                each.read(sweep.directory, sweep.name(number))
-                for number in self.planned.numbers(self.study.runs[run])
-                for each in sweep.jobs[number].evaluations
+                each.read(directory, job.name)
+                for job in self.planned.jobs_of(self.study.runs[run])
+                for each in job.evaluations
                 if each.name == name
             ]
             self._saved[run, evaluation] = [each for each in every if each is not None]
@@ -185,22 +186,19 @@ class _Reader:
         values = [value for value, _ in numbers if value is not None]
         return Cell.of(values, numbers[0][1]) if values else None
 
-    def _trained(self, run: StudyRun) -> dict[int, int]:
+    def _trained(self, run: StudyRun) -> dict[int, Job]:
         """The jobs whose training is done, by their seeds."""
-        jobs, sweep = zip(run.seeds, self.planned.numbers(run), strict=True), self.planned.sweep
-        return {
-            seed: number
-            for seed, number in jobs
-            if sweep.jobs[number].config and sweep.is_trained(number)
-        }
+        work = self.planned.work
+        jobs = zip(run.seeds, self.planned.jobs_of(run), strict=True)
+        return {seed: job for seed, job in jobs if job.config and work.is_trained(job)}
 
     def _training(self, run: StudyRun, name: str) -> Cell | None:
-        sweep, values = self.planned.sweep, []
-        for number in self._trained(run).values():
-            lines = read_metrics(sweep.path(number) / "metrics.jsonl")
+        work, values = self.planned.work, []
+        for job in self._trained(run).values():
+            lines = read_metrics(work.path(job) / "metrics.jsonl")
             seconds = max(line["time/seconds"] for line in lines if "time/seconds" in line)
-            if name == "total_seconds" and (start := sweep.jobs[number].links.get("init_from")):
-                first = read_metrics(sweep.directory / run_of(start) / "metrics.jsonl")
+            if name == "total_seconds" and (start := job.links.get("init_from")):
+                first = read_metrics(work.directory / run_of(start) / "metrics.jsonl")
                 seconds += max(line["time/seconds"] for line in first if "time/seconds" in line)
             if name in ("seconds", "total_seconds"):
                 values.append(seconds)

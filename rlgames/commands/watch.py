@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlgames.commands import board_pictures
-from rlgames.commands.configs import WatchConfig
 from rlgames.commands.frames import Frame, play_games
 from rlgames.commands.run_config import (
     build_opponent,
-    config_for_run,
     game_and_player,
     player_name,
+    with_run,
 )
+from rlgames.config.commands import WatchConfig
 from rlgames.factory.components import build_device
 
 
@@ -28,13 +28,13 @@ class Replay:
     picture: str | None = None
 
 
-def watch_command(run: Path | None, overrides: list[str]) -> Replay:
+def watch_command(config: WatchConfig) -> Replay:
     """Play games to watch.
 
     Without an opponent= a player of a two-player game plays itself; with one it sits in the first
     seat of the first game, in the second of the next, and so on.
     """
-    cfg = config_for_run(WatchConfig, run, overrides)
+    cfg, run = with_run(config)
     if cfg.picture is not None:
         board_pictures.check_picture(Path(cfg.picture), board_pictures.ANIMATIONS, cfg.delay)
     device = build_device(cfg.device, cfg.threads)

@@ -1,17 +1,15 @@
-"""Schemas: the keys of configs with their types, ranges, choices, defaults and help.
+"""Schemas: frozen dataclasses whose fields say the type, the range, the choices and the help of a
+key.
 
-A schema is a frozen dataclass, decorated by `schema`; each key is declared once, by `key` or
-`group`. The YAML files in
-conf/, help and the tables of the documents are made from it.
+They have no values: conf/ has those. Only a plugin, which has no file there, names them in its
+schema.
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import importlib
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field
 from functools import cache
@@ -36,7 +34,6 @@ MAX_BATCH = 1 << 24
 WORDS = {int: "whole number", float: "number", str: "word"}
 """Types of keys in words."""
 
-
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C")
 
@@ -47,34 +44,29 @@ def _cached(function: F) -> F:
 
 
 def key(
-    default: Any = MISSING,
     low: float = -math.inf,
     high: float = math.inf,
     of: Any = (),
     help: str = "",
-    is_text: bool = False,
+    *,
     is_path: bool = False,
-    takes_word: bool = False,
-    follows: str = "",
+    is_word: bool = False,
+    value: Any = MISSING,
 ) -> Any:
-    """A key of a schema: its default, its range from low to high or its choices, and its help.
+    """A key of a schema: its range from low to high or its choices, and its help.
 
     Args:
         of: the choices; values of another type are any in the range.
-        is_text: any characters, which the command line quotes for Hydra.
-        is_path: the path of a file or a folder; is_text too. `~` is the home directory.
-        takes_word: a list of words, also numbers, that may be typed as a single word.
-        follows: another key of the schema, whose value is the default.
+        is_path: the path of a file or a folder; `~` is the home directory.
+        is_word: what the words of a command name that have no `=`: the first one, or for a list all
+            of them.
+        value: the value in a plugin's schema.
     """
-    metadata = {"low": low, "high": high, "of": tuple(of), "help": help, "is_path": is_path}
-    metadata |= {"is_text": is_text or is_path, "takes_word": takes_word, "follows": follows}
-    return _field(default, metadata)
-
-
-def _field(default: Any, metadata: Mapping[str, Any] | None = None) -> Any:
-    if isinstance(default, list):
-        return field(default_factory=default.copy, metadata=metadata)
-    return field(default=default, metadata=metadata)
+    metadata = {"low": low, "high": high, "of": tuple(of), "help": help}
+    metadata |= {"is_path": is_path, "is_word": is_word}
+    if isinstance(value, list):
+        return field(default_factory=value.copy, metadata=metadata)
+    return field(default=value, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -82,31 +74,29 @@ class Group:
     """A key whose value is an option of a config group, with the option's keys below it.
 
     Args:
-        folder: the config group, where that is not the name of the key.
-        default: the option; None for none.
+        folder: the config group, if that is not the name of the key.
         is_training: also offers the players that exist only in training.
-        is_list: holds several options or none, as in logger=[tensorboard,wandb].
+        is_word: the first word of a command without `=` names the option.
     """
 
-    folder: str
-    default: str | None
     help: str
+    folder: str = ""
     is_training: bool = False
+    is_word: bool = False
     is_list: bool = False
-
-    @property
-    def is_nullable(self) -> bool:
-        """Whether the config needs no option."""
-        return self.default is None or self.is_list
+    """Whether it holds several options or none, as in logger=[tensorboard,wandb]."""
+    is_nullable: bool = False
+    """Whether the config needs no option."""
 
 
-def group(default: str | None, help: str, folder: str = "", **flags: bool) -> Any:
+def group(help: str, folder: str = "", *, is_training: bool = False, is_word: bool = False) -> Any:
     """A key that holds an option of a config group. See Group."""
-    metadata = {"group": Group(folder, default, help, **flags)}
-    return field(default=None, metadata=metadata)
+    return field(metadata={"group": Group(help, folder, is_training, is_word)})
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, kw_only_default=True)
+@dataclass_transform(
+    frozen_default=True, eq_default=False, kw_only_default=True, field_specifiers=(key, group)
+)
 def schema(config: type[C]) -> type[C]:
     """Make a subclass of Config a dataclass."""
     return dataclass(init=False, eq=False, repr=False)(config)
@@ -117,7 +107,7 @@ class Config:
     """The base of all schemas: frozen, and equal and printed by their values.
 
     These methods stand here once: dataclass() would compile them for each schema, which would take
-    longer than all else that --help does.
+    longer than everything else that --help does.
     """
 
     def __init__(self, **values: Any) -> None:
@@ -145,69 +135,62 @@ class Config:
 
 @schema
 class OptionConfig(Config):
-    """The keys of an option: its name, and what subclasses add."""
+    """The keys of every option. `name` says which class it is; what is typed is the name of the
+    option's file."""
 
-    name: str = key("")
-
-
-def variant(base: type[OptionConfig], name: str, help: str, **defaults: Any) -> type[OptionConfig]:
-    """The schema of another option with the same keys and other defaults."""
-    kinds = get_type_hints(base)
-    defaults = {"name": name} | defaults
-    keys = [(each, kinds[each], _field(value)) for each, value in defaults.items()]
-    config = make_schema(f"{base.__name__}_{name}", keys, base)
-    config.__doc__ = help
-    return config
+    name: str = key()
 
 
-def make_schema(name: str, keys: list[tuple[str, Any, Any]], base: type[C]) -> type[C]:
-    """A subclass of a schema with further keys: their names, types and fields."""
-    config = dataclasses.make_dataclass(name, keys, bases=(base,), init=False, eq=False, repr=False)
-    config.__module__ = base.__module__
-    setattr(sys.modules[base.__module__], name, config)  # where pickle looks for it
-    return config
+@dataclass(frozen=True)
+class Option:
+    """What `name:` in the file of an option stands for.
 
+    Args:
+        schema: a dataclass of its keys.
+        make: the class or function that is called with them, or its place as "module:name", which
+            is imported when a config first asks for it. None if no class makes it.
+        values: the values of a plugin's keys; None for an option with a file.
+        training_only: only a training knows this player.
+        is_quick: this player moves at once, so that a training may measure random play against it
+            before its first game.
+        gym_id: the game's name among Gymnasium's environments.
+        extra: the package that this option needs, which the extra of the same name installs.
+        viewer: the command that shows what this logger wrote, with RUN for the run's directory.
+    """
 
-def schema_of_keys(name: str, help: str, keys: Mapping[str, Any]) -> type[OptionConfig]:
-    """The schema of an option with these keys, each by its default or as key() makes it, which
-    tells the type."""
-    items = [("name", str, _field(name))]
-    for each, value in keys.items():
-        item = value if isinstance(value, Field) else key(value)
-        default = default_of(item)
-        kind: Any = type(default)
-        if default and kind is list:
-            kind = list[type(default[0])]  # type: ignore[misc]
-        items.append((each, kind, item))
-    config = make_schema(f"{name}_keys", items, OptionConfig)
-    config.__doc__ = help
-    return config
+    schema: type
+    make: str | Callable[..., Any] | None = None
+    values: Mapping[str, Any] | None = None
+    training_only: bool = False
+    is_quick: bool = False
+    gym_id: str | None = None
+    extra: str | None = None
+    viewer: tuple[str, ...] = ()
+
+    def load(self) -> Any:
+        """The class or function itself."""
+        if not isinstance(self.make, str):
+            return self.make
+        module, _, name = self.make.partition(":")
+        return getattr(importlib.import_module(module), name)
 
 
 @_cached
 def key_fields(schema: type) -> dict[str, Field[Any]]:
-    """The keys of a schema outside groups, each with its type, range, choices and help.
-
-    A subclass that only changes a default inherits the range, the choices and the help.
-    """
-    keys = {}
-    for item in dataclasses.fields(schema):
-        declared = [
-            vars(base).get("__dataclass_fields__", {}).get(item.name) for base in schema.__mro__
-        ]
-        source = next((each for each in declared if each is not None and each.metadata), item)
-        if "group" not in source.metadata:
-            keys[item.name] = copy.copy(item)
-            keys[item.name].metadata = source.metadata
-    return keys
+    """The keys of a schema outside groups, each with its range, choices and help."""
+    return {item.name: item for item in dataclasses.fields(schema) if "group" not in item.metadata}
 
 
 @_cached
 def groups_of(schema: type) -> dict[str, Group]:
     """The config groups of a schema, by the keys that hold them."""
+    kinds = get_type_hints(schema)
     return {
         item.name: dataclasses.replace(
-            item.metadata["group"], folder=item.metadata["group"].folder or item.name
+            item.metadata["group"],
+            folder=item.metadata["group"].folder or item.name,
+            is_list=(is_list := get_origin(kinds[item.name]) is dict),
+            is_nullable=is_list or NoneType in members(kinds[item.name]),
         )
         for item in dataclasses.fields(schema)
         if "group" in item.metadata
@@ -222,34 +205,30 @@ def names_of(schema: type) -> list[str]:
     return [*groups_of(schema), *keys]
 
 
+def word_key(schema: type) -> tuple[str, bool] | None:
+    """The key that words without `=` name, and whether it takes all of them; None for none."""
+    for item in dataclasses.fields(schema):
+        about = item.metadata.get("group")
+        if about.is_word if about else item.metadata.get("is_word"):
+            return item.name, get_origin(kind_of(schema, item.name)) is list
+    return None
+
+
 def default_of(item: Field[Any]) -> Any:
-    """The default of a key; MISSING for a key without one."""
+    """The value of a plugin's key; MISSING for a key whose value conf/ has."""
     factory = item.default_factory
     return item.default if factory is MISSING else factory()
 
 
-def defaults(schema: type) -> dict[str, Any]:
-    """The keys of a schema that have a default, with it."""
-    values = {name: default_of(item) for name, item in key_fields(schema).items()}
+def default_values(schema: type) -> dict[str, Any]:
+    """The values in a plugin's schema."""
+    values = {item.name: default_of(item) for item in dataclasses.fields(schema)}
     return {name: value for name, value in values.items() if value is not MISSING}
 
 
-def changed(config: Config, *names: str) -> list[str]:
-    """Those of the keys whose values are not their defaults."""
-    usual = defaults(type(config))
-    return [name for name in names if getattr(config, name) != usual.get(name)]
-
-
-def initial_values(schema: type) -> dict[str, Any]:
-    """The keys of a schema as a file holds them, in its order: the name of an option first, and a
-    reference to the key that a key follows."""
-    fields = key_fields(schema)
-    names = sorted((name for name in names_of(schema) if name in fields), key="name".__ne__)
-    values = {}
-    for name in names:
-        follows = fields[name].metadata.get("follows")
-        values[name] = f"${{.{follows}}}" if follows else default_of(fields[name])
-    return values
+def arguments(option: Any) -> dict[str, Any]:
+    """The keys of an option without its name: what its class is called with."""
+    return {name: value for name, value in vars(option).items() if name != "name"}
 
 
 _kinds = _cached(get_type_hints)
@@ -266,7 +245,7 @@ def members(kind: Any) -> tuple[Any, ...]:
 
 
 def kind_in_words(kind: Any) -> str:
-    """A type as a message and a table name it."""
+    """A type as a message names it."""
     words = []
     for part in members(kind):
         if get_origin(part) is list:
@@ -290,21 +269,6 @@ def choices_of(schema: type, name: str) -> tuple[str, ...]:
     return (*choices, "null") if choices and NoneType in kinds else choices
 
 
-def values_in_words(schema: type, name: str) -> str:
-    """The type of a key with its range or its choices."""
-    kind, limits = kind_of(schema, name), key_fields(schema)[name].metadata
-    text = kind_in_words(kind)
-    if limits.get("of"):
-        many = "a list of: " if text.startswith("a list") else ""
-        other = {*members(kind)} & {int, float} - {*map(type, limits["of"])}
-        number = f" or {kind_in_words(other.pop())}, {range_in_words(limits)}" if other else ""
-        null = " or null" if NoneType in members(kind) else ""
-        return many + ", ".join(map(str, limits["of"])) + number + null
-    if "number" in text and math.isfinite(limits.get("high", math.inf)):
-        text += f", {'each ' if 'list' in text else ''}{range_in_words(limits)}"
-    return text
-
-
 def range_in_words(limits: Mapping[str, Any]) -> str:
     """The range of a number."""
     ends = (limits["low"], limits["high"])
@@ -312,78 +276,6 @@ def range_in_words(limits: Mapping[str, Any]) -> str:
     if limits["low"] == POSITIVE:
         low = "above 0"
     return f"at least {low}" if high == "inf" else f"{low} to {high}"
-
-
-class WrongKind(Exception):
-    """A value that is not of the type of its key."""
-
-
-def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
-    """A value as the type of its key: 3 is also the number 3.0, and 1e5 a whole number.
-
-    Raises WrongKind, and ConfigError for empty text and text with blanks around it.
-    """
-    kinds = members(kind)
-    if value is None:
-        if NoneType in kinds:
-            return None
-    elif isinstance(value, list):
-        for part in kinds:
-            if get_origin(part) is list:
-                return [converted(get_args(part)[0], each, is_text) for each in value]
-    elif isinstance(value, bool):
-        if bool in kinds:
-            return value
-    elif isinstance(value, int | float):
-        if int in kinds and (isinstance(value, int) or (value.is_integer() and float not in kinds)):
-            return int(value)
-        if float in kinds:
-            return float(value)
-        if is_text:
-            return str(value)
-    elif isinstance(value, str) and str in kinds:
-        return value
-    if Any in kinds:
-        return value
-    raise WrongKind
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of a config group.
-
-    Args:
-        schema: a dataclass of its keys; `name` is the option's name, the docstring its help.
-        make: the class or function that is called with them, or its place as "module:name", which
-            is imported when a config first asks for it. None if no class makes it.
-        training_only: only a training knows this player.
-        is_quick: this player moves at once, so that a training may measure random play against it
-            before its first game.
-        gym_id: the game's name among Gymnasium's environments.
-        extra: the package that this option needs, which the extra of the same name installs.
-        viewer: the command that shows what this logger wrote, with RUN for the run's directory.
-    """
-
-    schema: type
-    make: str | Callable[..., Any] | None = None
-    training_only: bool = False
-    is_quick: bool = False
-    gym_id: str | None = None
-    extra: str | None = None
-    viewer: tuple[str, ...] = ()
-
-    def load(self) -> Any:
-        """The class or function itself."""
-        if not isinstance(self.make, str):
-            return self.make
-        module, _, name = self.make.partition(":")
-        return getattr(importlib.import_module(module), name)
-
-    @property
-    def help(self) -> str:
-        """One line about the option: the first of its schema's docstring."""
-        text = (self.schema.__doc__ or "").strip()
-        return "" if text.startswith(f"{self.schema.__name__}(") else text.partition("\n")[0]
 
 
 def as_typed(value: Any) -> str:
@@ -395,9 +287,3 @@ def as_typed(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
-
-
-def listed_options(typed: str) -> list[str]:
-    """The options of a list as it is typed, with or without brackets."""
-    options = (option.strip("'\" ") for option in typed.strip("[]").split(","))
-    return [option for option in options if option]

@@ -32,21 +32,21 @@ class StudyTable(Config):
     """A table: a row for each run, a column for each metric. In a Study, rows are the labels by
     run, and columns StudyColumns."""
 
-    title: str | None = key(None, is_text=True)
-    before: str = key("", is_text=True, help="text above the table, in Markdown")
-    after: str = key("", is_text=True)
-    head: str = key("run", is_text=True, help="heading of the first column")
-    rows: Any = key(None, help="runs, or their labels by name; null: all")
-    columns: Any = key(None, help="metrics, or metrics by heading")
+    title: str | None = key(value=None)
+    before: str | None = key(value=None, help="text above the table, in Markdown")
+    after: str | None = key(value=None)
+    head: str = key(value="run", help="heading of the first column")
+    rows: Any = key(value=None, help="runs, or their labels by name; null: all")
+    columns: Any = key(value=None, help="metrics, or metrics by heading")
 
 
 @schema
 class ReportedValues(Config):
     """Values that others report."""
 
-    values: Any = key(None, help="numbers or texts by run")
-    source: str = key("", is_text=True)
-    compared: str | None = key(None, is_text=True, help="metric that is tested against them")
+    values: Any = key(value=None, help="numbers or texts by run")
+    source: str | None = key(value=None)
+    compared: str | None = key(value=None, help="metric that is tested against them")
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Study:
     def values(self) -> list[tuple[str, StudyColumn]]:
         """The values within its texts, each with its run."""
         texts = [self.before, self.after]
-        texts += [text for table in self.tables for text in (table.before, table.after)]
+        texts += [text or "" for table in self.tables for text in (table.before, table.after)]
         return [parse_value(match) for text in texts for match in PLACEHOLDER.findall(text)]
 
 

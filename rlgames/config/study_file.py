@@ -1,7 +1,6 @@
 """The files of studies, read as data and checked.
 
-A study is an option of the config group `study`: a file in conf/study/, in the folder study/ of
---config-dir, or anywhere, named by its path.
+A study is a file in conf/study/, named by its stem, or anywhere, named by its path.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rlgames.config.files import OptionFiles, read_mapping
-from rlgames.config.schema import Config, key, schema
+from rlgames.config.commands import MAX_SEED
+from rlgames.config.files import Files, mapping
+from rlgames.config.schema import Config, default_values, key, schema
 from rlgames.config.studies import (
     ReportedValues,
     Study,
@@ -23,7 +23,6 @@ from rlgames.config.studies import (
     StudyTable,
     parse_column,
 )
-from rlgames.config.training import MAX_SEED
 from rlgames.config.typed import typed
 from rlgames.core.errors import ConfigError, nearest
 
@@ -42,34 +41,32 @@ C = TypeVar("C", bound=Config)
 class StudyEntry(Config):
     """A run or an evaluation."""
 
-    overrides: str = key("", is_text=True)
-    seeds: Any = key(None)
-    runs: list[str] = key([], takes_word=True, help="runs to evaluate, as in [ppo*]; []: all")
+    overrides: str | None = key(value=None)
+    seeds: Any = key(value=None)
+    runs: list[str] = key(value=[], help="runs to evaluate, as in [ppo*]; []: all")
 
 
 @schema
 class StudyFile(Config):
     """The keys of a study."""
 
-    seeds: Any = key(1)
-    runs: Any = key(None)
-    evaluations: Any = key(None)
-    table: Any = key(None)
-    tables: Any = key(None)
-    reported: Any = key(None)
-    curves: Any = key(None)
-    before: str = key("", is_text=True)
-    after: str = key("", is_text=True)
-    parts: list[str] = key([], takes_word=True)
+    seeds: Any = key(value=1)
+    runs: Any = key(value=None)
+    evaluations: Any = key(value=None)
+    table: Any = key(value=None)
+    tables: Any = key(value=None)
+    reported: Any = key(value=None)
+    curves: Any = key(value=None)
+    before: str | None = key(value=None)
+    after: str | None = key(value=None)
+    parts: list[str] = key(value=[])
 
 
-def read_study(
-    word: str, folders: Sequence[Path], seeds: Any = None, wholes: Sequence[Path] = ()
-) -> Study:
+def read_study(word: str, seeds: Any = None, wholes: Sequence[Path] = ()) -> Study:
     """The study with a name or at a path; seeds: instead of the seeds in the file; wholes: the
     files of the studies that it is a part of. Raises ConfigError."""
-    files = OptionFiles(tuple(folders))
-    path = Path(word) if word.endswith((".yaml", ".yml")) else files.path("study", word)
+    files = Files()
+    path = Path(word) if word.endswith((".yaml", ".yml")) else files.path(f"study/{word}")
     if path is None:
         raise ConfigError(f"no study is called {word!r}", nearest(word, files.names("study")))
     name = path.stem
@@ -77,9 +74,9 @@ def read_study(
     try:
         if path.resolve() in wholes:
             raise ConfigError("it is a part of itself", "omit it from parts:")
-        file = _entry(StudyFile, read_mapping(path), "")
+        file = _entry(StudyFile, mapping(path), "")
         wholes = [*wholes, path.resolve()]
-        parts = [read_study(part, folders, seeds, wholes) for part in file.parts]
+        parts = [read_study(part, seeds, wholes) for part in file.parts]
         return _study(name, file, seeds, parts)
     except ConfigError as error:
         if not error.error.startswith(f"{path}: "):
@@ -95,11 +92,13 @@ def _study(name: str, file: StudyFile, seeds: Any, parts: Sequence[Study]) -> St
     runs = {}
     for run, entry in _entries(StudyEntry, file.runs, "runs", "overrides").items():
         _check_name("run", run)
-        is_player = "player=" in entry.overrides
+        is_player = "player=" in (entry.overrides or "")
         own = (0,) if is_player else usual
         if entry.seeds is not None:
             own = parse_seeds(entry.seeds, f"runs.{run}.seeds")
-        runs[run] = StudyRun(run, _words(entry.overrides, f"runs.{run}", "experiment="), own)
+        runs[run] = StudyRun(
+            run, _words((entry.overrides or ""), f"runs.{run}", "experiment="), own
+        )
     evaluations: list[StudyEvaluation] = []
     for each, node in _mapping(file.evaluations, "evaluations").items():
         _check_name("evaluation", str(each))
@@ -125,8 +124,8 @@ def _study(name: str, file: StudyFile, seeds: Any, parts: Sequence[Study]) -> St
         tables,
         reported,
         {str(key): str(value) for key, value in _mapping(file.curves, "curves").items()},
-        file.before,
-        file.after,
+        file.before or "",
+        file.after or "",
         tuple(parts),
     )
     _check_terms(study)
@@ -146,7 +145,7 @@ def parse_seeds(value: Any, key: str = "seeds") -> tuple[int, ...]:
 
 def _evaluation(name: str, entry: StudyEntry, runs: Mapping[str, StudyRun]) -> StudyEvaluation:
     where = f"evaluations.{name}"
-    words = _words(entry.overrides, where)
+    words = _words((entry.overrides or ""), where)
     command, words = (
         (words[0], words[1:]) if words[:1] and words[0] in COMMANDS else ("eval", words)
     )
@@ -197,7 +196,8 @@ def _table(table: StudyTable, runs: Mapping[str, StudyRun]) -> StudyTable:
         columns = {str(each).partition("|")[0].strip(): each for each in columns}
     parsed = [parse_column(str(h), str(text)) for h, text in _mapping(columns, "columns").items()]
     names = {str(name): str(label) for name, label in labels.items()}
-    return StudyTable(**vars(table) | {"rows": names, "columns": parsed})
+    texts = {"before": table.before or "", "after": table.after or ""}
+    return StudyTable(**vars(table) | texts | {"rows": names, "columns": parsed})
 
 
 def _check_terms(study: Study) -> None:
@@ -264,6 +264,6 @@ def _short(kind: type[C], node: Any, where: str, short: str = "overrides") -> C:
 
 def _entry(kind: type[C], node: Any, where: str) -> C:
     try:
-        return typed(kind, _mapping(node, where or "the file"))
+        return typed(kind, default_values(kind) | {**_mapping(node, where or "the file")})
     except ConfigError as error:
         raise ConfigError(f"{where}{where and ': '}{error.error}", error.hint) from None

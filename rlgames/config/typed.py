@@ -1,39 +1,45 @@
-"""Plain values, composed or read from a checkpoint, as an instance of their schema."""
+"""Plain values, composed by Hydra or read from a checkpoint, as an instance of their schema.
+
+Nothing is imported or resolved here, so the values may come from a stranger.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 
+from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
+from rlgames.config.files import Files
+from rlgames.config.hints import unknown_key, unknown_option
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
     Group,
-    WrongKind,
-    converted,
-    defaults,
+    arguments,
+    as_typed,
     groups_of,
     key_fields,
     kind_in_words,
     kind_of,
+    members,
     names_of,
     range_in_words,
 )
-from rlgames.config.suggestions import unknown_key, unknown_option
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError, UnknownOption, nearest
 from rlgames.core.text import json_text
 from rlgames.core.untrusted import sanitized
 
 MISSING = "???"
-"""The default of a key that must be given, as in OmegaConf."""
+"""The value of a key that must be given, as in OmegaConf."""
 
 MAX_VALUE_LENGTH = 100
 """Maximum characters of a value in a message."""
@@ -41,31 +47,39 @@ MAX_VALUE_LENGTH = 100
 C = TypeVar("C")
 
 
-def typed(schema: type[C], values: Mapping[str, Any]) -> C:
+def typed(schema: type[C], values: Mapping[str, Any], prefix: str = "") -> C:
     """A config from plain values, each converted to its type and checked against its range.
 
-    Keys that are left out have their default, groups that are left out have no option. Raises
-    ConfigError for a value that is not of the type, the range or the choices of its key.
+    Args:
+        prefix: what stands before the keys as they are typed.
+
+    Raises:
+        ConfigError: for an unknown or missing key, and for a value that is not of the type, the
+            range or the choices of its key.
     """
-    groups = groups_of(schema)
+    groups, keys = groups_of(schema), key_fields(schema)
+    for name in values:
+        if name not in keys and name not in groups:
+            known = [prefix + each for each in names_of(schema) if each != "name"]
+            raise unknown_key(prefix + sanitized(name, MAX_VALUE_LENGTH), known)
     checked = {name: _group(name, each, values.get(name)) for name, each in groups.items()}
-    keys = {name: value for name, value in values.items() if name not in groups}
-    return schema(**checked, **_values(schema, keys, ""))
+    for name in keys:
+        if values.get(name, MISSING) == MISSING:
+            kind = "PATH" if keys[name].metadata.get("is_path") else "VALUE"
+            raise ConfigError(f"{prefix}{name} has no value", f"add {prefix}{name}={kind}")
+        checked[name] = checked_value(schema, name, values[name], prefix)
+    return schema(**checked)
 
 
 def _group(name: str, group: Group, node: Any) -> Any:
     if group.is_list:
         if not isinstance(node or {}, Mapping):
             raise ConfigError(f"{name} names no options with their keys")
-        options = {
-            each: typed_option(name, group, keys, f"{name}.{each}.")
+        return {
+            str(each): typed_option(name, group, keys, f"{name}.{each}.")
             for each, keys in (node or {}).items()
         }
-        for option, config in options.items():
-            if config.name != option:
-                raise ConfigError(f"{name}.{option}.name={config.name} is another option")
-        return options
-    if node is None:
+    if not node:
         if not group.is_nullable:
             raise ConfigError(f"{name} cannot be null", f"add {name}=NAME")
         return None
@@ -80,56 +94,67 @@ def typed_option(name: str, group: Group, node: Any, prefix: str) -> Any:
     if not isinstance(node, Mapping) or "name" not in node:
         listed = f": {', '.join(map(str, node))}" if isinstance(node, Mapping) and node else ""
         raise ConfigError(f"{name} has keys, but no option is chosen{listed}", f"add {name}=NAME")
-    options = REGISTRY[group.folder]
-    option = str(node["name"])
+    option, options = str(node["name"]), REGISTRY[group.folder]
     if option not in options:
         raise unknown_option(name, group.folder, sanitized(option, MAX_VALUE_LENGTH), [*options])
-    schema = options[option].schema
-    config = schema(**_values(schema, node, prefix))
-    missing = [key for key, value in vars(config).items() if value == MISSING]
-    if missing:
-        raise ConfigError(f"{name}={option} needs {prefix}{missing[0]}=")
-    return config
-
-
-def _values(schema: type, values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    known = key_fields(schema)
-    for name in values:
-        if name not in known:
-            raise unknown_key(prefix + str(name), [prefix + each for each in names_of(schema)])
-    checked = {name: checked_value(schema, name, value, prefix) for name, value in values.items()}
-    complete = defaults(schema) | checked
-    following = {
-        name: complete[item.metadata["follows"]]
-        for name, item in known.items()
-        if item.metadata.get("follows") and name not in checked
-    }
-    return complete | following
+    if options[option].training_only and not group.is_training:
+        raise ConfigError(f"{name}={option} exists in training only", "name another player")
+    return typed(options[option].schema, node, prefix)
 
 
 def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
     """A plain value of a key as its type. Raises ConfigError."""
     kind, limits, key = kind_of(schema, name), key_fields(schema)[name].metadata, prefix + name
-    if limits.get("takes_word") and isinstance(value, str):
-        value = [value]
-    if limits.get("is_text") and not limits.get("is_path") and isinstance(value, str):
-        value = value.strip()
     for text in value if isinstance(value, list) else [value]:
-        if isinstance(text, str) and (not text or text != text.strip() or "\0" in text):
-            shown = sanitized(repr(text), MAX_VALUE_LENGTH)
-            raise ConfigError(f"{key}={shown} is empty or has blanks around it")
-    if MISSING in (value if isinstance(value, list) else [value]) and (
-        defaults(schema).get(name) != MISSING
-    ):
-        raise ConfigError(f"{key} needs a value")
+        if isinstance(text, str) and (not text.strip() or text == MISSING or "\0" in text):
+            raise ConfigError(f"{key}={sanitized(repr(text), MAX_VALUE_LENGTH)} is empty")
+    if isinstance(value, str) and kind == list[str]:
+        value = [value]  # one word is a list of one
     try:
-        result = converted(kind, value, limits.get("is_text", False))
+        result = converted(kind, value, is_text=not limits.get("of"))
     except WrongKind:
         words = kind_in_words(kind)
         raise ConfigError(f"{key}={sanitized(value, MAX_VALUE_LENGTH)} is not {words}") from None
     _check_range(key, result, limits)
     is_home = limits.get("is_path") and isinstance(result, str)
     return os.path.expanduser(result) if is_home else result
+
+
+class WrongKind(Exception):
+    """A value that is not of the type of its key."""
+
+
+def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
+    """A value as the type of its key: 3 is also the number 3.0, and 1e5 a whole number.
+
+    is_text: a number is also text. Raises WrongKind.
+    """
+    kinds = members(kind)
+    if value is None:
+        if NoneType in kinds:
+            return None
+    elif isinstance(value, list):
+        for part in kinds:
+            if get_origin(part) is list:
+                return [converted(get_args(part)[0], each, is_text) for each in value]
+    elif isinstance(value, bool):
+        if bool in kinds:
+            return value
+    elif isinstance(value, int | float):
+        if int in kinds and (isinstance(value, int) or (value.is_integer() and float not in kinds)):
+            return int(value)
+        if float in kinds:
+            return float(value)
+        if is_text and str in kinds:
+            return str(value)
+    elif isinstance(value, str) and str in kinds:
+        return value
+    elif isinstance(value, str) and {int, float} & {*kinds}:  # of an environment variable
+        with contextlib.suppress(ValueError):
+            return converted(kind, float(value) if set(value) & {*".eE"} else int(value))
+    if Any in kinds:
+        return value
+    raise WrongKind
 
 
 def _check_range(key: str, value: Any, limits: Mapping[str, Any]) -> None:
@@ -153,14 +178,48 @@ def to_plain(config: Any) -> dict[str, Any]:
     return {name: values[name] for name in names_of(type(config))}
 
 
-def arguments(option: Any) -> dict[str, Any]:
-    """The keys of an option without its name: what its class is called with."""
-    return {name: value for name, value in vars(option).items() if name != "name"}
-
-
 def to_yaml(config: Any) -> str:
     """A config as YAML."""
     return yaml.safe_dump(to_plain(config), sort_keys=False, allow_unicode=True, width=10**9)
+
+
+def command_of(schema: type) -> str:
+    """The command with this schema."""
+    return next(name for name, each in COMMAND_SCHEMAS.items() if each is schema)
+
+
+def make_option(group: str, name: str, **values: Any) -> Any:
+    """An option with the values of its file, and these. Raises ConfigError."""
+    return typed(REGISTRY[group][name].schema, Files().option_values(group, name) | values)
+
+
+def changed(config: Any, *names: str) -> list[str]:
+    """Those of the keys whose values are not those of the command without words."""
+    content = Files().read(command_of(type(config)))
+    options = {name: ",".join(chosen) or None for name, chosen in content.choices.items()}
+    usual = content.values | options
+    values = {name: getattr(config, name) for name in names}
+    return [name for name, value in values.items() if getattr(value, "name", value) != usual[name]]
+
+
+def as_words(config: Any, *names: str) -> list[str]:
+    """The words that set these groups and keys of a config, unless the command has them anyway."""
+    files, words, schema = Files(), list[str](), type(config)
+    content = files.read(command_of(schema))
+    for name in names:
+        value, group = getattr(config, name), groups_of(schema).get(name)
+        if group is None:
+            words += [f"{name}={as_typed(value)}"] if value != content.values[name] else []
+            continue
+        option = "null" if value is None else str(value.name)
+        if [option] != (content.choices[name] or ["null"]):
+            words.append(f"{name}={option}")
+        if value is not None:
+            prefix = "" if name == "game" else f"{name}."
+            usual = files.option_values(group.folder, option)
+            values = arguments(value).items()
+            words += [f"{prefix}{k}={as_typed(v)}" for k, v in values if v != usual.get(k)]
+    return words
 
 
 @contextmanager
@@ -176,15 +235,16 @@ def sanitize_errors() -> Iterator[None]:
 
 @sanitize_errors()
 def from_plain(values: dict[str, Any]) -> TrainConfig:
-    """The inverse of to_plain, checked again: a checkpoint's config is untrusted text.
+    """The inverse of to_plain, checked again: a stored config is untrusted text. A key that it
+    lacks has its value in conf/.
 
-    Raises ConfigError for a config that is not complete.
+    Raises ConfigError for anything else.
     """
     for name, value in values.items():
         if "${" in json_text(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation, which is an error")
     try:
-        return typed(TrainConfig, values)
+        return typed(TrainConfig, _completed(values))
     except UnknownOption as error:
         needed = plugins_override(values.get("plugins"))
         if not needed or all(str(name) in sys.modules for name in values["plugins"]):
@@ -197,3 +257,19 @@ def from_plain(values: dict[str, Any]) -> TrainConfig:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"the checkpoint's config cannot be read: {error}") from None
+
+
+def _completed(values: dict[str, Any]) -> dict[str, Any]:
+    """A stored config with the values in conf/ of keys that it lacks."""
+    files, completed = Files(), dict(values)
+    if not values.keys() >= key_fields(TrainConfig).keys():
+        completed = {**files.read("train").values, **values}
+        completed.pop("hydra")
+    for name, group in groups_of(TrainConfig).items():
+        node = values.get(name)
+        if group.is_list or not isinstance(node, dict):
+            continue
+        option = REGISTRY[group.folder].get(str(node.get("name")))
+        if option is not None and not node.keys() >= key_fields(option.schema).keys():
+            completed[name] = files.option_values(group.folder, str(node["name"])) | node
+    return completed

@@ -1,78 +1,91 @@
-"""Command-line overrides: as typed, checked, and as Hydra reads them."""
+"""The words of a command: the rules besides Hydra's grammar, and the check for mistyped names."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate, product
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from hydra.core.config_loader import ConfigLoader
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, Transformer
-from hydra.errors import HydraException
-
-from rlgames.config.files import OptionFiles, Preset
-from rlgames.config.keys import (
-    chosen_options,
-    command_groups,
-    known_keys,
-    option_names,
-    typed_values,
-)
+from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
+from rlgames.config.files import Choices, Content, Files, key_paths
+from rlgames.config.hints import unknown_key, unknown_option
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import Group, as_typed, key_fields, listed_options, names_of
-from rlgames.config.suggestions import unknown_key, unknown_option
-from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.config.schema import (
+    Group,
+    groups_of,
+    key_fields,
+    kind_of,
+    members,
+    names_of,
+    word_key,
+)
+from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 
-MAX_WORD_LENGTH = 1 << 15
-"""Longer words, which take Hydra seconds to read, are an error."""
-
-MAX_DEPTH = 32
-"""Maximum depth of brackets in a value, far below Python's limit on recursion."""
-
-SWEEP_FUNCTION = re.compile(r"\s*(choice|range|glob|interval|tag|sort|shuffle|extend_list)\s*\(")
-
-LISTED = re.compile(r"""((?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^,])*),""")
-"""What ends at a comma outside of quotes."""
-
-NUMBER_WORD = re.compile(r"(?:(?<=[\[,])|^)\d+(?=[,\]]|$)")
-"""Digits alone, as an item of a list or without one."""
-
-RUN_KEYS = ("hydra.run.dir",)
-SWEEP_KEYS = (
-    *("hydra.sweep.dir", "hydra.sweep.subdir", "hydra.sweeper.max_batch_size"),
-    *("hydra/launcher", "hydra.launcher"),
+PRESETS = Group(
+    "preset; null: the one of the game, if there is one", "experiment", is_nullable=True
 )
-HYDRA_KEYS = (*RUN_KEYS, *SWEEP_KEYS, "hydra.searchpath")
-"""Hydra's own keys that a training honors; any other is an error."""
+"""The group of a training whose options set keys and other groups."""
+
+SWEEP = re.compile(r"[,(]")
+"""In the value of a key that has several values in a sweep."""
+
+QUOTED = r"""'[^']*'|"[^"]*\""""
+
+DIRECTORIES = {"out": "hydra.sweep.dir"}
+"""What a key of a run is called in a sweep."""
 
 
-def key_of(word: str) -> str:
-    """The key of an override, whatever signs stand before it."""
-    return word.lstrip("+~").partition("=")[0]
+@dataclass(frozen=True)
+class Word:
+    """A word, as typed or as Hydra reads it.
+
+    Args:
+        sign: +, ++, ~ or nothing.
+        name: the key or the group, of a player's the seat.
+        value: None without `=`.
+    """
+
+    sign: str
+    name: str
+    value: str | None
+
+    @property
+    def options(self) -> list[str] | None:
+        """The options that the value of a group names; None for what only Hydra can tell."""
+        if self.sign == "~":
+            return []
+        names = [name.strip(" '\"") for name in (self.value or "").strip("[]").split(",")]
+        is_plain = all(re.fullmatch(r"[\w.-]*", name) for name in names)
+        return [name for name in names if name not in ("null", "")] if is_plain else None
+
+    @property
+    def values(self) -> list[str]:
+        """A word for each of its plain values in a sweep; none for a single one, and for what only
+        Hydra can list."""
+        parts = re.findall(rf"(?:\[[^\]]*\]|{QUOTED}|[^,\[\]'\"])+", self.value or "")
+        if len(parts) < 2 or "(" in (self.value or ""):
+            return []
+        return [str(replace(self, value=part)) for part in parts]
+
+    @property
+    def varies(self) -> bool:
+        """Whether it has several values in a sweep."""
+        outside = re.sub(rf"\[[^\]]*\]|{QUOTED}", "", self.value or "")
+        return SWEEP.search(outside) is not None
+
+    def __str__(self) -> str:
+        return f"{self.sign}{self.name}" + ("" if self.value is None else f"={self.value}")
 
 
-def is_hydra_word(word: str) -> bool:
-    """Whether an override is one of Hydra's own keys."""
-    return word.lstrip("+~").startswith(("hydra.", "hydra/", "hydra="))
-
-
-def check_hydra_word(word: str, is_sweep: bool) -> None:
-    """Raises ConfigError for one of Hydra's own keys that is not supported here."""
-    key = key_of(word)
-    if word[0] in "+~" or not any(key == name or key.startswith(f"{name}.") for name in HYDRA_KEYS):
-        raise ConfigError(f"{word} is not supported here", "supported: " + ", ".join(HYDRA_KEYS))
-    if not is_sweep and key.startswith(SWEEP_KEYS):
-        raise ConfigError(f"{word} belongs to a sweep", "add -m")
-    if is_sweep and key.startswith(RUN_KEYS):
-        raise ConfigError(f"{word} belongs to a single run", "use hydra.sweep.dir=")
-    if parse(word).is_sweep_override():
-        raise ConfigError(f"{word} is a list of values", "Hydra does not sweep over its own keys")
+def parse_word(text: str) -> Word:
+    """A word as it is typed. The seat of a player may have its group before it."""
+    match = re.fullmatch(r"(\+\+?|~|)([^=]*)(=?)(.*)", text, re.DOTALL)
+    assert match is not None
+    return Word(match[1], match[2].rpartition("@")[2], match[4] if match[3] else None)
 
 
 def quoted(text: str) -> str:
@@ -81,222 +94,208 @@ def quoted(text: str) -> str:
     return "'" + re.sub(r"(\\+)('|$)", r"\1\1\2", text).replace("'", "\\'") + "'"
 
 
-class _Loader:
-    """The options that glob() may name: those that can be typed."""
+def split_folders(words: Sequence[str]) -> tuple[tuple[Path, ...], list[str]]:
+    """The folders that --config-dir names, and the other words.
 
-    def __init__(self, files: OptionFiles) -> None:
-        self.files = files
-
-    def get_group_options(self, group_name: str, results_filter: Any = None) -> list[str]:
-        """The options of a group, without those that need a path."""
-        return [name for name in self.files.names(group_name) if name != "run"]
-
-
-def parse(word: str, files: OptionFiles | None = None) -> Override:
-    """A word as Hydra reads it; raises ConfigError for one that it cannot read."""
-    parser = OverridesParser.create(cast(ConfigLoader, _Loader(files or OptionFiles())))
-    if len(word) > MAX_WORD_LENGTH:
-        raise ConfigError(f"{sanitized(word, 40)} has {len(word):,} characters", "shorten it")
-    value = word.partition("=")[2]
-    depth = accumulate((char in "([{") - (char in ")]}") for char in value)
-    try:
-        if value[:1] not in ("'", '"') and max(depth, default=0) > MAX_DEPTH:
-            raise ValueError
-        override = parser.parse_override(word)
-        override.config_loader = parser.config_loader  # which glob() asks
-        return override
-    # Hydra lets Python's error for a number of thousands of digits pass.
-    except (HydraException, ValueError):
-        raise ConfigError(
-            f"cannot read {sanitized(word, 100)!r}",
-            "write key=value, with quotes around odd characters",
-        ) from None
-
-
-@dataclass(frozen=True)
-class Grammar:
-    """What the words of a command may name.
-
-    Args:
-        schema: of the command's config.
-        is_sweep: commas separate the values of a key, also of text.
+    Raises ConfigError for a folder that does not exist.
     """
+    folders: list[Path] = []
+    remaining: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        if flag in ("--config-dir", "-cd"):
+            name = value if equals else next(rest, "")
+            path = Path(os.path.expanduser(name)).absolute()
+            if not name or not path.is_dir():
+                hint = "use --config-dir DIR"
+                raise ConfigError(f"{flag}: {name or 'nothing'} is not a folder", hint)
+            folders.append(path)
+        else:
+            remaining.append(word)
+    return tuple(folders), remaining
 
-    schema: type
-    files: OptionFiles
-    is_sweep: bool = False
 
-    @property
-    def groups(self) -> dict[str, Group]:
-        """The groups of the command, and the presets of a training."""
-        return command_groups(self.schema)
+def typed_groups(command: str) -> dict[str, Group]:
+    """The keys of a command that choose options, and the presets of a training."""
+    presets = {"experiment": PRESETS} if command == "train" else {}
+    return groups_of(COMMAND_SCHEMAS[command]) | presets
 
-    def plain(self, word: str) -> str:
-        """A word as its key and value: ++key=value is key=value, and game.board=4 is board=4.
 
-        Raises ConfigError for a key that is added or removed.
-        """
-        name, equals, _ = word.lstrip("+~").partition("=")
-        if word[:1] == "~":
-            if name not in self.groups or not self.groups[name].is_nullable or equals:
-                hint = f"use {name}=null" if equals else "every key has a default; omit it"
-                raise ConfigError(f"{word}: {name} cannot be removed", hint)
-            return f"{name}=null"
-        if word[:1] == "+" and word[:2] != "++":
-            raise ConfigError(f"{word}: keys cannot be added", f"use {name}=value for a known key")
-        if not equals:
-            known = {*self.groups, *key_fields(self.schema)}
-            group = next((group for group in self.groups if name in self.files.names(group)), None)
-            hint = f"use {group}={name}" if group else nearest(name, [*known])
-            hint = f"use {name}=VALUE" if name in known else hint
-            if word in ("-m", "--multirun"):
-                hint = f"run a sweep in a shell: rlgames train {word} ..."
-            is_near = not hint.startswith("available")
-            raise ConfigError(f"{word!r} is not key=value", hint if is_near else "omit it")
-        word = word.removeprefix("++")
-        return word.removeprefix("game.") if "game" in self.groups else word
+def hydra_words(
+    command: str, typed: Sequence[str], files: Files, is_sweep: bool = False
+) -> list[str]:
+    """The words as Hydra reads them.
 
-    def _holds_text(self, name: str) -> bool:
-        """Whether a key or a group holds text, with any characters."""
-        if name in self.groups:
-            return self.groups[name].folder == "player"
-        field = key_fields(self.schema).get(name)
-        return name.endswith(".path") or (
-            field is not None and field.metadata.get("is_text", False)
+    1. A word without `=`, or the path of something, is the run of a command that takes one.
+    2. A key that only games have gets `game.`: `board=4` is `game.board=4`.
+    3. A seat names its player: `opponent=random` is `player@opponent=random`, and `opponent=PATH`
+       the run there.
+    4. A training without `experiment=` has the preset of its game that chooses the typed policy and
+       learner: GAME, GAME_POLICY, GAME_LEARNER or GAME_mlp.
+    5. `GROUP=null` is `~GROUP`; digits name an option, as in `game=2048`.
+    6. The value of a key that takes any text is text, whatever characters it has.
+
+    Raises ConfigError for an unknown key or option.
+    """
+    words, chosen = read_words(command, typed, files)
+    groups = typed_groups(command)
+    for key, options in chosen.items():
+        names = files.names(groups[key].folder)
+        for option in options:
+            if option not in names:
+                shown = sanitized(option, 100)
+                raise unknown_option(key, groups[key].folder, shown, names)
+    removed = [word.name for word in words if word.sign == "~"]
+    content = files.composed(command, chosen, removed)
+    has_run = any(word.name == "run" for word in words)
+    full = [_full_word(command, word, content, is_sweep, has_run) for word in words]
+    if is_sweep:  # the directory of a job is named by what differs between jobs
+        alike = sorted({word.name for word in full if not word.varies})
+        key = "hydra.job.config.override_dirname.exclude_keys"
+        full.append(Word("", key, f"[{','.join(alike)}]"))
+    return [str(word) for word in full]
+
+
+def read_words(command: str, typed: Sequence[str], files: Files) -> tuple[list[Word], Choices]:
+    """The words by the rules about runs, players and presets, and the options that they choose."""
+    groups, words = typed_groups(command), list[Word]()
+    for word in _with_named_runs(command, typed):
+        is_player = word.name in groups and groups[word.name].folder == "player"
+        if is_player and _is_run(word, files):
+            words.append(Word("", f"{word.name}.path", word.value))
+            word = replace(word, value="run")
+        words.append(word)
+    typed_options = {word.name: word.options for word in words if word.name in groups}
+    chosen = {name: options for name, options in typed_options.items() if options is not None}
+    if command == "train" and typed_options.get("experiment") == []:
+        words = [word for word in words if word.name != "experiment"]
+    elif command == "train" and typed_options.keys() <= {*groups} - {"experiment"}:
+        is_known = typed_options.get("game", []) is not None
+        if is_known and (presets := files.presets(chosen)):
+            words = [word for word in words if word.name != "game"]
+            words.append(Word("", "experiment", ",".join(presets)))
+            chosen["experiment"] = presets
+    return words, chosen
+
+
+def _with_named_runs(command: str, typed: Sequence[str]) -> list[Word]:
+    """The words, with the key of those that name a run, or what else a command takes.
+
+    Raises ConfigError for a word that names nothing.
+    """
+    key = word_key(COMMAND_SCHEMAS[command])
+    named, words = list[str](), list[Word]()
+    for text in typed:
+        word = parse_word(text)
+        is_path = "/" in text.partition("=")[0] and not text.startswith("hydra/")
+        if (
+            not (is_path and not word.sign)
+            and (word.sign or word.value is not None)
+            and (not os.path.exists(text))
+        ):
+            words.append(word)
+        elif key is None:
+            raise ConfigError(f"{text} is not key=value", f"{command} takes no other words")
+        elif named and not key[1]:
+            raise ConfigError(f"{command} takes one {key[0]}, and {text} is another", "omit it")
+        else:
+            named.append(text)
+    if key is not None and named:
+        is_group = key[0] in groups_of(COMMAND_SCHEMAS[command])
+        texts = named if is_group else [*map(quoted, named)]
+        words.insert(0, Word("", key[0], f"[{','.join(texts)}]" if key[1] else texts[0]))
+    return words
+
+
+def _is_run(word: Word, files: Files) -> bool:
+    """Whether the value of a player's seat is a run: none of the players."""
+    value = (word.value or "").strip("'\"")
+    if not value or value in ("null", "run", "???") or value in files.names("player"):
+        return False
+    return os.path.exists(os.path.expanduser(value)) or not SWEEP.search(value)
+
+
+def _full_word(command: str, word: Word, content: Content, is_sweep: bool, has_run: bool) -> Word:
+    """A word with the full name of its key.
+
+    Raises ConfigError for an unknown key.
+    """
+    if word.name.startswith(("hydra.", "hydra/")):
+        return word
+    groups, values = typed_groups(command), content.values
+    rules = values.get("game") or {}
+    name = word.name.removeprefix("game.")
+    if name not in {*groups, *key_paths(values), *rules} and not _is_open(word, content, groups):
+        raise _unknown(command, name, values, groups, has_run)
+    if name in groups:
+        folder = groups[name].folder
+        full = name if name == folder else f"{folder}@{name}"
+        if word.value == "null":  # which Hydra takes in files only
+            return Word("", full, "[]") if groups[name].is_list else Word("~", full, None)
+        value = word.value and re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", word.value)
+        return replace(word, name=full, value=value)
+    if is_sweep and name in DIRECTORIES:
+        return Word("", DIRECTORIES[name], quoted(word.value or ""))
+    in_game = name in rules and name not in values
+    if word.value and _is_text(command, name, word.value, is_sweep):
+        word = replace(word, value=quoted(word.value))
+    return replace(word, name=f"game.{name}" if in_game else name)
+
+
+def _is_open(word: Word, content: Content, groups: Mapping[str, Group]) -> bool:
+    """Whether only Hydra can tell the keys of a word's group."""
+    group = word.name.partition(".")[0]
+    return group in groups and group != word.name and group not in content.choices
+
+
+def _is_text(command: str, name: str, value: str, is_sweep: bool) -> bool:
+    """Whether the value of a key is any text, which Hydra gets in quotes."""
+    if value[0] in "'\"" or value == "null" or "${" in value:
+        return False
+    if os.path.exists(os.path.expanduser(value)):
+        return True
+    field = key_fields(COMMAND_SCHEMAS[command]).get(name)
+    is_path = name.endswith(".path")
+    if field is None and not is_path:
+        return False
+    kinds = (str,) if field is None else members(kind_of(COMMAND_SCHEMAS[command], name))
+    of = () if field is None else field.metadata["of"]
+    return str in kinds and not of and not (is_sweep and SWEEP.search(value))
+
+
+def _unknown(
+    command: str, name: str, values: Mapping[str, Any], groups: Mapping[str, Group], has_run: bool
+) -> ConfigError:
+    """The error for a key that the chosen options do not have."""
+    schema = COMMAND_SCHEMAS[command]
+    rules = {key for key in values.get("game") or () if key != "name"}
+    known = [*groups, *names_of(schema), *sorted(rules)]
+    known += [key for key in key_paths(values) if not key.startswith("game.")]
+    known = [key for key in dict.fromkeys(known) if not key.endswith(".name")]
+    game = (values.get("game") or {}).get("name")
+    hint = f"{game} has {', '.join(sorted(rules))}; --help lists the others" if rules else ""
+    top = name.partition(".")[0]
+    if has_run and (top in names_of(TrainConfig) or _is_rule(name)):
+        return ConfigError(
+            f"{name}= is of the training", "a run keeps its training settings; omit it"
         )
+    if options := _options_with(name, groups):
+        return ConfigError(f"no key is called {name!r} here", f"it is a key of {options}")
+    return unknown_key(name, known, hint or "--help lists the keys")
 
-    def _texts(self, name: str, value: str) -> list[str]:
-        """The options or the texts that a value lists, commas in quotes and in paths included.
 
-        Empty for a value of another kind: a list in brackets, or a function such as glob().
-        """
-        is_text = self._holds_text(name)
-        is_option = name in self.groups and value[:1] != "["
-        if not (is_text or is_option) or SWEEP_FUNCTION.match(value):
-            return []
-        is_path = is_text and os.path.lexists(os.path.expanduser(value))
-        if "," not in value or is_path or (is_text and not self.is_sweep):
-            return [value]
-        return [text.strip() for text in LISTED.findall(f"{value},")]
+def _is_rule(name: str) -> bool:
+    """Whether a game has this key."""
+    return any(name in key_fields(each.schema) for each in REGISTRY["game"].values())
 
-    def jobs(self, words: Sequence[str]) -> list[list[str]]:
-        """The words of each job of a sweep. Raises ConfigError."""
-        return [list(job) for job in product(*map(self.choices, words))]
 
-    def choices(self, word: str) -> list[str]:
-        """An override with several values as one word per value."""
-        name, _, value = word.partition("=")
-        if texts := self._texts(name, value):
-            return [f"{name}={text}" for text in texts]
-        override = parse(word, self.files)
-        if not override.is_sweep_override():
-            return [word]
-        try:
-            if self._holds_text(name):
-                values = override.sweep_iterator(transformer=Transformer.identity)
-                return [f"{name}={as_typed(getattr(each, 'text', each))}" for each in values]
-            texts = [*override.sweep_string_iterator()]
-        except HydraException:  # which cannot list the values of an interval
-            raise ConfigError(f"{word} is an interval", "add hparams_search=tpe") from None
-        # Hydra escapes the characters of an interpolation, which is to stay one.
-        return [
-            f"{name}=" + (re.sub(r"\\(.)", r"\1", each) if "$\\{" in each else each)
-            for each in texts
-        ]
-
-    def is_range(self, word: str) -> bool:
-        """Whether an override has several values."""
-        return parse(self.for_parser(word), self.files).is_sweep_override()
-
-    def for_parser(self, word: str) -> str:
-        """A word with quotes around the options that it names and around text, also digits where a
-        list of words is due."""
-        name, _, value = word.partition("=")
-        texts = [
-            text if text in ("", "null") or text[0] in "'\"" else quoted(text)
-            for text in self._texts(name, value)
-        ]
-        field = key_fields(self.schema).get(name)
-        if field is not None and field.metadata.get("takes_word"):
-            return f"{name}=" + NUMBER_WORD.sub(r"'\g<0>'", value)
-        return f"{name}={','.join(texts)}" if texts else word
-
-    def check(self, words: Sequence[str], preset: Preset) -> dict[str, str]:
-        """The options that the words and a preset choose.
-
-        Raises ConfigError for a word that names no key or no option, or several values.
-        """
-        for word in words:
-            name = word.partition("=")[0]
-            if name in self.groups:
-                self._check_single(word, self.groups[name].is_list)
-        for name, option in (preset.options | typed_values(words)).items():
-            if name in self.groups:
-                self._check_option(name, option)
-        chosen = chosen_options(self.schema, words, preset)
-        known = dict(known_keys(self.schema, chosen, self.files))
-        for word in words:
-            name = word.partition("=")[0]
-            if name not in known:
-                raise self._unknown(name, [*known], chosen)
-            self._check_single(word, "a list" in known[name].kind)
-        return chosen
-
-    def _check_single(self, word: str, takes_list: bool) -> None:
-        """Raises ConfigError for a word with several values."""
-        if self.is_range(word):
-            name, _, value = word.partition("=")
-            takes_list = takes_list and "(" not in value
-            as_list = f", or write a list as {name}=[{value}]" if takes_list else ""
-            raise ConfigError(f"{word} is a list of values", f"add -m to run a sweep{as_list}")
-
-    def _unknown(self, name: str, known: list[str], chosen: dict[str, str]) -> ConfigError:
-        game = chosen.get("game")
-        own = [key for key in known if "." not in key and key not in key_fields(self.schema)]
-        own = [key for key in own if key not in self.groups]
-        hint = f"{game} has {', '.join(own)}; --help lists the others" if own else ""
-
-        def options_with(key: str) -> list[str]:
-            name, _, rest = key.partition(".") if "." in key else ("game", "", key)
-            if name not in self.groups or rest == "name":
-                return []
-            prefix = "{}." if self.groups[name].is_list else ""
-            return [
-                f"{name}={'PATH' if option == 'run' else option}"
-                for option, record in REGISTRY.get(self.groups[name].folder, {}).items()
-                if rest in {prefix.format(option) + each for each in key_fields(record.schema)}
-            ]
-
-        if self.schema is TrainConfig:
-            known = [*known, *names_of(LaunchConfig), *names_of(SweepConfig)]
-        return unknown_key(name, known, hint, options_with)
-
-    def _check_option(self, name: str, value: str) -> None:
-        """Raises ConfigError unless a value names an option of a group, or a list of them."""
-        group = self.groups[name]
-        if value == "null":
-            if not group.is_nullable:
-                raise ConfigError(
-                    f"{name} cannot be null", nearest("", [*option_names(group, self.files)])
-                )
-            return
-        if group.folder == "player":  # any other name is a run's, which is looked for later
-            if value in ("run", ""):
-                raise ConfigError(
-                    f"{name}={value} names nobody", f"use {name}=PATH, or a player's name"
-                )
-            return
-        names = self.files.names(group.folder)
-        for part in listed_options(value) if group.is_list else [value]:
-            if part not in names:
-                raise unknown_option(name, group.folder, sanitized(part, 100), names)
-
-    def for_hydra(self, words: Sequence[str]) -> list[str]:
-        """Checked words with a single value as Hydra reads them, without the words of groups."""
-        overrides = []
-        for word in words:
-            name = word.partition("=")[0]
-            if name not in self.groups:
-                in_game = "." not in name and name not in key_fields(self.schema)
-                overrides.append(f"game.{word}" if in_game else self.for_parser(word))
-        return overrides
+def _options_with(name: str, groups: Mapping[str, Group]) -> str:
+    """The options of its group that have a key, in words; empty for none."""
+    group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
+    if group not in groups or groups[group].is_list or key == "name":
+        return ""
+    options = REGISTRY.get(groups[group].folder, {}).items()
+    return " or ".join(
+        f"{group}={option}" for option, record in options if key in key_fields(record.schema)
+    )

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.config.commands import EnvConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import EnvConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text
 from rlgames.factory.agents import build_player
@@ -42,9 +42,6 @@ def _make_config(*overrides: str) -> EnvConfig:
     cfg = load_config(EnvConfig, overrides)
     if cfg.game is None:
         raise ConfigError("an environment needs a game", 'as in: game="tictactoe"')
-    if cfg.reward is None:
-        goal = build_game(cfg.game).spec.goal
-        cfg = load_config(EnvConfig, [*overrides, f"reward={goal}"])
     return cfg
 
 
@@ -57,7 +54,7 @@ class BatchedEnv:
     """
 
     def __init__(self, cfg: EnvConfig, num_games: int) -> None:
-        assert cfg.reward is not None
+        assert cfg.game is not None
         self.game: Game[Any] = build_game(cfg.game)
         self.reward: Reward = build_reward(cfg.reward, self.game)
         self.seat, self.illegal_reward = cfg.seat - 1, cfg.illegal

@@ -47,7 +47,9 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
         for name in keys:
             if name.partition(".")[0] in ("reward", "opponent", "seat", "illegal"):
                 raise ConfigError(f"{name}= has no meaning if both seats are agents")
-        self.game: Game[Any] = build_game(make_config(**keys).game)
+        rules = make_config(**keys).game
+        assert rules is not None
+        self.game: Game[Any] = build_game(rules)
         if self.game.spec.seats != 2:
             raise ConfigError(f"{self.game.spec.name} is a one-player game", "use gymnasium.make")
         self.metadata = {

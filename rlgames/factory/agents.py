@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.options.players import ExactConfig, RunPlayerConfig
 from rlgames.config.options.sampling import ArgmaxConfig
-from rlgames.config.options.search import AlphaBetaConfig
 from rlgames.config.registry import REGISTRY, load_option
-from rlgames.config.schema import OptionConfig
-from rlgames.config.training import TrainConfig
-from rlgames.config.typed import arguments, from_plain, sanitize_errors
+from rlgames.config.schema import OptionConfig, arguments
+from rlgames.config.typed import from_plain, make_option, sanitize_errors
 from rlgames.core.devices import find_device_or_cpu
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import make_generator
@@ -144,7 +143,7 @@ def load_agent(
     )
     policy = policy_to(policy, trained.policy.name, device)
     restore_weights(policy, saved.policy)
-    if sampling is None or sampling == ArgmaxConfig():
+    if sampling is None or (isinstance(sampling, ArgmaxConfig) and sampling.ties is None):
         rule = build_greedy(trained.sampling)
     else:
         rule = build_sampling(sampling)
@@ -244,7 +243,11 @@ def build_player(
 def _shipped_search(rules: OptionConfig, game: Game[Any]) -> Player | None:
     """The agent that comes with rlgames for a game of k in a row, with alpha-beta search."""
     agent = load_shipped_agent(rules, game.device)
-    return None if agent is None else build_search(AlphaBetaConfig(), game, agent, None)
+    return (
+        None
+        if agent is None
+        else build_search(make_option("search", "alphabeta"), game, agent, None)
+    )
 
 
 def with_search(

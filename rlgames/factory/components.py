@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from rlgames.config.options.rewards import RewardConfig
-from rlgames.config.registry import REGISTRY, check_schema, load_option
-from rlgames.config.schema import Option, OptionConfig, schema_of_keys
-from rlgames.config.typed import arguments
+from rlgames.config.plugins import add_option
+from rlgames.config.registry import REGISTRY, load_option
+from rlgames.config.schema import OptionConfig, arguments
 from rlgames.core.devices import choose_device, find_device, has_float64
 from rlgames.core.errors import ConfigError, nearest, value_errors
 from rlgames.factory.memory import (
@@ -26,7 +26,7 @@ from rlgames.players.player import Agent, Player
 from rlgames.policies.afterstate_network import AfterstateNetwork
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.policy import Network, Policy, ValueFunction
-from rlgames.rewards import Reward
+from rlgames.rewards import Reward, scored_term
 from rlgames.runs.loggers.logger import Logger
 from rlgames.sampling import Argmax, Sampling
 from rlgames.search.endgame import with_exact_endgame
@@ -56,7 +56,6 @@ def register(
     group: str, name: str, make: Callable[..., Any], schema: type | None = None, **keys: Any
 ) -> None:
     """Register a part of one's own; see rlgames.register."""
-    schema = schema or schema_of_keys(name, make.__doc__ or "", keys)
     if group not in KINDS:
         raise ValueError(f"no group is called {group!r}; {nearest(group, list(KINDS))}")
     kind, registered = KINDS[group], REGISTRY[group].get(name)
@@ -66,8 +65,7 @@ def register(
         raise ValueError(f"{group}={name} is not made by a class derived from {kind.__name__}")
     if registered is not None and _origin(registered.load()) != _origin(make):
         raise ValueError(f"{group}={name} is taken")
-    check_schema(group, name, schema)
-    REGISTRY[group][name] = Option(schema, make)
+    add_option(group, name, make, schema, keys)
 
 
 def _origin(make: Any) -> tuple[str, str]:
@@ -244,7 +242,7 @@ def _value_head_units(
     )
     if load_option("reward", reward.name) is not Reward:
         raise unclear
-    value = reward.scored
+    value = scored_term(reward.scored, game)
     if value == "score_delta":
         value = "outcome" if has_two_seats else "score"
     is_symmetric = reward.win == -reward.loss > 0 and not any(reward.draws)

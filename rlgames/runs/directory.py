@@ -8,7 +8,7 @@ import fcntl
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -22,12 +22,9 @@ LOCK = "lock"
 NEW_FILES = ("config.yaml", "run.json", "metrics.jsonl", "train.log")
 """The files that a new run creates next to its checkpoints and pictures."""
 
-SWEEP_FILES = ("sweep.json", "stop", "multirun.yaml", "optuna.db")
-FILES = (
-    *(LOCK, *NEW_FILES, "eval.json", "output.log"),
-    *(*SWEEP_FILES, "optuna.db-journal", "optuna.db-wal", "optuna.db-shm"),
-)
-FOLDERS = ("checkpoints", "pictures", ".hydra")
+SWEEP_FILES = ("multirun.yaml",)
+FILES = (LOCK, *NEW_FILES, "eval.json", "output.log", *SWEEP_FILES)
+FOLDERS = ("checkpoints", "pictures")
 """The files and folders of a run or a sweep."""
 
 LEFTOVERS = (
@@ -43,7 +40,7 @@ MAX_PID_DIGITS = 20
 
 @contextmanager
 def claim_directory(
-    out: str | None, parent: Path, check: Callable[[Path], None], exist_ok: bool = False
+    out: str | None, parent: Path, check: Callable[[Path], None]
 ) -> Iterator[DirectoryLock]:
     """Create the directory of a new run or sweep and lock it, before anything is written in it.
 
@@ -54,13 +51,12 @@ def claim_directory(
         out: The directory. None: one in `parent`, named by date, time and a counter.
         parent: Holds the directories that have no other name.
         check: Raises ConfigError for a directory with files that would be overwritten.
-        exist_ok: Whether a number is added to `out` if that directory is in use.
 
     Raises:
         ConfigError: The directory is in use or cannot be written.
     """
-    base = out or parent / datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
-    numbered = (Path(f"{base}_{number}") for number in itertools.count(1 if out else 0))
+    base = parent / datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
+    numbered = (Path(f"{base}_{number}") for number in itertools.count())
     unused = (path for path in numbered if not os.path.lexists(path))
     directory, lock = Path(out) if out else next(unused), None
     try:
@@ -68,7 +64,7 @@ def claim_directory(
             try:
                 lock = _claim(directory, check)
             except ConfigError:
-                if out and not exist_ok:
+                if out:
                     raise
                 directory = next(unused)
         try:
@@ -111,12 +107,9 @@ def _remove_empty(created: Sequence[Path]) -> None:
             path.rmdir()
 
 
-def check_new_run(directory: Path, folders: Iterable[str] = ()) -> None:
-    """Raises ConfigError unless every file that a new run writes is new.
-
-    folders: those that it writes besides FOLDERS. A run that ended before its first checkpoint may
-    be started again.
-    """
+def check_new_run(directory: Path) -> None:
+    """Raises ConfigError unless every file that a new run writes is new. A run that ended before
+    its first checkpoint may be started again."""
     if any((directory / "checkpoints").glob("*.safetensors")):
         hint = f"name another out=, or resume it: rlgames resume {directory}"
         raise ConfigError(f"{sanitized(directory)} already holds a run", hint)
@@ -124,14 +117,10 @@ def check_new_run(directory: Path, folders: Iterable[str] = ()) -> None:
     info = read_info(directory)
     if info.versions and info.status != "done":  # a run that ended before its first checkpoint
         return
-    folders = {*FOLDERS, *folders}
-    names = [*NEW_FILES, *sorted(folders)]
-    if os.path.lexists(directory.parent / "sweep.json"):
-        names.remove("train.log")  # tells why this job did not start
-    for name in names:
+    for name in (*NEW_FILES, *FOLDERS):
         path = directory / name
         is_free = not os.path.lexists(path) or (
-            name in folders and not path.is_symlink() and path.is_dir() and not any(path.iterdir())
+            name in FOLDERS and not path.is_symlink() and path.is_dir() and not any(path.iterdir())
         )
         if not is_free:
             raise ConfigError(
@@ -143,7 +132,7 @@ def _check_separate(directory: Path) -> None:
     """Raises ConfigError for a directory of a sweep or of other runs, and for one inside a run:
     what lists, compares or deletes the one would take the other for a part of it."""
     what = ""
-    if os.path.lexists(directory / "sweep.json"):
+    if os.path.lexists(directory / "multirun.yaml"):
         what = "already holds a sweep"
     elif any(next(directory.glob(f"{each}/checkpoints"), None) for each in ("*", "*/*")):
         what = "holds other runs"

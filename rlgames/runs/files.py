@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.files import flat
 from rlgames.config.schema import groups_of
-from rlgames.config.training import TrainConfig
 from rlgames.core.untrusted import checked_int, parse_json, parse_object
 from rlgames.runs import storage
 

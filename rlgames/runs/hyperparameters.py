@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from rlgames.config.commands import TrainConfig
+from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import as_typed, defaults, groups_of, key_fields
-from rlgames.config.training import TrainConfig
-from rlgames.core.untrusted import parse_json
+from rlgames.config.schema import as_typed, groups_of
+from rlgames.config.words import parse_word
+from rlgames.core.untrusted import YAML_LOADER
 from rlgames.runs import storage
 from rlgames.runs.files import flatten
 
-MANIFEST, MAX_MANIFEST_BYTES = "sweep.json", 1 << 26
-"""The file in the directory of a sweep that lists its jobs; longer ones are not read."""
+SWEEP_FILE, MAX_SWEEP_BYTES = "multirun.yaml", 1 << 20
+"""Where Hydra writes how a sweep was started; longer files are not read."""
 
 ALWAYS = ("lr", "seed")
 """Settings of a single run that are listed whatever their values are."""
@@ -32,33 +36,36 @@ def listed_settings(directory: Path, config: dict[str, Any]) -> dict[str, Any]:
 
 def changed_settings(config: dict[str, Any]) -> list[str]:
     """The settings, typed or of a preset, that differ from the defaults of the chosen options."""
-    settings, usual = flatten(config), flatten(defaults(TrainConfig))
+    files = Files()
+    primary, settings = files.read("train"), flatten(config)
+    usual = flatten({name: value for name, value in primary.values.items() if name != "hydra"})
     for name, group in groups_of(TrainConfig).items():
-        usual[name] = group.default
+        usual[name] = ",".join(primary.choices[name]) or None
         node = config.get(name)
-        option = (
-            REGISTRY[group.folder].get(str(node.get("name"))) if isinstance(node, dict) else None
-        )
-        if option is not None:
+        if isinstance(node, dict) and str(node.get("name")) in REGISTRY[group.folder]:
             prefix = "" if name == "game" else f"{name}."
-            usual |= {f"{prefix}{key}": value for key, value in defaults(option.schema).items()}
-            for key, item in key_fields(option.schema).items():
-                if follows := item.metadata.get("follows"):
-                    usual[f"{prefix}{key}"] = settings.get(f"{prefix}{follows}")
+            values = files.option_values(group.folder, str(node["name"]))
+            usual |= {f"{prefix}{key}": value for key, value in values.items()}
     changed = [
         name for name, value in settings.items() if as_typed(value) != as_typed(usual.get(name))
     ]
     return [name for name in changed if name != "plugins"]
 
 
-def _swept(directory: Path) -> list[str]:
-    """The settings that differ between the jobs of a sweep, from the first line of its manifest;
-    empty where there is none. Raises OSError."""
-    if not (directory / MANIFEST).is_file():
-        return []
+def sweep_overrides(directory: Path) -> dict[str, list[str]]:
+    """How a sweep was started: the words of its jobs (`task`) and Hydra's own (`hydra`); none in
+    the directory of anything else. Raises OSError."""
+    if not (directory / SWEEP_FILE).is_file():
+        return {"task": [], "hydra": []}
     try:
-        with storage.open_to_read(directory, MANIFEST) as file:
-            head = file.readline(MAX_MANIFEST_BYTES)
-        return [str(name) for name in parse_json(head.rstrip() + b"]}")["listed"]]
-    except (LookupError, TypeError, ValueError):
-        return []  # a file of something else
+        text = storage.read_file(directory, SWEEP_FILE, MAX_SWEEP_BYTES).decode()
+        overrides = yaml.load(text, YAML_LOADER)["hydra"]["overrides"]
+        return {name: [str(word) for word in overrides[name]] for name in ("task", "hydra")}
+    except (LookupError, TypeError, ValueError, yaml.YAMLError):
+        return {"task": [], "hydra": []}
+
+
+def _swept(directory: Path) -> list[str]:
+    """The settings that differ between the jobs of a sweep."""
+    words = map(parse_word, sweep_overrides(directory)["task"])
+    return [word.name.removeprefix("game.") for word in words if word.varies]

@@ -11,12 +11,10 @@ from pathlib import Path
 
 import yaml
 
-from rlgames.config.files import OptionFiles
-from rlgames.config.keys import option_names
+from rlgames.config.commands import TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
-from rlgames.config.schema import Group, groups_of
-from rlgames.config.suggestions import option_synonym
-from rlgames.config.training import TrainConfig
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import groups_of
 from rlgames.core.errors import ConfigError, nearest, nearest_path
 from rlgames.core.untrusted import YAML_LOADER
 
@@ -91,12 +89,13 @@ def find_run(name: str, is_training: bool = False, is_player: bool = True) -> Pa
     if not is_player:
         hint = nearest_path(name, is_directory=True) or nearest(name, [*shipped_agents()])
         raise ConfigError(f"there is no run {name!r}, and no agent of this name", hint)
-    group = Group("player", None, "", is_training=is_training)
-    names = [player for player in option_names(group, OptionFiles()) if player != "run"]
-    synonym = option_synonym("player", name, names)
-    hint = f"use {synonym}" if synonym else nearest_path(name, is_directory=True)
-    error = f"no player is called {name!r}, and there is no run there"
-    raise ConfigError(error, hint or nearest(name, [*names, *shipped_agents()]))
+    names = [
+        player
+        for player, option in REGISTRY["player"].items()
+        if player != "run" and (is_training or not option.training_only)
+    ]
+    hint = nearest_path(name, is_directory=True) or nearest(name, [*names, *shipped_agents()])
+    raise ConfigError(f"no player is called {name!r}, and there is no run there", hint)
 
 
 def located(cfg: TrainConfig) -> TrainConfig:

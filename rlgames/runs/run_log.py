@@ -10,7 +10,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -55,8 +55,7 @@ class RunLog:
     """The files of one run, locked for this process until finish. Metrics are indexed by games.
 
     lock: of the directory, claimed for a new run. resumed_at: None for a new run; whatever was
-        logged after it is removed. files: further files of a new run, each FOLDER/NAME, with their
-        texts. num_lines: lines of metrics.jsonl.
+        logged after it is removed. num_lines: lines of metrics.jsonl.
     Raises OSError. All files are then closed; the lock stays.
     """
 
@@ -67,7 +66,6 @@ class RunLog:
         yaml: str,
         interrupts: Interrupts,
         resumed_at: ResumePoint | None = None,
-        files: Mapping[str, str] | None = None,
     ) -> None:
         self.directory, self._lock = lock.directory, lock
         self._random: float | None = None
@@ -77,7 +75,7 @@ class RunLog:
         self._has_references = bool(resume_point.num_event_bytes)
         listed = listed_settings(self.directory, config)
         self._run = _started(self.directory, config, resumed_at)
-        self._write_files(yaml, files or {})
+        self._write_files(yaml)
         self.num_lines = _cut_lines(self.directory, resume_point)
         cut_events(self.directory, resume_point.num_event_bytes)
         with contextlib.ExitStack() as stack:
@@ -184,13 +182,10 @@ class RunLog:
         """A point of a flat line in the chart of the game's metric."""
         self._loggers.reference(games, f"reference/{self._metric}/{name}", value)
 
-    def _write_files(self, yaml: str, files: Mapping[str, str]) -> None:
+    def _write_files(self, yaml: str) -> None:
         self._write_run()  # first: a directory with it can be started again
         storage.make_folder(self.directory, "checkpoints")
         storage.write_file(self.directory, "config.yaml", yaml)
-        for name, text in files.items():
-            storage.make_folder(self.directory, name.rpartition("/")[0])
-            storage.write_file(self.directory, name, text, durable=False)
 
     def _write_results(self, games: int, results: RunResults) -> None:
         for name, value in results.references.items():

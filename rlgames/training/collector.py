@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import checked_int
 from rlgames.games.game import State

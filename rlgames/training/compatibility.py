@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY, load_option
-from rlgames.config.training import TrainConfig
 from rlgames.core.devices import has_float64
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import check_policy_fits, no_float64

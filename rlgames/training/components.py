@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.options.learners import TdNtupleConfig
 from rlgames.config.options.players import PastConfig
 from rlgames.config.registry import check_installed, load_option
-from rlgames.config.training import TrainConfig
-from rlgames.config.typed import arguments, to_plain
+from rlgames.config.schema import arguments
+from rlgames.config.typed import to_plain
 from rlgames.core.devices import compute_dtype
 from rlgames.core.rng import make_generator
 from rlgames.factory.agents import build_player, init_policy_from

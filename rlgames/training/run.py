@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rlgames.config import plugins
+from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY
-from rlgames.config.training import TrainConfig
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core.callbacks import Callback, CallbackList
 from rlgames.core.devices import choose_device
@@ -65,13 +63,8 @@ class TrainingResult:
 def train(
     cfg: TrainConfig,
     callback: Callback | None = None,
-    files: Mapping[str, str] | None = None,
-    exist_ok: bool = False,
 ) -> TrainingResult:
     """Train by a config, from the first game to the last.
-
-    files: further files of the run, each FOLDER/NAME, with their texts. exist_ok: if the directory
-    of out= holds a file that the run would overwrite, a number is added to its name.
 
     Raises ConfigError before anything is written where the components do not fit together;
     NonFiniteError when learning breaks down and OSError when nothing more can be written, the run
@@ -81,7 +74,7 @@ def train(
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
     with Interrupts() as interrupts:
         state = TrainingState(cfg, build_components(cfg))
-        log = _open_log(cfg, interrupts, files, exist_ok)
+        log = _open_log(cfg, interrupts)
         state.cfg = _located(cfg, log.directory)  # the config of checkpoints
         return Run(state, log, interrupts, callback).run()
 
@@ -246,12 +239,12 @@ class Run:
             try:
                 drop_state(latest)
                 if keeps is None:
-                    log.warn(
+                    self.log.warn(
                         f"the run cannot be extended, because its resume state of {size >> 20:,} "
                         "MiB is not kept; keep_resume_state=true keeps it"
                     )
             except (OSError, BadCheckpoint) as error:
-                log.warn(f"the resume state is still there: {error}")
+                self.log.warn(f"the resume state is still there: {error}")
 
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
         """Evaluate the best and the final weights on the same games, which selected neither, and
@@ -297,13 +290,10 @@ class Run:
         return plugins.command_for_run("resume", self.log.directory, list(self.cfg.plugins))
 
 
-def _open_log(
-    cfg: TrainConfig, interrupts: Interrupts, files: Mapping[str, str] | None, exist_ok: bool
-) -> RunLog:
-    check = partial(check_new_run, folders={name.partition("/")[0] for name in files or ()})
-    with claim_directory(cfg.out, Path("outputs") / cfg.game.name, check, exist_ok) as lock:
+def _open_log(cfg: TrainConfig, interrupts: Interrupts) -> RunLog:
+    with claim_directory(cfg.out, Path("outputs") / cfg.game.name, check_new_run) as lock:
         cfg = _located(cfg, lock.directory)
-        return RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, files=files)
+        return RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts)
 
 
 def _located(cfg: TrainConfig, directory: Path) -> TrainConfig:

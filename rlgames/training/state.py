@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.core.rng import make_generator, restore_generator
 from rlgames.core.untrusted import checked_float, checked_int, sanitized
 from rlgames.games.capabilities import measures

@@ -34,7 +34,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rlgames.commands.configs import PageConfig
+from rlgames.config.commands import PageConfig
 from rlgames.core.errors import ConfigError, to_user_error
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized

@@ -7,22 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlgames.commands.configs import (
+from rlgames.commands.run_config import option_name, with_run
+from rlgames.commands.show import read_position
+from rlgames.config.commands import (
     PageConfig,
     PlayConfig,
     ServeConfig,
     ShowConfig,
-    SolveConfig,
     WatchConfig,
 )
-from rlgames.commands.run_config import config_for_run, option_name
-from rlgames.commands.show import read_position
-from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
-from rlgames.config.folders import split_folders
-from rlgames.config.options.players import RandomConfig
-from rlgames.config.schema import OptionConfig, changed
-from rlgames.config.typed import arguments
+from rlgames.config.files import Files
+from rlgames.config.schema import OptionConfig, arguments
+from rlgames.config.typed import changed, make_option
 from rlgames.core.errors import ConfigError, check_installed
 from rlgames.factory.agents import differing_key, trained_config
 from rlgames.factory.components import build_device
@@ -33,20 +29,18 @@ from rlgames.web.tables import YOU, Offer, Tables
 PACKAGES = ("starlette", "uvicorn")
 
 
-def serve_command(names: list[str], words: list[str]) -> int:
+def serve_command(cfg: ServeConfig) -> int:
     """Serve the games of some runs, one game, or all games; the exit code."""
     check_installed("serve", "web", *PACKAGES)
-    cfg = load_config(ServeConfig, words)
     query = {} if cfg.search is None else {"search": cfg.search.name}
-    return _serve(cfg, offered_tables(names, words), query, cfg.seed)
+    return _serve(cfg, offered_tables(cfg), query, cfg.seed)
 
 
-def offered_tables(names: list[str], words: list[str]) -> Tables:
+def offered_tables(cfg: ServeConfig) -> Tables:
     """The games of some runs and of game=, or all games. Raises ConfigError."""
-    cfg = load_config(ServeConfig, words)
     base = _base(cfg)
     offers: dict[str, Offer] = {}
-    for name in names:
+    for name in cfg.runs:
         _add_run(offers, find_run(name, is_player=False), base)
     if cfg.game is not None:
         label = _free_label(offers, cfg.game)
@@ -54,32 +48,30 @@ def offered_tables(names: list[str], words: list[str]) -> Tables:
     if not offers:
         if cfg.checkpoint is not None:
             raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
-        general = [word for word in words if word.startswith(("-", "plugins="))]
-        for name in OptionFiles(split_folders(words)[0]).names("game"):
+        for name in Files().names("game"):
             if (run := shipped_agent(name)) is not None:
                 _add_run(offers, run, base)
             else:
-                rules = load_config(SolveConfig, [*general, f"game={name}"]).game
-                offers[name] = dataclasses.replace(base, rules=rules)
+                offers[name] = dataclasses.replace(base, rules=make_option("game", name))
     return Tables(offers)
 
 
-def play_page(run: Path | None, words: list[str]) -> int:
+def play_page(config: PlayConfig) -> int:
     """Serve a game against a run or a player; the exit code."""
     check_installed("interface=web", "web", *PACKAGES)
-    cfg = config_for_run(PlayConfig, run, words)
+    cfg, run = with_run(config)
     _check_fits_page(cfg, "record", "games")
-    opponent = cfg.opponent or (RandomConfig() if run is None else None)
+    opponent = cfg.opponent or (make_option("player", "random") if run is None else None)
     offer, name = _offer(cfg, run, opponent)
     query = {"fleet": cfg.fleet} if cfg.fleet else {}
     seats = [YOU, name] if cfg.seat == 1 else [name, YOU]
     return _serve_game(cfg, offer, seats, query, bool(cfg.hints), cfg.seed)
 
 
-def watch_page(run: Path | None, words: list[str]) -> int:
+def watch_page(config: WatchConfig) -> int:
     """Serve a game of a run against itself or another player; the exit code."""
     check_installed("interface=web", "web", *PACKAGES)
-    cfg = config_for_run(WatchConfig, run, words)
+    cfg, run = with_run(config)
     _check_fits_page(cfg, "picture", "games", "delay", "opponent_search")
     offer, name = _offer(cfg, run, cfg.player)
     other = name
@@ -88,10 +80,10 @@ def watch_page(run: Path | None, words: list[str]) -> int:
     return _serve_game(cfg, offer, [name, other], {}, True, cfg.seed)
 
 
-def show_page(run: Path | None, words: list[str]) -> int:
+def show_page(config: ShowConfig) -> int:
     """Serve a position, to play on from it in every seat; the exit code."""
     check_installed("interface=web", "web", *PACKAGES)
-    cfg = config_for_run(ShowConfig, run, words)
+    cfg, run = with_run(config)
     _check_fits_page(cfg, "picture", "format", "solve_seconds")
     offer, _ = _offer(cfg, run, cfg.player)
     query = {}

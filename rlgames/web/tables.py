@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import torch
 
-from rlgames.config.options.sampling import ArgmaxConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import OptionConfig
+from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.factory.agents import build_player, load_agent, with_search
 from rlgames.factory.components import build_game
@@ -40,7 +40,7 @@ class Offer:
     runs: Mapping[str, Path] = field(default_factory=dict)
     players: Mapping[str, OptionConfig] = field(default_factory=dict)
     searches: Mapping[str, OptionConfig] = field(default_factory=dict)
-    sampling: OptionConfig = field(default_factory=ArgmaxConfig)
+    sampling: OptionConfig = field(default_factory=partial(make_option, "sampling", "argmax"))
     checkpoint: str | None = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
@@ -139,9 +139,9 @@ class Table:
 
 
 def _options(group: str, without: Sequence[str] = ()) -> dict[str, OptionConfig]:
-    """The options of a group with their defaults."""
+    """The options of a group with the values of their files."""
     return {
-        name: option.schema()
+        name: make_option(group, name)
         for name, option in REGISTRY[group].items()
         if name not in without and not option.training_only
     }

@@ -16,7 +16,7 @@ sys.path.append(str(ROOT / "scripts" / "checks"))
 
 from connect4_boards import COLUMNS, FILE, LINE, ROWS, boards_of
 
-from rlgames.commands.configs import SolveConfig
+from rlgames.config.commands import SolveConfig
 from rlgames.config.compose import load_config
 from rlgames.factory.components import build_game
 from rlgames.kernels.jit import jit
@@ -114,7 +114,9 @@ def belief(rounds: int) -> str:
     for name, words in CASES.items():
         seconds = []
         for _ in range(rounds):
-            game = build_game(load_config(SolveConfig, ["game=salvo", *words]).game)
+            rules = load_config(SolveConfig, ["game=salvo", *words]).game
+            assert rules is not None
+            game = build_game(rules)
             optimum = find_optimum(game, 1200.0, 12.0)
             assert optimum is not None
             seconds.append(optimum.seconds)

@@ -12,8 +12,8 @@ from unittest.mock import patch
 import torch
 from bench_tools import PEERS, Worker, in_turn, progress, ratio, rows, short
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions
 from rlgames.search import mcts

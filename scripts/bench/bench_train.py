@@ -88,7 +88,7 @@ LEARNERS = {
     "adp, 2048": ["experiment=dedieu_amar_adp_tuned", "games=200"],
     "alphazero, tictactoe": ["experiment=tictactoe_alphazero", "games=1500"],
     "alphazero, connect4": ["experiment=connect4_alphazero", "games=1024"],
-    "alphazero, salvo": ["experiment=salvo_alphazero", "games=500"],
+    "alphazero, salvo": ["experiment=ramesh_case1_alphazero", "games=500"],
 }
 """Each learner on its usual game, for as many games as take some seconds."""
 

@@ -16,17 +16,15 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import psutil
 import torch
 
-from rlgames.cli import job_worker, main
-from rlgames.core.signals import STOP_SIGNALS
+from rlgames import app
 
-PARTS = ["cli.display", "cli.live_view", "cli.play", "cli.report_tables", "cli.sweep_view"]
+PARTS = ["cli.display", "cli.live_view", "cli.play", "cli.report_tables"]
 PARTS += ["games.game_2048", "training.run"]
-COMMANDS = ["arena", "evaluate", "listing", "report", "resume", "show", "solve", "sweep"]
+COMMANDS = ["arena", "evaluate", "listing", "report", "resume", "show", "solve"]
 OTHERS = ["PIL.GifImagePlugin", "PIL.PngImagePlugin", "numpy.random", "torch._dynamo"]
 OTHERS += ["tensorboard.plugins.hparams.api_pb2", "hydra._internal.core_plugins.basic_sweeper"]
 for module in (*PARTS, *(f"commands.{name}" for name in COMMANDS)):
@@ -134,34 +132,7 @@ def type_in(folder: Path, words: Sequence[str], prepare: Prepare | None = None) 
     sys.argv = ["rlgames", *words]
     if prepare is not None:
         prepare()
-    main.main()
-
-
-class Forked(Fork):
-    """A job's process as a fork of this one, which starts faster than a new one."""
-
-    def __init__(self, words: Sequence[str], output: BinaryIO) -> None:
-        reading, writing = os.pipe()
-
-        def run() -> None:
-            os.close(writing)
-            os.setsid()
-            for number in STOP_SIGNALS:
-                signal.signal(number, signal.SIG_DFL)
-            sys.argv = ["rlgames.cli.job_worker", *words]
-            job_worker.main()
-
-        super().__init__([reading, output.fileno(), output.fileno()], run)
-        os.close(reading)
-        self.stdin = open(writing, "wb")  # noqa: SIM115
-
-    def wait(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while self.poll() is None and time.monotonic() < until:
-            time.sleep(0.005)
-
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+    app.main()
 
 
 def has_ended(pid: int) -> bool:

@@ -21,6 +21,8 @@ import torch
 from numpy.typing import NDArray
 
 from rlgames.commands.arena import competitors
+from rlgames.config.commands import ArenaConfig
+from rlgames.config.compose import load_config
 from rlgames.core.intervals import (
     Interval,
     clustered_rate_interval,
@@ -103,8 +105,9 @@ def measure(experiment: Experiment, size: int, simulations: int, seed: int = 0) 
 @cache
 def results(player: str, rules: str, games: int) -> tuple[Floats, Floats]:
     """Turns and scores [G] of a player's games."""
-    _, game, players = competitors([player], rules.split())
-    opponent = competitors(["random"], rules.split())[2][0] if game.spec.seats == 2 else None
+    cfg = load_config(ArenaConfig, rules.split())
+    _, game, players = competitors([player], cfg)
+    opponent = competitors(["random"], cfg)[2][0] if game.spec.seats == 2 else None
     rng = make_generator(0, f"coverage {player}")
     with torch.inference_mode():
         state = evaluate(game, players[0], EvaluationSettings(games), rng, opponent).state

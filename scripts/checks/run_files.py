@@ -16,12 +16,11 @@ from rlgames.runs.run_log import RESULT_FIELDS
 
 EVENTS = "events.out.tfevents.*"
 
-IGNORED = {"lock", "train.log", "output.log", "optuna.db", "multirun.yaml"}
+IGNORED = {"lock", "train.log", "output.log", "multirun.yaml"}
 """Files with times, process numbers or nothing in them."""
 
 JSON_FIELDS = {
     "run.json": ("status", "games", *RESULT_FIELDS),
-    "sweep.json": ("jobs", "search"),
 }
 """The fields that depend on the config alone."""
 

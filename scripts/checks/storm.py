@@ -32,7 +32,7 @@ from pathlib import Path
 BEGUN = time.perf_counter()
 
 import psutil  # noqa: E402
-from forks import Forked, Process, has_ended  # noqa: E402
+from forks import Process, has_ended  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from run_files import differing_files  # noqa: E402
@@ -41,7 +41,6 @@ from storm_kinds import KINDS, Kind  # noqa: E402
 from rlgames.core.errors import ConfigError  # noqa: E402
 from rlgames.runs.checkpoint import Checkpoint  # noqa: E402
 from rlgames.runs.files import LATEST  # noqa: E402
-from rlgames.sweeps import jobs  # noqa: E402
 
 IMPORT_SECONDS = time.perf_counter() - BEGUN
 """What a new interpreter takes to import rlgames, about."""
@@ -188,7 +187,6 @@ def _become(kind: Kind, words: list[str], is_forked: bool) -> None:
     if not is_forked:
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, "-m", "rlgames", *words])
-    vars(jobs)["start_process"] = Forked
 
 
 def _command_line(pid: int) -> str:

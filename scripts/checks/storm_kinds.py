@@ -41,7 +41,7 @@ class Kind:
         if self.words[0] == "eval":
             return [*self.words]
         run = folder / "run"
-        if (run / "sweep.json").exists() or (run / "checkpoints" / LATEST).exists():
+        if (run / "multirun.yaml").exists() or (run / "checkpoints" / LATEST).exists():
             launcher = [word for word in self.words if word.startswith("hydra/launcher=")]
             return ["resume", "run", *launcher]
         return [*self.words, "out=run"]
@@ -120,11 +120,5 @@ KINDS = {
     "sweep_joblib": _launcher("joblib", "hydra_joblib_launcher"),
     "sweep_submitit": _launcher("submitit_local", "hydra_submitit_launcher"),
     "sweep_ray": RAY,
-    "search": _sweep(
-        *("hparams_search=tpe", "hparams_search.trials=2", "lr=interval(0.001,0.01)"),
-        *("learner.epochs=range(1,3)",),
-        extra="optuna",
-        weight=0.8,
-    ),
     "eval": Kind(EVAL, setup=("train", *SALVO, "games=40", "log_every=40"), weight=1.2),
 }

@@ -21,8 +21,8 @@ from markers import slow
 from rlgames.cli import live_view, progress
 from rlgames.cli.live_view import RenderedView, blocks
 from rlgames.cli.progress import Progress
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.callbacks import Callback
 from rlgames.training.run import train
 

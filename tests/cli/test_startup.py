@@ -22,7 +22,7 @@ def printed(code):
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys; from rlgames.cli import main as cli\n"
+        "import sys; from rlgames import app as cli\n"
         "for words in (['--help'], ['train', '--help', 'learner=td'], ['gmes']):\n"
         "    sys.argv = ['rlgames', *words]\n"
         "    try: cli.main()\n"
@@ -36,7 +36,7 @@ def test_help_imports_nothing_heavy():
 
 def test_a_mistyped_word_is_answered_without_torch():
     code = (
-        "import sys; from rlgames.cli import main as cli\n"
+        "import sys; from rlgames import app as cli\n"
         "sys.argv = ['rlgames', 'train', 'gam=salvo']\n"
         "try: cli.main()\n"
         "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
@@ -46,7 +46,7 @@ def test_a_mistyped_word_is_answered_without_torch():
 
 def test_a_config_is_shown_without_torch():
     code = (
-        "import sys; from rlgames.cli import main as cli\n"
+        "import sys; from rlgames import app as cli\n"
         "sys.argv = ['rlgames', 'train', '--cfg', 'job', '-p', 'lr']\n"
         "try: cli.main()\n"
         "except SystemExit as end: print(end.code, 'torch' in sys.modules)"

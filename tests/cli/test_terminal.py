@@ -105,7 +105,7 @@ def test_standard_output_that_is_full_or_closed(tmp_path):
     assert subprocess.run(line, shell=True, cwd=tmp_path, timeout=60).returncode == 0
 
 
-@pytest.mark.parametrize("command", ["train", "eval", "play", "arena", "solve", "slove"])
+@pytest.mark.parametrize("command", ["eval", "analyze", "arena", "solve", "slove"])
 @pytest.mark.parametrize(
     ("error", "code"),
     [

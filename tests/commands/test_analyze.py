@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import make_game, rng
+from helpers import command, make_game, rng
 from markers import quick
 
 import rlgames as package
-from rlgames.commands.analyze import analyze_command
 from rlgames.core.errors import ConfigError
 from rlgames.core.intervals import clustered_rate_interval, wilson_interval
 from rlgames.core.rng import REPORT_STREAM, make_generator
@@ -28,7 +27,7 @@ POSITIONS = ROOT / "scripts/checks/connect4_test_positions.txt"
 
 
 def analyze(*words, run=None):
-    return analyze_command(run, [*words])
+    return command("analyze", run, [*words])
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,12 @@ import shutil
 
 import pytest
 import torch
+from helpers import command
 
 import rlgames as package
 from rlgames.cli import display
-from rlgames.commands.evaluate import evaluate_command
-from rlgames.commands.show import show_command
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.evaluator import Evaluator
@@ -34,7 +33,7 @@ def run(tmp_path_factory):
 
 def test_a_user_chooses_the_checkpoint_and_every_report_names_it(run, capsys):
     reports = {
-        name: evaluate_command(run, [] if name is None else [f"checkpoint={name}"])
+        name: command("eval", run, [] if name is None else [f"checkpoint={name}"])
         for name in (None, "best", "latest", "final")
     }
     assert reports[None]["checkpoint"] == reports["best"]["checkpoint"] == "best (selected)"
@@ -81,8 +80,8 @@ def test_a_run_reports_its_best_and_its_final_network(tmp_path, monkeypatch, cap
     assert streams == ["eval"] * 4 + ["final"] * 2  # games that selected nothing
     assert calls[-2][1] == calls[-3][1]  # the final weights first
     assert calls[-1][1] == calls[0][1] != calls[-2][1]
-    best = evaluate_command(tmp_path / "run", ["checkpoint=best"])
-    final = evaluate_command(tmp_path / "run", ["checkpoint=final"])
+    best = command("eval", tmp_path / "run", ["checkpoint=best"])
+    final = command("eval", tmp_path / "run", ["checkpoint=final"])
     assert facts["results"]["turns"] == best["moves"]["mean"]
     assert facts["final_results"]["turns"] == final["moves"]["mean"]
     assert facts["best_games"] == best["checkpoint_games"]
@@ -109,7 +108,7 @@ def test_a_final_network_that_is_the_best_is_evaluated_once(tmp_path, monkeypatc
 def test_other_commands_and_python_load_the_chosen_checkpoint(run):
     first_shots = {}
     for name in ("best", "final"):
-        shown = show_command(run, [f"checkpoint={name}", "solve_seconds=0"]).as_dict()
+        shown = command("show", run, [f"checkpoint={name}", "solve_seconds=0"]).as_dict()
         first_shots[name] = shown["actions"][0]["probability"]
         agent = package.load(run, name)
         state = agent.game.initial(1, torch.Generator().manual_seed(0))
@@ -139,19 +138,19 @@ def same_policy(first, second):
 def test_a_checkpoint_that_is_not_there_is_refused(run, tmp_path):
     path = run / "checkpoints/latest.safetensors"
     with pytest.raises(ConfigError, match="is not a run directory"):
-        evaluate_command(path, ["checkpoint=final"])
+        command("eval", path, ["checkpoint=final"])
     with pytest.raises(ConfigError, match="needs a run"):
-        evaluate_command(None, ["player=random", "game=tictactoe", "checkpoint=best"])
+        command("eval", None, ["player=random", "game=tictactoe", "checkpoint=best"])
     with pytest.raises(ConfigError, match="checkpoint"):
-        evaluate_command(run, ["checkpoint=finale"])
+        command("eval", run, ["checkpoint=finale"])
     unfinished = tmp_path / "run"
     (unfinished / "checkpoints").mkdir(parents=True)
     latest = Checkpoint.read(path)
     started = Checkpoint(latest.config, 50, latest.policy, latest.state)
     started.write(unfinished / "checkpoints/latest.safetensors")
     with pytest.raises(ConfigError, match="not finished"):
-        evaluate_command(unfinished, ["checkpoint=final"])
+        command("eval", unfinished, ["checkpoint=final"])
     with pytest.raises(ConfigError, match="has no best checkpoint"):
-        evaluate_command(unfinished, ["checkpoint=best"])
-    assert evaluate_command(unfinished, [])["checkpoint"] == "latest"
-    assert evaluate_command(path, [])["checkpoint"] == "final"
+        command("eval", unfinished, ["checkpoint=best"])
+    assert command("eval", unfinished, [])["checkpoint"] == "latest"
+    assert command("eval", path, [])["checkpoint"] == "final"

@@ -14,12 +14,12 @@ import time
 from typing import Any
 
 import pytest
+from helpers import command
 from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
 from rlgames.cli import report as report_printer
-from rlgames.commands.report import report_command
 from rlgames.commands.report_rows import in_words
 from rlgames.core.intervals import student_t
 from rlgames.runs.files import flatten, read_metrics
@@ -450,7 +450,7 @@ def test_forty_runs_are_quick(tmp_path, rlgames):
     for job in range(40):
         turns = [5 + 1 / (job + 1)] * 20
         write(tmp_path / "sweep" / str(job), turns=turns, lr=job / 100, seed=job % 3)
-    code = "import sys; from rlgames.cli import main as cli\n"
+    code = "import sys; from rlgames import app as cli\n"
     code += "sys.argv = ['rlgames', 'report', 'sweep']\n"
     code += "try: cli.main()\nexcept SystemExit: pass\nassert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True)
@@ -473,7 +473,7 @@ def test_real_runs(tmp_path):
         package.train([*SMALL, "game=salvo", f"seed={seed}", f"out={tmp_path}/runs/{seed}"])
         for seed in range(2)
     ]
-    found = report_command([str(tmp_path / "runs")], []).report
+    found = command("report", [str(tmp_path / "runs")], []).report
     (row,) = found.rows
     finals = []
     for run in runs:

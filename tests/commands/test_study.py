@@ -1,29 +1,27 @@
 """A study runs what is missing, keeps its evaluations, and makes tables and pages of its record."""
 
 import json
+import re
 import shutil
 import signal
 import time
 from math import nan
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from processes import Forked, Process, fork_jobs, run
+from processes import Process, run
 
 from rlgames.cli.study import section, update_page
 from rlgames.cli.text_tables import escape_latex
-from rlgames.commands.configs import StudyConfig
-from rlgames.commands.study import _changed, _merge, plan_study
+from rlgames.commands.study import plan_study
 from rlgames.commands.study_record import evaluation_command, logged, make_record
+from rlgames.config.commands import StudyConfig
 from rlgames.config.compose import load_config
 from rlgames.config.studies import parse_column
 from rlgames.config.study_file import read_study
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.cells import NEVER, Cell, evaluate_expression
-from rlgames.sweeps import jobs
-from rlgames.sweeps.sweep import Job, Sweep
 
 TINY = "game=tictactoe policy=mlp games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
 STUDY = f"""
@@ -40,9 +38,9 @@ table:
 """
 
 
-@pytest.fixture(autouse=True)
-def _forks(monkeypatch):
-    monkeypatch.setattr(jobs, "start_process", Forked)
+def planned_study(folder, *words):
+    """The plan of a study in this folder."""
+    return plan_study(load_config(StudyConfig, [f"file={folder}/mine.yaml", *words]))
 
 
 @pytest.fixture
@@ -51,7 +49,7 @@ def study(tmp_path):
 
     def go(text, *words):
         (tmp_path / "mine.yaml").write_text(text)
-        return run(tmp_path, "study", "mine.yaml", "out=out", *words, prepare=fork_jobs)
+        return run(tmp_path, "study", "mine.yaml", "out=out", *words)
 
     return go
 
@@ -60,7 +58,10 @@ def starts(folder):
     """How many trainings and evaluations each job has started, by its directory."""
     logs = {path.parent: path.read_text() for path in Path(folder).glob("out/*/*/output.log")}
     return {
-        "/".join(path.parts[-2:]): (text.count("best (selected)"), text.count("mine."))
+        "/".join(path.parts[-2:]): (
+            len(re.findall("^rlgames (?:train|resume) ", text, re.M)),
+            len(re.findall("^rlgames (?:eval|analyze) ", text, re.M)),
+        )
         for path, text in logs.items()
     }
 
@@ -91,7 +92,7 @@ def test_only_what_is_missing_runs(study, tmp_path):
 @pytest.mark.slow
 def test_a_killed_study_continues_where_it_was(study, tmp_path):
     (tmp_path / "mine.yaml").write_text(STUDY)
-    process = Process(tmp_path, "study", "mine.yaml", "out=out", prepare=fork_jobs)
+    process = Process(tmp_path, "study", "mine.yaml", "out=out")
     until = time.monotonic() + 60
     while not any(tmp_path.glob("out/*/*/evaluations/*.json")) and time.monotonic() < until:
         time.sleep(0.01)
@@ -116,74 +117,71 @@ def test_two_directories_merge(study, tmp_path):
     assert starts(tmp_path) == every
 
 
-@pytest.fixture
-def folders(tmp_path):
-    """Directories of a study in which named jobs look done."""
-
-    def make(name, *done, text=STUDY, words=()):
-        (tmp_path / "mine.yaml").write_text(text)
-        planned = plan_study([str(tmp_path / "mine.yaml")], [f"out={tmp_path / name}", *words])
-        planned.sweep.directory.mkdir(exist_ok=True)
-        planned.sweep.write()
-        for job in done:
-            path = planned.sweep.directory / job
-            path.mkdir(parents=True)
-            (path / "run.json").write_text('{"status": "done"}')
-            (path / "from").write_text(name)
-        return planned.sweep
-
-    return make
-
-
-def test_merging_adds_evaluations_to_a_trained_run_and_keeps_it(folders):
-    mine, other = folders("out", "one/0"), folders("other", "one/0", "two/0")
-    (other.directory / "one/0/evaluations").mkdir()
-    (other.directory / "one/0/evaluations/abc.json").write_text("{}")
-    _merge(mine, other)
-    assert (mine.directory / "one/0/from").read_text() == "out"
-    assert (mine.directory / "one/0/evaluations/abc.json").exists()
-    assert (mine.directory / "two/0/from").read_text() == "other"
-    (other.directory / "two/1").mkdir(parents=True)
-    (other.directory / "two/1/run.json").write_text('{"status": "interrupted"}')
-    _merge(mine, other)
-    assert not (mine.directory / "two/1").exists()
-
-
-def test_a_job_starts_only_after_those_it_needs(folders, monkeypatch):
-    linked = STUDY.replace("one: ", "one: init_from={two} ")
-    sweep, launched = folders("out", text=linked, words=["seeds=1"]), []
-    monkeypatch.setattr(Sweep, "_launch", lambda self, numbers, *_: launched.append(numbers))
-    sweep.launch([0, 1], [], SimpleNamespace(pending=None))
-    assert launched == [[1]]
-    assert sweep.reason_unfinished(0) == "it needs two/0"
-
-
 CHAIN = f"""
 runs:
   last: init_from={{middle}} {TINY}
   middle: init_from={{first}} {TINY}
   first: {TINY}
   other: {TINY}
-  clone: demonstrations={{player}}/games.jsonl {TINY}
-  player: player=win_or_block game=tictactoe
-evaluations:
-  recorded: {{overrides: 'games=4 record={{}}/games.jsonl solve_seconds=0', runs: [player]}}
-  played: {{overrides: 'opponent={{first}} games=4 solve_seconds=0', runs: [other]}}
 """
+
+
+@pytest.fixture
+def chain(tmp_path):
+    """A study whose runs look trained by its configs."""
+
+    def make(folder, text=CHAIN):
+        (tmp_path / "mine.yaml").write_text(text)
+        work = planned_study(tmp_path, f"out={tmp_path / folder}", "seeds=1").work
+        for job in work.jobs:
+            if not work.path(job).exists():
+                work.path(job).mkdir(parents=True)
+                (work.path(job) / "run.json").write_text('{"status": "done"}')
+                (work.path(job) / "config.yaml").write_text(json.dumps(job.config))
+        return work
+
+    return make
 
 
 @pytest.mark.parametrize(
     ("old", "new", "changed"),
     [
-        ("first: ", "first: lr=0.1 ", ["last/0", "middle/0", "first/0"]),
-        ("middle: ", "middle: lr=0.1 ", ["last/0", "middle/0"]),
-        ("games=4 record", "games=8 record", ["clone/0", "player/0"]),
-        ("games=4 solve_seconds=0', runs: [other]", "games=8', runs: [other]", []),
+        ("first: ", "first: lr=0.1 ", {"last", "middle", "first"}),
+        ("middle: ", "middle: lr=0.1 ", {"last", "middle"}),
+        ("seeds", "seeds", set()),
     ],
 )
-def test_what_depends_on_a_changed_run_is_made_again(old, new, changed, folders):
-    before = folders("out", text=CHAIN).jobs
-    assert _changed(before, folders("out", text=CHAIN.replace(old, new)).jobs) == changed
+def test_what_depends_on_a_changed_run_is_made_again(old, new, changed, chain, tmp_path):
+    chain("out")
+    chain("out", CHAIN.replace(old, new)).set_changed_aside()
+    replaced = {path.name for path in (tmp_path / "out/.replaced").glob("*")}
+    assert replaced == changed
+
+
+def test_merging_copies_what_is_done_and_missing(chain, tmp_path):
+    mine, other = chain("out"), chain("other")
+    first, middle = (next(j for j in mine.jobs if j.name == f"{n}/0") for n in ("first", "middle"))
+    shutil.rmtree(mine.path(first))
+    (other.path(first) / "from").write_text("other")
+    (other.path(middle) / "from").write_text("other")
+    mine.merge(tmp_path / "other")
+    assert (mine.path(first) / "from").read_text() == "other"
+    assert not (mine.path(middle) / "from").exists()
+
+
+def test_a_job_starts_only_after_those_it_needs(chain, monkeypatch):
+    work, started = chain("out"), []
+    for job in work.jobs:
+        shutil.rmtree(work.path(job))
+
+    def run(self, job, stop):
+        started.append(job.name)
+        work.path(job).mkdir(parents=True)
+        (work.path(job) / "run.json").write_text('{"status": "done"}')
+
+    monkeypatch.setattr(type(work), "_run", run)
+    work.run(work.jobs, 1)
+    assert started == ["first/0", "other/0", "middle/0", "last/0"]
 
 
 @pytest.mark.slow
@@ -205,29 +203,15 @@ PLAYERS = """
 runs:
   one: player=random game=tictactoe
 evaluations:
-  played: games=20 opponent=mine
+  played: games=20 opponent=random
 table:
   columns:
     won: played.win.rate
 """
 
 
-def test_evaluations_know_plugins_and_the_options_of_a_folder(study, tmp_path):
-    (tmp_path / "own/player").mkdir(parents=True)
-    (tmp_path / "own/player/mine.yaml").write_text("name: random\n")
-    (tmp_path / "empty.py").touch()
-    options = ["--config-dir=own", "plugins=[empty]"]
-    code, text = study(PLAYERS, *options)
-    assert (code, "1 of 1 jobs done" in text) == (0, True), text
-    shutil.rmtree(tmp_path / "out/one")
-    code, text = run(tmp_path, "resume", "out", *options, prepare=fork_jobs)
-    assert (code, "1 of 1 jobs done" in text) == (0, True), text
-    command = Sweep.read(tmp_path / "out").resume_command()
-    assert command.endswith("out --config-dir=own 'plugins=[empty]'")
-
-
 def test_a_format_is_the_only_output(typed, tmp_path):
-    (tmp_path / "mine.yaml").write_text(PLAYERS.replace("=mine", "=random"))
+    (tmp_path / "mine.yaml").write_text(PLAYERS)
     said = typed("study", "mine.yaml", "out=out", "format=json")
     assert (said.returncode, "1 of 1 jobs done, in out\n" in said.stderr) == (0, True)
     won = json.loads(said.stdout)["mine"]["runs"]["one"]["cells"]["played.win.rate"]["mean"]
@@ -287,7 +271,7 @@ def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(STUDY.replace(old, new))
     with pytest.raises(ConfigError) as error:
-        read_study(str(path), [])
+        read_study(str(path))
     assert message in f"{error.value.error}; {error.value.hint}"
 
 
@@ -352,7 +336,7 @@ def test_a_study_is_not_a_part_of_itself(tmp_path):
     (tmp_path / "mine.yaml").write_text(f"parts: [{tmp_path}/other.yaml]")
     (tmp_path / "other.yaml").write_text(f"parts: [{tmp_path}/mine.yaml]")
     with pytest.raises(ConfigError, match=r"other.yaml: \S+mine.yaml: it is a part of itself"):
-        read_study(str(tmp_path / "mine.yaml"), [])
+        read_study(str(tmp_path / "mine.yaml"))
 
 
 @pytest.mark.parametrize("name", ["turns.at31", "turns.last65", "turns.first65", "turns.last63"])
@@ -363,32 +347,15 @@ def test_a_training_that_is_too_short_for_a_metric_has_none(name):
     )
 
 
-@pytest.mark.parametrize(
-    ("word", "names"), [("2048", ["2048"]), ("[2048,a]", ["2048", "a"]), ("a", ["a"])]
-)
-def test_a_row_may_have_a_number_for_its_name(word, names):
-    assert load_config(StudyConfig, [f"only={word}"]).only == names
-
-
 def test_a_metric_that_a_training_did_not_log_is_named():
     with pytest.raises(ConfigError, match="logged no metric truns") as raised:
         logged([{"games": 32.0, "train/turns": 7.0}], "truns.last32")
     assert raised.value.hint == "did you mean turns?"
 
 
-def test_the_directory_of_a_sweep_is_left_alone(typed, tmp_path):
-    (tmp_path / "mine.yaml").write_text(STUDY)
-    (tmp_path / "out").mkdir()
-    Sweep(tmp_path / "out", [], [], [Job(["seed=0"], {"games": 1})]).write()
-    before = (tmp_path / "out/sweep.json").read_text()
-    said = typed("study", "mine.yaml", "out=out")
-    assert (said.returncode, "out holds a sweep" in said.stderr) == (2, True)
-    assert (tmp_path / "out/sweep.json").read_text() == before
-
-
 def test_a_record_names_the_seeds_that_are_done(tmp_path):
     (tmp_path / "mine.yaml").write_text(STUDY)
-    planned = plan_study([str(tmp_path / "mine.yaml")], [f"out={tmp_path}/out", "seeds=3"])
+    planned = planned_study(tmp_path, f"out={tmp_path}/out", "seeds=3")
     for seed in (0, 2):
         path = tmp_path / f"out/one/{seed}"
         path.mkdir(parents=True)
@@ -401,7 +368,7 @@ def test_a_record_names_the_seeds_that_are_done(tmp_path):
 
 def test_a_record_keeps_the_seeds_that_this_directory_lacks(tmp_path):
     (tmp_path / "mine.yaml").write_text(STUDY)
-    planned = plan_study([str(tmp_path / "mine.yaml")], [f"out={tmp_path}/out", "seeds=3"])
+    planned = planned_study(tmp_path, f"out={tmp_path}/out", "seeds=3")
 
     def done(*seeds):
         for seed in seeds:
@@ -416,7 +383,7 @@ def test_a_record_keeps_the_seeds_that_this_directory_lacks(tmp_path):
     assert make_record(planned, planned.study, both)["runs"]["one"] == both["runs"]["one"]
     done(1, 2)
     assert make_record(planned, planned.study, both)["runs"]["one"]["seeds"] == [0, 1, 2]
-    fewer = plan_study([str(tmp_path / "mine.yaml")], [f"out={tmp_path}/out", "seeds=1"])
+    fewer = planned_study(tmp_path, f"out={tmp_path}/out", "seeds=1")
     assert make_record(fewer, fewer.study, both)["runs"]["one"]["seeds"] == [0]
 
 
@@ -492,7 +459,7 @@ table:
 
 def test_a_page_is_made_from_the_record(tmp_path):
     (tmp_path / "mine.yaml").write_text(RECORDED)
-    study = read_study(str(tmp_path / "mine.yaml"), [])
+    study = read_study(str(tmp_path / "mine.yaml"))
     cells = {"played.win.rate": Cell.of([0.9, 0.92, 0.94]).as_record()}
     cells["reported.article"] = Cell.of([0.5]).as_record()
     record = {"dates": ["2026-01-02"], "runs": {"one": {"cells": cells}}}
@@ -529,7 +496,7 @@ runs: {shooter: player=density game=salvo}
 evaluations: {beside: arena density random game=salvo games=4}
 table: {rows: [shooter], columns: {lead: beside.pairs.0.difference.mean | .2f}}
 """)
-    planned = plan_study([str(tmp_path / "mine.yaml")], [f"out={tmp_path}/out"])
+    planned = planned_study(tmp_path, f"out={tmp_path}/out")
     run, evaluation = planned.study.runs["shooter"], planned.study.evaluations[0]
     command = evaluation_command(run, evaluation, planned)
     assert command == "rlgames arena density random game=salvo games=4"

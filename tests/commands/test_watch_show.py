@@ -12,7 +12,7 @@ from helpers import make_game
 from markers import one_in
 
 import rlgames as package
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.games.notation import parse
 from rlgames.runs.names import shipped_agents
 from rlgames.solvers.optimum import find_optimum, position_solver
@@ -22,7 +22,7 @@ SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048":
 SMALL |= {"salvo_duel": ["board=3", "ships=[2,1]"]}
 
 
-@pytest.mark.parametrize("name", one_in(3, OptionFiles().names("game")))
+@pytest.mark.parametrize("name", one_in(3, Files().names("game")))
 def test_a_game_is_watched_to_its_end(name, typed):
     words = ["watch", "player=random", f"game={name}", *SMALL.get(name, ())]
     done = typed(*words, "games=2", "seed=3")

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from helpers import check_message, rng
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY
-from rlgames.config.training import TrainConfig
+from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_game, build_reward, check_policy_fits
 from rlgames.training.compatibility import Training, check_fits
@@ -52,7 +53,7 @@ def base(game: str) -> TrainConfig:
 @cache
 def option(group: str, name: str) -> Any:
     """An option with small sizes."""
-    config = REGISTRY[group][name].schema()
+    config = make_option(group, name)
     sizes = {key: value for key, value in TINY_VALUES.items() if hasattr(config, key)}
     return dataclasses.replace(config, **sizes)
 

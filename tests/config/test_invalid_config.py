@@ -9,11 +9,11 @@ from helpers import SMALL_TRAINING, check_refused, make_learner, make_policy
 from markers import one_in
 
 import rlgames as package
-from rlgames.cli import main
+from rlgames import app
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import load_option
-from rlgames.config.training import TrainConfig
-from rlgames.config.typed import arguments
+from rlgames.config.schema import arguments
 from rlgames.factory import components, memory
 from rlgames.factory.memory import count_parameters
 from rlgames.games.k_in_a_row import KInARow
@@ -28,7 +28,7 @@ from rlgames.games.k_in_a_row import KInARow
             (["gam=connect4"], ["'gam'", "did you mean game?"]),
             (["game=conect4"], ["'conect4'", "did you mean connect4?"]),
             (["learner.buffer_size=2"], ["learner.buffer_size is a key of learner=dqn"]),
-            (["learner.minibatch_size=2"], ["use learner.num_minibatches="]),
+            (["learner.minibatch_size=2"], ["it is a key of learner=dqn"]),
             (["learner.num_minibatches=0"], ["valid: 1 to 100,000"]),
             (["game=connect4", "opponent=random"], ["learns from games against itself"]),
             (["learner.num_minibatches=1.5"], ["a whole number"]),
@@ -43,7 +43,7 @@ from rlgames.games.k_in_a_row import KInARow
             (["game=2048", "board=1", "columns=1"], ["use board=2"]),
             (["game=connect4", "line=8"], ["the longest that does is 7"]),
             (["device=cuda:99"], ["this machine has no device=cuda:99", "use device="]),
-            (["out=a${x}b"], ["out=a${x}b cannot be resolved: ", "'x' not found", "use ${KEY}"]),
+            (["out=a${x}b"], ["out: Interpolation key 'x' not found", "use ${KEY}"]),
             (["policy.init=${y}"], ["policy.init=${y} cannot be resolved"]),
             (["seed=${oc.env:NO_NAME}"], ["'NO_NAME' not found", "${oc.env:NAME,DEFAULT}"]),
             (["opponent.path=x"], ["opponent.path is a key of opponent=PATH"]),
@@ -216,7 +216,7 @@ def test_an_unforeseen_error_is_one_line_unless_more_is_asked_for(typed, monkeyp
     def fail(*_):
         raise LookupError("lost\nand gone")
 
-    monkeypatch.setattr(main, "run", fail)
+    monkeypatch.setattr(app, "run", fail)
     done = typed("solve")
     assert done.returncode == 3
     assert done.stderr.startswith("rlgames: LookupError: lost and gone; it was raised in ")
@@ -226,12 +226,12 @@ def test_an_unforeseen_error_is_one_line_unless_more_is_asked_for(typed, monkeyp
     monkeypatch.setenv("RLGAMES_TRACEBACK", "1")
     monkeypatch.setattr("sys.argv", ["rlgames", "solve"])
     with pytest.raises(LookupError):
-        main.main()
+        app.main()
 
 
 def test_memory_that_runs_out_is_said_in_one_line(typed, monkeypatch):
     for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
-        monkeypatch.setattr(main, "run", lambda *_, error=error: (_ for _ in ()).throw(error))
+        monkeypatch.setattr(app, "run", lambda *_, error=error: (_ for _ in ()).throw(error))
         done = typed("solve")
         assert done.returncode == 3
         assert done.stderr == ("rlgames: out of memory; smaller batch= or games= may help\n")

@@ -15,11 +15,11 @@ from markers import one_in
 
 import rlgames as package
 from rlgames.cli.table import COMMANDS
-from rlgames.commands.configs import EvalConfig
 from rlgames.config import registry
+from rlgames.config.commands import COMMAND_SCHEMAS, EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.files import Files
 from rlgames.config.schema import groups_of, key, kind_of
-from rlgames.config.training import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
@@ -45,8 +45,8 @@ class RowConfig:
     """stones on a single line of cells"""
 
     name: str = "row"
-    cells: int = key(5, 2, 20)
-    stones: int = key(2, 2, 5)
+    cells: int = key(2, 20, value=5)
+    stones: int = key(2, 5, value=2)
 
 
 register("game", "row", lambda cells, stones: KInARow(1, cells, stones, False, "row"), RowConfig)
@@ -55,7 +55,7 @@ register("game", "row", lambda cells, stones: KInARow(1, cells, stones, False, "
 @dataclass(frozen=True)
 class HastyConfig:
     name: str = "hasty"
-    loss: float = key(1.0, 0, 10)
+    loss: float = key(0, 10, value=1.0)
 
 
 class Hasty(Reward):
@@ -70,7 +70,7 @@ register("reward", "hasty", Hasty, HastyConfig)
 class FlatConfig:
     name: str = "flat"
     bias: bool | None = True
-    steep: float | None = key(None, 0, 1)
+    steep: float | None = key(0, 1, value=None)
 
 
 class Flat(Network):
@@ -91,7 +91,7 @@ register("policy", "flat", Flat, FlatConfig)
 @dataclass(frozen=True)
 class CountsConfig:
     name: str = "counts"
-    entries: int = key(50, 10, 100)
+    entries: int = key(10, 100, value=50)
 
 
 class Counts(AfterstateValues):
@@ -111,7 +111,7 @@ register("policy", "counts", Counts, CountsConfig)
 @dataclass(frozen=True)
 class WarmConfig:
     name: str = "warm"
-    degrees: float = key(2.0, 0.1, 100)
+    degrees: float = key(0.1, 100, value=2.0)
 
 
 register("sampling", "warm", lambda degrees: Stochastic(degrees), WarmConfig)
@@ -270,10 +270,10 @@ def test_every_command_takes_them(typed):
 )
 def test_help_lists_them(command, typed):
     shown = typed(command.name, "--help", "plugins=[mine]").stdout
-    if "game" in groups_of(command.config):
-        assert re.search("row +stones on a single line of cells", shown)
-    if "player" in groups_of(command.config):
-        assert re.search("first +the first legal action", shown)
+    if "game" in groups_of(COMMAND_SCHEMAS[command.name]):
+        assert re.search(r"\brow\b", shown)
+    if "player" in groups_of(COMMAND_SCHEMAS[command.name]):
+        assert re.search(r"\bfirst\b", shown)
     assert "plugins=" in shown
     assert "--config-dir" in shown
 
@@ -338,10 +338,10 @@ def test_modules_that_cannot_be_imported_are_refused_in_one_line(listed, told, t
 
 @pytest.mark.parametrize(
     "word",
-    ["plugins=[mine],[json]", "plugins=null", "plugins=", "+plugins=[mine]", "~plugins"],
+    ["plugins=[mine],[json]", "plugins=null", "plugins=", "~plugins"],
 )
 def test_other_words_for_plugins_are_refused(word, typed):
-    check_refused(typed("train", word, "dry_run=true"), "plugins")
+    check_refused(typed("train", word), "plugins")
     assert "mine" not in sys.modules
 
 
@@ -365,7 +365,7 @@ def register_as(group, name, keys="", made="type('T', (), {})", tail=""):
         ("policy", "new", "", "lambda game: 0", "Policy"),
         ("game", "new", "    games: int = 3", "len", "cannot have the key games"),
         ("game", "new", "    policy: int = 3", "len", "cannot have the key policy"),
-        ("game", "new", "    cells: int", "len", "defaults"),
+        ("game", "new", "    cells: int", "len", "needs a value for its key cells"),
         ("game", "a/b", "", "len", "cannot be typed"),
         ("game", "../x", "", "len", "cannot be typed"),
         ("sampling", "new", "    thing: 'Keys | int | str' = 3", "len", "fails"),
@@ -381,12 +381,12 @@ def test_parts_that_cannot_be_are_refused_in_one_line(group, name, keys, made, t
 
 def test_keys_need_no_dataclass(monkeypatch):
     monkeypatch.setitem(registry.REGISTRY, "sampling", dict(registry.REGISTRY["sampling"]))
-    degrees = key(1.5, 0, 9, help="how warm")
+    degrees = key(0, 9, help="how warm", value=1.5)
     package.register("sampling", "hot", Stochastic, degrees=degrees, marks=[1], loud=False)
     option = registry.REGISTRY["sampling"]["hot"]
     kinds = {name: kind_of(option.schema, name) for name in ("degrees", "marks", "loud")}
     assert kinds == {"degrees": float, "marks": list[int], "loud": bool}
-    assert option.help == (Stochastic.__doc__ or "").partition("\n")[0]
+    assert Files().about("sampling", "hot") == (Stochastic.__doc__ or "").partition("\n")[0]
     config = load_config(EvalConfig, ["sampling=hot", "sampling.degrees=3", "game=tictactoe"])
     assert config.sampling == option.schema(name="hot", degrees=3.0, marks=[1], loud=False)
     with pytest.raises(ConfigError, match="out of range; valid: 0 to 9"):

@@ -8,8 +8,8 @@ from helpers import SMALL_TRAINING, make_agent, make_game, rng
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlgames
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core import devices
 from rlgames.core.devices import choose_device, compute_dtype, find_device
 from rlgames.core.errors import ConfigError

@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers import make_game, rendered, rng
 
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.drawing.terminal import BoardView
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
@@ -36,7 +36,7 @@ def shares(game, state):
     return weight / weight.sum()
 
 
-GAMES = OptionFiles().names("game")
+GAMES = Files().names("game")
 
 
 @pytest.mark.parametrize("name", GAMES)

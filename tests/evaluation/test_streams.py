@@ -2,11 +2,10 @@
 
 import pytest
 import torch
+from helpers import command
 
-from rlgames.commands.arena import arena_command
-from rlgames.commands.evaluate import evaluate_command
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.rng import SELECTION_STREAM, make_generator
 from rlgames.evaluation.parallel import ShardedGames
 from rlgames.training.run import train
@@ -42,8 +41,8 @@ def test_selection_final_evaluation_report_and_arena_play_different_games(first_
     assert num_final in (1, 2)
     assert len(set(selection[2:])) == 1  # best and final meet the same games
     first_numbers.clear()
-    evaluate_command(run, ["games=20", "solve_seconds=0"])
-    arena_command([str(run), "random"], ["games=20"])
+    command("eval", run, ["games=20", "solve_seconds=0"])
+    command("arena", [str(run), "random"], ["games=20"])
     streams = [first, selecting, selection[2], *first_numbers]
     assert len(set(streams)) == 5
 
@@ -52,7 +51,7 @@ def test_the_games_of_a_pair_do_not_depend_on_who_else_plays():
     words = ["game=tictactoe", "games=60"]
 
     def score(*players):
-        result = {each["name"]: each for each in arena_command([*players], words)["players"]}
+        result = {each["name"]: each for each in command("arena", [*players], words)["players"]}
         column = list(players).index("random")
         return result["win_or_block"]["points"][column]
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from helpers import make_agent, rng
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.factory.components import build_game
 from rlgames.learners.ppo import importance_weight
 from rlgames.players.player import Agent, Random

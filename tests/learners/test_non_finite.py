@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markers import one_in
 
-from rlgames.commands.configs import SolveConfig
+from rlgames.config.commands import SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import NonFiniteError
 from rlgames.factory.components import build_game
 from rlgames.learners.gradient import descend, make_optimizer

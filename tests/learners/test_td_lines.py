@@ -5,8 +5,8 @@ import torch
 from helpers import make_agent, rng
 from packed_random import SplitMix64
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.players.player import Agent
 from rlgames.rollouts.play import GamePool

@@ -9,8 +9,8 @@ from helpers import make_agent, rng
 from markers import one_in
 from packed_random import PackedRandom
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.training.components import build_components

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.learners.td_ntuple import ValueAverage
 from rlgames.runs.checkpoint import Checkpoint

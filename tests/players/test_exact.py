@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import make_game, rng
+from helpers import command, make_game, rng
 
 from rlgames.cli import display
-from rlgames.commands.arena import arena_command
-from rlgames.commands.configs import EvalConfig
-from rlgames.commands.evaluate import evaluate_command
+from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.factory.agents import build_player, load_shipped_agent
 from rlgames.factory.components import build_game
 from rlgames.players import exact
@@ -67,23 +64,23 @@ def test_a_move_depends_on_the_position_alone():
 
 def test_a_report_says_how_much_of_the_opponents_play_is_proven(capsys):
     words = ["player=random", "game=connect4", "opponent=exact", QUICK, "games=4"]
-    report = evaluate_command(None, words)
+    report = command("eval", None, words)
     assert "proven_moves" not in report
     assert 0 < report["opponent_proven_moves"] < 1
     display.print_evaluation(report)
     share = f"{report['opponent_proven_moves']:.1%}"
     printed = " ".join(capsys.readouterr().out.split())
     assert f"opponent's moves proven optimal {share}" in printed
-    both = evaluate_command(None, ["player=exact", "player.move_positions=200", *words[1:]])
+    both = command("eval", None, ["player=exact", "player.move_positions=200", *words[1:]])
     assert 0 < both["proven_moves"] < 1
     assert 0 < both["opponent_proven_moves"] < 1
     solved = ["player=random", "game=tictactoe", "opponent=exact", "games=4"]
-    assert "opponent_proven_moves" not in evaluate_command(None, solved)
+    assert "opponent_proven_moves" not in command("eval", None, solved)
 
 
 def test_an_arena_says_it_too(capsys, monkeypatch):
     monkeypatch.setattr(exact, "MOVE_SECONDS", 0.02)
-    report = arena_command(["random", "exact"], ["game=connect4", "games=2"])
+    report = command("arena", ["random", "exact"], ["game=connect4", "games=2"])
     first, second = report["players"]
     assert "proven_moves" not in first
     assert 0 < second["proven_moves"] <= 1
@@ -105,7 +102,7 @@ def test_a_run_says_it_too(tmp_path, capsys):
 
 def test_a_limit_of_time():
     words = ["player=random", "game=connect4", "opponent=exact", "opponent.move_seconds=0.001"]
-    timed = evaluate_command(None, [*words, "games=2"])
+    timed = command("eval", None, [*words, "games=2"])
     assert 0 < timed["opponent_proven_moves"] < 1
 
 

@@ -4,7 +4,7 @@ import contextlib
 import json
 
 import pytest
-from helpers import make_game, rng
+from helpers import command, make_game, rng
 
 from rlgames.cli import play as cli_play
 from rlgames.games.fleets.placement import Placement
@@ -108,7 +108,7 @@ def test_a_fleet_is_typed_before_the_game(tmp_path, monkeypatch):
     person = Typed("h", "A1-A2", "u", "B1-B2", "B2", "C3", "q")
     monkeypatch.setattr(cli_play, "LineInterface", lambda: person.interface)
     words = ["game=salvo_duel", "board=3", "ships=[2,1]", "seed=2", "fleet=hand"]
-    assert cli_play.play_command(None, words) == 0
+    assert command("play", None, words) == 0
     assert "the two ends of a ship" in person.text
     assert "another ship lies on B2" in person.text
     boards = person.text.rpartition("turn 1")[2].splitlines()
@@ -143,6 +143,6 @@ def test_records_of_games_with_undo_hold_only_what_counts(tmp_path, monkeypatch)
     person = Typed("up", "u", "left", "u", "u", *["up", "left", "down", "right"] * 40)
     words = ["game=2048", "board=2", "seed=3", "record=games"]
     monkeypatch.setattr(cli_play, "LineInterface", lambda: person.interface)
-    assert cli_play.play_command(None, words) == 0
+    assert command("play", None, words) == 0
     game = json.loads((tmp_path / "games").read_text().splitlines()[1])
     assert f"after {len(game['moves'])} turns" in person.text

@@ -9,11 +9,12 @@ import pytest
 import torch
 from helpers import make_small_game, rng
 
-from rlgames.commands.configs import EvalConfig
 from rlgames.config import compose
-from rlgames.config.files import OptionFiles
+from rlgames.config.commands import EvalConfig
+from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
-from rlgames.config.typed import arguments
+from rlgames.config.schema import arguments
+from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.statistics import Estimate, Rate
@@ -35,7 +36,7 @@ def players_of(game):
         if not part.make or name == "human":  # it has tests of its own
             continue
         with suppress(ValueError):
-            yield part.load()(game, **arguments(part.schema()))
+            yield part.load()(game, **arguments(make_option("player", name)))
 
 
 class Checked(Player):
@@ -58,7 +59,7 @@ class Checked(Player):
         return action
 
 
-@pytest.mark.parametrize("name", OptionFiles().names("game"))
+@pytest.mark.parametrize("name", Files().names("game"))
 def test_actions_are_legal_and_seeded_and_match_the_probabilities(name):
     game = make_small_game(name)
     players = list(players_of(game))

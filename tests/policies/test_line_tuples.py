@@ -4,8 +4,8 @@ import pytest
 import torch
 from helpers import learner_of, make_policy, rng
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_game
 from rlgames.games.k_in_a_row import KInARow

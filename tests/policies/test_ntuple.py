@@ -9,8 +9,8 @@ import torch
 from helpers import make_game, make_policy, rng
 from markers import one_in
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random

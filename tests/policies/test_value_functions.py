@@ -10,10 +10,10 @@ from helpers import learner_of, make_learner, make_policy, rng
 from markers import one_in
 
 import rlgames as package
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.config.options.policies import LinearConfig
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.factory.components import build_game
 from rlgames.games.battleship import Battleship
@@ -363,7 +363,7 @@ def test_dqn_rejects_non_finite_rewards():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mlp", "conv"])
-@pytest.mark.parametrize("game", OptionFiles().names("game"))
+@pytest.mark.parametrize("game", Files().names("game"))
 def test_dqn_trains_networks_on_every_game(game, policy):
     words = [f"game={game}", "learner=dqn", f"policy={policy}", "learner.updates_per_batch=2"]
     rules = build_game(load_config(TrainConfig, words).game)

@@ -11,12 +11,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from markers import ACCELERATOR, on_accelerator, slow
 
-from rlgames.commands.configs import SolveConfig
 from rlgames.config import registry
+from rlgames.config.commands import SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
-from rlgames.config.training import TrainConfig
-from rlgames.config.typed import arguments
+from rlgames.config.files import Files
+from rlgames.config.schema import arguments
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text
 from rlgames.games.game import HIDDEN
@@ -33,7 +32,7 @@ from rlgames.rollouts.conformance import (
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.random_walk import visible
 
-NAMES = OptionFiles().names("game")
+NAMES = Files().names("game")
 
 
 make_game, make_small_game = cache(helpers.make_game), cache(helpers.make_small_game)
@@ -50,7 +49,7 @@ def rules_of_experiments():
     """The words of every game as experiments have it, the same rules once, and none as its own
     file has them."""
     seen = [load_config(SolveConfig, [f"game={name}"]).game for name in NAMES]
-    for name in OptionFiles().names("experiment"):
+    for name in Files().names("experiment"):
         game = load_config(TrainConfig, [f"experiment={name}"]).game
         if game not in seen:
             seen.append(game)

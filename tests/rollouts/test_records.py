@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from markers import quick
 from recorded_games import GAMES, make_game_and_rules, players_of, record
 
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.rollouts import records
 from rlgames.rollouts.records import BadRecord
 
-NAMES = OptionFiles().names("game")
+NAMES = Files().names("game")
 DAMAGED = "tictactoe"
 """The game whose record is damaged: its lines are short."""
 

@@ -78,7 +78,7 @@ def peak_bytes(words):
 BUILD = """
 import sys
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.training.components import build_components
 
 def kibibytes(name):

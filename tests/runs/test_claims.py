@@ -22,15 +22,13 @@ from typing import Any
 import pytest
 from markers import slow
 
-from rlgames.commands import sweep as sweep_command
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.runs import directory, run_log
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.loggers.logger import Loggers
-from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training import run as training_run
 
 RACERS = 4
@@ -49,10 +47,10 @@ Start = Callable[[Path, int], contextlib.AbstractContextManager[Path]]
 
 
 @contextmanager
-def started_run(out: Path | None, exist_ok: bool) -> Iterator[Path]:
+def started_run(out: Path | None) -> Iterator[Path]:
     cfg = CONFIG if out is None else dataclasses.replace(CONFIG, out=str(out))
     with Interrupts() as interrupts:
-        log = training_run._open_log(cfg, interrupts, {".hydra/config.yaml": "mine"}, exist_ok)
+        log = training_run._open_log(cfg, interrupts)
         try:
             yield log.directory
             log.add(os.getpid(), {})
@@ -61,23 +59,19 @@ def started_run(out: Path | None, exist_ok: bool) -> Iterator[Path]:
             ]
             assert read_run(log.directory)["pid"] == os.getpid()
             assert (log.directory / "lock").read_text() == str(os.getpid())
-            names = ("config.yaml", "train.log", "checkpoints", ".hydra/config.yaml")
+            names = ("config.yaml", "train.log", "checkpoints")
             assert all((log.directory / name).exists() for name in names)
         finally:
             log.close()
 
 
 def named_run(folder: Path, racer: int) -> contextlib.AbstractContextManager[Path]:
-    return started_run(folder / "new" / "run", exist_ok=False)
-
-
-def numbered_run(folder: Path, racer: int) -> contextlib.AbstractContextManager[Path]:
-    return started_run(folder / "new" / "run", exist_ok=True)
+    return started_run(folder / "new" / "run")
 
 
 @contextmanager
 def unnamed_run(folder: Path, racer: int) -> Iterator[Path]:
-    with contextlib.chdir(folder), started_run(None, exist_ok=False) as path:
+    with contextlib.chdir(folder), started_run(None) as path:
         yield path
 
 
@@ -92,31 +86,8 @@ def run_that_may_fail(folder: Path, racer: int) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         if racer == FAILING:
             patch.setattr(run_log, "build_loggers", no_space)
-        with started_run(folder / "new" / "run", exist_ok=False) as path:
+        with started_run(folder / "new" / "run") as path:
             yield path
-
-
-@contextmanager
-def started_sweep(out: Path, racer: int, exist_ok: bool) -> Iterator[Path]:
-    """A sweep of jobs that only this process has."""
-    sweep = Sweep(
-        out, [f"seed={racer}"], [], [Job([f"seed={racer}"], {"seed": racer}) for _ in range(racer)]
-    )
-    lock = sweep_command._create(sweep, str(out), exist_ok)
-    with sweep.owned(lock):
-        yield sweep.directory
-        written = Sweep.read(sweep.directory)
-        assert [job.overrides for job in written.jobs] == [job.overrides for job in sweep.jobs]
-        assert written.words == sweep.words
-        assert (sweep.directory / "lock").read_text() == str(os.getpid())
-
-
-def named_sweep(folder: Path, racer: int) -> contextlib.AbstractContextManager[Path]:
-    return started_sweep(folder / "new" / "sweep", racer, exist_ok=False)
-
-
-def numbered_sweep(folder: Path, racer: int) -> contextlib.AbstractContextManager[Path]:
-    return started_sweep(folder / "new" / "sweep", racer, exist_ok=True)
 
 
 def race(start: Start, folder: Path, racer: int, rounds: int, barrier: Any, results: Any) -> None:
@@ -167,7 +138,7 @@ def is_refused(result: str) -> bool:
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
-@pytest.mark.parametrize("start", [named_run, named_sweep])
+@pytest.mark.parametrize("start", [named_run])
 def test_one_of_several_processes_owns_a_named_directory(start, rounds, tmp_path):
     bad = [
         ended
@@ -178,7 +149,7 @@ def test_one_of_several_processes_owns_a_named_directory(start, rounds, tmp_path
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
-@pytest.mark.parametrize("start", [numbered_run, numbered_sweep, unnamed_run])
+@pytest.mark.parametrize("start", [unnamed_run])
 def test_each_process_has_its_own_numbered_directory(start, rounds, tmp_path):
     bad = [
         ended
@@ -214,11 +185,11 @@ def test_a_run_that_is_interrupted_at_its_start_leaves_nothing(stage, tmp_path, 
     before = os.listdir("/proc/self/fd")
     with monkeypatch.context() as patch:
         patch.setattr(*stage, interrupted)
-        with pytest.raises(Interrupted), started_run(tmp_path / "new", exist_ok=False):
+        with pytest.raises(Interrupted), started_run(tmp_path / "new"):
             pass
     assert os.listdir("/proc/self/fd") == before
     assert not (tmp_path / "new").exists()
-    with started_run(tmp_path / "new", exist_ok=False):
+    with started_run(tmp_path / "new"):
         pass
 
 
@@ -234,7 +205,7 @@ def test_a_directory_that_vanishes_is_created_again(tmp_path, monkeypatch):
         return lock(path, **more)
 
     monkeypatch.setattr(directory, "lock_directory", removing)
-    with started_run(tmp_path / "new", exist_ok=False) as path:
+    with started_run(tmp_path / "new") as path:
         assert removed == [path, path]
 
 
@@ -261,7 +232,7 @@ def test_files_of_others_stay_where_a_run_fails(tmp_path, monkeypatch):
     """A directory that was not empty keeps what it held."""
     (tmp_path / "notes").write_text("mine")
     monkeypatch.setattr(run_log, "build_loggers", lambda config: dict[str, int]()["missing"])
-    with pytest.raises(KeyError), started_run(tmp_path, exist_ok=False):
+    with pytest.raises(KeyError), started_run(tmp_path):
         pass
     assert (tmp_path / "notes").read_text() == "mine"
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from helpers import SMALL_SALVO
-from processes import Forked, Process, final_state, has_ended, metrics_without_times, run, same
+from processes import Process, final_state, metrics_without_times, run, same
 
 from rlgames.runs.files import LATEST, read_run
-from rlgames.sweeps import jobs
 from rlgames.training.checkpointer import Checkpointer
 
 pytestmark = pytest.mark.slow
@@ -76,30 +75,6 @@ def test_a_run_is_evaluated_while_it_trains_and_saves(checkpoint, tmp_path):
     assert metrics_without_times(tmp_path / "whole") == metrics_without_times(tmp_path / "run")
 
 
-def forked_and_slow():
-    jobs.start_process = Forked
-    slowly()
-
-
-SWEEP = ["train", "-m", *WORDS, "games=200", "seed=0,1,2", "out=sweep"]
-JOBS = ("0_seed=0", "1_seed=1", "2_seed=2")
-
-
-def test_a_sweep_is_reported_while_it_runs(tmp_path):
-    sweep = Process(tmp_path, *SWEEP, prepare=forked_and_slow)
-    has_checkpoint(tmp_path / "sweep" / JOBS[0])
-    statuses = set()
-    while read_run(tmp_path / "sweep" / JOBS[-1]).get("status") != "done":
-        ended = Process(tmp_path, "report", "sweep", "format=json", apart=True).ended(60)
-        assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
-        report = json.loads(ended.stdout)
-        statuses |= {each["status"] for each in report["runs"]}
-    code, output = sweep.wait(120)
-    assert code == 0, output
-    assert "3 of 3 jobs done, in sweep" in output.splitlines()
-    assert statuses == {"running", "done"}
-
-
 def one_runs(folder, command, prepare=None):
     """Start a command twice at once. Asserts that one is refused in a line that names the other,
     which does all the work."""
@@ -131,21 +106,3 @@ def test_one_of_two_trainings_runs(tmp_path):
     assert code == 0, output
     same(final_state(tmp_path / "whole"), final_state(tmp_path / "run"))
     assert metrics_without_times(tmp_path / "whole") == metrics_without_times(tmp_path / "run")
-
-
-def test_one_of_two_sweeps_runs(tmp_path):
-    refused, pid = one_runs(tmp_path, SWEEP, forked_and_slow)
-    assert f"another process ({pid})" in refused or "already holds a sweep" in refused
-    assert all(read_run(tmp_path / "sweep" / job)["status"] == "done" for job in JOBS)
-
-
-def test_one_of_two_resumed_sweeps_runs(tmp_path):
-    sweep = Process(tmp_path, *SWEEP, prepare=forked_and_slow)
-    has_checkpoint(tmp_path / "sweep" / JOBS[0])
-    sweep.send(9)
-    sweep.wait()
-    while not has_ended(read_run(tmp_path / "sweep" / JOBS[0])["pid"]):
-        time.sleep(0.02)  # a job that is a fork of the sweep holds its lock, too
-    refused, pid = one_runs(tmp_path, ["resume", "sweep"], forked_and_slow)
-    assert f"another process ({pid}) is running in sweep" in refused
-    assert all(read_run(tmp_path / "sweep" / job)["status"] == "done" for job in JOBS)

@@ -13,24 +13,18 @@ from functools import cache, partial
 
 import pytest
 from helpers import check_message
-from markers import one_in, quick
+from markers import one_in
 from untrusted_files import trained
 
 from rlgames.cli.report import print_report
-from rlgames.cli.sweep_view import SweepReader
-from rlgames.commands.configs import ReportConfig
 from rlgames.commands.report import make_report
+from rlgames.config.commands import ReportConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
-from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.runs.directory import check_new_run
 from rlgames.runs.files import metric_names
-from rlgames.runs.hyperparameters import listed_settings
 from rlgames.runs.index import newest_run
 from rlgames.runs.run_info import STATUSES, read_info
-from rlgames.sweeps.hparam_search import Search
-from rlgames.sweeps.sweep import Job, Sweep
 
 ODD = [
     *(None, True, -1, 0, 3, 10**19, 10**400, 0.5, -0.0, 1e308, 1e-320, math.nan, math.inf),
@@ -241,12 +235,6 @@ def check_other_readers(path):
     assert status in (*STATUSES, "waiting", "damaged")
     refused(metric_names, path)
     refused(check_new_run, path)
-    sweep = Sweep(path.parent, [], [], [])
-    sweep.jobs = [Job([], {"games": 8}, path.name)]
-    (job,) = SweepReader(sweep).progress.jobs
-    assert job.status in (*STATUSES, "waiting", "damaged", "died")
-    assert sweep.status(0) in ("done", "unfinished", "not started")
-    assert (sweep.status(0) == "done") == (status == "done")
 
 
 PARTS = 800
@@ -285,19 +273,6 @@ def test_curves_leave_out_a_log_that_cannot_be_read(status, kind, runs, victim):
     check_reports(runs, before, with_figures=True)
 
 
-@cache
-def base():
-    return to_plain(load_config(TrainConfig, ["game=tictactoe"]))
-
-
-def manifest():
-    job = {"overrides": ["lr=0.1"], "config": {"game": {"name": "tictactoe"}, "lr": 0.1}}
-    search = {"objective": "best/points", "trials": 3, "parallel": 1, "name": "random", "seed": 0}
-    search |= {"space": ["lr=interval(0.1,0.2)"], "minimize": False, "base": base()}
-    jobs = [job | {"directory": name} for name in ("victim", None)]
-    return {"words": ["lr=0.1"], "launcher": [], "jobs": jobs, "search": search}
-
-
 def refused(function, *words):
     """The result of a function, None if it ended with one line."""
     try:
@@ -305,39 +280,3 @@ def refused(function, *words):
     except ConfigError as error:
         check_message(error)
         return None
-
-
-def check_sweep(directory):
-    """Every reader of a sweep takes what is there or ends with one line."""
-    listed_settings(directory / "victim", manifest()["search"]["base"])
-    if (sweep := refused(Sweep.read, directory)) is not None:
-        assert len(SweepReader(sweep).progress.jobs) == len(sweep.jobs)
-        assert len(sweep.unfinished) == len(sweep.jobs)
-        assert sweep.resume_command().startswith("rlgames resume")
-
-
-@pytest.mark.parametrize("step", [61, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_damaged_manifest_of_a_sweep_ends_in_one_line(step, tmp_path):
-    value, file = manifest(), tmp_path / "sweep.json"
-    (tmp_path / "victim").mkdir()
-    for text in filter(None, TEXTS.values()):
-        file.write_bytes(text)
-        check_sweep(tmp_path)
-    file.write_bytes(written(value, file.name))
-    for at in [*places(value)][::step]:
-        for way in (*ODD, REMOVED, RENAMED) if at[:2] != ("search", "base") else ():
-            change(file.name, value, at, way, tmp_path)
-            check_sweep(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "name", quick(["objective", "trials", "parallel", "seed", "space", "base"], "objective")
-)
-def test_a_damaged_search_ends_in_one_line(name, tmp_path):
-    pytest.importorskip("optuna")
-    odd_values: list[object] = [math.inf, [], {}, "9" * 5000, ["9" * 5000], "\x1b", [{}], None]
-    for odd in odd_values:
-        value = changed(manifest(), ("search", name), odd)
-        (tmp_path / "sweep.json").write_bytes(written(value, "sweep.json"))
-        if (sweep := refused(Sweep.read, tmp_path)) is not None:
-            refused(Search, sweep)

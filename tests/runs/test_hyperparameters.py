@@ -1,14 +1,15 @@
 """TensorBoard's HParams list what tells runs apart."""
 
+import json
+
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import metadata
 
 import rlgames
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.runs.hyperparameters import changed_settings, listed_settings
-from rlgames.sweeps.sweep import Job, Sweep
 
 
 def config(*words):
@@ -32,9 +33,10 @@ def test_every_default_config_differs_from_the_defaults_in_its_choices_only():
 
 def test_a_job_of_a_sweep_lists_what_differs_between_its_jobs(tmp_path):
     jobs = [config("game=salvo", "games=500", f"lr={lr}", "board=4") for lr in (0.1, 0.002)]
-    Sweep(tmp_path, [], [], [Job([f"lr={job['lr']}"], job) for job in jobs]).write()
+    overrides = {"task": ["experiment=salvo", "lr=0.1,0.002", "game.board=4"], "hydra": []}
+    (tmp_path / "multirun.yaml").write_text(json.dumps({"hydra": {"overrides": overrides}}))
     assert listed_settings(tmp_path / "1", jobs[1]) == {"lr": 0.002}  # its default
-    (tmp_path / "sweep.json").write_text("{")
+    (tmp_path / "multirun.yaml").write_text("{")
     assert "games" in listed_settings(tmp_path / "1", jobs[1])
 
 

@@ -7,32 +7,24 @@ disk, a quota or a file system may return, and the command is repeated without i
 import contextlib
 import errno
 import fcntl
-import functools
 import io
 import os
 import re
 import shutil
 import signal
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CompletedProcess
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 from processes import final_state, metrics_without_times, same
 
-from rlgames.cli import job_worker
-from rlgames.commands import launch, resume
-from rlgames.commands import sweep as sweep_command
 from rlgames.core.signals import Interrupted
 from rlgames.drawing import plots
 from rlgames.runs import directory, run_log, storage
 from rlgames.runs.files import LATEST, read_run
-from rlgames.sweeps import jobs
-from rlgames.sweeps.sweep import Sweep
 from rlgames.training import images
 from rlgames.training.collector import Collector
 
@@ -216,23 +208,10 @@ def test_a_file_is_whole_and_named_after_an_error(name, error, tmp_path):
 # ---------------------------------------------------------------- a run
 
 
-@functools.cache
-def composed(load: Any, schema: type, words: tuple[str, ...], **settings: Any) -> Any:
-    return load(schema, [*words], **settings)
-
-
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Configs are composed once, pictures are small, and nothing waits."""
+    """Pictures are small, and nothing waits."""
 
-    def cached(load: Any) -> Any:
-        return lambda schema, words, **settings: composed(load, schema, (*words,), **settings)
-
-    for module, name in [
-        *((launch, "load"), (resume, "load_config")),
-        *((sweep_command, "load"), (sweep_command, "load_config")),
-    ]:
-        monkeypatch.setattr(module, name, cached(getattr(module, name)))
     monkeypatch.setattr(run_log, "_git", lambda *words: None)
     monkeypatch.setattr(plots, "plot_by_move", lambda *args: None)
     monkeypatch.setattr(plots, "encode_png", lambda image: b"PNG")
@@ -356,70 +335,3 @@ def test_no_error_loses_anything(start, operation, error, quickly, typed, tmp_pa
 
 
 # ---------------------------------------------------------------- a sweep
-
-
-class InThisProcess:
-    """A job's process that is none."""
-
-    def __init__(self, words: list[str], output: Any) -> None:
-        sweep, number = Sweep.read(Path(words[0])), int(words[1])
-        self.code = job_worker._run(sweep, number, [])
-        self.stdin = io.BytesIO()
-
-    def poll(self) -> int:
-        return self.code
-
-
-JOBS = ("0_seed=0", "1_seed=1")
-SWEEP_SITE = re.compile(r"sweep(/[^/]*|/0_seed=0/(lock|run\.json\.tmp|train\.log))?")
-"""The files of a sweep, and those that its first job creates first."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_error_in_a_sweep_loses_nothing(operation, quickly, typed, tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, "start_process", InThisProcess)
-    sweep = tmp_path / "sweep"
-    words = ["train", "-m", *WORDS, "games=4", "seed=0,1", "out=sweep"]
-    recorded = Faults(sweep)
-    with injected(recorded):
-        assert typed(*words).returncode == 0
-    states = [final_state(sweep / job) for job in JOBS]
-    sites = [site for site in recorded.sites if site[::2] == (operation, 1)]
-    sites = [site for site in sites if SWEEP_SITE.fullmatch(site.path)]
-    for number, site in enumerate(sites):
-        shutil.rmtree(sweep)
-        faults = Faults(sweep, site, ERRORS[number % len(ERRORS)])
-        with injected(faults):
-            ended = typed(*words)
-        assert faults.failed, site
-        assert "Traceback" not in ended.stdout + ended.stderr
-        if ended.returncode:
-            assert ended.returncode in (2, 3)
-            assert faults.is_named(ended.stderr), (site, ended.stderr)
-            is_begun = (sweep / "sweep.json").exists()
-            again = typed(*(["resume", "sweep"] if is_begun else words))
-            assert (again.returncode, again.stderr) == (0, ""), site
-        for job, state in zip(JOBS, states, strict=True):
-            same(state, final_state(sweep / job))
-            assert read_run(sweep / job)["status"] == "done"
-        assert not list(sweep.rglob("*tmp*"))
-
-
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.usefixtures("_own_signals")
-def test_a_job_whose_output_cannot_be_written_ends_no_other(error, tmp_path, monkeypatch, capfd):
-    """Launchers stop all jobs where one of them raises."""
-    monkeypatch.setattr(jobs, "this_process", lambda: "")  # as in a launcher's worker
-    owner = f"{socket.gethostname()}:{os.getpid()}"
-    job = SimpleNamespace(
-        directory=str(tmp_path / "sweep"), job=f"0:{JOBS[0]}", owner=owner, options=[]
-    )
-    (tmp_path / "sweep").mkdir()
-    faults = Faults(tmp_path / "sweep", Site("open", f"sweep/{JOBS[0]}/output.log"), error)
-    with injected(faults):
-        jobs.run_job(job)
-    said = capfd.readouterr().err
-    assert faults.failed
-    assert "was not started" in said
-    assert faults.is_named(said)

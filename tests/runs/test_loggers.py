@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import SMALL_TRAINING
+from helpers import SMALL_TRAINING, resume_config
 from processes import metrics_without_times
 
 import rlgames as package
 from rlgames.commands.resume import load_resumable
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.config.typed import from_plain, to_plain, to_yaml
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
@@ -48,7 +48,7 @@ def train(directory, *words):
 
 
 def resumed(directory, games):
-    cfg, checkpoint, lock = load_resumable(directory, [f"games={games}"])
+    cfg, checkpoint, lock = load_resumable(directory, resume_config([f"games={games}"]))
     resume(directory, cfg, checkpoint, lock)
 
 

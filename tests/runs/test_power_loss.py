@@ -16,7 +16,6 @@ from helpers import SMALL_SALVO
 from power_loss import Disk, Recorder, write_state
 from processes import (
     final_state,
-    fork_jobs,
     metrics_without_times,
     run,
     same,
@@ -27,10 +26,9 @@ from rlgames.core.signals import Interrupts
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.directory import check_new_run, lock_directory
 from rlgames.runs.files import BEST, LATEST, read_run
-from rlgames.runs.hyperparameters import MANIFEST
+from rlgames.runs.hyperparameters import SWEEP_FILE
 from rlgames.runs.loggers.logger import ResumePoint
 from rlgames.runs.run_log import RunLog
-from rlgames.sweeps.sweep import Sweep
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.collector import Collector
 
@@ -38,8 +36,6 @@ WORDS = [*SMALL_SALVO, "log_every=20", "save_every=20", "eval_every=40", "eval_g
 WORDS += ["solve_seconds=0"]
 TRAIN = ["train", *WORDS, "games=120", "out=run"]
 SWEEP = ["train", "-m", *WORDS, "games=40", "seed=0,1", "out=sweep"]
-SEARCH = ["train", "-m", *WORDS, "games=40", "hparams_search=tpe", "hparams_search.trials=3"]
-SEARCH += ["lr=tag(log,interval(0.001,0.1))", "out=sweep"]
 
 COMMANDS = {
     "training": [TRAIN],
@@ -48,7 +44,6 @@ COMMANDS = {
     "extension": [TRAIN, ["resume", "run", "games=200"]],
     "sweep": [SWEEP],
     "resumed sweep": [SWEEP, ["resume", "sweep"]],
-    "search": [SEARCH],
 }
 """The last command is recorded. One before it is killed in each second batch, unless the last one
 extends its run."""
@@ -60,12 +55,11 @@ def recorded(kind, folder):
     root.mkdir()
     *earlier, words = COMMANDS[kind]
     for each in earlier:
-        code, output = run(root, *each, prepare=fork_jobs if kind == "extension" else killed)
+        code, output = run(root, *each, prepare=None if kind == "extension" else killed)
         assert (code != 0) == (kind != "extension"), output
     recorder = Recorder(root, folder / "recording")
 
     def prepare():
-        fork_jobs()
         write, finish = Checkpointer.write, RunLog.finish
 
         def written(self, *names):
@@ -85,7 +79,6 @@ def recorded(kind, folder):
 
 
 def killed():
-    fork_jobs()
     calls, collect = 0, Collector.next_batch
 
     def there(self, *args):
@@ -138,7 +131,7 @@ def event_files(directory):
 
 def opened(root, whole, promised, recording):
     """Whether there is something to resume, and all of it is right."""
-    if not (root / "sweep" / MANIFEST).exists() and not (root / "run").exists():
+    if not (root / "sweep" / SWEEP_FILE).exists() and not (root / "run").exists():
         assert not promised
         return False
     if (root / "run").exists():
@@ -146,9 +139,7 @@ def opened(root, whole, promised, recording):
         if not is_saved:
             check_new_run(root / "run")
         return is_saved
-    sweep = Sweep.read(root / "sweep")
-    for number in range(len(sweep.jobs)):
-        path = sweep.path(number)
+    for path in (root / name for name in runs(root)):
         is_opened(path, whole / path.relative_to(root), promised, recording)
     return True
 
@@ -177,8 +168,6 @@ def ends_as(root, whole):
     ],
 )
 def test_power_loss(kind, num_opened, num_resumed, tmp_path):
-    if kind == "search":
-        pytest.importorskip("optuna")
     disk, whole = recorded(kind, tmp_path), tmp_path / "whole"
     states = [(state, dict(disk.promised)) for state in disk.states()]
     num_states = len(states)
@@ -194,7 +183,7 @@ def test_power_loss(kind, num_opened, num_resumed, tmp_path):
             words = COMMANDS[kind][-1]
             if words[0] == "train" and can_resume:
                 words = ["resume", words[-1].removeprefix("out=")]
-            code, output = run(root, *words, prepare=fork_jobs)
+            code, output = run(root, *words)
             assert code == 0, output
             ends_as(root, whole)
         shutil.rmtree(root)

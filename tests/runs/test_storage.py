@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 from markers import one_in, quick
-from processes import Forked
 from untrusted_files import QUICK, RUNS, plain_error_line
 
 from rlgames.runs import directory, storage
 from rlgames.runs.checkpoint import read_identity
 from rlgames.runs.files import read_run
-from rlgames.sweeps import jobs
-from rlgames.sweeps.sweep import Sweep
 
 WORDS = [*RUNS["plain"], *QUICK]
 ESCAPE = "\x1b]0;owned\x07"
@@ -26,29 +23,22 @@ JOB = "0_seed=0"
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A folder with a finished run and a sweep of two jobs, of which the second is not started."""
+    """A folder with a finished run."""
     folder = tmp_path_factory.mktemp("whole")
-    assert rlgames(folder, "train", "-m", *WORDS, "seed=0,1", "out=sweep") == 0
-    shutil.copytree(folder / "sweep" / JOB, folder / "run")
-    shutil.rmtree(folder / "sweep" / "1_seed=1")
+    assert rlgames(folder, "train", *WORDS, "out=run") == 0
     return folder
 
 
 def rlgames(folder, *words):
     from processes import run
 
-    def fork():
-        jobs.start_process = Forked
-
-    return run(folder, *words, prepare=fork)[0]
+    return run(folder, *words)[0]
 
 
 @pytest.fixture
-def copies(whole, tmp_path, monkeypatch):
-    for name in ("run", "sweep"):
-        shutil.copytree(whole / name, tmp_path / name)
+def copies(whole, tmp_path):
+    shutil.copytree(whole / "run", tmp_path / "run")
     (tmp_path / "mine").write_text("mine\n")
-    monkeypatch.setattr(jobs, "start_process", Forked)
     return tmp_path
 
 
@@ -78,8 +68,6 @@ def device(path, mine):
 KINDS = [link, dangling_link, hard_link, fifo, device]
 RUN_FILES = [*directory.NEW_FILES, "lock", "checkpoints/latest.safetensors", "eval.json"]
 RUN_FILES += ["pictures/values.png", "checkpoints", "pictures", "notes/another"]
-SWEEP_FILES = ["sweep.json", "stop", "lock", "multirun.yaml", "optuna.db", "optuna.db-journal"]
-SWEEP_FILES += [JOB, "1_seed=1/train.log", f"{JOB}/output.log", "notes/another"]
 
 
 def replaced(path, kind, mine):
@@ -103,39 +91,10 @@ def test_odd_files_in_a_run_are_refused_by_name(name, kind, copies, typed):
     assert "damaged: run: " in typed("report", "run").stdout or name == "run.json"
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), one_in(3, [(name, kind) for name in SWEEP_FILES for kind in KINDS])
-)
-def test_odd_files_in_a_sweep_are_refused_by_name(name, kind, copies, typed):
-    replaced(copies / "sweep" / name, kind, copies / "mine")
-    said = plain_error_line(typed("resume", "sweep"))
-    is_no_sweep = name == "sweep.json" and kind is dangling_link
-    assert f"sweep/{name} is a" in said or is_no_sweep
-    assert (copies / "mine").read_text() == "mine\n"
-    assert not (copies / "missing").exists()
-
-
 def test_a_pipe_among_the_checkpoints_of_a_sweep_does_not_block(tmp_path):
     fifo(tmp_path / "best.safetensors", None)
     assert read_identity(tmp_path / "best.safetensors") is None
     assert read_identity(tmp_path / "missing.safetensors") is None
-
-
-def rename_game(sweep, name):
-    """Write another game into the second job of a manifest."""
-    manifest = Sweep.read(sweep)
-    manifest.jobs[1].config["game"]["name"] = name
-    manifest.write()
-
-
-def test_text_from_files_is_escaped_in_logs(copies, typed):
-    rename_game(copies / "sweep", f"x\n{ESCAPE}")
-    said = typed("resume", "sweep")
-    assert said.returncode == 3
-    log = (copies / "sweep/1_seed=1/train.log").read_text()
-    for text in (said.stdout, said.stderr, log):
-        assert all(line.isprintable() for line in text.splitlines()), text
-    assert "owned" in log
 
 
 # ---------------------------------------------------------------- a user's own files

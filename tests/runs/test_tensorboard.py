@@ -28,7 +28,6 @@ from rlgames.rollouts.play import collect_games
 from rlgames.runs import event_file
 from rlgames.runs.loggers.logger import Loggers, ResumePoint, RunStart
 from rlgames.runs.loggers.tensorboard import TensorBoardLogger
-from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training import images
 
 GAMES = {
@@ -251,30 +250,6 @@ def test_a_run_shows_games_in_tensorboard(tmp_path, monkeypatch):
     assert events.Histograms("values/positions")[0].histogram_value.num > 0
     assert "policy:" in str(events.Tensors("config/text_summary")[0].tensor_proto.string_val[0])
     assert (run / "pictures" / "game_animation.gif").exists()
-
-
-def sweep(tmp_path, *jobs, **more):
-    return Sweep(tmp_path, [], [], [Job(list(words), {}) for words in jobs], **more)
-
-
-def test_jobs_are_named_by_what_differs(tmp_path):
-    found = sweep(
-        tmp_path, ["game=salvo", "board=4", "seed=0"], ["game=salvo", "board=5", "seed=0"]
-    )
-    assert [found.path(n).name for n in range(2)] == ["0_board=4", "1_board=5"]
-    assert sweep(tmp_path, ["board=4"]).path(0).name == "0"
-    searched = sweep(tmp_path, ["lr=0.012345678", "policy.layers=[64,64]"], search={})
-    assert searched.path(0).name == "0_lr=0.01235,policy.layers=64-64"
-
-
-def test_a_jobs_name_is_a_file_name(tmp_path):
-    odd = ["init_from=../../etc/passwd", "out='a b'", f"game={'x' * 300}", "e=\n\x00é"]
-    for word in odd:
-        path = sweep(tmp_path, [word], ["seed=1"]).path(0)
-        assert path.parent == tmp_path
-        assert len(path.name) <= 100
-        assert path.name.isascii()
-        assert path.name.isprintable()
 
 
 class Misere(KInARow):

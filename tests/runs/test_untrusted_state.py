@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 import torch
+from helpers import resume_config
 from markers import one_in
 from processes import flat
 from recorded_games import make_game_and_rules
 from untrusted_files import RUNS, plain_error_line, trained
 
 from rlgames.commands.resume import load_resumable
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import Files
 from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
@@ -29,7 +30,7 @@ from rlgames.training.state import TrainingState
 ESCAPE = "\x1b[31m\x07\n[bold red]x"
 
 
-GAMES = [[f"game={name}"] for name in OptionFiles().names("game")]
+GAMES = [[f"game={name}"] for name in Files().names("game")]
 SMALL_GAMES = [
     ["game=2048", "board=2", "columns=2"],
     ["game=2048", "board=1", "columns=3"],
@@ -48,7 +49,7 @@ def make_run(tmp_path_factory):
     def run(name):
         if name not in kept:
             path = trained(name, folder / name)
-            kept[name] = path, *load_resumable(path, ["games=16"])[:2]
+            kept[name] = path, *load_resumable(path, resume_config(["games=16"]))[:2]
         return kept[name]
 
     return run

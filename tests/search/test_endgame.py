@@ -5,7 +5,7 @@ import torch
 from helpers import check_message, make_game, rng
 from markers import one_in
 
-from rlgames.commands.configs import EvalConfig
+from rlgames.config.commands import EvalConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_search

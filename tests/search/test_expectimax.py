@@ -7,9 +7,8 @@ import torch
 from helpers import rng
 from markers import one_in
 
-from rlgames.commands.configs import EvalConfig
+from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.factory.components import build_search
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow

@@ -10,9 +10,9 @@ from helpers import make_small_game, rng
 from markers import quick
 
 import rlgames as package
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
-from rlgames.config.training import TrainConfig
+from rlgames.config.files import Files
 from rlgames.core.errors import ConfigError
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
@@ -280,9 +280,7 @@ def test_an_immediate_win_is_found_and_raised_by_the_policy(num_parallel):
 
 
 @pytest.mark.parametrize("settings", [{}, {"leaf": "value"}, {"depth": 2, "fixed_depth": True}])
-@pytest.mark.parametrize(
-    "name", quick(OptionFiles().names("game"), "2048", "salvo_duel", "tictactoe")
-)
+@pytest.mark.parametrize("name", quick(Files().names("game"), "2048", "salvo_duel", "tictactoe"))
 def test_every_game_is_searched_and_only_legal_actions_count(name, settings):
     game = make_small_game(name)
     state = live_states(game)

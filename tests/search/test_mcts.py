@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_agent, make_small_game, rng
+from helpers import command, make_agent, make_small_game, rng
 from markers import quick, slow
 
 import rlgames as package
-from rlgames.commands.arena import arena_command, competitors
-from rlgames.commands.configs import EvalConfig
+from rlgames.commands.arena import competitors
+from rlgames.config.commands import ArenaConfig, EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import OptionFiles
-from rlgames.config.options.search import MctsConfig
-from rlgames.config.training import TrainConfig
+from rlgames.config.files import Files
+from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.factory.components import build_search
@@ -36,7 +35,7 @@ from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
 from rlgames.training.components import build_components
 
-GAMES = OptionFiles().names("game")
+GAMES = Files().names("game")
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 THOROUGH = {"simulations": 1500, "num_parallel": 4, "c_puct": 3.0}
@@ -350,7 +349,7 @@ def test_children_are_found_again_and_equal_children_are_merged():
 def test_the_value_head_is_scaled_to_the_units_of_the_game():
     """Scores were learnt at a hundredth: a leaf is worth its score so far and 100 values more."""
     game = Game2048(2, 2)
-    node = MctsConfig(leaf="value")
+    node = make_option("search", "mcts", leaf="value")
     reward = load_config(TrainConfig, ["experiment=2048_ppo"]).reward
     player = with_network(game).player
     search: Any = build_search(node, game, player, reward)
@@ -492,7 +491,7 @@ def test_search_on_the_command_line(rlgames, tmp_path):
 def test_searching_players_meet_in_an_arena(tmp_path):
     run = package.train(["game=tictactoe", "policy=mlp", *SMALL_RUN, f"out={tmp_path}/first"])
     who = ["random", "random+mcts", f"{run}+mcts"]
-    report = arena_command(who, ["games=10", "search.simulations=30"])
+    report = command("arena", who, ["games=10", "search=mcts", "search.simulations=30"])
     elo = {player["name"]: player["elo"] for player in report["players"]}
     assert list(elo) == who
     assert elo["random"] < min(elo[name] for name in who[1:])
@@ -503,13 +502,14 @@ def test_players_of_an_arena_have_each_their_own_search(tmp_path):
     words += ["games=64", "batch=64", "eval_games=2", "log_every=64"]
     run = package.train([*words, "solve_seconds=0", f"out={tmp_path}/first"])
     for who in ([f"{run}+alphabeta", "random+mcts"], ["random+mcts", f"{run}+alphabeta"]):
-        players = dict(zip(who, competitors(who, [])[2], strict=True))
+        players = dict(zip(who, competitors(who, load_config(ArenaConfig, []))[2], strict=True))
         assert isinstance(players["random+mcts"], Mcts)
         assert isinstance(players[f"{run}+alphabeta"], AlphaBetaSearch)
-    with pytest.raises(ConfigError, match="simulations"):
-        competitors(who, ["search.simulations=10"])
-    with pytest.raises(ConfigError, match="an arena does not use search=mcts"):
-        competitors(["random+mcts", "random"], ["game=tictactoe", "search=mcts"])
+    few = load_config(ArenaConfig, ["search=mcts", "search.simulations=10"])
+    assert competitors(who, few)[2][who.index("random+mcts")].settings.simulations == 10
+    few = load_config(ArenaConfig, ["game=tictactoe", "search=rollout"])
+    with pytest.raises(ConfigError, match="no player searches with search=rollout"):
+        competitors(["random+mcts", "random"], few)
 
 
 @pytest.mark.slow

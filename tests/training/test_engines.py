@@ -6,8 +6,8 @@ import pytest
 from helpers import check_refused, rng
 
 from rlgames.config import registry
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.training.components import build_components
 from rlgames.training.engine import LocalEngine
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from helpers import SMALL_SALVO
+from helpers import SMALL_SALVO, resume_config
 from markers import quick, slow
 from processes import (
     Process,
@@ -613,11 +613,11 @@ def test_a_signal_inside_tensorboard_hangs_nothing(owner, name, times, count, wh
 
 def test_a_run_is_locked_before_it_is_read(whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
-    first = load_resumable(tmp_path / "run", ["games=700"])
+    first = load_resumable(tmp_path / "run", resume_config(["games=700"]))
     with pytest.raises(ConfigError, match="another process"):
-        load_resumable(tmp_path / "run", ["games=700"])
+        load_resumable(tmp_path / "run", resume_config(["games=700"]))
     del first
-    load_resumable(tmp_path / "run", ["games=700"])
+    load_resumable(tmp_path / "run", resume_config(["games=700"]))
 
 
 @pytest.mark.slow

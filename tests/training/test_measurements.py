@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 
 import pytest
+from helpers import command, resume_config
 from processes import final_state, flat, metrics_without_times, same
 
 import rlgames as package
-from rlgames.commands.analyze import analyze_command
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
@@ -32,7 +32,7 @@ def cfg(words, path):
 def resume_run(directory, words=()):
     from rlgames.commands.resume import load_resumable
 
-    return resume(directory, *load_resumable(directory, list(words)))
+    return resume(directory, *load_resumable(directory, resume_config(list(words))))
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +75,10 @@ def test_a_curve_and_a_live_view_show_them(measured, tmp_path):
     pytest.importorskip("matplotlib")
     from rlgames.cli.live_view import RenderedView
     from rlgames.cli.progress import PlainProgress, Progress
-    from rlgames.commands.report import report_command
 
     file = tmp_path / "curves.svg"
     words = ["metric=eval/regret", f"curves={file}"]
-    report_command([str(measured.directory)], words)
+    command("report", [str(measured.directory)], words)
     assert "value lost per move" in file.read_text()
     view, plain = Progress(48), PlainProgress(48)
     view.on_references("points", None, None)
@@ -135,7 +134,7 @@ def test_the_regret_is_what_analyze_finds(tmp_path):
     run = package.train([*words, f"out={tmp_path}/run"])
     logged = read_metrics(run / "metrics.jsonl")
     regret = next(line["eval/regret"] for line in logged if "eval/regret" in line)
-    report = analyze_command(run, ["checkpoint=final", "games=all"])
+    report = command("analyze", run, ["checkpoint=final", "games=all"])
     assert regret == report["losses"]["all"]["loss"]["mean"]
 
 

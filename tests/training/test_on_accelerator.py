@@ -2,15 +2,14 @@
 
 import pytest
 import torch
+from helpers import command, resume_config
 from markers import ACCELERATOR, on_accelerator
 from processes import metrics_without_times
 
 import rlgames as package
-from rlgames.commands.analyze import analyze_command
 from rlgames.commands.resume import load_resumable
-from rlgames.commands.show import show_command
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship
@@ -79,7 +78,7 @@ def test_resumes(name, tmp_path, monkeypatch):
         patched.setattr(Collector, "next_batch", interrupted)
         with pytest.raises(Interrupted):
             train(config(name, tmp_path / "run"))
-    result = resume(tmp_path / "run", *load_resumable(tmp_path / "run", []))
+    result = resume(tmp_path / "run", *load_resumable(tmp_path / "run", resume_config([])))
     assert result.best.evaluation.games
     run = read_run(tmp_path / "run")
     assert run["status"] == "done"
@@ -117,7 +116,7 @@ def test_positions_of_a_file_are_analyzed(name, tmp_path):
     file = tmp_path / "positions.txt"
     file.write_text(lines[name])
     words = ["player=win_or_block", f"game={name}", f"device={ACCELERATOR}", f"positions={file}"]
-    assert analyze_command(None, words)["losses"]["all"]["positions"] == 1
+    assert command("analyze", None, words)["losses"]["all"]["positions"] == 1
 
 
 def test_density_samples_other_layouts_for_each_move():
@@ -132,8 +131,8 @@ def test_density_samples_other_layouts_for_each_move():
 def test_positions_are_shown_and_set_up(name, tmp_path):
     train(config(name, tmp_path / "run"))
     device = f"device={ACCELERATOR}"
-    shown = show_command(tmp_path / "run", [device]).as_dict()
+    shown = command("show", tmp_path / "run", [device]).as_dict()
     assert sum(action["probability"] for action in shown["actions"]) == pytest.approx(1)
     board = " / ".join(shown["position"].splitlines())
-    again = show_command(tmp_path / "run", [device, f"state={board}"]).as_dict()
+    again = command("show", tmp_path / "run", [device, f"state={board}"]).as_dict()
     assert again["position"] == shown["position"]

@@ -21,8 +21,8 @@ from processes import has_ended
 if util.find_spec("ray") is None:  # it is imported by ray_library, which sets variables before
     pytest.skip("ray is not installed", allow_module_level=True)
 
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories

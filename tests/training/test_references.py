@@ -4,11 +4,10 @@ import json
 
 import pytest
 import torch
-from helpers import make_game, rng
+from helpers import command, make_game, rng
 
-from rlgames.commands.evaluate import evaluate_command
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.players.player import Random
 from rlgames.rollouts.holdout import split_layouts
@@ -50,7 +49,7 @@ def test_no_result_beats_the_optimum_beside_it(tmp_path):
     facts = json.loads((tmp_path / "run/run.json").read_text())["results"]
     assert facts["optimal"] == optimal < 4.5
     assert facts["held_out_optimal"] == held_out_optimal
-    report = evaluate_command(tmp_path / "run", [])
+    report = command("eval", tmp_path / "run", [])
     assert report["reference"]["optimal"] == pytest.approx(4.5)  # that of all layouts, as played
     for part, expected in (("trained_on", optimal), ("held_out", held_out_optimal)):
         reference = report[part]["reference"]

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from helpers import command, resume_config
 from processes import final_state, metrics_without_times, same
 
 import rlgames
-from rlgames.cli.training import resume_command
 from rlgames.commands.resume import load_resumable
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY
-from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.factory.agents import load_agent
@@ -173,7 +173,7 @@ def train_and_interrupt(monkeypatch, cfg, batches):
 
 
 def resume_run(directory, words=()):
-    return resume(directory, *load_resumable(directory, list(words)))
+    return resume(directory, *load_resumable(directory, resume_config(list(words))))
 
 
 def out(words, path):
@@ -232,14 +232,6 @@ def test_resumes_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
     assert read_run(run)["status"] == "done"
 
 
-def test_a_numbered_directory_is_that_of_the_checkpoint(tmp_path):
-    train(out(SALVO, tmp_path / "run"))
-    second = train(out(SALVO, tmp_path / "run"), exist_ok=True)
-    assert second.directory == tmp_path / "run_1"
-    saved = Checkpoint.read(tmp_path / "run_1/checkpoints/latest.safetensors")
-    assert saved.config["out"] == str(tmp_path / "run_1")
-
-
 def test_a_finished_run_is_unchanged_or_extended(tmp_path, typed):
     run = tmp_path / "run"
     train(out(SALVO, run))
@@ -284,7 +276,7 @@ def test_schedules_of_an_extended_run_jump_only_with_notice(
 
     monkeypatch.setattr(Reinforce, "update", there)
     capsys.readouterr()
-    assert resume_command(run, words) == 0
+    assert command("resume", run, words) == 0
     assert seen[0] == pytest.approx(first_update)
     lines = [line for line in capsys.readouterr().err.splitlines() if "jumps" in line]
     lr, entropy_coef = (f"{value:.4g}" for value in first_update)
@@ -296,9 +288,9 @@ def test_a_resumed_run_keeps_its_schedule_without_a_word(tmp_path, monkeypatch, 
     words = [*SALVO, "sampling=epsilon_greedy", "sampling.epsilon_end=0.5", "learner=dqn"]
     words += ["learner.buffer_size=64", "learner.minibatch_size=8"]
     train_and_interrupt(monkeypatch, out(words, tmp_path / "run"), 2)
-    assert resume_command(tmp_path / "run", ["eval_every=8"]) == 0
+    assert command("resume", tmp_path / "run", ["eval_every=8"]) == 0
     assert "jumps" not in capsys.readouterr().err
-    assert resume_command(tmp_path / "run", ["games=80"]) == 0
+    assert command("resume", tmp_path / "run", ["games=80"]) == 0
     assert "epsilon jumps from 0.5 to 0.3;" in capsys.readouterr().err
 
 
@@ -313,14 +305,11 @@ def test_a_converged_run_is_unchanged(tmp_path, typed):
 
 
 REFUSED = {
-    "game=connect4": "game=connect4 differs from the trained game=salvo",
-    "board=4": "board=4 differs from the trained board=3",
-    "policy.layers=[9]": "policy.layers=[9] differs from the trained policy.layers=[8]",
-    "lr=0.5": "lr=0.5 differs from the trained lr=0.002",
-    "logger=mlflow": "logger=mlflow differs from the trained logger=[tensorboard]",
-    "logger=nonsense": "nonsense",
-    "logger.mlflow.name=x": "logger.mlflow.name=x differs",
-    "policy.nothing=null": "policy.nothing=null differs",
+    "game=connect4": "game= is of the training; a run keeps its training settings",
+    "board=4": "board= is of the training",
+    "policy.layers=[9]": "policy.layers= is of the training",
+    "lr=0.5": "lr= is of the training",
+    "logger=mlflow": "logger= is of the training",
     "games=8": "games=8 is too few: 16 games are already played; the run has games=40",
     "device=cuda:9": "this machine has no device=cuda:9; use device=",
     "sed=1": "no key is called 'sed' here",
@@ -335,14 +324,8 @@ def test_a_run_resumes_with_its_own_settings_only(tmp_path, monkeypatch, typed):
         assert (result.returncode, result.stdout) == (2, ""), word
         assert message in result.stderr
         assert len(result.stderr.splitlines()) == 1
-    result = typed("resume", "run", "board=4", "policy=conv")
-    assert "board=4 differs" in result.stderr
-    assert "policy=conv differs" in result.stderr
     assert "there is no run 'none'" in typed("resume", "none").stderr
     assert f"its newest run is {tmp_path / 'run'}" in typed("resume", str(tmp_path)).stderr
-    again = ["policy.layers=[ 8 ]", "lr=2e-3", "best_by=null", "logger=[tensorboard]"]
-    result = typed("resume", "run", *again, f"out={tmp_path}/run", "reward.draws=[0,0]")
-    assert result.returncode == 0, result.stderr
     assert "resume needs a run" in typed("resume").stderr
 
 

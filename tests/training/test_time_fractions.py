@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from helpers import resume_config
 
 from rlgames.runs.files import read_metrics
 from rlgames.training.state import PHASES, MetricAccumulator
@@ -54,7 +55,7 @@ def test_every_line_counts_moves_updates_and_seconds_also_after_a_resume(tmp_pat
     words = ["game=salvo", "board=4", "ships=[4]", "shots=2", "experiment=null", "games=32"]
     sizes = ["batch=16", "log_every=16", "eval_games=4", "policy.layers=[4]", "solve_seconds=0"]
     run = rlgames.train([*words, *sizes, f"out={tmp_path / 'run'}"])
-    resume(run, *load_resumable(run, ["games=64"]))
+    resume(run, *load_resumable(run, resume_config(["games=64"])))
     lines = [line for line in read_metrics(run / "metrics.jsonl") if "train/turns" in line]
     moves = 0.0
     for number, line in enumerate(lines, 1):

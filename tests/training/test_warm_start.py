@@ -10,8 +10,8 @@ from helpers import make_game, make_game_and_rules, make_learner, rng
 from markers import one_in
 
 import rlgames as package
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.training import TrainConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import checkpoint_path, load_agent

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from rlgames.config.commands import ServeConfig
+from rlgames.config.compose import load_config
 from rlgames.web.app import make_app
 from rlgames.web.pages import offered_tables
 
@@ -30,7 +32,10 @@ def address():
     import uvicorn
 
     config = uvicorn.Config(
-        make_app(offered_tables([], []), seed=2), port=0, log_level="critical", lifespan="off"
+        make_app(offered_tables(load_config(ServeConfig, [])), seed=2),
+        port=0,
+        log_level="critical",
+        lifespan="off",
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

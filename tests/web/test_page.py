@@ -12,9 +12,10 @@ from markers import quick
 from starlette.testclient import TestClient
 
 import rlgames
-from rlgames.config.files import OptionFiles
+from rlgames.config.commands import ServeConfig
+from rlgames.config.compose import load_config
+from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import OptionConfig, variant
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import cells_to_choose, legal_names
 from rlgames.players.player import Random
@@ -22,7 +23,7 @@ from rlgames.rollouts.play import collect_games
 from rlgames.web import app
 from rlgames.web.pages import offered_tables
 
-GAMES = OptionFiles().names("game")
+GAMES = Files().names("game")
 SECONDS_PER_CLICK = 0.1
 
 
@@ -32,7 +33,7 @@ def page(tables):
 
 @pytest.fixture(scope="module")
 def client():
-    return page(offered_tables([], []))
+    return page(offered_tables(load_config(ServeConfig, [])))
 
 
 class Game:
@@ -95,7 +96,7 @@ def test_every_game_is_played_taken_back_linked_and_judged(name, client):
 
 @pytest.mark.parametrize("name", quick(GAMES, "tictactoe", "hex", "salvo_duel"))
 def test_a_game_reaches_its_end_and_can_be_stepped_through(name):
-    tables = offered_tables([], [f"game={name}", *SMALL_RULES.get(name, [])])
+    tables = offered_tables(load_config(ServeConfig, [f"game={name}", *SMALL_RULES.get(name, [])]))
     game = Game(page(tables), seats=["you", "random"][: make_small_game(name).spec.seats])
     game.answered()
     while game.view["turn"] == "you":
@@ -233,10 +234,11 @@ class Wordy(KInARow):
 
 
 def test_a_game_without_a_board_has_a_list_of_moves():
-    rules = variant(OptionConfig, "wordy", "a test")
-    rlgames.register("game", "wordy", lambda: Wordy(1, 5, 2, False, "wordy"), rules)
+    rlgames.register("game", "wordy", lambda: Wordy(1, 5, 2, False, "wordy"))
     try:
-        game = Game(page(offered_tables([], ["game=wordy"])), seats=["you", "random"])
+        game = Game(
+            page(offered_tables(load_config(ServeConfig, ["game=wordy"]))), seats=["you", "random"]
+        )
         assert game.view["text"] == ". . . . ."
         assert game.view["boards"] == []
         assert [move["cells"] for move in game.view["moves"]] == [[]] * 5

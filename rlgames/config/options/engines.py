@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import MAX_BATCH, Option, OptionConfig, key, schema, variant
+from rlgames.config.schema import MAX_BATCH, Option, OptionConfig, key, schema
 
 
 @schema
 class RayConfig(OptionConfig):
-    """actors on Ray play the games, on one machine or many; needs the extra ray"""
-
-    name: str = "ray"
-    actors: int = key(2, 1, 100_000, help="processes that play, each with as many CPUs as threads=")
-    address: str | None = key(None, help="cluster to join, HOST:PORT or auto; null: start Ray here")
+    actors: int = key(1, 100_000, help="processes that play, each with as many CPUs as threads=")
+    address: str | None = key(help="cluster to join, HOST:PORT or auto; null: start Ray here")
     games_per_task: int | None = key(
-        None, 1, MAX_BATCH, help="games an actor plays side by side; null: batch ÷ actors"
+        1, MAX_BATCH, help="games an actor plays side by side; null: batch ÷ actors"
     )
 
 
 ENGINES = {
     "local": Option(
-        variant(OptionConfig, "local", "the process that learns plays the games"),
+        OptionConfig,
         "rlgames.training.engine:LocalEngine",
     ),
     "ray": Option(RayConfig, "rlgames.training.ray_engine:RayEngine", extra="ray"),

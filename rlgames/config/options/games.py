@@ -7,24 +7,18 @@ from rlgames.config.schema import Option, OptionConfig, key, schema
 
 @schema
 class BattleshipConfig(OptionConfig):
-    """battleship on a line of cells, one player"""
-
-    name: str = "battleship"
-    board: int = key(10, 1, 1000, help="number of cells")
-    ships: list[int] = key([3], 1, 1000, help="ship lengths")
-    shots: int = key(1, 1, 1000, help="shots per turn")
+    board: int = key(1, 1000, help="number of cells")
+    ships: list[int] = key(1, 1000, help="ship lengths")
+    shots: int = key(1, 1000, help="shots per turn")
     aim: str = key(
-        "auto",
         of=("auto", "joint", "sequential"),
         help="joint: one action per set of cells; sequential: cell by cell",
     )
     encoding: str = key(
-        "planes",
         of=("signed", "planes", "posterior"),
         help="planes: unknown, miss, hit; posterior: plus occupancy; signed: -1, 0, 1",
     )
     show: list[str] = key(
-        [],
         of=("sizes", "sunk", "first_hit"),
         help="also observed: ship sizes, announced sinkings (sunk), first_hit",
     )
@@ -32,89 +26,61 @@ class BattleshipConfig(OptionConfig):
 
 @schema
 class SalvoConfig(BattleshipConfig):
-    """battleship on a square board, one player"""
-
-    name: str = "salvo"
-    board: int = key(4, 1, 32, help="cells per side")
-    ships: list[int] = key([4, 2], 1, 32, help="ship lengths")
-    shots: int = key(2, 1, 1024, help="shots per turn")
+    board: int = key(1, 32, help="cells per side")
+    ships: list[int] = key(1, 32, help="ship lengths")
+    shots: int = key(1, 1024, help="shots per turn")
 
 
 @schema
 class SalvoDuelConfig(OptionConfig):
-    """two-player Salvo: one shot per ship afloat, hidden fleets"""
-
-    name: str = "salvo_duel"
-    board: int = key(5, 1, 32, help="cells per side")
-    ships: list[int] = key([3, 2, 2], 1, 32, help="ship lengths of each fleet")
+    board: int = key(1, 32, help="cells per side")
+    ships: list[int] = key(1, 32, help="ship lengths of each fleet")
 
 
 @schema
 class TictactoeConfig(OptionConfig):
-    """k in a row on a square board, two players"""
-
-    name: str = "tictactoe"
-    board: int = key(3, 1, 7, help="cells per side")
-    line: int = key(3, 1, 7, help="marks in a row that win")
+    board: int = key(1, 7, help="cells per side")
+    line: int = key(1, 7, help="marks in a row that win")
 
 
 @schema
 class Connect4Config(OptionConfig):
-    """k in a row with gravity, two players"""
-
-    name: str = "connect4"
-    rows: int = key(6, 1, 61, help="number of rows")
-    columns: int = key(7, 1, 31, help="number of columns")
-    line: int = key(4, 1, 61, help="stones in a row that win")
+    rows: int = key(1, 61, help="number of rows")
+    columns: int = key(1, 31, help="number of columns")
+    line: int = key(1, 61, help="stones in a row that win")
 
 
 @schema
 class GomokuConfig(OptionConfig):
-    """five in a row on a large square board, two players"""
-
-    name: str = "gomoku"
-    board: int = key(15, 1, 19, help="cells per side")
-    line: int = key(5, 1, 19, help="stones in a row that win")
+    board: int = key(1, 19, help="cells per side")
+    line: int = key(1, 19, help="stones in a row that win")
 
 
 @schema
 class OthelloConfig(OptionConfig):
-    """Othello (Reversi), two players"""
-
-    name: str = "othello"
-    board: int = key(8, 2, 8, help="cells per side, an even number")
+    board: int = key(2, 8, help="cells per side, an even number")
 
 
 @schema
 class HexConfig(OptionConfig):
-    """Hex with or without the swap rule, two players"""
-
-    name: str = "hex"
-    board: int = key(11, 2, 11, help="cells per side")
-    swap: bool = key(True, help="the second seat may take over the first stone")
+    board: int = key(2, 11, help="cells per side")
+    swap: bool = key(help="the second seat may take over the first stone")
 
 
 @schema
 class BreakthroughConfig(OptionConfig):
-    """Breakthrough, a race of pieces that move forward, two players"""
-
-    name: str = "breakthrough"
-    rows: int = key(8, 3, 16, help="rows of the board")
-    columns: int = key(8, 2, 16, help="columns of the board")
-    home_rows: int = key(2, 1, 8, help="rows of pieces of each seat at the start")
+    rows: int = key(3, 16, help="rows of the board")
+    columns: int = key(2, 16, help="columns of the board")
+    home_rows: int = key(1, 8, help="rows of pieces of each seat at the start")
 
 
 @schema
 class Game2048Config(OptionConfig):
-    """sliding-tile puzzle with random new tiles, one player"""
-
-    name: str = "2048"
-    board: int = key(4, 1, 8, help="rows")
-    columns: int = key(4, 1, 8, follows="board", help="columns; by default as many as rows")
-    fours: float = key(0.1, 0, 1, help="probability that a new tile is a 4")
-    target: int = key(2048, 4, 2**62, help="tile that counts as a win; play continues")
+    board: int = key(1, 8, help="rows")
+    columns: int = key(1, 8, help="columns; by default as many as rows")
+    fours: float = key(0, 1, help="probability that a new tile is a 4")
+    target: int = key(4, 2**62, help="tile that counts as a win; play continues")
     encoding: str = key(
-        "onehot",
         of=("onehot", "exponents"),
         help="onehot: one plane per tile value; exponents: a single plane",
     )

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import Option, OptionConfig, key, schema, variant
+from rlgames.config.schema import Option, OptionConfig, key, schema
 
 
 @schema
 class ArtifactConfig(OptionConfig):
-    checkpoint: bool = key(True, help="log the best checkpoint as an artifact when the run is done")
+    checkpoint: bool = key(help="log the best checkpoint as an artifact when the run is done")
 
 
 @schema
 class WandbConfig(ArtifactConfig):
-    """Weights & Biases; needs the extra wandb"""
-
-    name: str = "wandb"
-    project: str = key("rlgames", help="project of the run")
+    project: str = key(help="project of the run")
     mode: str | None = key(
-        None,
         of=("online", "offline"),
         help="online, or offline for `wandb sync` later; null: WANDB_MODE, or else online",
     )
@@ -25,17 +21,14 @@ class WandbConfig(ArtifactConfig):
 
 @schema
 class MlflowConfig(ArtifactConfig):
-    """MLflow, in the store of MLFLOW_TRACKING_URI; needs the extra mlflow"""
-
-    name: str = "mlflow"
-    experiment: str = key("rlgames", help="experiment of the run")
+    experiment: str = key(help="experiment of the run")
 
 
 _FOLDER = "rlgames.runs.loggers"
 
 LOGGERS = {
     "tensorboard": Option(
-        variant(OptionConfig, "tensorboard", "TensorBoard's event file in the run directory"),
+        OptionConfig,
         f"{_FOLDER}.tensorboard:TensorBoardLogger",
         viewer=("tensorboard", "--logdir", "RUN"),
     ),

@@ -9,18 +9,15 @@ from rlgames.config.schema import Option, OptionConfig, key, schema
 class NetworkConfig(OptionConfig):
     """Keys of neural networks."""
 
-    canonical: bool = key(False, help="map symmetric boards to one before reading them")
+    canonical: bool = key(help="map symmetric boards to one before reading them")
 
 
 @schema
 class LayersConfig(NetworkConfig):
     """Keys of networks of dense or convolutional layers."""
 
-    activation: str = key(
-        "relu", of=("tanh", "relu", "gelu", "silu"), help="tanh, relu, gelu or silu"
-    )
+    activation: str = key(of=("tanh", "relu", "gelu", "silu"), help="tanh, relu, gelu or silu")
     init: str = key(
-        "orthogonal",
         of=("orthogonal", "truncated_normal"),
         help="orthogonal, or truncated_normal with deviation 0.1/sqrt(inputs)",
     )
@@ -28,101 +25,72 @@ class LayersConfig(NetworkConfig):
 
 @schema
 class MlpConfig(LayersConfig):
-    """fully connected network"""
-
-    name: str = "mlp"
-    layers: list[int] = key(
-        [256, 256], 0, 65536, help="width of each hidden layer; 0: the input's width"
-    )
-    bias: bool = key(True, help="use biases in the layers")
-    skip: bool = key(False, help="residual connections between layers of equal width")
+    layers: list[int] = key(0, 65536, help="width of each hidden layer; 0: the input's width")
+    bias: bool = key(help="use biases in the layers")
+    skip: bool = key(help="residual connections between layers of equal width")
 
 
 @schema
 class StagedConfig(MlpConfig):
-    """fully connected networks, one per stage of the game"""
-
-    name: str = "staged"
-    by: str = key("max_tile", help="turn, score or a game's measure that sets the stage")
-    at: list[float] = key([512.0], -1e18, 1e18, help="rising thresholds where a new stage begins")
+    by: str = key(help="turn, score or a game's measure that sets the stage")
+    at: list[float] = key(-1e18, 1e18, help="rising thresholds where a new stage begins")
 
 
 @schema
 class ConvConfig(LayersConfig):
-    """3x3 convolutions that keep the board's size"""
-
-    name: str = "conv"
-    channels: list[int] = key([32, 32, 32], 1, 4096, help="width of each layer")
-    skip: bool = key(True, help="residual connections between layers of equal width")
+    channels: list[int] = key(1, 4096, help="width of each layer")
+    skip: bool = key(help="residual connections between layers of equal width")
 
 
 @schema
 class BeliefPropagationConfig(NetworkConfig):
-    """belief propagation over ships' placements, with learned corrections"""
-
-    name: str = "belief_propagation"
-    layers: list[int] = key([32, 32, 32, 32, 32, 32], 1, 4096, help="width of each hidden layer")
-    memory: int = key(8, 1, 4096, help="features that a cell hands to the next layer")
+    layers: list[int] = key(1, 4096, help="width of each hidden layer")
+    memory: int = key(1, 4096, help="features that a cell hands to the next layer")
 
 
 @schema
 class EmbeddingConfig(LayersConfig):
-    """learned vectors for the contents of lines of cells"""
-
-    name: str = "embedding"
-    units: int = key(32, 1, 4096, help="length of a vector")
-    num_cell_values: int = key(
-        12, 2, 64, help="distinct cell values; larger ones count as the last"
-    )
-    open_cells: bool = key(False, help="encode empty cells that a move can take now separately")
+    units: int = key(1, 4096, help="length of a vector")
+    num_cell_values: int = key(2, 64, help="distinct cell values; larger ones count as the last")
+    open_cells: bool = key(help="encode empty cells that a move can take now separately")
     line_length: int | None = key(
-        None, 2, 19, help="cells of each line, in all directions; null: whole rows and columns"
+        2, 19, help="cells of each line, in all directions; null: whole rows and columns"
     )
-    layers: list[int] = key([256], 1, 65536, help="width of each hidden layer")
+    layers: list[int] = key(1, 65536, help="width of each hidden layer")
 
 
 @schema
 class TableConfig(OptionConfig):
-    """one value per board; for learner=td"""
-
-    name: str = "table"
-    init_value: float = key(0.0, -1e6, 1e6, help="initial value of a board")
+    init_value: float = key(-1e6, 1e6, help="initial value of a board")
 
 
 @schema
 class NtupleConfig(OptionConfig):
-    """sums over n-tuples of cells of 2048 or k in a row; for learner=td_ntuple"""
-
-    name: str = "ntuple"
     tuples: list[list[int]] | None = key(
-        None, 0, 63, help="lists of cell indices; null: 2x3 blocks and 4+2 rows, or random walks"
+        0, 63, help="lists of cell indices; null: 2x3 blocks and 4+2 rows, or random walks"
     )
     num_tuples: int | None = key(
-        None, 1, 10_000, help="number of random walks, k in a row without tuples=; null: 70"
+        1, 10_000, help="number of random walks, k in a row without tuples=; null: 70"
     )
     num_cell_values: int = key(
-        16, 2, 16, help="distinct tiles; k in a row: 3, or 4 to tell where stones can fall"
+        2, 16, help="distinct tiles; k in a row: 3, or 4 to tell where stones can fall"
     )
     stage_tiles: list[int] = key(
-        [], 2, 2**15, help="2048: largest tiles at which another set of values takes over"
+        2, 2**15, help="2048: largest tiles at which another set of values takes over"
     )
-    init_value: float = key(0.0, -1e9, 1e9, help="initial value of a board")
+    init_value: float = key(-1e9, 1e9, help="initial value of a board")
 
 
 @schema
 class LinearConfig(OptionConfig):
-    """linear value of 2048 board features; for learner=adp"""
-
-    name: str = "linear"
     features: list[str] = key(
-        ["corner", "vertical", "horizontal", "diagonal"],
         of=(
             *("corner", "vertical", "horizontal", "diagonal"),
             *("one", "empty", "pairs", "ordered", "rough"),
         ),
         help="features of the board that are summed",
     )
-    init_value: float = key(1.0, -1e6, 1e6, help="initial value of every weight")
+    init_value: float = key(-1e6, 1e6, help="initial value of every weight")
 
 
 POLICIES = {

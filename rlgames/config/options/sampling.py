@@ -10,31 +10,20 @@ TIES = ("first", "random")
 
 @schema
 class StochasticConfig(OptionConfig):
-    """sample from the policy's probabilities"""
-
-    name: str = "stochastic"
-    temperature: float = key(1.0, POSITIVE, 1e6, help="below 1 sharpens, above 1 flattens")
+    temperature: float = key(POSITIVE, 1e6, help="below 1 sharpens, above 1 flattens")
 
 
 @schema
 class EpsilonGreedyConfig(OptionConfig):
-    """the best action, or with probability epsilon a random one"""
-
-    name: str = "epsilon_greedy"
-    epsilon: float = key(0.1, 0, 1, help="probability of a random action")
-    epsilon_end: float | None = key(
-        None, 0, 1, help="epsilon at the end of the run; null: constant"
-    )
-    ties: str = key("first", of=TIES, help="of equally good actions: first, random")
+    epsilon: float = key(0, 1, help="probability of a random action")
+    epsilon_end: float | None = key(0, 1, help="epsilon at the end of the run; null: constant")
+    ties: str = key(of=TIES, help="of equally good actions: first, random")
 
 
 @schema
 class ArgmaxConfig(OptionConfig):
-    """always the best action"""
-
-    name: str = "argmax"
     ties: str | None = key(
-        None, of=TIES, help="of equal actions: first, random; null: as in training, else first"
+        of=TIES, help="of equal actions: first, random; null: as in training, else first"
     )
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rlgames.config.registry import check_installed, load_option
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import sanitized
-from rlgames.runs.hyperparameters import MANIFEST
+from rlgames.runs.hyperparameters import SWEEP_FILE
 
 TAGGED = ("game", "learner", "policy")
 """Groups whose options are tags of a run."""
@@ -103,7 +103,7 @@ class RunStart:
     def sweep(self) -> str | None:
         """The name of the sweep that the run is a job of."""
         folder = self.directory.absolute().parent
-        return folder.name if os.path.lexists(folder / MANIFEST) else None
+        return folder.name if os.path.lexists(folder / SWEEP_FILE) else None
 
     @property
     def label(self) -> str:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import re
 import sys
-from dataclasses import dataclass, field
+from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
-from rlgames.cli.table import COMMANDS, SWEEP_FLAGS, Command, last_value, overview
-from rlgames.config.folders import FLAGS as FOLDER_FLAGS
+from rlgames.cli.table import COMMANDS, overview
+from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.files import Files
+from rlgames.config.flags import Flags, split_flags
 from rlgames.config.plugins import import_plugins
-from rlgames.config.schema import names_of
+from rlgames.config.typed import typed
+from rlgames.config.words import hydra_words
 from rlgames.core.errors import (
     TRACEBACK,
     ConfigError,
@@ -27,84 +32,12 @@ from rlgames.core.signals import Interrupted, exit_on_interrupted_import, exit_o
 from rlgames.core.text import json_text, printable
 
 HELP_FLAGS = ("-h", "--help")
-SHORT_FLAGS = {"-c": "--cfg", "-p": "--package"}
-FLAGS = (*HELP_FLAGS, *SWEEP_FLAGS, "--config-dir", "--cfg", "--package", "--resolve", "--version")
-"""The flags that a command may have; any other of Hydra's is an error."""
 
-INSTEAD = {
-    "--config-name": "use experiment=NAME or config=FILE",
-    "-cn": "use experiment=NAME or config=FILE",
-    "--config-path": "use --config-dir DIR",
-    "-cp": "use --config-dir DIR",
-    "--info": "use --cfg job",
-    "-i": "use --cfg job",
-    "--hydra-help": "use --help",
-    "--run": "omit it",
-    "-r": "omit it",
-}
-"""What to use instead of Hydra's other flags."""
-
-
-@dataclass
-class Flags:
-    """The flags of a command line.
-
-    Args:
-        words: the other words, with -m and --config-dir.
-        cfg: whether --cfg job shows the config instead of running the command.
-    """
-
-    words: list[str] = field(default_factory=list)
-    cfg: bool = False
-    package: str | None = None
-    resolve: bool = False
-    help: bool = False
-
-
-def parse_flags(command: Command, words: list[str]) -> Flags:
-    """Separate the flags from the other words.
-
-    Raises ConfigError for a flag that the command does not have, and for flags that contradict.
-    """
-    flags, rest = Flags(), iter(words)
-    for word in rest:
-        flag, equals, value = word.partition("=")
-        flag = SHORT_FLAGS.get(flag, flag)
-        if word[:1] != "-" or os.path.exists(word):
-            flags.words.append(word)
-        elif flag in FOLDER_FLAGS:
-            flags.words.append(f"--config-dir={value if equals else next(rest, '')}")
-        elif word in HELP_FLAGS:
-            flags.help = True
-        elif word in SWEEP_FLAGS:
-            if command.sweep is None:
-                able = [each.name for each in COMMANDS.values() if each.sweep is not None]
-                hint = f"{word} works with: {', '.join(able)}"
-                raise ConfigError(f"{command.name} cannot sweep", hint)
-            flags.words.append(word)
-        elif word == "--resolve":
-            flags.resolve = True
-        elif flag == "--cfg":
-            kind = value if equals else next(rest, "")
-            if kind != "job":
-                raise ConfigError(f"--cfg {kind} is not supported here", "use --cfg job")
-            flags.cfg = True
-        elif flag == "--package":
-            flags.package = value if equals else next(rest, "")
-        else:
-            hint = INSTEAD.get(flag) or nearest(flag, list(FLAGS))
-            key = flag.lstrip("-").replace("-", "_")
-            if key in names_of(command.config):
-                hint = f"use {key}=VALUE"
-            elif hint.startswith("available"):
-                hint = "supported: " + ", ".join(FLAGS)
-            raise ConfigError(f"{word} is not supported here", hint)
-    if flags.cfg and {*SWEEP_FLAGS} & {*flags.words}:
-        raise ConfigError("-m and --cfg contradict each other", "use one of them")
-    for name, is_typed in (("--resolve", flags.resolve), ("--package", flags.package is not None)):
-        if is_typed and not flags.cfg:
-            raise ConfigError(f"{name} needs --cfg", f"as in: --cfg job {name}")
-    return flags
+OWN_DIRECTORY = (
+    *("hydra.run.dir=.", "hydra.output_subdir=null"),
+    *("hydra/job_logging=none", "hydra/hydra_logging=none"),
+)
+"""Hydra makes no directory: the training makes its own, also by the config.yaml of another run."""
 
 
 def main() -> None:
@@ -140,7 +73,6 @@ def _print_signal(line: str) -> None:
 
 def answer(words: list[str]) -> int:
     """Run a command line and report its errors; the exit code."""
-    words = [word.removeprefix("++") for word in words]  # every key has a default to override
     if words[:1] == ["help"] and words[1:]:
         words = [*words[1:], "--help"]
     if words[:1] == ["version"] or "--version" in words:
@@ -208,12 +140,8 @@ def report_interrupt(words: list[str]) -> int:
 
 def wants_json(words: list[str]) -> bool:
     """Whether standard output is to be JSON."""
-    return last_value("format", words) == "json"
-
-
-def wants_human(words: list[str]) -> bool:
-    """Whether a person plays."""
-    return bool({"human", "player=human", "opponent=human"} & {*words})
+    values = [word.partition("=")[2] for word in words if word.startswith("format=")]
+    return values[-1:] in (["json"], ["'json'"])
 
 
 def run(name: str, words: list[str]) -> int:
@@ -222,39 +150,116 @@ def run(name: str, words: list[str]) -> int:
         names = [*COMMANDS, "--help", "--version"]
         raise ConfigError(f"no command is called {name!r}", nearest(name, names))
     command = COMMANDS[name]
-    flags = parse_flags(command, words)
-    words = flags.words
-    import_plugins(words)
-    if flags.help:
-        from rlgames.cli.help import command_help
+    flags = split_flags(words, can_sweep=name == "train")
+    import_plugins(flags.words)
+    files = Files(flags.folders)
+    if flags.is_help:
+        from rlgames.config.help import command_help
 
-        print(command_help(command, words))
+        print(command_help(name, f"{command.help}\n  {command.example}", flags.words, files))
         return 0
-    from rlgames.cli.words import arguments
-
-    if flags.cfg:
-        from rlgames.commands.show_config import config_text
-
-        *runs, overrides = arguments(command, words)
-        run = runs[0] if command.runs == "optional" else None
-        print(config_text(command.config, run, overrides, flags.package, flags.resolve), end="")
-        return 0
+    overrides = flags.words
+    if not flags.has_own_config:
+        overrides = hydra_words(name, flags.words, files, flags.is_sweep)
+    elif not any(word.startswith("hydra.run.dir=") for word in overrides):
+        overrides = [*OWN_DIRECTORY, *overrides]
     _check_omp_num_threads()
-    if wants_json(words) and wants_human(words):
+    if name == "train" or {*flags.hydra} - {"--config-dir", *map(str, flags.folders)}:
+        return _run_app(name, flags, overrides)
+    from rlgames.config.compose import composed
+
+    return run_config(name, typed(COMMAND_SCHEMAS[name], composed(name, overrides, flags.folders)))
+
+
+def _run_app(name: str, flags: Flags, words: list[str]) -> int:
+    """Run a command by Hydra, once or as a sweep; the exit code."""
+    from rlgames.config.compose import check_sweep, run_app
+
+    if flags.is_sweep and not flags.has_own_config:
+        check_sweep([word for word in words if not word.startswith("hydra")], flags.folders)
+    _ended.clear()
+    run_app(name, flags.hydra, words, run_job)
+    end = _ended[0] if _ended else 0
+    if isinstance(end, Exception):
+        raise end
+    return end
+
+
+_ended: list[int | Exception] = []
+"""The exit code of a command that ran once by Hydra, or its error."""
+
+
+def run_job(node: Any) -> float | None:
+    """What Hydra calls for each run of a command; the value of best_by in a sweep."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+    from omegaconf import OmegaConf
+
+    from rlgames.config.compose import JobFailed, hydra_errors, plain_values
+
+    settings = HydraConfig.get()
+    is_sweep = settings.mode == RunMode.MULTIRUN
+    directory = Path(settings.runtime.output_dir)
+    name = settings.job.config_name
+    command = name if name in COMMANDS else "train"
+    try:
+        task: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)
+        import_plugins([*map(str, task)])  # in the process of a launcher
+        with hydra_errors():
+            values = plain_values(node)
+        config: Any = typed(COMMAND_SCHEMAS[command], values)
+        if command == "train" and (is_sweep or directory != Path.cwd()):
+            if config.out is not None:
+                text = "out= and hydra.run.dir= both name the directory"
+                raise ConfigError(text, "omit one of them")
+            config = dataclasses.replace(config, out=str(directory))
+        if is_sweep:
+            from rlgames.cli.training import train_job
+
+            return train_job(config, settings.job.override_dirname)
+        _ended.append(run_config(command, config))
+    except Exception as error:
+        _remove_empty(directory)
+        if is_sweep:
+            report_exception(error, False)
+            raise JobFailed(settings.job.override_dirname, settings.sweep.dir) from None
+        _ended.append(error)
+    return None
+
+
+def _remove_empty(directory: Path) -> None:
+    """Remove a directory that Hydra made, and those above it here, unless something is in them."""
+    with contextlib.suppress(OSError):
+        while Path.cwd() in directory.parents:
+            directory.rmdir()
+            directory = directory.parent
+
+
+def run_config(name: str, config: Any) -> int:
+    """Run one command by its config and print the result; the exit code."""
+    if name == "resume":
+        from rlgames.cli.training import sweep_words
+
+        if words := sweep_words(config):
+            return run("train", words)
+    command = COMMANDS[name].for_config(config)
+    players = (getattr(config, seat, None) for seat in ("player", "opponent"))
+    has_human = any(player is not None and player.name == "human" for player in players)
+    as_json = getattr(config, "format", None) == "json"
+    if as_json and has_human:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
-    command = command.for_words(words)
     with no_garbage_collection():
-        function, values = command.load_function(), arguments(command, words)
-    if command.shows_progress and not wants_human(words):
+        function = command.load_function()
+    if command.shows_progress and not has_human:
         from rlgames.cli.busy_bar import busy_bar
 
         with busy_bar("playing"):
-            result = function(*values)
+            result = function(config)
     else:
-        result = function(*values)
+        result = function(config)
     if command.printer is None:
         return int(result)
-    if wants_json(words):
+    if as_json:
         print(json_text(result if isinstance(result, dict) else result.as_dict()))
     else:
         resolve_name(command.printer)(result)

@@ -1,0 +1,251 @@
+"""The jobs of a study: each trains a run, unless that is done, and makes its evaluations.
+
+A job types commands, each in a process of its own, and its progress is recorded in the run's files
+alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlgames.commands.study_evaluations import JobEvaluation
+from rlgames.core.errors import ConfigError, report_error
+from rlgames.core.signals import Interrupts
+from rlgames.core.text import printable
+from rlgames.core.untrusted import YAML_LOADER, parse_object, sanitized
+from rlgames.runs import storage
+from rlgames.runs.directory import DirectoryLock, lock_directory
+from rlgames.runs.files import LATEST
+from rlgames.runs.run_info import read_info
+
+REPLACED = ".replaced"
+"""The folder of runs whose overrides have changed since."""
+
+OUTPUT = "output.log"
+"""What the commands of a job print."""
+
+POLL_SECONDS = 0.2
+MAX_CONFIG_BYTES = 1 << 20
+MAX_REASON_BYTES = 1 << 16
+"""Of a job's log only the end is read."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training, evaluations, or a training and then its evaluations.
+
+    Args:
+        name: the job's directory inside the study's, RUN/SEED.
+        words: of `rlgames train`; empty without a training.
+        config: the plain config of the training; empty without one.
+        after: the names of the jobs that must be done first.
+        links: keys of the config that name such a job, or a file in it, by its path there.
+    """
+
+    name: str
+    words: list[str]
+    config: dict[str, Any]
+    evaluations: list[JobEvaluation] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class StudyJobs:
+    """The jobs of a study, in order. options: words that every command gets."""
+
+    directory: Path
+    options: list[str]
+    jobs: list[Job] = field(default_factory=list)
+
+    def path(self, job: Job) -> Path:
+        """The directory of a job."""
+        return self.directory / job.name
+
+    def status(self, job: Job) -> str:
+        """done, unfinished (it has a checkpoint to resume from) or not started."""
+        if not self.is_trained(job):
+            latest = self.path(job) / "checkpoints" / LATEST
+            return "unfinished" if latest.exists() else "not started"
+        if not self.missing(job):
+            return "done"
+        return "unfinished" if job.config else "not started"
+
+    def is_trained(self, job: Job) -> bool:
+        """Whether the training of a job is done, or it has none."""
+        return not job.config or read_info(self.path(job)).status == "done"
+
+    def missing(self, job: Job) -> list[JobEvaluation]:
+        """The evaluations of a job that are still to be made."""
+        return [each for each in job.evaluations if each.read(self.directory, job.name) is None]
+
+    def needed(self, job: Job) -> list[str]:
+        """The jobs that a job needs and that are not done."""
+        others = {other.name: other for other in self.jobs if other.name in job.after}
+        return [name for name, other in others.items() if self.status(other) != "done"]
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """A block in which no other process runs the study. Raises ConfigError and OSError."""
+        storage.make_directory(self.directory)
+        lock: DirectoryLock = lock_directory(self.directory)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def set_changed_aside(self) -> None:
+        """Move the runs of trainings with other overrides, and of those that start from them."""
+        changed = {job.name for job in self.jobs if self._differs(job, self.path(job))}
+        while more := {job.name for job in self.jobs if {*job.after} & changed} - changed:
+            changed |= more
+        for name in changed:
+            self._set_aside(name)
+
+    def _differs(self, job: Job, path: Path) -> bool:
+        """Whether the run in a directory was trained by another config than a job's."""
+        if not job.config or not (path / "config.yaml").exists():
+            return False
+        try:
+            text = storage.read_file(path, "config.yaml", MAX_CONFIG_BYTES)
+            there = dict(yaml.load(text, YAML_LOADER))
+        except (OSError, ValueError, TypeError, ConfigError, yaml.YAMLError):
+            return True
+        kept = {"out", *job.links}
+        return any(there.get(key) != value for key, value in job.config.items() if key not in kept)
+
+    def _set_aside(self, name: str) -> None:
+        number = 0
+        while os.path.lexists(self.directory / (target := f"{REPLACED}/{name}-{number}")):
+            number += 1
+        if os.path.lexists(self.directory / name):
+            storage.move_folder(self.directory, name, target)
+            there = self.directory / target
+            print(printable(f"{name} is replaced; the former run is in {there}"))
+
+    def merge(self, source: Path) -> None:
+        """Copy what is done in another directory of the study and not in this one."""
+        for job in self.jobs:
+            there = source / job.name
+            if self.status(job) == "done" or not there.is_dir() or self._differs(job, there):
+                continue
+            if job.config and (self.is_trained(job) or read_info(there).status != "done"):
+                continue
+            if job.config:
+                self._set_aside(job.name)
+            storage.make_folder(self.directory, job.name)
+            shutil.copytree(there, self.path(job), dirs_exist_ok=True, symlinks=True)
+
+    def run(self, jobs: Sequence[Job], parallel: int) -> None:
+        """Run these jobs, each after those that it needs, several at a time; not those that need a
+        job that is not done.
+
+        Raises Interrupted, after the commands have saved.
+        """
+        stop, left = threading.Event(), [job for job in jobs if self.status(job) != "done"]
+        with Interrupts(on_first_signal=stop.set) as interrupts:
+            while left and not stop.is_set():
+                ready = [job for job in left if not self.needed(job)]
+                if not ready:
+                    break
+                left = [job for job in left if job not in ready]
+                with interrupts.shielded(), ThreadPoolExecutor(parallel) as pool:
+                    for job in ready:
+                        pool.submit(self._run, job, stop)
+
+    def _run(self, job: Job, stop: threading.Event) -> None:
+        """Type the commands of a job, until one fails or the study stops."""
+        if stop.is_set():
+            return
+        try:
+            storage.make_folder(self.directory, job.name)
+            print(printable(f"{job.name}: starts"), flush=True)
+            if not self.is_trained(job) and self._type(job, self._training(job), stop)[0]:
+                return
+            for evaluation in self.missing(job):
+                if not self._evaluate(job, evaluation, stop):
+                    return
+            print(printable(f"{job.name}: done"), flush=True)
+        except (ConfigError, OSError, ValueError) as error:
+            report_error(ConfigError(f"{self.path(job)}: {sanitized(error)}"))
+
+    def _training(self, job: Job) -> list[str]:
+        """The command that trains a job, from its checkpoint if it has one."""
+        path = self.path(job).absolute()
+        if (path / "checkpoints" / LATEST).exists():
+            return ["resume", str(path)]
+        links = [f"{key}={self.directory.absolute() / name}" for key, name in job.links.items()]
+        kept = [word for word in job.words if word.partition("=")[0] not in job.links]
+        return ["train", *kept, *links, f"out={path}"]
+
+    def _evaluate(self, job: Job, evaluation: JobEvaluation, stop: threading.Event) -> bool:
+        """Make an evaluation and keep its report; whether it succeeded."""
+        words = evaluation.filled(self.directory.absolute(), job.name)
+        for word in words:
+            if word.startswith("record="):  # which holds the games of one evaluation, played once
+                path = Path(word.partition("=")[2]).relative_to(self.directory.absolute())
+                storage.remove_file(self.directory, str(path))
+        started = time.perf_counter()
+        code, printed = self._type(job, [*words, "format=json"], stop)
+        if code == 0:
+            seconds = time.perf_counter() - started
+            date = time.strftime("%Y-%m-%d")
+            saved = {"report": parse_object(printed), "date": date, "seconds": seconds}
+            evaluation.write(self.directory, job.name, saved)
+        return code == 0
+
+    def _type(self, job: Job, words: list[str], stop: threading.Event) -> tuple[int, str]:
+        """Run a command, which saves and ends when the study stops; its exit code and output."""
+        command = [*words, *self.options]
+        with storage.open_to_append(self.directory, f"{job.name}/{OUTPUT}") as output:
+            output.write(f"rlgames {shlex.join(command)}\n".encode())
+            output.flush()
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "rlgames", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if words[-1] == "format=json" else output,
+                stderr=output,
+                env={"OMP_NUM_THREADS": "1", **os.environ},
+                start_new_session=True,  # so that the terminal sends it no second signal
+            )
+            while True:
+                try:
+                    printed, _ = process.communicate(timeout=POLL_SECONDS)
+                    return process.returncode, (printed or b"").decode(errors="replace")
+                except subprocess.TimeoutExpired:
+                    if stop.is_set():
+                        process.terminate()
+
+    def reason_unfinished(self, job: Job) -> str:
+        """Why a job is not done, by its files."""
+        if needed := self.needed(job):
+            return f"it needs {', '.join(needed)}"
+        try:
+            end = storage.read_end(self.path(job), OUTPUT, MAX_REASON_BYTES)
+        except (OSError, ConfigError):
+            return "not started"
+        lines = end.decode(errors="replace").strip().splitlines()
+        return sanitized((lines or ["no message"])[-1])
+
+    def report(self, jobs: Sequence[Job]) -> int:
+        """Print how many jobs are done, and why the others are not; the exit code."""
+        unfinished = [job for job in jobs if self.status(job) != "done"]
+        for job in unfinished:
+            report_error(ConfigError(f"{self.path(job)}: {self.reason_unfinished(job)}"))
+        count = len(jobs) - len(unfinished)
+        print(printable(f"{count} of {len(jobs)} jobs done, in {self.directory}"), flush=True)
+        return 3 if unfinished else 0

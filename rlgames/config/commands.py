@@ -1,0 +1,381 @@
+"""The schemas of the commands, by their names: the keys that conf/COMMAND.yaml gives values.
+
+Nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import field
+from typing import Any
+
+from rlgames.config.options.rewards import RewardConfig
+from rlgames.config.schema import (
+    MAX_BATCH,
+    POSITIVE,
+    Config,
+    OptionConfig,
+    group,
+    key,
+    key_fields,
+    kind_of,
+    schema,
+)
+from rlgames.core.metrics import HEADLINES
+
+MAX_SEED = 2**64 - 1
+"""The largest seed of torch."""
+CHOOSE_HELP = "conditions on the runs in a folder, or in outputs/ with latest"
+WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
+
+
+@schema
+class PluginConfig(Config):
+    plugins: list[str] = key(help="your own modules: plugins=[mine] imports mine.py")
+
+
+@schema
+class DeviceConfig(PluginConfig):
+    device: str = key(help="cpu, cuda, mps, or auto: CUDA, else MPS, else CPU")
+    threads: int = key(1, 1024, help="CPU threads of torch")
+
+
+@schema
+class RunConfig(DeviceConfig):
+    """The keys of every command that plays games."""
+
+    seed: int = key(0, MAX_SEED, help="the same seed gives the same games")
+
+
+@schema
+class CheckpointConfig(PluginConfig):
+    checkpoint: str | None = key(
+        of=("best", "final", "latest"), help="checkpoint of the run; null: best (selected)"
+    )
+
+
+@schema
+class FormatConfig(PluginConfig):
+    format: str = key(of=("table", "json"), help="table or json")
+
+
+@schema
+class TrainConfig(RunConfig):
+    game: OptionConfig = group("game to play")
+    reward: RewardConfig = group("reward of a move")
+    policy: OptionConfig = group("model that maps positions to scores or values")
+    sampling: OptionConfig = group("rule that picks an action from the scores")
+    learner: OptionConfig = group("learning algorithm")
+    opponent: OptionConfig = group("player in the other seat", "player", is_training=True)
+    eval_opponent: OptionConfig = group("player in the other seat in evaluations", "player")
+    teacher: OptionConfig | None = group("player that behavior_cloning imitates", "player")
+    search: OptionConfig | None = group("search before each move")
+    logger: dict[str, OptionConfig] = group(
+        "where metrics and pictures go, as in [tensorboard,wandb]"
+    )
+    engine: OptionConfig = group("where the games of the training are played")
+    games: int = key(
+        1, 10**12, help="games in the whole run; lr_end= and other schedules span them"
+    )
+    schedule_games: int | None = key(
+        1, 10**12, help="games that lr_end= and other schedules span; null: all games"
+    )
+    batch: int = key(1, MAX_BATCH, help="games played in parallel between two updates")
+    window: int | None = key(1, 10**9, help="moves per game between two updates; null: whole games")
+    restart_fraction: float = key(
+        0, 1, help="fraction of new games that branch off a running one by a random move"
+    )
+    lr: float = key(POSITIVE, 100, help="learning rate")
+    precision: str = key(
+        of=("float32", "bf16"),
+        help="networks in training; bf16: bfloat16, if the device is fast at it",
+    )
+    log_every: int | None = key(1, 10**12, help="games between two log lines; null: 100 per run")
+    eval_every: int | None = key(
+        1, 10**12, help="games between two greedy evaluations; null: 20 per run"
+    )
+    eval_games: int = key(
+        1, 10**8, help="games per evaluation, unless all layouts are played; 4x in the final one"
+    )
+    analyze_every: int | None = key(
+        1, 10**12, help="games between two counts of mistakes (eval/regret); null: none"
+    )
+    save_every: int | None = key(
+        1, 10**12, help="games between two checkpoints; null: at each evaluation"
+    )
+    keep_every: int | None = key(
+        1, 10**12, help="games between two checkpoints that are never deleted"
+    )
+    keep_resume_state: bool | None = key(
+        help="keep what a finished run needs to be extended; null: up to 64 MiB"
+    )
+    best_by: str | None = key(
+        of=HEADLINES, help="metric that selects the best checkpoint; null: the game's own"
+    )
+    solve_seconds: float = key(0, 1e6, help="time limit of the exact optimum; 0: skip it")
+    join_seconds: float = key(1, 1e6, help="time limit for Ray and its first actor to join")
+    init_from: str | None = key(is_path=True, help="run whose weights initialize the policy")
+    demonstrations: str | None = key(is_path=True, help="recorded games to learn from")
+    demonstrator: str | None = key(help="player in the record to imitate; null: all")
+    demos_per_batch: int = key(0, MAX_BATCH, help="recorded games added to every batch")
+    clone_epochs: int = key(
+        0, 10**6, help="epochs of behavior cloning on the record before training"
+    )
+    holdout: float = key(0, 1, help="fraction of hidden layouts held out of training")
+    out: str | None = key(
+        is_path=True, help="run directory; null: outputs/<game>/<date>_<time>_<counter>"
+    )
+
+    def schedule_progress(self, games: int) -> float:
+        """How far the schedules are after this many games, from 0 to 1."""
+        return min(1.0, games / (self.schedule_games or self.games))
+
+
+@schema
+class EnvConfig(PluginConfig):
+    """The keys of a Gymnasium environment."""
+
+    game: OptionConfig | None = group("game to play")
+    reward: RewardConfig = group("reward of a move")
+    opponent: OptionConfig | None = group("player in the other seat", "player")
+    seat: int = key(1, 2, help="seat of the agent; 1 moves first")
+    illegal: float = key(-1e6, 1e6, help="reward of an illegal action, which changes nothing")
+
+
+MOVABLE_PLAYERS = ("opponent", "eval_opponent", "teacher")
+"""Players of a training that may be named again when it resumes, if they are runs that moved."""
+RESUMABLE_KEYS = (
+    *("games", "schedule_games", "log_every", "eval_every", "eval_games", "save_every"),
+    "analyze_every",
+    *("keep_every", "solve_seconds", "join_seconds", "device", "threads", "plugins"),
+    *("demonstrations", "keep_resume_state"),
+)
+"""The keys of a training that may change when it resumes."""
+
+
+def _resume_schema() -> type:
+    """The schema of these keys, where null is the value of the run."""
+    engine = group("where the games are played; null: unchanged")
+    about = "new path of this player, if its run has moved; null: unchanged"
+    run = key(is_word=True, help="run or sweep to resume: the first word")
+    items: list[tuple[str, Any, Any]] = [("run", str | None, run)]
+    items += [("engine", OptionConfig | None, engine)]
+    items += [(name, OptionConfig | None, group(about, "player")) for name in MOVABLE_PLAYERS]
+    for name in RESUMABLE_KEYS:
+        metadata = dict(key_fields(TrainConfig)[name].metadata)
+        metadata["help"] = f"{metadata['help'].partition('; null')[0]}; null: unchanged"
+        items.append((name, kind_of(TrainConfig, name) | None, field(metadata=metadata)))
+    return dataclasses.make_dataclass(
+        "ResumeConfig", items, bases=(Config,), init=False, eq=False, repr=False
+    )
+
+
+ResumeConfig = _resume_schema()
+
+
+@schema
+class PlayerConfig(CheckpointConfig):
+    """A run or a player, and the game."""
+
+    run: str | None = key(is_word=True, help="run or checkpoint: the first word")
+    game: OptionConfig | None = group("game to play")
+    player: OptionConfig | None = group("player to use instead of a run")
+    sampling: OptionConfig = group("rule that picks an action from the scores")
+    search: OptionConfig | None = group("search before each move")
+
+
+@schema
+class PageConfig(Config):
+    """How a page is served."""
+
+    port: int | None = key(1, 65535, help="port of the page; null: 8765, or any free one")
+    host: str = key(help="address to listen on; 0.0.0.0: every network")
+    hosts: list[str] = key(help="names by which others open the page, as in ['*.hf.space']")
+    open: bool = key(help="open the page in the browser")
+
+
+@schema
+class InterfaceConfig(PageConfig):
+    """Where a command shows what it does."""
+
+    interface: str = key(of=("terminal", "web"), help="web: a page in the browser, to play on")
+
+
+@schema
+class MatchConfig(FormatConfig, PlayerConfig, RunConfig):
+    opponent: OptionConfig | None = group("player in the other seat; null: random", "player")
+    opponent_search: OptionConfig | None = group(
+        "search before each move of the opponent", "search"
+    )
+
+
+@schema
+class EvalConfig(MatchConfig):
+    games: str | int = key(
+        1, of=("auto", "all"), help="number of games; all: every layout; auto: all if at most 5000"
+    )
+    batch: int = key(1, MAX_BATCH, help="games played in parallel")
+    where: str | None = key(help=CHOOSE_HELP)
+    record: str | None = key(is_path=True, help="file to append the games to")
+    solve_seconds: float = key(
+        0, 1e6, help="time limit of the optimum or best response; 0: skip it"
+    )
+
+
+@schema
+class AnalyzeConfig(MatchConfig):
+    games: str | int = key(
+        1,
+        of=("auto", "all"),
+        help="number of games; all: every layout; auto: all up to 5000, else 200",
+    )
+    positions: str | None = key(
+        is_path=True, help="file of positions instead of games, labeled or as show's state="
+    )
+    solve_positions: int = key(1, 10**12, help="positions searched for each exact value, at most")
+    solve_seconds: float = key(POSITIVE, 1e6, help="time limit of all exact values")
+    worst: int = key(0, 1000, help="worst positions to list")
+    boards: str | None = key(is_path=True, help="folder for pictures of the worst positions")
+    picture: str | None = key(is_path=True, help="PNG, SVG or PDF file for the mistakes by turn")
+
+
+@schema
+class GamesConfig(FormatConfig):
+    game: OptionConfig | None = group("game to show: the first word; null: list all", is_word=True)
+
+
+@schema
+class SolveConfig(FormatConfig):
+    game: OptionConfig | None = group("game to play")
+    seconds: float = key(0, 1e6, help="time limit")
+    memory_gb: float = key(POSITIVE, 1e4, help="memory limit in GiB")
+
+
+@schema
+class PlayConfig(CheckpointConfig, DeviceConfig, InterfaceConfig):
+    run: str | None = key(is_word=True, help="run or checkpoint: the first word")
+    game: OptionConfig | None = group("game to play")
+    opponent: OptionConfig | None = group("player in the other seat", "player")
+    sampling: OptionConfig = group("rule that picks an action from the scores")
+    search: OptionConfig | None = group("search before each move")
+    seat: int = key(1, 2, help="your seat; 1 moves first")
+    games: int = key(1, 10**6, help="games to play")
+    hints: bool = key(help="show the agent's probabilities before each move")
+    fleet: str | None = key(help="salvo_duel: random, hand, or ships as in 'A1-A3 C2-C3'")
+    record: str | None = key(is_path=True, help="file to append finished games to")
+    seed: int | None = key(0, MAX_SEED, help="the same seed gives the same games; null: random")
+
+
+@schema
+class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
+    opponent: OptionConfig | None = group("player in the other seat", "player")
+    opponent_search: OptionConfig | None = group(
+        "search before each move of the opponent", "search"
+    )
+    games: int = key(1, 10**6, help="games to show")
+    delay: float = key(0, 3600, help="seconds between moves; 0: print all boards")
+    picture: str | None = key(is_path=True, help="GIF or SVG file, instead of the terminal")
+
+
+@schema
+class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
+    sampling: OptionConfig = group("rule that picks an action from the scores")
+    state: str | None = key(help="a board, @FILE or - (standard input); null: the start")
+    solve_seconds: float | None = key(
+        0,
+        1e6,
+        help="time limit of the exact values; null: 20, or 3 on large boards; 0: skip them",
+    )
+    picture: str | None = key(is_path=True, help="SVG or PNG file for the position")
+
+
+@schema
+class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
+    runs: list[str] = key(is_word=True, help="runs to play against: the words without =")
+    game: OptionConfig | None = group("game to offer; null: the games of the runs, or all")
+    sampling: OptionConfig = group("rule that picks an action from the scores")
+    search: OptionConfig | None = group("search to offer first, with its settings")
+    seed: int | None = key(0, MAX_SEED, help="the same seed gives the same games; null: random")
+
+
+@schema
+class ArenaConfig(FormatConfig, RunConfig):
+    players: list[str] = key(
+        is_word=True,
+        help="runs and players, each also with a search as in RUN+mcts: words without =",
+    )
+    game: OptionConfig | None = group("game to play")
+    search: OptionConfig | None = group("search before each move")
+    games: int = key(1, 10**9, help="games per pair; in a one-player game, per player")
+    where: str | None = key(help=CHOOSE_HELP)
+
+
+@schema
+class ReportConfig(FormatConfig):
+    runs: list[str] = key(
+        is_word=True, help="runs, sweeps, and folders of them: the words without ="
+    )
+    by: str = key(of=("config", "run"), help="one row per config (seeds pooled) or per run")
+    where: str | None = key(help=WHERE_HELP)
+    sort: str = key(help="best, or a column; sort=-turns: descending")
+    top: int | None = key(1, 10**6, help="first rows of each game; null: all")
+    columns: list[str] = key(help="columns to show, or all; []: the most important")
+    curves: str | None = key(is_path=True, help="PNG, SVG or PDF file for the learning curves")
+    metric: list[str] = key(help="metrics of curves=, one panel each; []: the best_by metric")
+    window: int | None = key(1, 10**9, help="draw means over this many games; null: as logged")
+    x: str = key(of=("games", "moves", "updates", "seconds"), help="x axis of curves=")
+    aggregate: str = key(of=("mean", "iqm"), help="statistic over seeds that each curve shows")
+    band: str = key(
+        of=("ci", "sd", "minmax", "bootstrap", "none"), help="band around curves of several seeds"
+    )
+    references: bool = key(help="random play and the optimum as dashed lines in curves=")
+    width: str | float = key(
+        1, 40, of=("column", "page"), help="inches, column (3.25) or page (6.75)"
+    )
+    style: str = key(of=("color", "gray"), help="colors of a figure")
+    compare: str | None = key(help="statistics of agents; the setting that distinguishes them")
+    follow: bool = key(help="refresh the table until no run is running")
+    format: str = key(
+        of=("table", "markdown", "latex", "csv", "json"), help="table, markdown, latex, csv or json"
+    )
+
+
+@schema
+class StudyConfig(PluginConfig):
+    file: str | None = key(is_word=True, help="name or file of the study: the first word")
+    seeds: int | list[int] | None = key(help="number of seeds, or a list; null: the file's")
+    jobs: int = key(1, 1024, help="jobs that run at the same time")
+    only: list[str] = key(help="runs or parts to run; []: all")
+    dry_run: bool = key(help="print the jobs and their times; run nothing")
+    run: bool = key(help="false: make the tables from finished jobs")
+    out: str | None = key(is_path=True, help="directory; null: outputs/studies/<study>")
+    merge: list[str] = key(help="directories of the study to copy runs from")
+    records: str | None = key(
+        is_path=True, help="folder of the records of results; null: records in the directory"
+    )
+    page: str | None = key(
+        is_path=True, help="Markdown file to update between its comments; null: none"
+    )
+    format: str = key(
+        of=("table", "markdown", "latex", "csv", "html", "json"),
+        help="table, markdown, latex, csv, html or json",
+    )
+
+
+COMMAND_SCHEMAS: dict[str, type] = {
+    "train": TrainConfig,
+    "resume": ResumeConfig,
+    "eval": EvalConfig,
+    "analyze": AnalyzeConfig,
+    "play": PlayConfig,
+    "watch": WatchConfig,
+    "show": ShowConfig,
+    "serve": ServeConfig,
+    "arena": ArenaConfig,
+    "solve": SolveConfig,
+    "report": ReportConfig,
+    "study": StudyConfig,
+    "games": GamesConfig,
+    "env": EnvConfig,
+}
+"""By the names of the primary configs; env: of rlgames.envs."""

@@ -1,0 +1,96 @@
+"""The text of --help: the groups with their options, and the keys of the options that the words
+choose, with their values.
+
+It is read from the schemas and conf/. Hydra is not imported, which makes it immediate.
+"""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.files import Files
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import Group, as_typed, choices_of, key_fields
+from rlgames.config.words import read_words, typed_groups
+
+INDENT = 25
+"""The column where explanations start."""
+
+
+def width() -> int:
+    """The width of help, in characters."""
+    return min(120, shutil.get_terminal_size((100, 24)).columns)
+
+
+def command_help(command: str, about: str, words: Sequence[str], files: Files) -> str:
+    """The help of a command with the options that words choose. Raises ConfigError."""
+    schema, groups = COMMAND_SCHEMAS[command], typed_groups(command)
+    content = files.composed(command, read_words(command, words, files)[1])
+    chosen, values = content.choices, content.values
+    lines = [f"rlgames {command}: {about}"]
+    if groups:
+        lines += ["", "groups and their options"]
+        for key, group in groups.items():
+            typed = ",".join(chosen.get(key, ())) or "null"
+            lines += row(f"  {key}={typed}", group.help)
+            lines += row("", ", ".join(usable(group, files)))
+        lines += ["", f"keys of these options; {command} --help GROUP=OPTION: of others"]
+        for key, group in groups.items():
+            for option in chosen.get(key, ()) if key in values else ():
+                lines += _of_option(key, group, option, values[key], files)
+    lines += ["", "keys", *_rows(schema, values, "  "), ""]
+    lines.append("--config-dir DIR adds options and presets; --cfg job shows the config")
+    if command == "train":
+        lines.append("-m key=a,b runs a sweep; hydra/launcher=joblib several jobs at a time")
+    return "\n".join(lines)
+
+
+def usable(group: Group, files: Files) -> list[str]:
+    """The options of a group, without players for training only if it takes others."""
+    options = REGISTRY.get(group.folder, {})
+    return [
+        name
+        for name in files.names(group.folder)
+        if group.is_training or not (name in options and options[name].training_only)
+    ]
+
+
+def _of_option(
+    key: str, group: Group, option: str, values: Mapping[str, Any], files: Files
+) -> Iterator[str]:
+    """An option with its keys."""
+    node = values.get(option, {}) if group.is_list else values
+    prefix = "" if key == "game" else f"{key}.{option}." if group.is_list else f"{key}."
+    yield from row(f"  {key}={option}", files.about(group.folder, option))
+    record = REGISTRY[group.folder].get(str(node.get("name")))
+    if record is not None:
+        yield from _rows(record.schema, node, f"    {prefix}")
+
+
+def _rows(schema: type, values: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    """The keys of a schema outside groups, with their values and help."""
+    fields = key_fields(schema)
+    documented = dict[str, str]()
+    for line in (schema.__doc__ or "").splitlines():  # of a plugin, as `key: help`
+        name, colon, about = line.strip().partition(": ")
+        documented |= {name: about} if colon else {}
+    for name, value in values.items():
+        if name in fields and name != "name":
+            about = fields[name].metadata.get("help") or documented.get(name, "")
+            choices = choices_of(schema, name)
+            if not all(
+                choice in about for choice in choices if choice not in ("true", "false", "null")
+            ):
+                about += f" ({', '.join(choices)})"
+            yield from row(f"{prefix}{name}={as_typed(value)}", about)
+
+
+def row(left: str, text: str) -> list[str]:
+    """A left column and its explanation, which goes on below."""
+    first, *rest = textwrap.wrap(text, max(30, width() - INDENT)) or [""]
+    head = [f"{left:{INDENT - 1}} {first}"] if len(left) < INDENT else [left, " " * INDENT + first]
+    return [line.rstrip() for line in (*head, *(" " * INDENT + each for each in rest))]

@@ -1,0 +1,93 @@
+"""Errors for unknown keys and options, with the nearest name here.
+
+Names are compared without regard to case, dashes and underscores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rlgames.core.errors import ConfigError, UnknownOption, nearest
+
+KEY_SYNONYMS = {
+    "reward.discount": "gamma discount_factor",
+    "games": "episodes num_episodes steps timesteps total_timesteps total_steps iterations",
+    "batch": "num_envs n_envs batch_size train_batch_size",
+    "window": "n_steps num_steps rollout_fragment_length",
+    "lr": "learning_rate alpha",
+    "learner.lr_end": "final_lr lr_schedule anneal_lr",
+    "learner.entropy_coef": "ent_coef entropy_coeff entropy_bonus",
+    "learner.value_coef": "vf_coef vf_loss_coeff critic_coef",
+    "learner.clip_range": "clip clip_coef clip_param clip_epsilon",
+    "learner.max_grad_norm": "grad_clip max_norm",
+    "learner.gae_lambda": "lam lambda lmbda",
+    "learner.td_lambda": "lam lambda lmbda",
+    "learner.epochs": "n_epochs num_epochs update_epochs num_sgd_iter",
+    "learner.num_minibatches": "n_minibatches minibatches",
+    "learner.minibatch_size": "sgd_minibatch_size",
+    "learner.buffer_size": "replay_buffer_size memory_size",
+    "learner.polyak_tau": "tau polyak",
+    "learner.updates_per_batch": "gradient_steps utd_ratio",
+    "learner.target_every": "target_update_interval target_network_frequency",
+    "sampling.epsilon": "eps start_e exploration_initial_eps",
+    "sampling.epsilon_end": "end_e exploration_final_eps",
+    "policy.layers": "hidden_sizes hidden_dim net_arch num_cells units",
+    "policy.channels": "num_filters conv_filters",
+    "policy": "model network actor",
+    "learner": "algo algorithm agent trainer",
+    "game": "env env_id task",
+    "board": "size board_size",
+    "rows": "height",
+    "columns": "width",
+    "search.simulations": "num_simulations num_rollouts",
+    "search.c_puct": "cpuct uct_c pb_c_init",
+    "search.dirichlet_fraction": "noise_epsilon root_exploration_fraction",
+    "eval_every": "eval_freq eval_interval",
+    "eval_games": "n_eval_episodes eval_episodes",
+    "save_every": "save_freq checkpoint_freq",
+    "log_every": "log_interval log_freq",
+    "init_from": "load load_path pretrained resume_from",
+    "out": "output_dir save_dir log_dir run_dir exp_name",
+    "device": "cuda gpu accelerator",
+    "engine.actors": "num_env_runners num_rollout_workers",
+    "logger": "track use_wandb wandb",
+}
+"""What Stable-Baselines3, CleanRL, RLlib and OpenSpiel call a key, by its name here."""
+
+
+def unknown_key(name: str, names: Sequence[str], hint: str = "") -> ConfigError:
+    """The error for a key, as it is typed, that is none of these. hint: what to say if no name is
+    near."""
+    error = f"no key is called {name!r} here"
+    group, _, last = name.rpartition(".")
+    if group and last in names:
+        return ConfigError(error, f"use {last}=")
+    plain = _plain(last)
+    same = [each for each in names if _plain(each.rpartition(".")[2]) == plain]
+    others = [
+        key
+        for key, words in KEY_SYNONYMS.items()
+        if key in names and plain in map(_plain, words.split())
+    ]
+    if found := [*same, *others]:
+        return ConfigError(error, f"did you mean {found[0]}?")
+    if of_group := [key.removeprefix(f"{group}.") for key in names if key.startswith(f"{group}.")]:
+        suggestion = nearest(last, of_group).replace("mean ", f"mean {group}.")
+        return ConfigError(error, suggestion.replace("available", f"{group} has"))
+    last_parts = {each.rpartition(".")[2]: each for each in reversed(names)}
+    suggestion = nearest(name, [*names, *last_parts])
+    if suggestion.startswith("did you mean"):
+        meant = suggestion.removeprefix("did you mean ").rstrip("?")
+        return ConfigError(error, f"did you mean {last_parts.get(meant, meant)}?")
+    return ConfigError(error, hint or suggestion)
+
+
+def unknown_option(group: str, folder: str, name: str, names: Sequence[str]) -> UnknownOption:
+    """The error for an option of a group that is none of these."""
+    same = [each for each in names if _plain(each) == _plain(name)]
+    hint = f"did you mean {same[0]}?" if same else nearest(name, list(names))
+    return UnknownOption(f"no {group} is called {name!r}", hint)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")

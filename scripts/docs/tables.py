@@ -1,0 +1,137 @@
+"""Write docs/configs.md, and the tables of keys and presets in the pages of docs/games/ and
+docs/learners/, from the schemas and conf/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rlgames.cli.table import COMMANDS
+from rlgames.commands.listing import list_presets
+from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.files import Files
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import (
+    as_typed,
+    key_fields,
+    kind_in_words,
+    kind_of,
+    range_in_words,
+)
+from rlgames.config.words import typed_groups
+from rlgames.core.text import markdown_table
+
+DOCS = Path(__file__).parents[2] / "docs"
+FILES = Files()
+PAGES = {"game": DOCS / "games", "learner": DOCS / "learners"}
+"""Groups whose options have a page each, with the folder of the pages."""
+
+INTRODUCTION = """\
+# Configuration: every key
+
+This page lists every key, as `make tables` writes it from the schemas and `conf/`.
+`rlgames COMMAND --help` shows the same, and `rlgames COMMAND --help GROUP=OPTION` the keys of an
+option. Choose an option with `GROUP=OPTION` and set its keys with `GROUP.KEY=VALUE`. On the command
+line, the keys of a game need no prefix.
+"""
+
+
+def page() -> str:
+    """The text of docs/configs.md."""
+    parts = [INTRODUCTION, "## Commands\n"]
+    for command, schema in COMMAND_SCHEMAS.items():
+        content = FILES.read(command)
+        groups = [
+            [f"`{name}`", f"`{','.join(content.choices[name]) or 'null'}`", "an option", group.help]
+            for name, group in typed_groups(command).items()
+        ]
+        title = command if command in COMMANDS else "Gymnasium and PettingZoo environments"
+        parts += [f"### {title}\n", keys_table(schema, content.values, groups=groups)]
+    parts.append("## Options\n")
+    for group in REGISTRY:
+        parts.append(f"### {group}\n")
+        rows = [[f"`{name}`", FILES.about(group, name)] for name in FILES.names(group)]
+        parts.append(_table(["option", "description"], rows))
+        for name in FILES.names(group):
+            schema = REGISTRY[group][name].schema
+            if len(key_fields(schema)) > 1:
+                parts += [f"`{group}={name}`:\n", option_table(group, name)]
+    parts += ["## Presets\n", "Presets, chosen with `experiment=`.\n"]
+    head = ["experiment", "game", "learner", "policy", "description"]
+    parts.append(_table(head, ([*each.values()] for each in _presets())))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def option_table(group: str, name: str) -> str:
+    """The keys of an option."""
+    prefix = {"game": "", "logger": f"logger.{name}."}.get(group, f"{group}.")
+    return keys_table(REGISTRY[group][name].schema, FILES.option(group, name), prefix)
+
+
+def keys_table(
+    schema: type, values: dict[str, object], prefix: str = "", groups: Sequence[list[str]] = ()
+) -> str:
+    """The keys of a schema outside groups, with their values, and the rows of groups before."""
+    fields = key_fields(schema)
+    rows = [
+        [
+            f"`{prefix}{name}`",
+            f"`{as_typed(value)}`",
+            _allowed(schema, name),
+            fields[name].metadata["help"],
+        ]
+        for name, value in values.items()
+        if name in fields and name != "name"
+    ]
+    return _table(["key", "value", "allowed", "description"], [*groups, *rows])
+
+
+def _allowed(schema: type, name: str) -> str:
+    """The type of a key with its range or its choices."""
+    text, limits = kind_in_words(kind_of(schema, name)), key_fields(schema)[name].metadata
+    if limits["of"]:
+        return ", ".join(map(str, limits["of"])) + (" or null" if "null" in text else "")
+    is_bounded = "number" in text and limits["high"] != float("inf")
+    return f"{text}, {range_in_words(limits)}" if is_bounded else text
+
+
+def filled_pages() -> Iterator[tuple[Path, str]]:
+    """Each page with a table between `<!-- NAME -->` and `<!-- end of NAME -->`, and its text."""
+    for group, folder in PAGES.items():
+        for name in FILES.names(group):
+            path = folder / f"{name}.md"
+            text = _fill(path.read_text(encoding="utf-8"), "keys", option_table(group, name))
+            yield path, _fill(text, "presets", _presets_of(group, name))
+
+
+def _presets_of(group: str, name: str) -> str:
+    """The presets that use an option."""
+    head = ["preset", *("learner" if group == "game" else "game", "policy"), "description"]
+    rows = [
+        [each["name"], *(each[key] for key in head[1:3]), each["about"]]
+        for each in _presets()
+        if each[group] == name
+    ]
+    return _table(head, rows)
+
+
+def _presets() -> list[dict[str, str]]:
+    """The presets with their names as code."""
+    return [each | {"name": f"`{each['name']}`"} for each in list_presets()]
+
+
+def _fill(text: str, name: str, table: str) -> str:
+    """The text with the table of this name replaced."""
+    block = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)", re.DOTALL)
+    return block.sub(lambda _: table, text)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return markdown_table(head, ([cell.replace("|", "\\|") for cell in row] for row in rows))
+
+
+if __name__ == "__main__":
+    for path, text in [(DOCS / "configs.md", page()), *filled_pages()]:
+        path.write_text(text, encoding="utf-8")
