@@ -13,9 +13,9 @@ from functools import partial
 
 import torch
 from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
-from rlgames.config.training import TrainConfig
 
 import rlgames
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.evaluation.parallel import BATCHES_PER_SHARD
 from rlgames.factory.components import build_game
