@@ -162,7 +162,7 @@ class BoardGame(Game[BoardState]):
         if views.planes is not None:
             return views.planes
         planes = torch.empty(len(state), *self.spec.observation)
-        words, flat = state.words.numpy(), planes.view(len(state), -1).numpy()
+        words, flat = state.words.numpy(), planes.flatten(1).numpy()
         stepping.observe_rows(self.rules, words, flat)
         return planes
 

@@ -124,7 +124,7 @@ def test_the_search_for_chance_does_not_disturb_the_games_after_it():
     states = []
     for player, generator in zip(players, (rng(3), rng(3)), strict=True):
         found = evaluate(game, player, EvaluationSettings(40), generator, InOrder(game))
-        states += [found.state.own, generator.get_state()]
+        states += [found.state.words, generator.get_state()]
     assert torch.equal(states[0], states[2])
     assert torch.equal(states[1], states[3])
 

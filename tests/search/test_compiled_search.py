@@ -19,6 +19,7 @@ from rlgames.games.othello import Othello
 from rlgames.kernels.mlp import forward
 from rlgames.kernels.rules import add_chance
 from rlgames.kernels.simulations import roll_out
+from rlgames.kernels.stepping import Games
 from rlgames.learners.gradient import descend, make_optimizer
 from rlgames.players.player import Agent, Random
 from rlgames.policies.canonical import Canonical
@@ -296,11 +297,14 @@ class TilesOfTheKernel(Game2048):
     random = np.zeros(1, np.uint64)
 
     def apply_chance(self, state, u):
-        games = state.copied_games()
+        games = Games(*map(np.copy, state.games()))
         for row in (~state.done).nonzero()[:, 0].tolist():
             position = tuple(games.words[row].tolist())
             games.words[row], games.done[row] = add_chance(self.rules, position, self.random)
         return BoardState.of(games)
+
+    def step(self, state, action, rng):
+        return self.apply_chance(self.apply_action(state, action), None)
 
 
 @pytest.mark.parametrize(
