@@ -101,5 +101,5 @@ def count_parameters(make: Callable[[], torch.nn.Module]) -> int:
     try:
         with torch.device("meta"):
             return sum(weight.numel() for weight in make().parameters())
-    except (NotImplementedError, RuntimeError):
+    except (NotImplementedError, RuntimeError, TypeError):
         return 0
