@@ -151,6 +151,6 @@ def _check_schema(group: str, name: str, schema: type) -> None:
         raise ValueError(f"{group}={name} needs a value for its key {missing[0]}")
     if values.get("name", name) != name:
         raise ValueError(f"{group}={name} cannot have the name {values['name']}")
-    for key in keys:
-        if "value" in kind_in_words(kind_of(schema, key)):
-            raise ValueError(f"{group}={name} cannot have the key {key}: its type is not of YAML")
+    for each in keys:
+        if "value" in kind_in_words(kind_of(schema, each)):
+            raise ValueError(f"{group}={name} cannot have the key {each}: its type is not of YAML")
