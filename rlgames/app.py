@@ -243,8 +243,9 @@ def run_config(name: str, config: Any) -> int:
         if words := sweep_words(config):
             return run("train", words)
     command = COMMANDS[name].for_config(config)
-    players = (getattr(config, seat, None) for seat in ("player", "opponent"))
-    has_human = any(player is not None and player.name == "human" for player in players)
+    seats = (getattr(config, seat, None) for seat in ("player", "opponent"))
+    players = [seat.name for seat in seats if seat is not None] + getattr(config, "players", [])
+    has_human = "human" in players
     as_json = getattr(config, "format", None) == "json"
     if as_json and has_human:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")

@@ -31,6 +31,7 @@ from processes import Fork, Process
 
 import rlgames
 from rlgames.cli.table import COMMANDS
+from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.compose import load_config
 from rlgames.config.schema import names_of
 
@@ -144,7 +145,7 @@ def is_close(first, second, exact):
 def fitting(command, words):
     """Those of the words that keep training short which a command takes."""
     if command == "eval":
-        keys = names_of(COMMANDS["eval"].config)
+        keys = names_of(COMMAND_SCHEMAS["eval"])
         return [word for word in words if word.partition("=")[0] in keys]
     return words if command in ("train", "resume") else []
 
@@ -241,8 +242,6 @@ def test_shown_commands_exist_and_compose(document):
                 continue
             assert words[1] in COMMANDS, words
             # Other tests type these words.
-            is_more = any(
-                word.startswith(("-", "plugins=", "config=", "dry_run=")) for word in words
-            )
+            is_more = any(word.startswith(("-", "plugins=")) for word in words)
             if words[1] in ("train", "solve") and not is_more:
-                load_config(COMMANDS[words[1]].config, words[2:])
+                load_config(COMMAND_SCHEMAS[words[1]], words[2:])

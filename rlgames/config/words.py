@@ -142,6 +142,8 @@ def hydra_words(
     groups = typed_groups(command)
     for key, options in chosen.items():
         names = files.names(groups[key].folder)
+        if any(word.name == key and "[" in (word.value or "") for word in words):
+            options = options if groups[key].is_list else [f"[{','.join(options)}]"]
         for option in options:
             if option not in names:
                 shown = sanitized(option, 100)
@@ -226,12 +228,14 @@ def _full_word(command: str, word: Word, content: Content, is_sweep: bool, has_r
     groups, values = typed_groups(command), content.values
     rules = values.get("game") or {}
     name = word.name.removeprefix("game.")
-    if name not in {*groups, *key_paths(values), *rules} and not _is_open(word, content, groups):
+    known = {*groups, *key_paths(values), *rules}
+    if (name not in known or name.endswith(".name")) and not _is_open(word, content, groups):
         raise _unknown(command, name, values, groups, has_run)
     if name in groups:
         folder = groups[name].folder
         full = name if name == folder else f"{folder}@{name}"
-        if word.value == "null":  # which Hydra takes in files only
+        if word.value == "null" or (word.sign == "~" and groups[name].is_list):
+            # Hydra takes null in files only, and removes no list
             return Word("", full, "[]") if groups[name].is_list else Word("~", full, None)
         value = word.value and re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", word.value)
         return replace(word, name=full, value=value)
@@ -293,7 +297,12 @@ def _is_rule(name: str) -> bool:
 def _options_with(name: str, groups: Mapping[str, Group]) -> str:
     """The options of its group that have a key, in words; empty for none."""
     group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
-    if group not in groups or groups[group].is_list or key == "name":
+    listed, _, option = group.partition(".")
+    if listed in groups and groups[listed].is_list:
+        record = REGISTRY[listed].get(option)
+        has_key = record is not None and key in key_fields(record.schema)
+        return f"{listed}={option}" if has_key else ""
+    if group not in groups or key == "name":
         return ""
     options = REGISTRY.get(groups[group].folder, {}).items()
     return " or ".join(

@@ -243,11 +243,8 @@ def build_player(
 def _shipped_search(rules: OptionConfig, game: Game[Any]) -> Player | None:
     """The agent that comes with rlgames for a game of k in a row, with alpha-beta search."""
     agent = load_shipped_agent(rules, game.device)
-    return (
-        None
-        if agent is None
-        else build_search(make_option("search", "alphabeta"), game, agent, None)
-    )
+    search = make_option("search", "alphabeta")
+    return None if agent is None else build_search(search, game, agent, None)
 
 
 def with_search(

@@ -166,13 +166,13 @@ def test_jobs_run_side_by_side_with_joblib(rlgames, tmp_path):
 
 
 def test_a_failed_job_ends_no_other(typed):
-    done = typed("train", *SWEEP, "board=3,9")
+    done = typed("train", *SWEEP, "line=3,4")
     assert done.returncode == 2
-    assert "board=9 is out of range" in done.stderr
-    assert "game.board=9,seed=0 failed; rlgames resume s runs what is not done" in done.stderr
+    assert "the longest that does is 3" in done.stderr
+    assert "game.line=4,seed=0 failed; rlgames resume s runs what is not done" in done.stderr
     assert {path.name for path in Path("s").iterdir() if path.is_dir()} == {
-        "game.board=3,seed=0",
-        "game.board=3,seed=1",
+        "game.line=3,seed=0",
+        "game.line=3,seed=1",
     }
 
 

@@ -47,9 +47,9 @@ from rlgames.games.k_in_a_row import KInARow
             (["policy.init=${y}"], ["policy.init=${y} cannot be resolved"]),
             (["seed=${oc.env:NO_NAME}"], ["'NO_NAME' not found", "${oc.env:NAME,DEFAULT}"]),
             (["opponent.path=x"], ["opponent.path is a key of opponent=PATH"]),
-            (["seed=0,1"], ["seed=0,1 is a list of values; add -m to run a sweep\n"]),
-            (["policy.layers=8,16"], ["or write a list as policy.layers=[8,16]"]),
-            (["-m", "seed=0,1", "hydra.launcher.n_jobs=2"], ["as in hydra/launcher=joblib"]),
+            (["seed=0,1"], ["seed=0,1 is a list of values; add -m to run a sweep"]),
+            (["policy.layers=8,16"], ["write [a,b] for a list"]),
+            (["-m", "seed=0,1", "hydra.launcher.n_jobs=2"], ["n_jobs"]),
             (
                 ["game=tictactoe", "reward=turns"],
                 ["tictactoe is won or lost", "reward=outcome fits"],

@@ -242,7 +242,8 @@ def test_an_arena_says_how_many_games_differ(run, tmp_path, typed):
     words = ["experiment=tictactoe_alphazero", "games=20", "batch=10", "solve_seconds=0", "seed=2"]
     package.train([*words, "search.simulations=4", "eval_games=4", f"out={other}"])
     pairs = [str(run), f"{other}+mcts", "random"]
-    words = ["arena", *pairs, "search.leaf=value", "search.simulations=8", "games=40"]
+    search = ["search=mcts", "search.leaf=value", "search.simulations=8"]
+    words = ["arena", *pairs, *search, "games=40"]
     report = json.loads(typed(*words, "format=json").stdout)
     exact = {tuple(pair["players"]): pair["exact"] for pair in report["pairs"]}
     assert sum(exact.values()) == 1

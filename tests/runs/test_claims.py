@@ -239,7 +239,7 @@ def test_files_of_others_stay_where_a_run_fails(tmp_path, monkeypatch):
 
 def test_a_run_is_no_part_of_a_sweep_or_of_another_run(tmp_path):
     (tmp_path / "sweep").mkdir()
-    (tmp_path / "sweep/sweep.json").write_text("{}")
+    (tmp_path / "sweep/multirun.yaml").write_text("{}")
     (tmp_path / "outer/game/run/checkpoints").mkdir(parents=True)
     (tmp_path / "outer/game/run/run.json").write_text("{}")
     for name, reason in {

@@ -21,7 +21,7 @@ import rlgames as package
 from rlgames.commands.resume import load_resumable
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.typed import from_plain, to_plain, to_yaml
+from rlgames.config.typed import from_plain, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.runs import run_log
@@ -87,7 +87,7 @@ def test_each_logger_has_its_own_keys():
     [
         (["logger=mlfow"], "did you mean mlflow"),
         (["logger=[mlflow,tensorbord]"], "did you mean tensorboard"),
-        (["logger.wandb.project=mine"], "logger.wandb.project is a key of logger=wandb"),
+        (["logger.wandb.project=mine"], "it is a key of logger=wandb"),
         (["logger=wandb", "logger.wandb.mod=offline"], "did you mean logger.wandb.mode"),
         (["logger=wandb", "logger.wandb.mode=of"], "logger.wandb.mode=of is not a choice"),
         (["learner=[ppo,dqn]"], "no learner is called"),
@@ -107,21 +107,6 @@ def test_a_checkpoint_that_names_no_proper_loggers_is_refused(node):
     config = to_plain(load_config(TrainConfig, [])) | {"logger": node}
     with pytest.raises(ConfigError, match="logger"):
         from_plain(config)
-
-
-def test_a_config_from_a_file_has_its_loggers_or_those_that_are_typed(tmp_path):
-    words = ["logger=[wandb,tensorboard]", "logger.wandb.mode=offline"]
-    config = load_config(TrainConfig, words)
-    file = tmp_path / "config.yaml"
-    file.write_text(to_yaml(config))
-    assert loggers_of(f"config={file}") == to_plain(config)["logger"]
-    assert loggers_of(f"config={file}", "logger=mlflow") == {"mlflow": MLFLOW}
-    assert loggers_of(f"config={file}", "logger=null") == {}
-    file.write_text(to_yaml(load_config(TrainConfig, ["logger=null"])))
-    assert loggers_of(f"config={file}") == {}
-    for text in ("logger: mlflow", "logger: [mlflow]"):
-        file.write_text(f"game:\n  name: tictactoe\n{text}\n")
-        assert loggers_of(f"config={file}") == {"mlflow": MLFLOW}
 
 
 def test_a_missing_package_is_named_with_its_extra_before_anything_is_written(
@@ -312,7 +297,7 @@ def test_trackers_show_a_run_by_its_sweep_its_options_and_a_readable_name(tmp_pa
     alone = RunStart(tmp_path / "salvo" / "2026-11-25_120000_0", options, "", {})
     assert (alone.label, alone.sweep) == ("salvo 2026-11-25_120000_0", None)
     assert alone.tags == ["salvo", "ppo", "mlp"]
-    (tmp_path / "sweep.json").write_text("")
+    (tmp_path / "multirun.yaml").write_text("")
     job = RunStart(tmp_path / "0_lr=0.1", options, "", {})
     assert (job.label, job.sweep) == ("0_lr=0.1", tmp_path.name)
 

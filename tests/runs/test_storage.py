@@ -120,19 +120,6 @@ def test_a_run_overwrites_nothing(name, tmp_path, typed):
     assert files(tmp_path) == before
 
 
-OVERWRITTEN = ["config.yaml", *directory.SWEEP_FILES, "0_seed=0/notes"]
-
-
-@pytest.mark.parametrize("name", one_in(3, OVERWRITTEN))
-def test_a_sweep_overwrites_nothing(name, tmp_path, typed):
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("mine")
-    before = files(tmp_path)
-    said = plain_error_line(typed("train", "-m", *WORDS, "seed=0,1", "out=."))
-    assert "exists" in said or "already holds a sweep" in said
-    assert files(tmp_path) == before
-
-
 def test_other_files_beside_a_run_are_left_alone(tmp_path, typed):
     (tmp_path / "notes.txt").write_text("mine")
     assert typed("train", *WORDS, "out=.").returncode == 0
@@ -162,7 +149,7 @@ def test_two_processes_may_replace_a_file_at_once(tmp_path):
 def test_whoever_locks_a_directory_removes_what_dead_owners_did_not_complete(tmp_path):
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "pictures").mkdir()
-    leftovers = ["run.json.1.tmp", "sweep.json.1.tmp"]
+    leftovers = ["run.json.1.tmp", "multirun.yaml.1.tmp"]
     leftovers += ["checkpoints/latest.safetensors.tmp", "pictures/values.png.1.tmp"]
     kept = ["eval.json.1.tmp", "mine.tmp", "checkpoints/latest.safetensors"]
     for name in (*leftovers, *kept):

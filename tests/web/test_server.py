@@ -13,6 +13,9 @@ from helpers import SMALL_TRAINING, check_refused
 from processes import served
 
 import rlgames as package
+from rlgames.config.commands import PlayConfig, ShowConfig, WatchConfig
+from rlgames.config.compose import load_config
+from rlgames.config.words import quoted
 from rlgames.web import app, pages
 
 
@@ -55,7 +58,7 @@ def test_an_answer_does_not_wait_for_the_network(run, tmp_path):
         assert sorted(seconds)[3] < 0.03
 
 
-def opened(page, run, *words):
+def opened(page, schema, run, *words):
     """The query that a command's page is opened with, and its tables."""
     found: dict[str, Any] = {}
 
@@ -65,36 +68,41 @@ def opened(page, run, *words):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app, "serve", serve)
-        assert page(run, [*words]) == 0
+        run_words = [] if run is None else [f"run={quoted(str(run))}"]
+        assert page(load_config(schema, [*run_words, *words])) == 0
     return found["query"], found["tables"]
 
 
 def test_play_opens_a_game_against_a_run(run):
-    query, tables = opened(pages.play_page, run, "seat=2", "hints=true", "search=mcts")
+    query, tables = opened(pages.play_page, PlayConfig, run, "seat=2", "hints=true", "search=mcts")
     assert query == {
         "game": "tictactoe", "seat": ["mine", "you"], "search": "mcts", "hints": "search",
     }  # fmt: skip
     assert tables.names == ["tictactoe"]
-    query, tables = opened(pages.play_page, None, "game=tictactoe", "opponent=win_or_block")
+    query, tables = opened(
+        pages.play_page, PlayConfig, None, "game=tictactoe", "opponent=win_or_block"
+    )
     assert query["seat"] == ["you", "win_or_block"]
-    query, _ = opened(pages.play_page, None, "game=salvo_duel", "fleet=A1-A3 C1-C2 E1-E2")
+    query, _ = opened(
+        pages.play_page, PlayConfig, None, "game=salvo_duel", "fleet=A1-A3 C1-C2 E1-E2"
+    )
     assert query["seat"] == ["you", "random"]
     assert query["fleet"] == "A1-A3 C1-C2 E1-E2"
-    query, _ = opened(pages.play_page, None, "game=2048")
+    query, _ = opened(pages.play_page, PlayConfig, None, "game=2048")
     assert query["seat"] == ["you"]
 
 
 def test_watch_opens_a_game_of_two_players(run):
-    query, _ = opened(pages.watch_page, run, "opponent=random")
+    query, _ = opened(pages.watch_page, WatchConfig, run, "opponent=random")
     assert query["seat"] == ["mine", "random"]
-    query, _ = opened(pages.watch_page, run)
+    query, _ = opened(pages.watch_page, WatchConfig, run)
     assert query["seat"] == ["mine", "mine"]
 
 
 def test_show_opens_a_position(run, tmp_path):
     (tmp_path / "board").write_text("X . .\n. O .\n. . .\n")
     for words in ("state=X . . / . O . / . . .", f"state=@{tmp_path}/board"):
-        query, tables = opened(pages.show_page, run, words)
+        query, tables = opened(pages.show_page, ShowConfig, run, words)
         assert query["position"] == "X . . / . O . / . . ."
         assert query["seat"] == ["you", "you"]
     assert tables["tictactoe"].advisor(query["seat"]) == "mine"

@@ -55,7 +55,7 @@ class ExactConfig(OptionConfig):
 
 @schema
 class RunPlayerConfig(OptionConfig):
-    path: str = key(help="run directory or checkpoint file")
+    path: str = key(help="run directory or checkpoint file", is_path=True)
 
 
 @schema
