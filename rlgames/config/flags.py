@@ -51,7 +51,12 @@ def split_flags(typed: Sequence[str], can_sweep: bool) -> Flags:
     have."""
     folders, rest = split_folders(typed)
     flags, words = Flags(folders=folders), iter(rest)
-    for folder in folders[-1:]:
+    if len(folders) > 1:
+        raise ConfigError(
+            f"--config-dir={folders[-1]} is a second folder of configs",
+            f"use hydra.searchpath=[file://{folders[-1].absolute()}] for it",
+        )
+    for folder in folders:
         flags.hydra += ["--config-dir", str(folder)]
     for word in words:
         flag, equals, _ = word.partition("=")

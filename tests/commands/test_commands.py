@@ -434,10 +434,11 @@ def test_a_sweep_over_games_starts_each_from_its_own_experiment(typed, tmp_path,
     small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy=mlp"]
     for order in ("2048,tictactoe", "tictactoe,2048"):
         out = order.replace(",", "_")
-        done = typed("train", "-m", f"game={order}", *small, f"out={out}")
+        done = typed("train", "-m", f"game={order}", *small, f"hydra.sweep.dir={out}")
         assert done.returncode == 0, done.stderr + done.stdout
-        for job, name in enumerate(order.split(",")):
-            text = (tmp_path / out / f"{job}_game={name}" / "config.yaml").read_text()
+        for name in order.split(","):
+            (config,) = (tmp_path / out).glob(f"*={name}_mlp/config.yaml")  # a job of its preset
+            text = config.read_text()
             assert ("scored: outcome" in text) == (name == "tictactoe")
 
 

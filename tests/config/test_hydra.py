@@ -76,6 +76,7 @@ REFUSED = [
     (["batch=${bacth}"], "bacth"),
     (["--config-dir=own", "experiment=broken"], "broken.yaml, line 2 is not YAML"),
     (["--config-dir", "nowhere"], "nowhere is not a folder"),
+    (["--config-dir=.", "--config-dir=.."], "use hydra.searchpath="),
     (["--confg", "job"], "did you mean --config-dir?"),
     (["out=x", "hydra.run.dir=y"], "out= and hydra.run.dir= both name the directory"),
 ]
