@@ -76,7 +76,7 @@ LEARNERS = {
                 *["policy=ntuple", "sampling=epsilon_greedy", "learner.td_lambda=0.9"],
                 *("learner.step_size=temporal_coherence", "learner.average_start=0.3"),
             ],
-            ["tictactoe", "connect4", "gomoku"],
+            ["tictactoe", "connect4", "gomoku", "2048"],
         ),
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
