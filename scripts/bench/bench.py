@@ -63,6 +63,7 @@ PARTS = {
     "start": Part(bench_start.starting, rounds=3),
     "memory": Part(bench_start.memory, rounds=1),
     "pgx": Part(bench_play.beside_pgx, needs=PEERS),
+    "plies_pgx": Part(bench_play.plies_beside_pgx, rounds=5, needs=PEERS),
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),
     "openspiel": Part(bench_play.beside_openspiel, needs=PEERS),
     "playouts": Part(bench_search.beside_openspiel, needs=PEERS),

@@ -6,6 +6,7 @@ the end, when no new games are begun and fewer and fewer are left.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -51,6 +52,13 @@ GAMES = {
 }
 PGX = ("tictactoe", "connect4", "2048", "othello", "hex")
 """The games that pgx has, too."""
+
+PLIES_NEXT_TO_PGX = {
+    "tictactoe": ["game=tictactoe"],
+    "connect4": ["game=connect4"],
+    "othello 8×8": ["game=othello", "board=8"],
+    "2048": ["game=2048"],
+}
 
 Words = dict[str, str | int | float]
 
@@ -124,14 +132,22 @@ def alone(rounds: int, device: str = "cpu") -> str:
 
 
 class Pool:
-    """Games that go on, new ones begun where others end, in moves a second of one thread's time.
+    """Games that go on, new ones begun where others end, in moves a second of one thread's time, or
+    by the clock.
 
     with_network: two layers of 128 choose, and the log-probabilities and values are recorded;
     otherwise play is random, and observations are computed.
     """
 
-    def __init__(self, name: str, batch: int, with_network: bool) -> None:
-        game, rng = build_game(load_config(TrainConfig, [f"game={name}"]).game), torch.Generator()
+    def __init__(
+        self,
+        words: list[str],
+        batch: int,
+        with_network: bool,
+        clock: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self.clock = clock
+        game, rng = build_game(load_config(TrainConfig, words).game), torch.Generator()
         player: Player = Random(game, observe=True)
         if with_network:
             policy = Mlp(game, [128, 128], "relu", "orthogonal", True, True, rng.manual_seed(0))
@@ -141,17 +157,17 @@ class Pool:
         self()  # compiles, and ends the openings
 
     def __call__(self) -> float:
-        moves, start = 0, time.thread_time()
-        while time.thread_time() - start < SECONDS / 2:
+        moves, start = 0, self.clock()
+        while self.clock() - start < SECONDS / 2:
             moves += self.pool.run(self.plies).num_moves
-        return moves / (time.thread_time() - start)
+        return moves / (self.clock() - start)
 
 
 def plies(rounds: int) -> str:
     """What is done between two moves, in every board game, without a network and with one."""
     columns = [(batch, net) for net in (True, False) for batch in PLY_BATCHES]
     sides = {
-        f"{name}, {batch}{', network' * net}": Pool(name, batch, net)
+        f"{name}, {batch}{', network' * net}": Pool([f"game={name}"], batch, net)
         for name in BOARD_GAMES
         for batch, net in columns
     }
@@ -162,6 +178,29 @@ def plies(rounds: int) -> str:
     ]
     head = [f"{batch}, {'with a network' if net else 'at random'}" for batch, net in columns]
     return rows(["moves per second, by batch", *head], body)
+
+
+def plies_beside_pgx(rounds: int) -> str:
+    """The same by the clock: one thread of ours, pgx on all cores with the fastest of VARIANTS."""
+    body = []
+    with Worker("bench_peer_pgx.py", PEERS, threads=2) as pgx:
+        for name, words in PLIES_NEXT_TO_PGX.items():
+            sides: dict[str, Callable[[], float]] = {}
+            for net, batch in itertools.product((True, False), PLY_BATCHES):
+                theirs: Words = {"game": name.partition(" ")[0], "batch": batch, "network": net}
+                theirs["moves"] = _moves(str(theirs["game"]), batch)
+                tried = {}
+                for way in VARIANTS:
+                    pgx.speed(**theirs, **way)  # compiles
+                    tried[pgx.speed(**theirs, **way)] = way
+                row = f"{batch}, {'with a network' if net else 'at random'}"
+                sides[f"rlgames {row}"] = Pool(words, batch, net, time.perf_counter)
+                sides[f"pgx {row}"] = partial(pgx.speed, **theirs, **tried[max(tried)])
+            results = in_turn(sides, rounds)
+            for row in (side.removeprefix("pgx ") for side in sides if side.startswith("pgx ")):
+                body.append(_row(name, row, results[f"rlgames {row}"], results[f"pgx {row}"]))
+                progress(f"{name}, {row}: {body[-1][-1]}")
+    return rows(["game", "games at once", "rlgames", "pgx", "ratio"], body)
 
 
 def beside_pgx(rounds: int) -> str:
