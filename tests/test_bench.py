@@ -2,12 +2,8 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import bench
-import bench_by_hand
-import bench_case
-import bench_kernels
 import bench_tools
 import pytest
 
@@ -43,25 +39,6 @@ def test_the_page_of_a_gpu_has_what_runs_there():
 def test_every_table_names_the_command_that_reproduces_it(name):
     command = f"`.venv/bin/python scripts/bench/bench.py {name}"
     assert f"{command}`" in sections()[name] or f"{command} --" in sections()[name]
-
-
-def test_every_round_solves_the_positions(monkeypatch):
-    searched = []
-
-    class Solver:
-        positions = 10
-
-        def __init__(self, *_):
-            self.clear = lambda: None
-
-        def search(self, *board):
-            searched.append(board)
-            return SimpleNamespace(value=1)
-
-    monkeypatch.setattr(bench_kernels, "AlphaBeta", Solver)
-    monkeypatch.setattr(bench_kernels, "boards_of", lambda _: [("a",), ("b",)])
-    assert "| 2 | 2 |" in bench_kernels.connect4(3)
-    assert len(searched) == 6
 
 
 def test_commands_on_the_page_exist():
@@ -104,17 +81,3 @@ def test_a_worker_reports_a_failed_request():
         pytest.raises(RuntimeError, match=r"bench_peer_openspiel\.py: \w*Error"),
     ):
         worker.ask(game="chess", how="bots", seconds=0.01)
-
-
-def test_the_hand_written_loop_plays_and_learns(monkeypatch):
-    monkeypatch.setattr(bench_by_hand, "LOOK_EVERY", 5)
-    result = bench_by_hand.answer(case=1, seconds=9, until=16.0, units=4, seed=0)
-    assert result["reached"]
-    assert result["speed"] > 0
-
-
-def test_cases_match_the_documents():
-    sizes = {case: len(bench_case.layouts(*rules)) for case, rules in bench_case.CASES.items()}
-    assert sizes == {1: 8, 2: 592}
-    in_order = bench_case.greedy_turns(bench_case.layouts(4, (4,)), lambda boards: 0 * boards)
-    assert in_order == (4 + 8 + 12 + 16 + 13 + 14 + 15 + 16) / 8

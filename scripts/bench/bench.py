@@ -3,7 +3,7 @@
     cd scripts/bench
     python bench.py                      # all that needs no other libraries: make bench
     python bench.py peers                # all that does: make bench-peers makes .venv-bench
-    python bench.py play sb3 --rounds 1  # parts, by name
+    python bench.py plies sb3 --rounds 1  # parts, by name
     python bench.py ziap                 # 2048 next to C++: ziap/2048-tdl in .venv-bench/2048-tdl
     python bench.py --device cuda        # on a GPU, what runs there
 
@@ -52,23 +52,17 @@ class Part:
 
 
 PARTS = {
-    "play": Part(bench_play.alone, on_gpu=True),
     "plies": Part(bench_play.plies, rounds=5),
-    "train": Part(bench_train.beside_hand),
     "td_ntuple": Part(bench_kernels.td_ntuple),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "search": Part(bench_search.searching, rounds=3, on_gpu=True),
-    "connect4": Part(bench_kernels.connect4, rounds=1),
-    "belief": Part(bench_kernels.belief, rounds=1),
     "start": Part(bench_start.starting, rounds=3),
-    "memory": Part(bench_start.memory, rounds=1),
     "pgx": Part(bench_play.beside_pgx, needs=PEERS),
     "plies_pgx": Part(bench_play.plies_beside_pgx, rounds=5, needs=PEERS),
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),
     "openspiel": Part(bench_play.beside_openspiel, needs=PEERS),
     "playouts": Part(bench_search.beside_openspiel, needs=PEERS),
     "sb3": Part(bench_train.beside_sb3, needs=PEERS),
-    "maskable_ppo": Part(bench_train.beside_maskable_ppo, needs=PEERS),
     "ziap": Part(bench_ziap.beside_ziap, rounds=5, needs=bench_ziap.SOURCE),
 }
 

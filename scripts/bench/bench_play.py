@@ -29,7 +29,6 @@ SECONDS = 1.0
 """About how long one measurement takes, longer where two shares of games do."""
 
 BATCHES = (64, 1024, 4096, 16384)
-GPU_BATCHES = (1024, 16384, 131072, 524288)
 SETTINGS: tuple[list[str], ...] = (["threads=1"], ["threads=2"])
 """What is tried on our side; the fastest is measured."""
 
@@ -46,9 +45,7 @@ GAMES = {
     "2048": ["game=2048"],
     "othello": ["game=othello"],
     "hex": ["game=hex"],
-    "salvo 4×4": ["game=salvo", "shots=1"],
     "salvo 10×10": ["game=salvo", *FLEET],
-    "salvo_duel 5×5": ["game=salvo_duel"],
 }
 PGX = ("tictactoe", "connect4", "2048", "othello", "hex")
 """The games that pgx has, too."""
@@ -99,16 +96,14 @@ def _words(name: str, batch: int, games: int) -> list[str]:
     return [*play, *GAMES[name], f"games={games}"]
 
 
-def at_best(name: str, batch: int, device: str = "cpu") -> Ours:
+def at_best(name: str, batch: int) -> Ours:
     """With the fastest of SETTINGS, and as many games as take about SECONDS."""
-    settings = [*SETTINGS] if device == "cpu" else [["threads=1"]]
-    games = KERNEL_GAMES.get(name, batch) if device == "cpu" else batch
+    games = KERNEL_GAMES.get(name, batch)
     for _ in range(3):  # the first time compiles
-        results = rlgames.evaluate(None, [*_words(name, batch, games), f"device={device}"])
+        results = rlgames.evaluate(None, _words(name, batch, games))
         games = max(2 * batch, int(SECONDS * results["moves_per_s"] / results["moves"]["mean"]))
-        if device == "cpu":
-            games = _whole_shares(games, batch)
-    ways = [Ours(name, batch, (*words, f"device={device}"), games) for words in settings]
+        games = _whole_shares(games, batch)
+    ways = [Ours(name, batch, tuple(words), games) for words in SETTINGS]
     return max(ways, key=lambda way: way())
 
 
@@ -116,19 +111,6 @@ def _whole_shares(games: int, batch: int) -> int:
     """At least as many games, in whole shares for each of two processes."""
     pair = 2 * BATCHES_PER_SHARD * batch
     return -(-games // pair) * pair
-
-
-def alone(rounds: int, device: str = "cpu") -> str:
-    """All games by batch."""
-    sides: dict[str, Callable[[], float]] = {}
-    batches = BATCHES if device == "cpu" else GPU_BATCHES
-    for name in GAMES:
-        for batch in batches:
-            sides[f"{name}, {batch}"] = at_best(name, batch, device)
-        progress(f"{name}: settings chosen")
-    results = in_turn(sides, rounds)
-    body = [[name, *(results[f"{name}, {batch}"].text() for batch in batches)] for name in GAMES]
-    return rows(["moves per second, by batch", *map(str, batches)], body)
 
 
 class Pool:
