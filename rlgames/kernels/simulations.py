@@ -304,8 +304,8 @@ def value_by_play(run: Simulations, rules: Any, count: int) -> None:
 
 @compiled
 def begin(run: Simulations, rules: Any) -> int:
-    """Make the roots leaves, of which nothing but positions, turns and signs is set. Returns how
-    many of them torch has to evaluate before simulate."""
+    """Expand the roots, of which nothing but positions, turns and signs is set. Returns as
+    simulate."""
     tree, nodes = run.tree, run.nodes
     tree.keys[:], tree.children[:] = 0, -1
     for number in range(run.trees):
@@ -316,7 +316,10 @@ def begin(run: Simulations, rules: Any) -> int:
         nodes.gain[root], nodes.is_over[root] = 0, False
         run.batch.end[number] = root
         add_leaf(run, rules, number)
-    return evaluate_leaves(run)
+    leaves = evaluate_leaves(run)
+    if leaves > 0:
+        return leaves
+    return 0 if expand_leaves(run, rules) else -1
 
 
 @compiled

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from rlgames.kernels.evaluation_cache import EvaluationCache
     from rlgames.kernels.mlp import MlpWeights
     from rlgames.kernels.simulations import Batch, Evaluator, Nodes, Simulations
-    from rlgames.kernels.tree_search import Selection
 
 N = TypeVar("N", bound=Network)
 
@@ -58,6 +57,8 @@ are 0; torch is faster with more."""
 MAX_CACHE_BYTES = 1 << 25
 
 MAX_SEED = (1 << 63) - 1
+
+NO_BATCHES = np.empty(0, np.int64)
 
 
 class Mcts(Search):
@@ -176,182 +177,142 @@ class BoardTrees:
         max_nodes: int,
     ) -> None:
         self.game, self._settings, self._utility = game, settings, utility
-        self.evaluator = LeafEvaluator(game, agent, settings)
-        self._max_nodes = max_nodes
+        self.evaluator = LeafEvaluator(game, None if agent is None else agent.policy, settings)
+        self._max_nodes, self._num_trees = max_nodes, 0
         self._tree: SearchTree | None = None
         self._nodes: Nodes
-        self._parts: list[_Part] = []
+        self._parts: list[dict[str, Any]] = []
+        self._runs: list[Simulations] = []
 
     def begin(self, roots: State, rng: torch.Generator) -> SearchTree:
         """Trees with expanded roots, at live positions [T], whose simulations end at the first new
         node. rng: seeds the chance of each tree. The tree is overwritten by the next search."""
-        settings, trees = self._settings, len(roots)
-        if sum(part.trees for part in self._parts) != trees:
-            self._reserve(trees)
-        tree, nodes = self._tree, self._nodes
-        assert tree is not None
+        from rlgames.kernels.simulations import begin
+
+        tree, nodes = self._reserve(len(roots))
+        trees, settings, rules = self._num_trees, self._settings, self.game.rules
         tree.begin(settings, self._utility.bounds)
-        tree.sign[:trees] = 1.0 - 2.0 * roots.current_seat
+        tree.arrays.sign[:trees] = 1 - 2 * roots.current_seat.numpy()
         nodes.positions[:trees] = cast("BoardState", roots).words.numpy()
         nodes.turn[:trees] = roots.turn.numpy()
         if self.game.spec.num_chance_inputs or settings.leaf == "rollout":
             seeds = torch.randint(MAX_SEED, (trees, 1), generator=rng, device=rng.device)
             nodes.rng[:trees] = seeds.cpu().numpy().view(np.uint64)
-        max_nodes = self._max_nodes * max(part.trees for part in self._parts)
-        evaluators = self.evaluator.prepare(max_nodes, len(self._parts))
-        for part, evaluator in zip(self._parts, evaluators, strict=True):
-            part.begin(tree.selection, evaluator)
+        self._runs = self._new_runs(tree)
+        for run in self._runs:
+            self._advance(run, NO_BATCHES, begin(run, rules))
         return tree
 
     def root_values(self) -> Tensor:
         """Float32 [T] for seat 0: roots valued like leaves, before any simulation."""
-        return torch.cat([part.root_values() for part in self._parts])
+        from rlgames.kernels.simulations import value_by_play
+
+        for run in self._runs:
+            if run.evaluator.rolls_out:
+                value_by_play(run, self.game.rules, run.trees)
+        return torch.from_numpy(
+            np.concatenate([run.batch.value[: run.trees] for run in self._runs])
+        )
 
     def simulate(self, sizes: Iterable[int]) -> None:
         """Run batches of `sizes` simulations side by side in each tree."""
+        from rlgames.kernels.simulations import BATCHES, simulate
+
         assert self._tree is not None
         batches, selection = np.array(list(sizes), np.int64), self._tree.selection
-        if len(self._parts) == 1:
-            self._parts[0].simulate(selection, batches)
+
+        def search(run: Simulations) -> None:
+            run = run._replace(selection=selection)
+            run.progress[BATCHES] = 0
+            self._advance(run, batches, simulate(run, self.game.rules, batches))
+
+        if len(self._runs) == 1:
+            search(self._runs[0])
             return
-        with ThreadPoolExecutor(len(self._parts)) as pool:
-            list(pool.map(lambda part: part.simulate(selection, batches), self._parts))
+        with ThreadPoolExecutor(len(self._runs)) as pool:
+            list(pool.map(search, self._runs))
 
-    def _reserve(self, trees: int) -> None:
-        """Make what a search of so many trees needs."""
-        from rlgames.kernels.simulations import Nodes
+    def _advance(self, run: Simulations, sizes: NDArray[np.int64], leaves: int) -> None:
+        """Evaluate as many leaves, and go on. Raises NonFiniteError."""
+        from rlgames.kernels.simulations import LEAVES, simulate
 
-        tree, max_nodes, words = self._tree, self._max_nodes, len(self.game.rules.start)
+        while leaves:
+            if leaves < 0:
+                check_finite(torch.from_numpy(run.batch.outputs[: run.progress[LEAVES], :-1]))
+            self.evaluator.evaluate(run, leaves)
+            leaves = simulate(run, self.game.rules, sizes)
+
+    def _new_runs(self, tree: SearchTree) -> list[Simulations]:
+        """What each thread simulates, before the roots are expanded."""
+        from rlgames.kernels.simulations import Simulations
+
+        spec, depth = self.game.spec, self._settings.depth
+        capacity = self._max_nodes * max(part["trees"] for part in self._parts)
+        evaluators = self.evaluator.prepare(capacity, len(self._parts))
+        return [
+            Simulations(
+                **part,
+                selection=tree.selection,
+                evaluator=evaluator,
+                max_depth=math.inf if depth is None else float(depth),
+                has_chance=spec.num_chance_inputs > 0,
+                sign_factor=-1.0 if spec.seats == 2 else 1.0,
+                progress=np.array([0, 0, 0, self._first_node(part["first"])]),
+            )
+            for part, evaluator in zip(self._parts, evaluators, strict=True)
+        ]
+
+    def _first_node(self, tree: int) -> int:
+        """The first node that is not a root of the part that begins with a tree."""
+        return self._num_trees + tree * (self._max_nodes - 1)
+
+    def _reserve(self, trees: int) -> tuple[SearchTree, Nodes]:
+        """Room for a search of so many trees, and for its parts."""
+        tree, max_nodes = self._tree, self._max_nodes
         size = trees * max_nodes
+        if tree is not None and trees == self._num_trees:
+            return tree, self._nodes
         if tree is None or not len(tree.sign) // 4 <= size <= len(tree.sign):
             bounds = self._utility.bounds
             tree = SearchTree(trees, max_nodes, self.game.spec.actions, self._settings, bounds)
-            self._tree = tree
-            self._nodes = Nodes(
-                positions=np.zeros((size, words), np.int64),
-                turn=np.zeros(size, np.int64),
-                is_over=np.zeros(size, np.bool_),
-                gain=np.zeros(size, np.float32),
-                rng=np.zeros((trees, 1), np.uint64),
-            )
+            self._tree, self._nodes = tree, _make_nodes(trees, size, len(self.game.rules.start))
+        self._num_trees, self._parts = trees, []
         num_parts = min(self._settings.threads, trees)
-        ends = [trees * part // num_parts for part in range(num_parts + 1)]
-        self._parts = [
-            _Part(self.evaluator, self._settings, max_nodes, tree, self._nodes, first, stop, trees)
-            for first, stop in pairwise(ends)
-        ]
+        for first, stop in pairwise(trees * part // num_parts for part in range(num_parts + 1)):
+            arrays, count = tree.arrays, stop - first
+            if num_parts > 1:
+                keys, children = make_child_table(max_nodes * count)
+                scratch = np.empty_like(arrays.scratch)
+                arrays = arrays._replace(keys=keys, children=children, scratch=scratch)
+            batch = self.evaluator.new_batch(count * self._settings.num_parallel)
+            shared = {"tree": arrays, "nodes": self._nodes, "batch": batch}
+            self._parts.append({**shared, "first": first, "trees": count})
+        return tree, self._nodes
 
 
-class _Part:
-    """The search of the trees from first to stop, by one thread.
+def _make_nodes(trees: int, nodes: int, words: int) -> Nodes:
+    """Room for the positions of nodes."""
+    from rlgames.kernels.simulations import Nodes
 
-    tree, nodes: of all `trees` trees. A part has its own nodes among them and, unless it is the
-    only one, its own hash table.
-    """
-
-    def __init__(
-        self,
-        evaluator: LeafEvaluator,
-        settings: MctsSettings,
-        max_nodes: int,
-        tree: SearchTree,
-        nodes: Nodes,
-        first: int,
-        stop: int,
-        trees: int,
-    ) -> None:
-        self._evaluator, self._settings, self._nodes = evaluator, settings, nodes
-        self.first, self.trees = first, stop - first
-        self._rules, self._arrays = evaluator.game.rules, tree.arrays
-        if self.trees < trees:
-            keys, children = make_child_table(max_nodes * self.trees)
-            scratch = np.empty_like(tree.arrays.scratch)
-            self._arrays = tree.arrays._replace(keys=keys, children=children, scratch=scratch)
-        self._num_nodes = trees + first * (max_nodes - 1)
-        self._batch = _new_batch(self.trees * settings.num_parallel, evaluator)
-        self._run: Simulations
-
-    def begin(self, selection: Selection, evaluator: Evaluator) -> None:
-        """Begin a search and expand the roots."""
-        from rlgames.kernels.simulations import Simulations, begin
-
-        spec, depth = self._evaluator.game.spec, self._settings.depth
-        self._run = Simulations(
-            tree=self._arrays,
-            selection=selection,
-            nodes=self._nodes,
-            batch=self._batch,
-            evaluator=evaluator,
-            first=self.first,
-            trees=self.trees,
-            max_depth=math.inf if depth is None else float(depth),
-            has_chance=spec.num_chance_inputs > 0,
-            sign_factor=-1.0 if spec.seats == 2 else 1.0,
-            progress=np.array([0, 0, 0, self._num_nodes]),
-        )
-        self._evaluate(begin(self._run, self._rules))
-        self.simulate(selection, np.empty(0, np.int64))
-
-    def root_values(self) -> Tensor:
-        """Like BoardTrees.root_values."""
-        from rlgames.kernels.simulations import value_by_play
-
-        if self._run.evaluator.rolls_out:
-            value_by_play(self._run, self._rules, self.trees)
-        return torch.from_numpy(self._batch.value[: self.trees].copy())
-
-    def simulate(self, selection: Selection, sizes: NDArray[np.int64]) -> None:
-        """Like BoardTrees.simulate."""
-        from rlgames.kernels.simulations import BATCHES, LEAVES, simulate
-
-        self._run = self._run._replace(selection=selection)
-        self._run.progress[BATCHES] = 0
-        while leaves := simulate(self._run, self._rules, sizes):
-            if leaves < 0:
-                scores = self._batch.outputs[: self._run.progress[LEAVES], :-1]
-                check_finite(torch.from_numpy(scores))
-            self._evaluate(leaves)
-
-    @torch.no_grad()
-    def _evaluate(self, leaves: int) -> None:
-        """Let torch write the outputs of leaves. Gradients are off by thread."""
-        if leaves == 0:
-            return
-        evaluator, batch = self._evaluator, self._batch
-        policy = evaluator.policy
-        assert policy is not None
-        if evaluator.network is not None:
-            inputs = torch.from_numpy(batch.inputs[:leaves]).view(-1, *evaluator.input_shape)
-            scores, value = evaluator.network(inputs.to(evaluator.device))
-        else:
-            scores, value = policy.scores(evaluator.game, self._leaf_states(leaves))
-        batch.outputs[:leaves, :-1] = scores.cpu().numpy()
-        batch.outputs[:leaves, -1] = 0.0 if value is None else value.cpu().numpy()
-
-    def _leaf_states(self, leaves: int) -> BoardState:
-        from rlgames.games.board_game import BoardState
-
-        node = self._batch.end[self._batch.leaf[:leaves]]
-        return BoardState(
-            done=torch.zeros(leaves, dtype=torch.bool),
-            current_seat=torch.from_numpy(self._arrays.sign[node] < 0).long(),
-            turn=torch.from_numpy(self._nodes.turn[node]),
-            score=torch.zeros(leaves, self._evaluator.game.spec.seats),
-            words=torch.from_numpy(self._nodes.positions[node]),
-        )
+    return Nodes(
+        positions=np.zeros((nodes, words), np.int64),
+        turn=np.zeros(nodes, np.int64),
+        is_over=np.zeros(nodes, np.bool_),
+        gain=np.zeros(nodes, np.float32),
+        rng=np.zeros((trees, 1), np.uint64),
+    )
 
 
 class LeafEvaluator:
     """Evaluates leaves: by the cache, a kernel, or the policy itself.
 
-    agent: None if all legal actions have the same prior, and random play values leaves. The cache
-    is emptied when the policy's weights have changed. network: the policy if a kernel writes its
-    inputs, float32 [B, *input_shape]; otherwise None.
+    policy: None if all legal actions have the same prior, and random play values leaves. The cache
+    is emptied when its weights have changed. network: the policy if a kernel writes its inputs,
+    float32 [B, *input_shape]; otherwise None.
     """
 
-    def __init__(self, game: BoardGame, agent: Agent | None, settings: MctsSettings) -> None:
-        self.game, self._settings = game, settings
-        self.policy = policy = None if agent is None else agent.policy
+    def __init__(self, game: BoardGame, policy: Policy | None, settings: MctsSettings) -> None:
+        self.game, self.policy, self._settings = game, policy, settings
         self.network: Network | None = None
         self.input_shape = game.spec.observation
         if isinstance(policy, Embedding):
@@ -367,11 +328,6 @@ class LeafEvaluator:
         self._weights: MlpWeights | None = None
         self._versions: list[tuple[int, int]] = []
 
-    @property
-    def device(self) -> torch.device:
-        """Where the policy is."""
-        return next(self._tensors()).device
-
     def prepare(self, nodes: int, parts: int) -> list[Evaluator]:
         """The evaluators of the parts of a search, with at most as many nodes each, as kernels take
         them. Each has its own cache, because several threads must not write the same one."""
@@ -382,8 +338,8 @@ class LeafEvaluator:
         words, actions = len(self.game.rules.start), self.game.spec.actions
         # What changes with any weight.
         versions = [(tensor.data_ptr(), tensor._version) for tensor in self._tensors()]
-        max_slots = _power_of_two(MAX_CACHE_BYTES // (parts * actions * 4))
-        slots = min(1 << (2 * nodes).bit_length(), max_slots)
+        max_bits = (MAX_CACHE_BYTES // (parts * actions * 4)).bit_length() - 1
+        slots = 1 << min((2 * nodes).bit_length(), max_bits)
         has_room = len(self._caches) >= parts and len(self._caches[0].value) >= slots
         # With new weights the sizes are also new: a resumed run has to forget what this one would.
         if not has_room or versions != self._versions:
@@ -413,6 +369,45 @@ class LeafEvaluator:
             for cache in self._caches[:parts]
         ]
 
+    @torch.no_grad()
+    def evaluate(self, run: Simulations, leaves: int) -> None:
+        """Let torch write the outputs of leaves. Gradients are off by thread."""
+        batch = run.batch
+        assert self.policy is not None
+        if self.network is None:
+            scores, value = self.policy.scores(self.game, self._leaf_states(run, leaves))
+        else:
+            inputs = torch.from_numpy(batch.inputs[:leaves]).view(-1, *self.input_shape)
+            scores, value = self.network(inputs.to(next(self._tensors()).device))
+        batch.outputs[:leaves, :-1] = scores.cpu().numpy()
+        batch.outputs[:leaves, -1] = 0.0 if value is None else value.cpu().numpy()
+
+    def _leaf_states(self, run: Simulations, leaves: int) -> BoardState:
+        from rlgames.games.board_game import BoardState
+
+        node = run.batch.end[run.batch.leaf[:leaves]]
+        return BoardState(
+            done=torch.zeros(leaves, dtype=torch.bool),
+            current_seat=torch.from_numpy(run.tree.sign[node] < 0).long(),
+            turn=torch.from_numpy(run.nodes.turn[node]),
+            score=torch.zeros(leaves, self.game.spec.seats),
+            words=torch.from_numpy(run.nodes.positions[node]),
+        )
+
+    def new_batch(self, size: int) -> Batch:
+        """For simulations side by side, with room for what a network reads."""
+        from rlgames.kernels.simulations import Batch
+
+        floats, bools = ("value", "points"), ("is_new", "is_over")
+        columns: dict[str, Any] = {name: np.zeros(size, np.int64) for name in Batch._fields}
+        columns |= {name: np.zeros(size, np.float32) for name in floats}
+        columns |= {name: np.zeros(size, np.bool_) for name in bools}
+        rows = 0 if self.network is None else size
+        columns["inputs"] = np.zeros((rows, math.prod(self.input_shape)), np.float32)
+        columns["outputs"] = np.zeros((size, self.game.spec.actions + 1), np.float32)
+        columns["positions"] = np.zeros((size, len(self.game.rules.start)), np.int64)
+        return Batch(**columns)
+
     def _pack(self) -> MlpWeights:
         """The network as a kernel takes it; one without layers if it cannot."""
         from rlgames.kernels.mlp import NO_NETWORK
@@ -441,23 +436,3 @@ def _reads_cells_of(policy: Embedding, game: BoardGame) -> bool:
     """Whether a kernel writes the values of cells that a policy reads, all of them distinct."""
     values = policy.open_value + 1 if policy.open_value else game.num_cell_values
     return policy.num_cell_values == values
-
-
-def _new_batch(size: int, evaluator: LeafEvaluator) -> Batch:
-    """For simulations side by side, with room for what a network reads."""
-    from rlgames.kernels.simulations import Batch
-
-    floats, bools = ("value", "points"), ("is_new", "is_over")
-    columns: dict[str, Any] = {name: np.zeros(size, np.int64) for name in Batch._fields}
-    columns |= {name: np.zeros(size, np.float32) for name in floats}
-    columns |= {name: np.zeros(size, np.bool_) for name in bools}
-    rows = 0 if evaluator.network is None else size
-    columns["inputs"] = np.zeros((rows, math.prod(evaluator.input_shape)), np.float32)
-    columns["outputs"] = np.zeros((size, evaluator.game.spec.actions + 1), np.float32)
-    columns["positions"] = np.zeros((size, len(evaluator.game.rules.start)), np.int64)
-    return Batch(**columns)
-
-
-def _power_of_two(limit: int) -> int:
-    """The greatest one that is not above the limit."""
-    return 1 << (limit.bit_length() - 1)

@@ -77,7 +77,7 @@ class SearchTree:
         from rlgames.kernels.tree_search import RULES, Selection
 
         low, high = (0.0, settings.q_scale) if settings.q_scale else bounds
-        self.bounds[:, 0], self.bounds[:, 1] = low, high
+        self.arrays.bounds[:] = low, high
         self.selection = Selection(RULES[settings.rule], settings.c_puct, NO_PLAN, low > high)
 
     def add_noise(self, trees: int, fraction: float, total: float, rng: torch.Generator) -> None:
