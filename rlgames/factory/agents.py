@@ -41,8 +41,7 @@ from rlgames.runs.files import BEST, BEST_IN_WORDS, FINAL_IN_WORDS, LATEST
 from rlgames.runs.index import newest_run
 from rlgames.runs.names import find_run, run_name, shipped_agent
 from rlgames.sampling import Stochastic
-from rlgames.search.policy import SearchPolicy
-from rlgames.search.search import Search
+from rlgames.search.search import Search, SearchPolicy
 
 TRAINING_POSITIONS = 200_000
 """Searched for each move of player=exact in training, if the config sets no limit."""

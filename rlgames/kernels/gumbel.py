@@ -39,6 +39,17 @@ class GumbelPlan(NamedTuple):
     c_scale: float
 
 
+NO_PLAN = GumbelPlan(
+    np.empty(0, np.float32),
+    np.empty((0, 0), np.float32),
+    np.empty((0, 0), np.int64),
+    np.empty(0, np.int64),
+    0.0,
+    0.0,
+)
+"""Of other rules."""
+
+
 @compiled
 def largest(values: Floats) -> Any:
     """The largest of some numbers."""

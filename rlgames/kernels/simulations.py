@@ -1,6 +1,7 @@
-"""Tree search by compiled rules: all that happens between two calls of torch.
+"""Simulations of tree search by compiled rules, many side by side: selection, expansion, backup.
 
-S simulations side by side, N nodes, A actions.
+Two seats take turns, or one seat moves; a position is a tuple of W words, see rules.py. S
+simulations side by side, T trees, N nodes, A actions.
 """
 
 from __future__ import annotations
@@ -10,20 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.kernels.gumbel import GumbelPlan, keep_first_values
-from rlgames.kernels.mlp import forward
-from rlgames.kernels.rules import Position, load, random_move
-from rlgames.kernels.tree_nodes import (
-    Batch,
-    Evaluator,
-    Nodes,
-    add_child,
-    add_leaf,
-    expand_leaves,
-    make_moves,
+from rlgames.kernels.evaluation_cache import EvaluationCache, holds, key_of, slot_of
+from rlgames.kernels.mlp import MlpWeights, forward
+from rlgames.kernels.rules import (
+    Position,
+    add_chance,
+    is_legal,
+    load,
+    observe,
+    play,
+    random_move,
+    store,
+    write_cells,
 )
 from rlgames.kernels.tree_search import (
-    GUMBEL,
+    Selection,
     TreeArrays,
     back_up,
     clear_node,
@@ -34,122 +36,246 @@ from rlgames.kernels.words import compiled
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+MAX_LOGIT = np.finfo(np.float32).max
+
+PLANES = -1
+"""An open_value: the network reads observations, not the values of cells."""
+
+BATCHES, LIVE, LEAVES, NODES = range(4)
+"""What Simulations.progress counts: the batches begun; of the last one, the simulations that have
+not ended and the leaves that wait for evaluations; and the nodes."""
 
 
-class Selection(NamedTuple):
-    """How simulations choose. bounds: float32 [T, 2], of the values in each tree; with
-    widens_bounds, of those so far. rule: of tree_search.py. plan: for rule=GUMBEL. max_depth: the
-    limit of plies. has_chance: moves have random outcomes. rolls_out: the last node of a simulation
-    is valued by random play to the end, not by the network. sign_factor: as in add_child."""
+class Nodes(NamedTuple):
+    """The positions of nodes, int64 [N, W]; by node, [N]: the turn, whether the game is over, and
+    what seat 0 has earned since the root, discounted. rng: uint64 [T, 1], for chance and random
+    play, the state of next_random in each tree."""
 
-    bounds: Floats
-    widens_bounds: bool
-    c_puct: float
-    rule: int
-    plan: GumbelPlan
+    positions: Integers
+    turn: Integers
+    is_over: Bools
+    gain: Floats
+    rng: NDArray[np.uint64]
+
+
+class Batch(NamedTuple):
+    """Simulations side by side, [S]. The first rows of simulation and node are those that have not
+    ended: their numbers and where they are. end, value: by number, the last node and its value for
+    seat 0. The first rows of leaf are the simulations whose last nodes wait for an evaluation.
+    inputs: float32 [S, I], what a network reads of them, or without rows. outputs: float32
+    [S, A + 1], their scores and, for the seats to move, their values. The others are overwritten:
+    of moves, the positions after them, int64 [S, W], whether they end the game, their points, and
+    their outcomes, 0 without chance; edge, child, is_new."""
+
+    simulation: Integers
+    node: Integers
+    end: Integers
+    value: Floats
+    leaf: Integers
+    inputs: Floats
+    outputs: Floats
+    edge: Integers
+    positions: Integers
+    is_over: Bools
+    points: Floats
+    outcome: Integers
+    child: Integers
+    is_new: Bools
+
+
+class Evaluator(NamedTuple):
+    """How leaves are evaluated. network: for at most max_rows leaves at once; torch evaluates
+    more. is_uniform: all legal actions have the same prior, and no network is asked. rolls_out: the
+    last node of a simulation is valued by random play to the end, not by the network. temperature,
+    value_scale, discount: as in MctsSettings. max_value: of a position, at most. open_value: as in
+    write_cells, or PLANES."""
+
+    cache: EvaluationCache
+    network: MlpWeights
+    max_rows: int
+    is_uniform: bool
+    rolls_out: bool
+    temperature: float
+    value_scale: float
+    discount: float
+    max_value: float
+    open_value: int
+
+
+class Simulations(NamedTuple):
+    """The trees first, ..., first + trees - 1 and their simulations. max_depth: the limit of plies.
+    has_chance: moves have random outcomes. sign_factor: -1 if the other seat is to move after a
+    move. progress: int64 [4], how far they are."""
+
+    tree: TreeArrays
+    selection: Selection
+    nodes: Nodes
+    batch: Batch
+    evaluator: Evaluator
+    first: int
+    trees: int
     max_depth: float
     has_chance: bool
-    rolls_out: bool
     sign_factor: float
-
-
-BATCHES, LIVE, LEAVES, IS_EVALUATED, NODES = range(5)
-"""How far a search is, int64 [5]: the number of batches begun, of their simulations that have not
-ended, of leaves that wait (or NEW), whether torch has written their outputs, and the number of
-nodes: before the search, that of its first node that is not a root."""
-
-NEW = -1
-"""Instead of a number of leaves: nothing but the roots' positions and signs is set."""
+    progress: Integers
 
 
 @compiled
-def find_children(
-    tree: TreeArrays,
-    nodes: Nodes,
-    batch: Batch,
-    rules: Any,
-    selection: Selection,
-    first: int,
-    size: int,
-    live: int,
-    num_nodes: int,
-) -> int:
-    """Descend with the first `live` rows of a batch, of `size` simulations in each tree, to child
-    and is_new; the number of nodes then."""
-    edge, start, plan = batch.edge[:live], batch.node[:live], selection.plan
-    for row in range(live):
-        root = first + batch.simulation[row] // size
-        batch.bounds[row, 0], batch.bounds[row, 1] = (
-            selection.bounds[root, 0],
-            selection.bounds[root, 1],
-        )
-    continues = not selection.has_chance
-    descend(tree, start, batch.bounds, selection.c_puct, selection.rule, plan, continues, edge)
-    make_moves(tree, nodes, batch, rules, selection.has_chance, first, size, live)
-    return find_or_add_children(tree, edge, batch.outcome, num_nodes, batch.child, batch.is_new)
+def add_leaf(run: Simulations, rules: Any, simulation: int) -> None:
+    """Expand the last node of a simulation from the cache, or add it to the leaves that wait."""
+    batch, evaluator, leaves = run.batch, run.evaluator, run.progress[LEAVES]
+    position = load(rules.start, run.nodes.positions, batch.end[simulation])
+    slot = slot_of(evaluator.cache, position)
+    if holds(evaluator.cache, slot, position):
+        expand(run, slot, simulation)
+        return
+    batch.leaf[leaves] = simulation
+    if len(batch.inputs) > 0 and evaluator.open_value == PLANES:
+        observe(rules, position, batch.inputs[leaves])
+    elif len(batch.inputs) > 0:
+        write_cells(rules, position, evaluator.open_value, batch.inputs[leaves])
+    run.progress[LEAVES] += 1
 
 
 @compiled
-def run_round(
-    tree: TreeArrays,
-    nodes: Nodes,
-    batch: Batch,
-    rules: Any,
-    evaluator: Evaluator,
-    selection: Selection,
-    first: int,
-    size: int,
-    live: int,
-    leaves: int,
-    num_nodes: int,
-) -> tuple[int, int, int, bool]:
-    """Continue the first `live` rows of a batch until each has ended, waits for priors, or, with
-    chance, has moved once.
+def expand(run: Simulations, slot: np.uint64, simulation: int) -> None:
+    """Store what the cache says about the last node of a simulation."""
+    tree, cache, node = run.tree, run.evaluator.cache, run.batch.end[simulation]
+    for action in range(tree.prior.shape[1]):
+        tree.prior[node, action] = cache.prior[slot, action]
+    tree.is_expanded[node] = tree.depth[node] < run.max_depth
+    estimate = cache.value[slot] * tree.sign[node]
+    weight = np.float32(run.evaluator.discount ** tree.depth[node])
+    run.batch.value[simulation] = run.nodes.gain[node] + weight * estimate
 
-    Returns the numbers of rows that have not ended, of leaves, and of nodes, and whether some row
-    waits for priors.
+
+@compiled
+def write_prior(
+    scores: Floats, rules: Any, position: Position, temperature: float, prior: Floats
+) -> bool:
+    """Fill prior [A] with softmax(scores ÷ temperature) over legal actions, minus infinity for
+    others; whether all scores are finite."""
+    highest = np.float32(-np.inf)
+    for action in range(len(prior)):
+        if not np.isfinite(scores[action]):
+            return False
+        prior[action] = scores[action] if is_legal(rules, position, action) else -np.inf
+        highest = max(highest, prior[action])
+    total = 0.0
+    for action in range(len(prior)):
+        if prior[action] > -np.inf:
+            logit = np.float32(prior[action] - highest)
+            if temperature != 1:
+                logit = max(np.float32(logit / temperature), np.float32(-MAX_LOGIT))
+            weight = np.exp(np.float64(logit))
+            prior[action] = weight
+            total += weight
+    for action in range(len(prior)):
+        if prior[action] > -np.inf:
+            prior[action] = prior[action] / total
+    return True
+
+
+@compiled
+def expand_leaves(run: Simulations, rules: Any) -> bool:
+    """Store the priors and values of the leaves from their outputs, here and in the cache.
+
+    Returns False for scores that are not finite.
     """
-    num_nodes = find_children(tree, nodes, batch, rules, selection, first, size, live, num_nodes)
-    still_live, waits, max_depth = 0, False, selection.max_depth
-    for row in range(live):
-        node, simulation = int(batch.child[row]), int(batch.simulation[row])
-        if batch.is_new[row]:
-            add_child(tree, nodes, batch, evaluator.discount, row, selection.sign_factor)
-        batch.end[simulation] = node
-        if nodes.is_over[node]:
-            batch.value[simulation] = nodes.gain[node]
-        elif batch.is_new[row] or tree.depth[node] >= max_depth:
-            leaves = add_leaf(tree, nodes, batch, rules, evaluator, max_depth, simulation, leaves)
-        else:
-            batch.simulation[still_live], batch.node[still_live] = simulation, node
-            waits |= not (selection.has_chance and tree.is_expanded[node])
-            still_live += 1
-    return still_live, leaves, num_nodes, waits
+    evaluator, actions = run.evaluator, run.tree.prior.shape[1]
+    cache, limit = evaluator.cache, np.float32(evaluator.max_value)
+    for row in range(run.progress[LEAVES]):
+        simulation, outputs = int(run.batch.leaf[row]), run.batch.outputs[row]
+        position = load(rules.start, run.nodes.positions, run.batch.end[simulation])
+        slot = slot_of(cache, position)
+        if not write_prior(outputs, rules, position, evaluator.temperature, cache.prior[slot]):
+            cache.value[slot] = np.nan
+            return False
+        estimate = outputs[actions] * np.float32(evaluator.value_scale)
+        cache.value[slot] = min(max(estimate, -limit), limit)
+        store(cache.positions, slot, position)
+        expand(run, slot, simulation)
+    run.progress[LEAVES] = 0
+    return True
 
 
 @compiled
-def run_rounds(
-    tree: TreeArrays,
-    nodes: Nodes,
-    batch: Batch,
-    rules: Any,
-    evaluator: Evaluator,
-    selection: Selection,
-    first: int,
-    size: int,
-    live: int,
-    num_nodes: int,
-) -> tuple[int, int, int]:
-    """Continue until all rows have ended or some wait for priors: so leaves are evaluated together.
+def evaluate_leaves(run: Simulations) -> int:
+    """Write the outputs of the leaves, unless torch has to; returns how many it has to evaluate."""
+    evaluator, batch, leaves = run.evaluator, run.batch, int(run.progress[LEAVES])
+    if leaves > evaluator.max_rows:
+        return leaves
+    if evaluator.is_uniform:
+        batch.outputs[:leaves] = 0
+    elif leaves > 0:
+        forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
+    return 0
 
-    Returns the numbers of rows that have not ended, of leaves, and of nodes.
-    """
-    leaves, waits = 0, False
-    while live > 0 and not waits:
-        live, leaves, num_nodes, waits = run_round(
-            tree, nodes, batch, rules, evaluator, selection, first, size, live, leaves, num_nodes
+
+@compiled
+def make_moves(run: Simulations, rules: Any) -> None:
+    """Play the edges of the simulations that have not ended.
+
+    The moves of a tree draw their chance one after the other."""
+    tree, nodes, batch = run.tree, run.nodes, run.batch
+    actions = tree.prior.shape[1]
+    for row in range(run.progress[LIVE]):
+        parent, action = batch.edge[row] // actions, batch.edge[row] % actions
+        position = load(rules.start, nodes.positions, parent)
+        after, is_over, points = play(rules, position, action)
+        batch.outcome[row] = 0
+        if run.has_chance:
+            after, is_over_now = add_chance(rules, after, nodes.rng[tree.root[parent]])
+            is_over |= is_over_now
+            batch.outcome[row] = np.int64(key_of(after))
+        store(batch.positions, row, after)
+        batch.is_over[row], batch.points[row] = is_over, points
+
+
+@compiled
+def add_child(run: Simulations, row: int) -> None:
+    """Store the new node of a row."""
+    tree, nodes, batch, child = run.tree, run.nodes, run.batch, run.batch.child[row]
+    parent = tree.parent_edge[child] // tree.prior.shape[1]
+    for word in range(nodes.positions.shape[1]):
+        nodes.positions[child, word] = batch.positions[row, word]
+    nodes.turn[child] = nodes.turn[parent] + 1
+    nodes.is_over[child] = batch.is_over[row]
+    weight = np.float32(run.evaluator.discount ** tree.depth[parent])
+    nodes.gain[child] = nodes.gain[parent] + batch.points[row] * tree.sign[parent] * weight
+    tree.sign[child] = tree.sign[parent] * np.float32(run.sign_factor)
+
+
+@compiled
+def select_leaves(run: Simulations, rules: Any) -> None:
+    """Continue the simulations that have not ended until all have, or some wait for the priors of
+    new nodes: so leaves are evaluated together."""
+    tree, nodes, batch, progress = run.tree, run.nodes, run.batch, run.progress
+    waits = False
+    while progress[LIVE] > 0 and not waits:
+        live = progress[LIVE]
+        edge = batch.edge[:live]
+        descend(tree, run.selection, batch.node[:live], not run.has_chance, edge)
+        make_moves(run, rules)
+        progress[NODES] = find_or_add_children(
+            tree, edge, batch.outcome, int(progress[NODES]), batch.child, batch.is_new
         )
-    return live, leaves, num_nodes
+        progress[LIVE] = 0
+        for row in range(live):
+            node, simulation = int(batch.child[row]), int(batch.simulation[row])
+            if batch.is_new[row]:
+                add_child(run, row)
+            batch.end[simulation] = node
+            if nodes.is_over[node]:
+                batch.value[simulation] = nodes.gain[node]
+            elif batch.is_new[row] or tree.depth[node] >= run.max_depth:
+                add_leaf(run, rules, simulation)
+            else:
+                batch.simulation[progress[LIVE]], batch.node[progress[LIVE]] = simulation, node
+                waits |= not (run.has_chance and tree.is_expanded[node])
+                progress[LIVE] += 1
 
 
 @compiled
@@ -164,128 +290,61 @@ def roll_out(rules: Any, position: Position, sign_factor: float, rng: Any) -> np
 
 
 @compiled
-def value_by_play(
-    tree: TreeArrays,
-    nodes: Nodes,
-    batch: Batch,
-    rules: Any,
-    selection: Selection,
-    first: int,
-    trees: int,
-    size: int,
-) -> None:
-    """Value the last nodes of a batch of `size` simulations in each tree by random play, if it does
-    so."""
-    if not selection.rolls_out:
-        return
+def value_by_play(run: Simulations, rules: Any, count: int) -> None:
+    """Value the last nodes of the first `count` simulations by random play."""
+    tree, nodes, batch = run.tree, run.nodes, run.batch
     # In this order the random numbers of a tree do not depend on other trees, or on the cache.
-    for simulation in range(trees * size):
+    for simulation in range(count):
         node = batch.end[simulation]
         if not nodes.is_over[node]:
             position = load(rules.start, nodes.positions, node)
-            rng = nodes.rng[first + simulation // size]
-            points = roll_out(rules, position, selection.sign_factor, rng)
+            points = roll_out(rules, position, run.sign_factor, nodes.rng[tree.root[node]])
             batch.value[simulation] = nodes.gain[node] + tree.sign[node] * points
 
 
 @compiled
-def finish_batch(
-    tree: TreeArrays, batch: Batch, selection: Selection, first: int, trees: int, size: int
-) -> None:
-    """Back up the values of a batch of `size` simulations in each tree."""
-    end, value, plan = batch.end[: trees * size], batch.value[: trees * size], selection.plan
-    if len(plan.raw_values) > 0:
-        keep_first_values(plan.raw_values, tree.parent_edge, tree.prior.shape[1], end, value)
-    back_up(tree, end, value)
-    if selection.widens_bounds:
-        for row in range(trees * size):
-            bounds = selection.bounds[first + row // size]
-            bounds[0], bounds[1] = min(bounds[0], value[row]), max(bounds[1], value[row])
-
-
-@compiled
-def add_roots(
-    tree: TreeArrays,
-    nodes: Nodes,
-    batch: Batch,
-    rules: Any,
-    evaluator: Evaluator,
-    max_depth: float,
-    first: int,
-    trees: int,
-) -> int:
-    """Begin a search, of which nothing but the roots' positions and signs is set. first: its first
-    tree. Returns the number of leaves."""
+def begin(run: Simulations, rules: Any) -> int:
+    """Expand the roots, of which nothing but positions, turns and signs is set. Returns as
+    simulate."""
+    tree, nodes = run.tree, run.nodes
     tree.keys[:], tree.children[:] = 0, -1
-    leaves = 0
-    for number in range(trees):
-        root = first + number
+    for number in range(run.trees):
+        root = run.first + number
         clear_node(tree, root)
         # In a search of fewer trees it may have been another node.
-        tree.parent_edge[root], tree.depth[root] = -1, 0
+        tree.parent_edge[root], tree.depth[root], tree.root[root] = -1, 0, root
         nodes.gain[root], nodes.is_over[root] = 0, False
-        batch.end[number] = first + number
-        leaves = add_leaf(tree, nodes, batch, rules, evaluator, max_depth, number, leaves)
-    return leaves
+        run.batch.end[number] = root
+        add_leaf(run, rules, number)
+    leaves = evaluate_leaves(run)
+    if leaves > 0:
+        return leaves
+    return 0 if expand_leaves(run, rules) else -1
 
 
 @compiled
-def evaluate(evaluator: Evaluator, batch: Batch, leaves: int) -> None:
-    """Write the outputs of leaves."""
-    if evaluator.is_uniform:
-        batch.outputs[:leaves] = 0
-    else:
-        forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
-
-
-@compiled
-def advance(
-    tree: TreeArrays,
-    nodes: Nodes,
-    batch: Batch,
-    rules: Any,
-    evaluator: Evaluator,
-    selection: Selection,
-    first: int,
-    trees: int,
-    sizes: Integers,
-    at: Integers,
-) -> int:
-    """Evaluate the leaves that wait, in a new search the roots, and run batches of `sizes`
-    simulations in each tree, until leaves wait for torch or nothing is left to do.
-
-    first: the first of the trees. at: the state of the search. Returns the number of leaves to
-    evaluate, 0 at the end, or -1 if the outputs of leaves are not finite.
-    """
-    num_batches, live, leaves = int(at[BATCHES]), int(at[LIVE]), int(at[LEAVES])
-    is_evaluated, num_nodes, max_depth = bool(at[IS_EVALUATED]), int(at[NODES]), selection.max_depth
-    if leaves == NEW:
-        leaves = add_roots(tree, nodes, batch, rules, evaluator, max_depth, first, trees)
+def simulate(run: Simulations, rules: Any, sizes: Integers) -> int:
+    """Expand the leaves, whose outputs are written, and run batches of `sizes` simulations in each
+    tree. Returns the number of leaves that torch has to evaluate before the next call, 0 at the
+    end, or -1 if outputs are not finite."""
+    batch, progress = run.batch, run.progress
     while True:
-        if leaves > 0 and not is_evaluated:
-            if leaves > evaluator.max_rows:
-                break
-            evaluate(evaluator, batch, leaves)
-        if not expand_leaves(tree, nodes, batch, rules, evaluator, max_depth, leaves):
-            at[LEAVES] = leaves
+        if not expand_leaves(run, rules):
             return -1
-        leaves, is_evaluated = 0, False
-        if live == 0:
-            if num_batches > 0:
-                size = sizes[num_batches - 1]
-                value_by_play(tree, nodes, batch, rules, selection, first, trees, size)
-                finish_batch(tree, batch, selection, first, trees, size)
-            elif len(sizes) == 0 and selection.rule == GUMBEL:
-                value_by_play(tree, nodes, batch, rules, selection, first, trees, 1)
-            if num_batches == len(sizes):
-                break
-            live = trees * sizes[num_batches]
-            for row in range(live):
-                batch.simulation[row], batch.node[row] = row, first + row // sizes[num_batches]
-            num_batches += 1
-        size = sizes[num_batches - 1]
-        live, leaves, num_nodes = run_rounds(
-            tree, nodes, batch, rules, evaluator, selection, first, size, live, num_nodes
-        )
-    at[:] = num_batches, live, leaves, 0, num_nodes
-    return leaves
+        if progress[LIVE] == 0:
+            if progress[BATCHES] > 0:
+                count = run.trees * sizes[progress[BATCHES] - 1]
+                if run.evaluator.rolls_out:
+                    value_by_play(run, rules, count)
+                back_up(run.tree, run.selection, batch.end[:count], batch.value[:count])
+            if progress[BATCHES] == len(sizes):
+                return 0
+            size = sizes[progress[BATCHES]]
+            for row in range(run.trees * size):
+                batch.simulation[row], batch.node[row] = row, run.first + row // size
+            progress[LIVE] = run.trees * size
+            progress[BATCHES] += 1
+        select_leaves(run, rules)
+        leaves = evaluate_leaves(run)
+        if leaves > 0:
+            return leaves

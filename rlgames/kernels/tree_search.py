@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.kernels.gumbel import GumbelPlan, choose_by_plan
+from rlgames.kernels.gumbel import GumbelPlan, choose_by_plan, keep_first_values
 from rlgames.kernels.jit import jit
 from rlgames.kernels.words import GOLDEN_RATIO, compiled, mix
 
@@ -30,7 +30,9 @@ class TreeArrays(NamedTuple):
     sign: float32 [N], 1 where seat 0 is to move, otherwise -1. parent_edge: int64 [N], -1 for a
     root. is_expanded: bool [N], descents continue here. depth: int64 [N], plies since the root.
     keys: uint64 and children: int64, both [slots], a power of two: the hash table from edges with
-    outcomes to nodes; free keys are 0. scratch: float32 [2, A], for one thread.
+    outcomes to nodes; free keys are 0. root: int64 [N], the root above each node. bounds: float32
+    [T, 2], the lowest and the highest value for seat 0 in each tree. scratch: float32 [2, A], for
+    one thread.
     """
 
     prior: Floats
@@ -43,7 +45,19 @@ class TreeArrays(NamedTuple):
     depth: Integers
     keys: NDArray[np.uint64]
     children: Integers
+    root: Integers
+    bounds: Floats
     scratch: Floats
+
+
+class Selection(NamedTuple):
+    """How simulations choose actions. rule: one of RULES. plan: for rule=GUMBEL. widens_bounds: the
+    bounds are those of the values so far."""
+
+    rule: int
+    c_puct: float
+    plan: GumbelPlan
+    widens_bounds: bool
 
 
 unchecked = jit(error_model="numpy", _nrt=False)
@@ -101,7 +115,6 @@ def q_values(
 @unchecked
 def root_results(
     tree: TreeArrays,
-    bounds: Floats,
     visits: Floats,
     q: Floats,
     policy: Floats,
@@ -109,14 +122,11 @@ def root_results(
     value: Floats,
 ) -> None:
     """Fill visits, q and policy [T, A], action and value [T] as in SearchResult, of the first T
-    nodes.
-
-    bounds: float32 [T, 2], as in descend.
-    """
+    nodes."""
     for root in range(len(visits)):
         counts, value_sums = tree.visit_counts[root], tree.value_sums[root]
-        low, high, best = bounds[root, 0], bounds[root, 1], np.float32(-np.inf)
-        value[root] = 0
+        low, high = tree.bounds[tree.root[root], 0], tree.bounds[tree.root[root], 1]
+        value[root], best = 0, np.float32(-np.inf)
         total, _ = q_values(counts, value_sums, low, high, tree.sign[root], q[root])
         for each in range(len(counts)):
             q[root, each] = min(max(q[root, each], np.float32(0)), np.float32(0.999))
@@ -155,17 +165,15 @@ def mix_noise(prior: Floats, fraction: float, gamma: Floats) -> None:
 
 
 @unchecked
-def best_action(
-    tree: TreeArrays, node: int, low: float, high: float, c_puct: float, is_puct: bool
-) -> int:
+def best_action(tree: TreeArrays, node: int, c_puct: float, is_puct: bool) -> int:
     """The action with the highest priority at one node, after the visits that are pending.
 
     A pending visit is assumed to return the mean value of the node if the action's own mean is
-    higher, so that a lucky value in few visits does not attract all simulations. low, high: the
-    bounds of descend.
+    higher, so that a lucky value in few visits does not attract all simulations.
     """
     prior, visits, pending = tree.prior[node], tree.visit_counts[node], tree.pending[node]
     q, priority = tree.scratch[0], tree.scratch[1]
+    low, high = tree.bounds[tree.root[node], 0], tree.bounds[tree.root[node], 1]
     total, weighted = q_values(visits, tree.value_sums[node], low, high, tree.sign[node], q)
     weight = np.float32(c_puct)
     if is_puct:
@@ -187,30 +195,22 @@ def best_action(
 
 @compiled
 def descend(
-    tree: TreeArrays,
-    start: Integers,
-    bounds: Floats,
-    c_puct: float,
-    rule: int,
-    plan: GumbelPlan,
-    continues: bool,
-    edge: Integers,
+    tree: TreeArrays, selection: Selection, start: Integers, continues: bool, edge: Integers
 ) -> None:
     """Fill edge, int64 [S]: where each of S simulations leaves what is known of its tree.
 
-    start: the node of each. bounds: float32 [S, 2], the lowest and the highest value for seat 0.
-    plan: of rule=GUMBEL. continues: a simulation continues at expanded children with outcome 0;
+    start: the node of each. continues: a simulation continues at expanded children with outcome 0;
     otherwise its first action ends the descent. The simulations choose one after the other; each
     sees those before it as pending visits.
     """
+    rule, c_puct = selection.rule, selection.c_puct
     for row in range(len(start)):
         node = start[row]
         while True:
             if rule == GUMBEL:
-                action = choose_by_plan(plan, tree, node)
+                action = choose_by_plan(selection.plan, tree, node)
             else:
-                low, high = bounds[row, 0], bounds[row, 1]
-                action = best_action(tree, node, low, high, c_puct, rule == PUCT)
+                action = best_action(tree, node, c_puct, rule == PUCT)
             tree.pending[node, action] += 1
             edge[row] = node * tree.prior.shape[1] + action
             if not continues:
@@ -262,7 +262,8 @@ def find_or_add_children(
             tree.keys[slot] = key
             tree.children[slot] = num_nodes
             tree.parent_edge[num_nodes] = edge[row]
-            tree.depth[num_nodes] = tree.depth[edge[row] // tree.prior.shape[1]] + 1
+            parent = edge[row] // tree.prior.shape[1]
+            tree.depth[num_nodes], tree.root[num_nodes] = tree.depth[parent] + 1, tree.root[parent]
             clear_node(tree, num_nodes)
             num_nodes += 1
         child[row] = tree.children[slot]
@@ -270,9 +271,11 @@ def find_or_add_children(
 
 
 @compiled
-def back_up(tree: TreeArrays, node: Integers, value: Floats) -> None:
+def back_up(tree: TreeArrays, selection: Selection, node: Integers, value: Floats) -> None:
     """Add a visit with its value, for seat 0, to every edge from the roots to nodes [S]."""
-    actions = tree.prior.shape[1]
+    actions, raw_values = tree.prior.shape[1], selection.plan.raw_values
+    if len(raw_values) > 0:
+        keep_first_values(raw_values, tree.parent_edge, actions, node, value)
     for row in range(len(node)):
         edge = tree.parent_edge[node[row]]
         while edge >= 0:
@@ -280,3 +283,6 @@ def back_up(tree: TreeArrays, node: Integers, value: Floats) -> None:
             tree.visit_counts[parent, action] += 1
             tree.value_sums[parent, action] += value[row]
             edge = tree.parent_edge[parent]
+        if selection.widens_bounds:
+            bounds = tree.bounds[tree.root[node[row]]]
+            bounds[0], bounds[1] = min(bounds[0], value[row]), max(bounds[1], value[row])

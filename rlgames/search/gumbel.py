@@ -5,7 +5,6 @@ Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from functools import cache
@@ -14,44 +13,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.search.settings import MctsSettings
+from rlgames.search.search import MctsSettings
 from rlgames.search.tree import SearchTree
 
 
-def halving_phases(num_considered: int, simulations: int) -> Iterator[tuple[int, int]]:
-    """The phases of sequential halving (Karnin et al. 2013): how many actions remain in each, and
-    how often it visits all of them.
+@cache
+def halving(num_considered: int, simulations: int) -> tuple[list[int], set[int]]:
+    """Sequential halving (Karnin et al. 2013): for each simulation, how often the action that it
+    takes at the root was visited before; and the numbers of simulations after which a phase is
+    over.
 
     ⌈log₂ num_considered⌉ phases get the same number of simulations each. The better half of the
     actions remains, but at least two, which share what is left over. The last phase may be cut
     short.
     """
     num_phases = max(1, math.ceil(math.log2(max(1, num_considered))))
-    num_remaining, num_done = max(1, num_considered), 0
-    while num_done < simulations:
-        rounds = max(1, simulations // (num_phases * num_remaining))
-        yield num_remaining, rounds
-        num_done += num_remaining * rounds
-        num_remaining = min(num_remaining, max(2, num_remaining // 2))
-
-
-@cache
-def considered_visits(num_considered: int, simulations: int) -> tuple[int, ...]:
-    """For each simulation, how often the action that it takes at the root was visited before."""
+    num_remaining, num_rounds = max(1, num_considered), 0
     visits: list[int] = []
-    num_rounds = 0
-    for num_remaining, rounds in halving_phases(num_considered, simulations):
-        for _ in range(rounds):
+    ends: set[int] = set()
+    while len(visits) < simulations:
+        for _ in range(max(1, simulations // (num_phases * num_remaining))):
             visits += [num_rounds] * num_remaining
             num_rounds += 1
-    return tuple(visits[:simulations])
-
-
-def phase_ends(num_considered: int, simulations: int) -> set[int]:
-    """The numbers of simulations after which a phase is over."""
-    phases = halving_phases(num_considered, simulations)
-    ends = itertools.accumulate(num_remaining * rounds for num_remaining, rounds in phases)
-    return {min(end, simulations) for end in ends}
+        ends.add(min(len(visits), simulations))
+        num_remaining = min(num_remaining, max(2, num_remaining // 2))
+    return visits[:simulations], ends
 
 
 def gumbel_noise(shape: torch.Size, scale: float, rng: torch.Generator) -> Tensor:
@@ -73,24 +59,25 @@ def plan_roots(
     """
     from rlgames.kernels.gumbel import MIN_PROBABILITY, GumbelPlan
 
-    prior, simulations = tree.prior[: len(root_value)], settings.simulations
+    prior = tree.prior[: len(root_value)]
     is_legal = prior >= 0
     noise = gumbel_noise(prior.shape, settings.gumbel_scale, rng)
     scores = (noise + prior.clamp(min=MIN_PROBABILITY).log()).masked_fill(~is_legal, -torch.inf)
     num_considered = is_legal.sum(1).clamp(max=settings.max_num_considered_actions)
     numbers, sequence = num_considered.unique(return_inverse=True)
-    table = [considered_visits(number, simulations) for number in numbers.tolist()]
+    plans = [halving(number, settings.simulations) for number in numbers.tolist()]
     raw_values = np.full(len(tree.sign), np.nan, np.float32)
     raw_values[: len(root_value)] = root_value.numpy()
-    tree.plan = GumbelPlan(
+    plan = GumbelPlan(
         raw_values=raw_values,
         root_scores=scores.numpy(),
-        considered_visits=np.array(table),
+        considered_visits=np.array([visits for visits, _ in plans]),
         sequence=sequence.numpy(),
         c_visit=settings.c_visit,
         c_scale=settings.c_scale,
     )
-    return sorted(set().union(*(phase_ends(number, simulations) for number in numbers.tolist())))
+    tree.selection = tree.selection._replace(plan=plan)
+    return sorted(set().union(*(ends for _, ends in plans)))
 
 
 def batch_sizes(ends: list[int], num_parallel: int) -> Iterator[int]:

@@ -5,33 +5,44 @@ with the policy's probabilities P and sampled tiles; play on from the leaf with 
 the move with the most visits. Here the same search plays every game, also by the rules of AlphaZero
 and of Gumbel AlphaZero.
 
-Letters in shapes: T trees, W simulations side by side in each tree, S = T · W, A actions.
+A kernel makes the moves of a BoardGame, and evaluates leaves by small networks and by random play;
+torch evaluates the others in batches.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from rlgames.core.rng import cpu_generator
-from rlgames.games.capabilities import Chance, HiddenInformation, find, find_compiled_rules
-from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, HasProbabilities, Player, Random
-from rlgames.sampling import Stochastic
-from rlgames.search.compiled import CompiledSearch, LeafEvaluator
-from rlgames.search.exploration import add_dirichlet_noise
+from rlgames.policies.embedding import Embedding
+from rlgames.policies.mlp import Mlp
+from rlgames.policies.policy import Network, Policy
+from rlgames.sampling import Stochastic, check_finite
 from rlgames.search.gumbel import batch_sizes, plan_roots
-from rlgames.search.playout import in_row_order, play_on
-from rlgames.search.search import Search, SearchResult
-from rlgames.search.settings import MctsSettings
-from rlgames.search.tree import SearchTree
+from rlgames.search.hidden import SampledTrees
+from rlgames.search.search import MctsSettings, Search, SearchResult
+from rlgames.search.tree import SearchTree, make_child_table
 from rlgames.search.utility import Utility
+
+if TYPE_CHECKING:
+    from rlgames.games.board_game import BoardGame, BoardState
+    from rlgames.kernels.evaluation_cache import EvaluationCache
+    from rlgames.kernels.mlp import MlpWeights
+    from rlgames.kernels.simulations import Batch, Evaluator, Nodes, Simulations
+
+N = TypeVar("N", bound=Network)
 
 MAX_NODE_ACTIONS = 1 << 24
 """The limit of nodes × actions in memory; larger batches are searched in parts."""
@@ -39,79 +50,66 @@ MAX_NODE_ACTIONS = 1 << 24
 NODE_OVERHEAD = 8
 """The memory of a node besides its actions, in units of actions."""
 
+MAX_COMPILED_ROWS = 32
+"""The kernel evaluates at most as many leaves at once by an mlp without ReLU, of which no numbers
+are 0; torch is faster with more."""
+
+MAX_CACHE_BYTES = 1 << 25
+
+MAX_SEED = (1 << 63) - 1
+
+NO_BATCHES = np.empty(0, np.int64)
+
 
 class Mcts(Search):
     """Searches from public positions; player: the source of the prior probabilities.
 
-    Chance and hidden information are sampled: each simulation has its own world, sampled from all
-    that agree with the visible history. A node is keyed by what the seat to move has seen since the
-    root: actions and their outcomes. In games with hidden information the policy plays the other
-    seat, because the choices of a tree that does not know what that seat knows would be wrong.
     Raises ValueError if player, game and settings do not fit together.
 
     bytes_per_simulation: of a tree, without positions.
     """
 
     def __init__(self, game: Game[Any], player: Player, settings: MctsSettings) -> None:
-        if not isinstance(player, HasProbabilities):
-            raise ValueError(
-                f"search=mcts needs a player with probabilities; {type(player).__name__} has none"
-            )
-        has_value = isinstance(player, Agent) and player.policy.has_value
-        if settings.leaf == "value" and not has_value:
-            raise ValueError("search.leaf=value needs a policy with a value head; use rollout")
-        if settings.fixed_depth and settings.depth is None:
-            raise ValueError("search.fixed_depth=true needs search.depth=N")
-        if settings.rule == "gumbel" and settings.dirichlet_fraction:
-            raise ValueError(
-                "search.rule=gumbel has its own noise, search.gumbel_scale; "
-                "use search.dirichlet_fraction=0"
-            )
+        _check(player, settings)
         if isinstance(player, Agent):
             player = Agent(game, player.policy, Stochastic(settings.temperature))
         self.game, self.player, self.settings = game, player, settings
-        self._probabilities = player.probabilities
         self.utility = Utility(game, settings.value, settings.discount)
         self.explores = settings.rule == "gumbel"
-        self._rollout_player = player if settings.rollout_policy == "policy" else Random(game)
-        self._max_depth = math.inf if settings.depth is None else settings.depth
-        self._max_rollout = math.inf if settings.rollout is None else settings.rollout
         plies = settings.depth if settings.fixed_depth and settings.depth else 1
         self._max_nodes = 1 + settings.simulations * plies
         # Four floats per action, what else a node has, and its slots in the table of children.
-        self.bytes_per_simulation = plies * (16 * game.spec.actions + 32 + 64)
-        self._sums_gains = settings.leaf == "value" and self.utility.value == "score"
-        self._samples_opponent = game.spec.hidden and game.spec.seats == 2
-        has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
-        self._keeps_positions = not has_chance and not self._sums_gains
-        # A game with one of them declares it in its spec.
-        self._hidden = find(game, HiddenInformation)
-        self._outcomes = self._hidden or find(game, Chance)
-        self._compiled: CompiledSearch | None = None
-        compiled = find_compiled_rules(game)
-        if compiled is not None and self._is_compiled(compiled):
+        self.bytes_per_simulation = plies * (16 * game.spec.actions + 40 + 64)
+        self._trees: BoardTrees | SampledTrees
+        if self._is_compiled():
             agent = player if isinstance(player, Agent) else None
-            evaluator = LeafEvaluator(game, compiled, agent, settings)
-            self._compiled = CompiledSearch(evaluator, settings, self._max_nodes)
-        if settings.threads > 1 and (self._compiled is None or not _is_on_cpu(player)):
+            board_game = cast("BoardGame", game)
+            self._trees = BoardTrees(board_game, agent, settings, self.utility, self._max_nodes)
+            return
+        if settings.threads > 1:
             raise ValueError(
-                f"search.threads={settings.threads} needs a game with compiled rules on the CPU, "
+                f"search.threads={settings.threads} needs a game with compiled rules, "
                 "search.fixed_depth=false, and search.leaf=value or "
                 "search.rollout_policy=uniform to the end; use search.threads=1"
             )
+        self._trees = SampledTrees(game, player, settings, self.utility, self._max_nodes)
 
-    def _is_compiled(self, compiled: CompiledRules[Any]) -> bool:
-        """Whether a kernel knows the goal and the chance of the game, and how leaves are valued."""
-        spec, value, settings = self.game.spec, self.utility.value, self.settings
-        plays_at_random = type(self._rollout_player) is Random and settings.rollout is None
-        if settings.fixed_depth or not (settings.leaf == "value" or plays_at_random):
-            return False
-        player: Player = self.player
-        if not isinstance(player, Agent) and type(player) is not Random:
-            return False
-        if spec.hidden or (spec.num_chance_inputs > 0 and not compiled.has_chance):
-            return False
-        return (spec.goal, spec.seats, value) in (("outcome", 2, "outcome"), ("score", 1, "score"))
+    def _is_compiled(self) -> bool:
+        """Whether a kernel knows the rules and the goal of the game, and how leaves are valued."""
+        from rlgames.games.board_game import BoardGame
+
+        spec, player, settings = self.game.spec, self.player, self.settings
+        is_random = type(player) is Random
+        plays_at_random = is_random or settings.rollout_policy == "uniform"
+        is_valued = settings.leaf == "value" or (plays_at_random and settings.rollout is None)
+        goal = (spec.goal, spec.seats, self.utility.value)
+        return (
+            isinstance(self.game, BoardGame)
+            and (is_random or isinstance(player, Agent))
+            and is_valued
+            and not settings.fixed_depth
+            and goal in (("outcome", 2, "outcome"), ("score", 1, "score"))
+        )
 
     @torch.no_grad()
     def search(self, state: State, rng: torch.Generator) -> SearchResult:
@@ -124,160 +122,317 @@ class Mcts(Search):
         return SearchResult.cat(parts)
 
     def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
-        settings, trees, device = self.settings, len(roots), roots.done.device
-        low_high = (0.0, settings.q_scale) if settings.q_scale else self.utility.bounds
-        bounds = torch.from_numpy(np.full((trees, 2), low_high, np.float32))
-        compiled = self._compiled if device.type == "cpu" else None
-        if compiled is not None and not compiled.fits(roots):
-            compiled = None
-        if compiled is None:
-            tree, root_value = self.new_tree(roots)
-        else:
-            tree = compiled.begin(roots, bounds, rng)
+        settings, trees = self.settings, len(roots)
+        tree = self._trees.begin(roots, rng)
         if settings.dirichlet_fraction:
-            fraction, total = settings.dirichlet_fraction, settings.dirichlet_total
-            add_dirichlet_noise(tree.prior[:trees], fraction, total, rng)
+            tree.add_noise(trees, settings.dirichlet_fraction, settings.dirichlet_total, rng)
         phase_ends = [settings.simulations]
         if settings.rule == "gumbel":
-            value = compiled.root_value() if compiled else self._value(roots, root_value, rng)
-            phase_ends = plan_roots(tree, value, settings, rng)
-        sizes = list(batch_sizes(phase_ends, settings.num_parallel))
-        if compiled is not None:
-            compiled.simulate(sizes)
-            sizes = []
-        for num_parallel in sizes:
-            value = self.simulate_batch(tree, roots, num_parallel, bounds, rng)
-            if settings.q_scale or self.utility.value == "outcome":
-                continue
-            value = value.view(trees, num_parallel)
-            low, high = bounds[:, 0].minimum(value.amin(1)), bounds[:, 1].maximum(value.amax(1))
-            bounds = torch.stack([low, high], 1)
-        result = tree.root_results(bounds)
+            phase_ends = plan_roots(tree, self._trees.root_values(), settings, rng)
+        self._trees.simulate(batch_sizes(phase_ends, settings.num_parallel))
+        result = tree.results(trees)
         if settings.rule == "gumbel":
-            policy, action = tree.improved_policy()
+            policy, action = tree.improved_policy(trees)
             result = replace(result, policy=policy, action=action)
-        return result.to(device)
+        return result.to(roots.done.device)
 
-    def new_tree(self, roots: State) -> tuple[SearchTree, Tensor]:
-        """Trees with expanded roots, at live positions [T]; float32 [T], the value head's estimates
-        of these for the seats to move, or 0."""
-        stored = roots if self._keeps_positions else None
-        tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions, stored)
-        return tree, self._expand(tree, torch.arange(len(roots)), roots)
 
-    def _value(self, roots: State, root_value: Tensor, rng: torch.Generator) -> Tensor:
-        """Float32 [T] for seat 0: roots valued like leaves, by the value head, or by one more
-        rollout."""
-        is_sampled = self.game.spec.hidden and self.settings.leaf == "rollout"
-        start = self._with_hidden_truth(roots, rng) if is_sampled else roots
-        return self._evaluate(start, start, root_value, torch.zeros_like(root_value), rng).cpu()
-
-    def simulate_batch(
-        self,
-        tree: SearchTree,
-        roots: State,
-        num_parallel: int,
-        bounds: Tensor,
-        rng: torch.Generator,
-    ) -> Tensor:
-        """Run num_parallel simulations side by side in each tree; float32 [S], values for seat 0.
-
-        A simulation ends at the node that it adds. Of several at the same new node only the first
-        ends there and the others continue, as they would one after the other.
-        """
-        game, settings, device = self.game, self.settings, roots.done.device
-        simulation = torch.arange(len(roots) * num_parallel)
-        root = node = simulation // num_parallel
-        start = roots if num_parallel == 1 else roots[root.to(device)]
-        state = self._with_hidden_truth(start, rng)
-        leaf_value = torch.zeros(len(simulation), device=device)
-        gains, end = torch.zeros_like(leaf_value), torch.empty_like(node)
-        finished = []
-        while True:
-            low_high = bounds[root[simulation]]
-            node, choice = tree.descend(node, low_high, settings.c_puct, settings.rule)
-            action = choice.to(device)
-            state = state if tree.positions is None else tree.positions[node.to(device)]
-            if self._samples_opponent:
-                own_seat = start.current_seat[simulation.to(device)]
-                self._sample_opponents(state, own_seat, action, rng)
-            before, state = state, game.step(state, action, rng)
-            if self._sums_gains:
-                row = simulation.to(device)
-                gains[row] += self.utility.discounted_gain(start.turn[row], before, state)
-            outcome = self._outcome(before, action, state)
-            node, is_new = tree.find_or_add_child(node, action.cpu(), outcome.cpu())
-            at_limit, is_done = tree.depth[node] >= self._max_depth, state.done.cpu()
-            new = (is_new | at_limit) & ~is_done
-            if new.any():
-                value = self._expand(tree, node[new], state[new.to(device)])
-                leaf_value[simulation[new].to(device)] = value
-            ended = is_done | at_limit | (is_new & (not settings.fixed_depth))
-            end[simulation[ended]] = node[ended]
-            finished.append((simulation[ended], state[ended.to(device)]))
-            if ended.all():
-                break
-            simulation, node, state = simulation[~ended], node[~ended], state[~ended.to(device)]
-        value = self._evaluate(start, in_row_order(finished), leaf_value, gains, rng)
-        tree.back_up(end, value.cpu())
-        return value.cpu()
-
-    def _with_hidden_truth(self, state: State, rng: torch.Generator) -> State:
-        """Positions with hidden parts drawn from all that agree with the observations."""
-        hidden = self._hidden
-        return state if hidden is None else hidden.resample(state, cpu_generator(rng))
-
-    def _outcome(self, before: State, action: Tensor, after: State) -> Tensor:
-        """Int64 [S]: what moves made visible; an edge of a tree."""
-        outcomes = self._outcomes
-        return (
-            torch.zeros_like(action)
-            if outcomes is None
-            else outcomes.outcome(before, action, after)
+def _check(player: Player, settings: MctsSettings) -> None:
+    """Raises ValueError if player and settings do not fit together."""
+    if not isinstance(player, HasProbabilities):
+        raise ValueError(
+            f"search=mcts needs a player with probabilities; {type(player).__name__} has none"
         )
-
-    def _sample_opponents(
-        self, state: State, own_seat: Tensor, action: Tensor, rng: torch.Generator
-    ) -> None:
-        """Let the policy choose the actions of the other seat, instead of the tree."""
-        other = (state.current_seat != own_seat).nonzero()[:, 0]
-        action[other] = self.player.choose(self.game.public(state[other]), rng)
-
-    def _expand(self, tree: SearchTree, node: Tensor, state: State) -> Tensor:
-        """Store the priors of nodes; the value head's estimate for the seat to move, or 0."""
-        public = self.game.public(state)
-        legal, value = self.game.legal_action_mask(state), None
-        if isinstance(self.player, Agent):
-            scores, value = self.player.policy.scores(self.game, public)
-            prior = self.player.sampling.probabilities(scores, legal, 0.0)
-        else:
-            prior = self._probabilities(public)
-        tree.prior[node] = prior.float().masked_fill(~legal, -torch.inf).cpu()
-        tree.sign[node] = (1.0 - 2.0 * state.current_seat).cpu()
-        tree.is_expanded[node] = tree.depth[node] < self._max_depth
-        if tree.positions is not None:
-            tree.positions.overwrite(node.to(state.done.device), state)
-        if value is None:
-            return torch.zeros(len(node), device=state.done.device)
-        return value * self.settings.value_scale
-
-    def _evaluate(
-        self, start: State, leaf: State, leaf_value: Tensor, gains: Tensor, rng: torch.Generator
-    ) -> Tensor:
-        """Float32 [S], for seat 0: the values of lines from start to leaf."""
-        if self.settings.leaf == "value":
-            return self.utility.bootstrapped(start, leaf, leaf_value, gains)
-        return self.utility.realized(
-            start, play_on(self.game, self._rollout_player, leaf, self._max_rollout, rng)
+    has_value = isinstance(player, Agent) and player.policy.has_value
+    if settings.leaf == "value" and not has_value:
+        raise ValueError("search.leaf=value needs a policy with a value head; use rollout")
+    if settings.fixed_depth and settings.depth is None:
+        raise ValueError("search.fixed_depth=true needs search.depth=N")
+    if settings.rule == "gumbel" and settings.dirichlet_fraction:
+        raise ValueError(
+            "search.rule=gumbel has its own noise, search.gumbel_scale; "
+            "use search.dirichlet_fraction=0"
         )
-
-
-def _is_on_cpu(player: Player) -> bool:
-    """Whether it has no policy elsewhere."""
-    tensors = player.policy.state_dict().values() if isinstance(player, Agent) else ()
-    return all(tensor.device.type == "cpu" for tensor in tensors)
 
 
 def make_mcts(game: Game[Any], player: Player, **keys: Any) -> Mcts:
     """The search of a config; keys: the fields of MctsSettings."""
     return Mcts(game, player, MctsSettings(**keys))
+
+
+class BoardTrees:
+    """Searches of a BoardGame one after the other, whose arrays are kept: begin, then simulate.
+
+    Settings.threads threads search as many parts of the trees; their number changes the result by
+    rounding at most. agent: None if all legal actions have the same prior, and random play values
+    leaves. max_nodes: of one tree.
+    """
+
+    def __init__(
+        self,
+        game: BoardGame,
+        agent: Agent | None,
+        settings: MctsSettings,
+        utility: Utility,
+        max_nodes: int,
+    ) -> None:
+        self.game, self._settings, self._utility = game, settings, utility
+        self.evaluator = LeafEvaluator(game, None if agent is None else agent.policy, settings)
+        self._max_nodes, self._num_trees = max_nodes, 0
+        self._tree: SearchTree | None = None
+        self._nodes: Nodes
+        self._parts: list[dict[str, Any]] = []
+        self._runs: list[Simulations] = []
+
+    def begin(self, roots: State, rng: torch.Generator) -> SearchTree:
+        """Trees with expanded roots, at live positions [T], whose simulations end at the first new
+        node. rng: seeds the chance of each tree. The tree is overwritten by the next search."""
+        from rlgames.kernels.simulations import begin
+
+        tree, nodes = self._reserve(len(roots))
+        trees, settings, rules = self._num_trees, self._settings, self.game.rules
+        tree.begin(settings, self._utility.bounds)
+        tree.arrays.sign[:trees] = 1 - 2 * roots.current_seat.numpy()
+        nodes.positions[:trees] = cast("BoardState", roots).words.numpy()
+        nodes.turn[:trees] = roots.turn.numpy()
+        if self.game.spec.num_chance_inputs or settings.leaf == "rollout":
+            seeds = torch.randint(MAX_SEED, (trees, 1), generator=rng, device=rng.device)
+            nodes.rng[:trees] = seeds.cpu().numpy().view(np.uint64)
+        self._runs = self._new_runs(tree)
+        for run in self._runs:
+            self._advance(run, NO_BATCHES, begin(run, rules))
+        return tree
+
+    def root_values(self) -> Tensor:
+        """Float32 [T] for seat 0: roots valued like leaves, before any simulation."""
+        from rlgames.kernels.simulations import value_by_play
+
+        for run in self._runs:
+            if run.evaluator.rolls_out:
+                value_by_play(run, self.game.rules, run.trees)
+        return torch.from_numpy(
+            np.concatenate([run.batch.value[: run.trees] for run in self._runs])
+        )
+
+    def simulate(self, sizes: Iterable[int]) -> None:
+        """Run batches of `sizes` simulations side by side in each tree."""
+        from rlgames.kernels.simulations import BATCHES, simulate
+
+        assert self._tree is not None
+        batches, selection = np.array(list(sizes), np.int64), self._tree.selection
+
+        def search(run: Simulations) -> None:
+            run = run._replace(selection=selection)
+            run.progress[BATCHES] = 0
+            self._advance(run, batches, simulate(run, self.game.rules, batches))
+
+        if len(self._runs) == 1:
+            search(self._runs[0])
+            return
+        with ThreadPoolExecutor(len(self._runs)) as pool:
+            list(pool.map(search, self._runs))
+
+    def _advance(self, run: Simulations, sizes: NDArray[np.int64], leaves: int) -> None:
+        """Evaluate as many leaves, and go on. Raises NonFiniteError."""
+        from rlgames.kernels.simulations import LEAVES, simulate
+
+        while leaves:
+            if leaves < 0:
+                check_finite(torch.from_numpy(run.batch.outputs[: run.progress[LEAVES], :-1]))
+            self.evaluator.evaluate(run, leaves)
+            leaves = simulate(run, self.game.rules, sizes)
+
+    def _new_runs(self, tree: SearchTree) -> list[Simulations]:
+        """What each thread simulates, before the roots are expanded."""
+        from rlgames.kernels.simulations import Simulations
+
+        spec, depth = self.game.spec, self._settings.depth
+        capacity = self._max_nodes * max(part["trees"] for part in self._parts)
+        evaluators = self.evaluator.prepare(capacity, len(self._parts))
+        return [
+            Simulations(
+                **part,
+                selection=tree.selection,
+                evaluator=evaluator,
+                max_depth=math.inf if depth is None else float(depth),
+                has_chance=spec.num_chance_inputs > 0,
+                sign_factor=-1.0 if spec.seats == 2 else 1.0,
+                progress=np.array([0, 0, 0, self._first_node(part["first"])]),
+            )
+            for part, evaluator in zip(self._parts, evaluators, strict=True)
+        ]
+
+    def _first_node(self, tree: int) -> int:
+        """The first node that is not a root of the part that begins with a tree."""
+        return self._num_trees + tree * (self._max_nodes - 1)
+
+    def _reserve(self, trees: int) -> tuple[SearchTree, Nodes]:
+        """Room for a search of so many trees, and for its parts."""
+        tree, max_nodes = self._tree, self._max_nodes
+        size = trees * max_nodes
+        if tree is not None and trees == self._num_trees:
+            return tree, self._nodes
+        if tree is None or not len(tree.sign) // 4 <= size <= len(tree.sign):
+            bounds = self._utility.bounds
+            tree = SearchTree(trees, max_nodes, self.game.spec.actions, self._settings, bounds)
+            self._tree, self._nodes = tree, _make_nodes(trees, size, len(self.game.rules.start))
+        self._num_trees, self._parts = trees, []
+        num_parts = min(self._settings.threads, trees)
+        for first, stop in pairwise(trees * part // num_parts for part in range(num_parts + 1)):
+            arrays, count = tree.arrays, stop - first
+            if num_parts > 1:
+                keys, children = make_child_table(max_nodes * count)
+                scratch = np.empty_like(arrays.scratch)
+                arrays = arrays._replace(keys=keys, children=children, scratch=scratch)
+            batch = self.evaluator.new_batch(count * self._settings.num_parallel)
+            shared = {"tree": arrays, "nodes": self._nodes, "batch": batch}
+            self._parts.append({**shared, "first": first, "trees": count})
+        return tree, self._nodes
+
+
+def _make_nodes(trees: int, nodes: int, words: int) -> Nodes:
+    """Room for the positions of nodes."""
+    from rlgames.kernels.simulations import Nodes
+
+    return Nodes(
+        positions=np.zeros((nodes, words), np.int64),
+        turn=np.zeros(nodes, np.int64),
+        is_over=np.zeros(nodes, np.bool_),
+        gain=np.zeros(nodes, np.float32),
+        rng=np.zeros((trees, 1), np.uint64),
+    )
+
+
+class LeafEvaluator:
+    """Evaluates leaves: by the cache, a kernel, or the policy itself.
+
+    policy: None if all legal actions have the same prior, and random play values leaves. The cache
+    is emptied when its weights have changed. network: the policy if a kernel writes its inputs,
+    float32 [B, *input_shape]; otherwise None.
+    """
+
+    def __init__(self, game: BoardGame, policy: Policy | None, settings: MctsSettings) -> None:
+        self.game, self.policy, self._settings = game, policy, settings
+        self.network: Network | None = None
+        self.input_shape = game.spec.observation
+        if isinstance(policy, Embedding):
+            self.input_shape = (1, *game.spec.observation[1:])
+            if _reads_as(policy, Embedding) and _reads_cells_of(policy, game):
+                self.network = policy
+        elif _reads_as(policy, Network):
+            self.network = policy
+        modules = () if policy is None else policy.modules()
+        tables = (table for module in modules for table in (module._parameters, module._buffers))
+        self._tables = [table for table in tables if table]
+        self._caches: list[EvaluationCache] = []
+        self._weights: MlpWeights | None = None
+        self._versions: list[tuple[int, int]] = []
+
+    def prepare(self, nodes: int, parts: int) -> list[Evaluator]:
+        """The evaluators of the parts of a search, with at most as many nodes each, as kernels take
+        them. Each has its own cache, because several threads must not write the same one."""
+        from rlgames.kernels.evaluation_cache import make_cache
+        from rlgames.kernels.mlp import RELU
+        from rlgames.kernels.simulations import PLANES, Evaluator
+
+        words, actions = len(self.game.rules.start), self.game.spec.actions
+        # What changes with any weight.
+        versions = [(tensor.data_ptr(), tensor._version) for tensor in self._tensors()]
+        max_bits = (MAX_CACHE_BYTES // (parts * actions * 4)).bit_length() - 1
+        slots = 1 << min((2 * nodes).bit_length(), max_bits)
+        has_room = len(self._caches) >= parts and len(self._caches[0].value) >= slots
+        # With new weights the sizes are also new: a resumed run has to forget what this one would.
+        if not has_room or versions != self._versions:
+            self._caches = [make_cache(slots, words, actions) for _ in range(parts)]
+        if self._weights is None or versions != self._versions:
+            self._weights = self._pack()
+        self._versions = versions
+        network, weights, settings = self.network, self._weights, self._settings
+        max_rows = MAX_COMPILED_ROWS if len(weights.widths) else 0
+        is_uniform = self.policy is None
+        if is_uniform or len(weights.lines) or (max_rows and weights.activation == RELU):
+            max_rows = sys.maxsize
+        rolls_out, has_points = settings.leaf == "rollout", self.game.spec.seats == 1
+        return [
+            Evaluator(
+                cache=cache,
+                network=weights,
+                max_rows=max_rows,
+                is_uniform=is_uniform,
+                rolls_out=rolls_out,
+                temperature=settings.temperature,
+                value_scale=settings.value_scale,
+                discount=settings.discount if has_points and not rolls_out else 1.0,
+                max_value=math.inf if has_points else 1.0,
+                open_value=network.open_value if isinstance(network, Embedding) else PLANES,
+            )
+            for cache in self._caches[:parts]
+        ]
+
+    @torch.no_grad()
+    def evaluate(self, run: Simulations, leaves: int) -> None:
+        """Let torch write the outputs of leaves. Gradients are off by thread."""
+        batch = run.batch
+        assert self.policy is not None
+        if self.network is None:
+            scores, value = self.policy.scores(self.game, self._leaf_states(run, leaves))
+        else:
+            inputs = torch.from_numpy(batch.inputs[:leaves]).view(-1, *self.input_shape)
+            scores, value = self.network(inputs.to(next(self._tensors()).device))
+        batch.outputs[:leaves, :-1] = scores.cpu().numpy()
+        batch.outputs[:leaves, -1] = 0.0 if value is None else value.cpu().numpy()
+
+    def _leaf_states(self, run: Simulations, leaves: int) -> BoardState:
+        from rlgames.games.board_game import BoardState
+
+        node = run.batch.end[run.batch.leaf[:leaves]]
+        return BoardState(
+            done=torch.zeros(leaves, dtype=torch.bool),
+            current_seat=torch.from_numpy(run.tree.sign[node] < 0).long(),
+            turn=torch.from_numpy(run.nodes.turn[node]),
+            score=torch.zeros(leaves, self.game.spec.seats),
+            words=torch.from_numpy(run.nodes.positions[node]),
+        )
+
+    def new_batch(self, size: int) -> Batch:
+        """For simulations side by side, with room for what a network reads."""
+        from rlgames.kernels.simulations import Batch
+
+        floats, bools = ("value", "points"), ("is_new", "is_over")
+        columns: dict[str, Any] = {name: np.zeros(size, np.int64) for name in Batch._fields}
+        columns |= {name: np.zeros(size, np.float32) for name in floats}
+        columns |= {name: np.zeros(size, np.bool_) for name in bools}
+        rows = 0 if self.network is None else size
+        columns["inputs"] = np.zeros((rows, math.prod(self.input_shape)), np.float32)
+        columns["outputs"] = np.zeros((size, self.game.spec.actions + 1), np.float32)
+        columns["positions"] = np.zeros((size, len(self.game.rules.start)), np.int64)
+        return Batch(**columns)
+
+    def _pack(self) -> MlpWeights:
+        """The network as a kernel takes it; one without layers if it cannot."""
+        from rlgames.kernels.mlp import NO_NETWORK
+
+        network = self.network
+        if network is None or not network.has_value:
+            return NO_NETWORK
+        # A class derived from one of these may compute something else.
+        if type(network) is Mlp or (type(network) is Embedding and network.adds):
+            return network.packed()
+        return NO_NETWORK
+
+    def _tensors(self) -> Iterator[Tensor]:
+        tensors = (tensor for table in self._tables for tensor in table.values())
+        return (tensor for tensor in tensors if tensor is not None)
+
+
+def _reads_as(policy: Policy | None, base: type[N]) -> TypeGuard[N]:
+    """Whether a policy is a network that makes its inputs and scores as this class does."""
+    if not isinstance(policy, base):
+        return False
+    return type(policy).inputs is base.inputs and type(policy).scores is base.scores
+
+
+def _reads_cells_of(policy: Embedding, game: BoardGame) -> bool:
+    """Whether a kernel writes the values of cells that a policy reads, all of them distinct."""
+    values = policy.open_value + 1 if policy.open_value else game.num_cell_values
+    return policy.num_cell_values == values

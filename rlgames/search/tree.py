@@ -5,12 +5,17 @@ Letters in shapes: T trees, N nodes of all trees together, A actions, S simulati
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from rlgames.games.game import State
-from rlgames.search.search import SearchResult
+from rlgames.search.search import MctsSettings, SearchResult
+
+if TYPE_CHECKING:
+    from rlgames.kernels.tree_search import Selection
 
 
 class SearchTree:
@@ -20,14 +25,23 @@ class SearchTree:
     visit_counts: float32 [N, A], how many simulations took each action. value_sums: float32
     [N, A], the sum of their values for seat 0. sign: float32 [N], 1 where seat 0 is to move,
     otherwise -1. depth: int64 [N], plies since the root. is_expanded: bool [N], it has priors, and
-    no limit ends simulations here.
-    roots: the positions of the roots in a game without chance and hidden information; positions
-    then has room for all nodes' positions, which never change. Otherwise it is None. plan: what
-    rule=gumbel needs, see search/gumbel.py. arrays: the same and more, as kernels take them.
+    no limit ends simulations here. bounds: float32 [T, 2], the lowest and the highest value for
+    seat 0. arrays: the same and more, as kernels take them; selection: how simulations choose.
+
+    settings, bounds: see begin.
     """
 
-    def __init__(self, trees: int, capacity: int, actions: int, roots: State | None = None) -> None:
-        from rlgames.kernels import gumbel, tree_search
+    selection: Selection
+
+    def __init__(
+        self,
+        trees: int,
+        capacity: int,
+        actions: int,
+        settings: MctsSettings,
+        bounds: tuple[float, float],
+    ) -> None:
+        from rlgames.kernels.tree_search import TreeArrays
 
         max_nodes = trees * capacity
         self.num_nodes, self.num_actions = trees, actions
@@ -37,8 +51,9 @@ class SearchTree:
         self.sign = torch.ones(max_nodes)
         self.depth = torch.zeros(max_nodes, dtype=torch.int64)
         self.is_expanded = torch.zeros(max_nodes, dtype=torch.bool)
+        self.bounds = torch.zeros(trees, 2)
         keys, children = make_child_table(max_nodes)
-        self.arrays = tree_search.TreeArrays(
+        self.arrays = TreeArrays(
             prior=self.prior.numpy(),
             visit_counts=self.visit_counts.numpy(),
             value_sums=self.value_sums.numpy(),
@@ -47,60 +62,50 @@ class SearchTree:
             parent_edge=np.full(max_nodes, -1, np.int64),
             is_expanded=self.is_expanded.numpy(),
             depth=self.depth.numpy(),
-            keys=keys.numpy(),
-            children=children.numpy(),
+            keys=keys,
+            children=children,
+            root=np.arange(max_nodes),
+            bounds=self.bounds.numpy(),
             scratch=np.empty((2, actions), np.float32),
         )
-        self.plan = gumbel.GumbelPlan(
-            np.empty(0, np.float32),
-            np.empty((0, actions), np.float32),
-            np.empty((0, 0), np.int64),
-            np.empty(0, np.int64),
-            0.0,
-            0.0,
-        )
-        self.positions: State | None = None
-        if roots is not None:
-            device = roots.done.device
-            self.positions = roots[torch.zeros(max_nodes, dtype=torch.int64, device=device)]
+        self.begin(settings, bounds)
 
-    def improved_policy(self) -> tuple[Tensor, Tensor]:
-        """What rule=gumbel found at the roots: the improved policy, float32 [T, A], softmax(logits
-        + sigma of the completed Q), and the actions to take, int64 [T]."""
-        from rlgames.kernels import gumbel
+    def begin(self, settings: MctsSettings, bounds: tuple[float, float]) -> None:
+        """Forget the values and the plan of the search before. bounds: of all values for seat 0; if
+        the lower one is above the other, the bounds of the values so far are used."""
+        from rlgames.kernels.gumbel import NO_PLAN
+        from rlgames.kernels.tree_search import RULES, Selection
 
-        trees = len(self.plan.root_scores)
-        logits, action = torch.empty(trees, self.num_actions), torch.empty(trees, dtype=torch.int64)
-        gumbel.improve_policy(self.plan, self.arrays, logits.numpy(), action.numpy())
-        return logits.softmax(1), action
+        low, high = (0.0, settings.q_scale) if settings.q_scale else bounds
+        self.arrays.bounds[:] = low, high
+        self.selection = Selection(RULES[settings.rule], settings.c_puct, NO_PLAN, low > high)
 
-    def descend(
-        self, node: Tensor, bounds: Tensor, c_puct: float, rule: str
-    ) -> tuple[Tensor, Tensor]:
-        """Let each simulation choose actions from its node, int64 [S], on, in the order of rows:
-        one action, or where trees keep positions, all that lead to expanded children and one more.
+    def add_noise(self, trees: int, fraction: float, total: float, rng: torch.Generator) -> None:
+        """Mix the priors of the first T roots with noise, for exploration in training.
 
-        bounds: float32 [S, 2], the lowest and the highest value for seat 0. Returns two int64 [S]:
-        the nodes where the last actions were chosen, and these.
+        fraction: the share of the noise. total: the sum of the parameters of its symmetric
+        Dirichlet distribution (Silver et al. 2018).
+        """
+        from rlgames.kernels.tree_search import mix_noise, noise_parameters
+
+        prior = self.prior[:trees]
+        parameter = torch.empty_like(prior)
+        noise_parameters(prior.numpy(), total, parameter.numpy())
+        gamma = torch._standard_gamma(parameter.to(rng.device), generator=rng)
+        mix_noise(prior.numpy(), fraction, gamma.cpu().numpy())
+
+    def choose(self, node: Tensor) -> Tensor:
+        """Let each simulation choose an action at its node, both int64 [S], in the order of rows.
 
         The j-th of several simulations at one node chooses as if those before it had visited their
         actions already, each with the mean value of the node where the action's own mean is
         higher. So they spread, and a lucky value in few visits does not attract all of them.
         """
-        from rlgames.kernels import tree_search
+        from rlgames.kernels.tree_search import descend
 
         edge = torch.empty_like(node)
-        tree_search.descend(
-            self.arrays,
-            node.numpy(),
-            bounds.numpy(),
-            c_puct,
-            tree_search.RULES[rule],
-            self.plan,
-            self.positions is not None,
-            edge.numpy(),
-        )
-        return edge // self.num_actions, edge % self.num_actions
+        descend(self.arrays, self.selection, node.numpy(), False, edge.numpy())
+        return edge % self.num_actions
 
     def find_or_add_child(
         self, node: Tensor, action: Tensor, outcome: Tensor
@@ -109,47 +114,43 @@ class SearchTree:
 
         Equal rows get the same new node, and only the first of them counts as new.
         """
-        from rlgames.kernels import tree_search
+        from rlgames.kernels.tree_search import find_or_add_children
 
         child, is_new = torch.empty_like(node), torch.empty_like(node, dtype=torch.bool)
-        self.num_nodes = tree_search.find_or_add_children(
-            self.arrays,
-            (node * self.num_actions + action).numpy(),
-            outcome.numpy(),
-            self.num_nodes,
-            child.numpy(),
-            is_new.numpy(),
+        edge = (node * self.num_actions + action).numpy()
+        self.num_nodes = find_or_add_children(
+            self.arrays, edge, outcome.numpy(), self.num_nodes, child.numpy(), is_new.numpy()
         )
         return child, is_new
 
     def back_up(self, node: Tensor, value: Tensor) -> None:
         """Add a visit with its value, float32 [S] for seat 0, from the roots to nodes [S]."""
-        from rlgames.kernels import gumbel, tree_search
+        from rlgames.kernels.tree_search import back_up
 
-        if len(self.plan.raw_values):
-            gumbel.keep_first_values(
-                self.plan.raw_values,
-                self.arrays.parent_edge,
-                self.num_actions,
-                node.numpy(),
-                value.numpy(),
-            )
-        tree_search.back_up(self.arrays, node.numpy(), value.numpy())
+        back_up(self.arrays, self.selection, node.numpy(), value.numpy())
 
-    def root_results(self, bounds: Tensor) -> SearchResult:
-        """What was found at the first T nodes. bounds: float32 [T, 2], as in descend."""
-        from rlgames.kernels import tree_search
+    def results(self, trees: int) -> SearchResult:
+        """What was found at the first T nodes."""
+        from rlgames.kernels.tree_search import root_results
 
-        trees = len(bounds)
         by_action = np.empty((3, trees, self.num_actions), np.float32)
         columns = (*by_action, np.empty(trees, np.int64), np.empty(trees, np.float32))
-        tree_search.root_results(self.arrays, bounds.numpy(), *columns)
+        root_results(self.arrays, *columns)
         return SearchResult(*map(torch.from_numpy, columns))
 
+    def improved_policy(self, trees: int) -> tuple[Tensor, Tensor]:
+        """What rule=gumbel found at the roots: the improved policy, float32 [T, A], softmax(logits
+        + sigma of the completed Q), and the actions to take, int64 [T]."""
+        from rlgames.kernels.gumbel import improve_policy
 
-def make_child_table(max_nodes: int) -> tuple[Tensor, Tensor]:
+        logits, action = torch.empty(trees, self.num_actions), torch.empty(trees, dtype=torch.int64)
+        improve_policy(self.selection.plan, self.arrays, logits.numpy(), action.numpy())
+        return logits.softmax(1), action
+
+
+def make_child_table(max_nodes: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """An empty hash table from edges with outcomes to nodes: keys, uint64 [slots], and children,
     int64 [slots]."""
     # Open addressing. At least half of the slots stay empty, which keeps the probing short.
     slots = 1 << (2 * max_nodes - 1).bit_length()
-    return torch.zeros(slots, dtype=torch.uint64), torch.full((slots,), -1, dtype=torch.int64)
+    return np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)

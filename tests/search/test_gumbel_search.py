@@ -20,7 +20,7 @@ from rlgames.policies.mlp import Mlp
 from rlgames.sampling import Argmax
 from rlgames.search.gumbel import considered_visits, gumbel_noise, phase_ends
 from rlgames.search.mcts import Mcts
-from rlgames.search.policy import SearchPolicy
+from rlgames.search.search import SearchPolicy
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.settings import MctsSettings
 from rlgames.training.components import build_components
