@@ -55,7 +55,7 @@ def describe_game(rules: Any) -> dict[str, Any]:
     game has, otherwise why it does not.
     """
     from rlgames.factory.components import build_game
-    from rlgames.games.capabilities import CAPABILITIES, members, purpose, reason_missing
+    from rlgames.games.capabilities import CAPABILITIES, reason_missing
     from rlgames.solvers.optimum import solver_of
 
     game, fields = build_game(rules), key_fields(type(rules))
@@ -77,8 +77,8 @@ def describe_game(rules: Any) -> dict[str, Any]:
         "capabilities": [
             {
                 "name": capability.__name__,
-                "methods": members(capability),
-                "makes_possible": purpose(capability),
+                "methods": capability.methods(),
+                "makes_possible": capability.purpose(),
                 "missing": reason_missing(game, capability) or None,
             }
             for capability in CAPABILITIES

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from rlgames.core import progress
-from rlgames.games.compiled import play_packed
 from rlgames.games.game import Game
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player
@@ -36,7 +35,7 @@ class CompiledGreedyPlay:
         self._network = pack_network(game, policy, policy.values.stride(0))
 
     def play(self, state: Any, batch: int, seed: int, *, observe: bool = False) -> tuple[Any, int]:
-        """Play on to the ends of all games, as CompiledRandomPlay.play."""
+        """Play on to the ends of all games, as BoardGame.play_randomly."""
         rng, num_moves = np.random.default_rng(seed), 0
         while True:
             rows = (~state.done).nonzero()[:, 0]
@@ -51,12 +50,12 @@ class CompiledGreedyPlay:
         """Play some moves of each game in the kernel; the last positions, the number of moves."""
         from rlgames.kernels.td import PLAY, learn_games
 
-        compiled, policy = self._game.compiled_rules(), self._policy
+        policy = self._policy
         plies, scale = 1 + MOVES_PER_CALL // len(state), np.float32(policy.score_scale)
         settings = PLAY._replace(plies=min(MAX_PLIES, plies), scale=scale)
-        shared = flat_table(policy.values), self._network, compiled.rules, settings
+        shared = flat_table(policy.values), self._network, self._game.rules, settings
         seed = rng.integers(1 << 62, dtype=np.uint64)
-        return play_packed(compiled, state, lambda games: learn_games(*shared, games, seed))
+        return self._game.play_with(state, lambda games: learn_games(*shared, games, seed))
 
 
 def find_greedy_play(game: Game[Any], player: Player, games: int) -> CompiledGreedyPlay | None:

@@ -19,15 +19,17 @@ from rlgames.core import progress, signals
 from rlgames.core.forks import Fork, can_fork
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.chance import MoveHashes
-from rlgames.evaluation.greedy_play import CompiledGreedyPlay, find_greedy_play
-from rlgames.games.capabilities import find_compiled_rules
+from rlgames.evaluation.greedy_play import find_greedy_play
+from rlgames.games.board_game import BoardGame
 from rlgames.games.game import HIDDEN, Game, State
-from rlgames.games.random_play import CompiledRandomPlay
 from rlgames.players.player import Player, Random
 from rlgames.rollouts.play import GamePool, InitialStates
 from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories
 
 T = TypeVar("T")
+
+Kernel = Callable[..., tuple[Any, int]]
+"""It plays games on to their ends, as BoardGame.play_randomly."""
 
 BATCHES_PER_SHARD = 8
 """Long enough that the end of a shard, where few games are left, takes a small part of its time."""
@@ -49,7 +51,7 @@ class ShardedGames:
     batch: int
     initial_states: InitialStates
     seating: Tensor | None = None
-    kernel: CompiledRandomPlay[Any] | CompiledGreedyPlay | None = None
+    kernel: Kernel | None = None
 
     def run(self, rng: torch.Generator) -> tuple[FinalStates, Tensor | None]:
         """Play all games; how they ended, and a hash of the moves of each, see MoveHashes; None
@@ -80,7 +82,7 @@ class ShardedGames:
         start = self.initial_states(rows.start, rows.stop - rows.start, rng)
         seed = int(torch.randint(2**62, (1,), generator=rng))
         observe = observes(self.players)
-        final = FinalStates(*self.kernel.play(start, self.batch, seed, observe=observe))
+        final = FinalStates(*self.kernel(start, self.batch, seed, observe=observe))
         return hashes.values, final
 
     def _play(
@@ -146,20 +148,18 @@ class ShardedGames:
 
 def find_kernel(
     game: Game[Any], players: Sequence[Player], games: int, batch: int, device: torch.device
-) -> CompiledRandomPlay[Any] | CompiledGreedyPlay | None:
+) -> Kernel | None:
     """What plays like these players, if loading it pays. Where all of them choose at random it
     does for games in several shards, as many as min_random_games of the rules asks for."""
     if device.type == "cpu" and (greedy_play := find_greedy_play(game, players[0], games)):
-        return greedy_play
+        return greedy_play.play
     all_random = all(type(player) is Random for player in players)
     if device.type != "cpu" or not all_random or games <= BATCHES_PER_SHARD * batch:
         return None
-    compiled = find_compiled_rules(game)
-    if compiled is None or games < compiled.min_random_games:
+    if not isinstance(game, BoardGame) or games < game.min_random_games:
         return None
-    random_play = CompiledRandomPlay(game, compiled)
-    random_play.play(game.example_state(), 1, 0, observe=observes(players))
-    return random_play
+    game.play_randomly(game.example_state(), 1, 0, observe=observes(players))  # compiles
+    return game.play_randomly
 
 
 def observes(players: Sequence[Player]) -> bool:

@@ -21,7 +21,15 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
-from rlgames.games.capabilities import ExactKey, HiddenHits, ListedWorlds
+from rlgames.games.capabilities import (
+    Capability,
+    ExactKey,
+    HiddenHits,
+    HiddenInformation,
+    KnownRandomPlay,
+    ListedWorlds,
+    SymmetricActions,
+)
 from rlgames.games.fleets.game import Fleet, FleetGame
 from rlgames.games.fleets.posterior import MAX_ENUMERATED_LAYOUTS
 from rlgames.games.fleets.salvos import Salvos, is_sequential, random_turns
@@ -51,7 +59,15 @@ class BattleshipState(State):
     sunk_turn: Tensor
 
 
-class Battleship(FleetGame[BattleshipState]):
+class Battleship(
+    FleetGame[BattleshipState],
+    ExactKey,
+    HiddenHits,
+    HiddenInformation,
+    KnownRandomPlay,
+    ListedWorlds,
+    SymmetricActions,
+):
     """rows × columns cells, ships by length, shots cells per turn.
 
     aim: "joint" makes one action of each set of cells; "sequential" chooses the cells of a turn
@@ -92,7 +108,6 @@ class Battleship(FleetGame[BattleshipState]):
         self._relative_lengths = self.fleet.lengths.float() / max(rows, columns)
         if encoding == "posterior" and not self.posterior.exact:
             raise ValueError("encoding=posterior needs all layouts, and there are too many")
-        self.lacks = self._list_missing()
         self.spec = self._make_spec(name)
 
     def _make_spec(self, name: str) -> Spec:
@@ -115,16 +130,17 @@ class Battleship(FleetGame[BattleshipState]):
             observation_range=(-1.0 if self.encoding == "signed" else 0.0, 1.0),
         )
 
-    def _list_missing(self) -> dict[type, str]:
-        lacks: dict[type, str] = {}
-        if not fits_in_key(self._key_bases()):
-            lacks[ExactKey] = TOO_MANY_POSITIONS
+    def lacks(self, capability: type[Capability]) -> str:
         layouts = self.fleet.layouts
-        if layouts is None or len(layouts) > MAX_ENUMERATED_LAYOUTS:
-            lacks[ListedWorlds] = "the layouts of its fleet are too many to list"
-        if not self.sequential and self.shots > 1:
-            lacks[HiddenHits] = "with aim=joint an action is several cells, not a hit or a miss"
-        return lacks
+        if capability is ExactKey and not fits_in_key(self._key_bases()):
+            return TOO_MANY_POSITIONS
+        if capability is ListedWorlds and (
+            layouts is None or len(layouts) > MAX_ENUMERATED_LAYOUTS
+        ):
+            return "the layouts of its fleet are too many to list"
+        if capability is HiddenHits and not self.sequential and self.shots > 1:
+            return "with aim=joint an action is several cells, not a hit or a miss"
+        return ""
 
     def initial(self, batch: int, rng: torch.Generator) -> BattleshipState:
         return self._start(self.fleet.sample(batch, rng))

@@ -6,7 +6,7 @@ from BoardGame. Positions are on the CPU. Letters in shapes: B games, W words, N
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.board import Board
-from rlgames.games.capabilities import CellBoard, ExactKey
+from rlgames.games.capabilities import Capability, CellBoard, ExactKey, InvertibleKey
 from rlgames.games.game import Game
 from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import State
@@ -32,6 +32,9 @@ GAME_OVER = "game over"
 """The caption of a finished game, where captions say who is to move."""
 
 CPU = torch.device("cpu")
+
+MAX_PLIES = 1 << 62
+"""As a number of plies: play every game to its end."""
 
 NOT_WANTED, NO_MASK = np.empty((0, 0), np.float32), np.empty((0, 0), np.bool_)
 """In place of what a step does not read or write."""
@@ -77,7 +80,7 @@ class BoardState(State):
         return cls(*map(torch.from_numpy, games))
 
 
-class BoardGame(Game[BoardState]):
+class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
     """A game whose position is the stones of both seats and, unless the stones tell, the seat to
     move. A game of one seat defines its own text.
 
@@ -203,7 +206,7 @@ class BoardGame(Game[BoardState]):
 
     def turns(self, cells: Tensor, seat: Tensor) -> Tensor:
         """Int64 [B]: the lowest turn that fits the cells, [B, N], and the seats to move."""
-        return (cells > 0).sum(1)
+        return (cells > 0).sum(1) // self.stones_per_move
 
     def _written_cells(self, state: BoardState, open_value: int) -> Tensor:
         """Float32 [B, N]: as write_cells."""
@@ -230,12 +233,11 @@ class BoardGame(Game[BoardState]):
         cells = prod(self.spec.observation[1:])
         return [self.num_cell_values] * cells + [2] * self.shows_mover
 
-    @cached_property
-    def lacks(self) -> dict[type, str]:  # type: ignore[override]
-        lacks: dict[type, str] = {CellBoard: MOVER_NOT_SHOWN} if self.shows_mover else {}
-        if type(self).key is BoardGame.key and not fits_in_key(self._key_bases):
-            lacks[ExactKey] = TOO_MANY_POSITIONS
-        return lacks
+    def lacks(self, capability: type[Capability]) -> str:
+        if capability is CellBoard and self.shows_mover:
+            return MOVER_NOT_SHOWN
+        is_too_large = issubclass(capability, ExactKey) and not fits_in_key(self._key_bases)
+        return TOO_MANY_POSITIONS if is_too_large else ""
 
     def key(self, state: BoardState) -> Tensor:
         digits = self.cells(state).flatten(1)
@@ -323,10 +325,38 @@ class BoardGame(Game[BoardState]):
             )
         return int(first > second)
 
-    # Kernels
+    # Whole games in kernels
 
-    def compiled_rules(self) -> Any:
-        """The same rules for kernels."""
-        from rlgames.games.compiled import BoardRules
+    def play_with(
+        self, state: BoardState, play: Callable[[Games], tuple[int, Any]]
+    ) -> tuple[BoardState, int]:
+        """The positions after a kernel has played on from these, and the number of moves.
 
-        return BoardRules(self)
+        play: plays the games in place; its first result is the number of moves.
+        """
+        games = Games(*map(np.copy, state.games()))
+        num_moves, _ = play(games)
+        return BoardState.of(games), num_moves
+
+    def play_randomly(
+        self,
+        state: BoardState,
+        batch: int,
+        seed: int,
+        *,
+        plies: int | None = None,
+        observe: bool = False,
+    ) -> tuple[BoardState, int]:
+        """Play on from positions [G], `batch` of them side by side, where every legal action is
+        equally likely; the last positions, and the number of moves.
+
+        Each game that ends makes room for the next one. plies: the most moves of each game, at
+        least 1; None: no limit. observe: compute the observation of each position in which a move
+        is made. Equal seeds, from 0 to 2^63 - 1, give equal games.
+        """
+        from rlgames.kernels.random_play import play_games
+
+        size = min(batch, len(state))
+        planes = np.zeros((size if observe else 0, prod(self.spec.observation)), np.float32)
+        settings = size, MAX_PLIES if plies is None else plies, planes, np.uint64(seed)
+        return self.play_with(state, lambda games: play_games(games, self.rules, *settings))

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
+from rlgames.games.capabilities import SymmetricActions
 from rlgames.games.game import Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
@@ -139,7 +140,7 @@ def make_rules(rows: int, columns: int, home_rows: int) -> BreakthroughRules:
     return rules._replace(start=set_up(rules, cells)[0])
 
 
-class Breakthrough(BoardGame):
+class Breakthrough(BoardGame, SymmetricActions):
     """rows × columns cells, home_rows rows of pieces for each seat.
 
     Action 3 * c + d moves the piece on cell c left, straight or right, as the seat to move sees it.

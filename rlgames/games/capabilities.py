@@ -1,16 +1,16 @@
-"""What a game may have besides its rules: small sets of methods, each for certain uses.
+"""What a game may have besides its rules: abstract base classes, each for certain uses.
 
-A game has a capability if its class has the methods; nothing is registered. What needs one asks
-once, when it is made: `find` or `require`. A game says in `lacks` which of them it does not have
-with its present rules, and why. The first line of each docstring names its use.
+A game derives from the capabilities that it has, after Game or BoardGame. What needs one asks once,
+when it is made: `find` or `require`. Game.lacks says which of them a game does not have with its
+present rules, and why. The first line of each docstring names its use.
 
 Letters in shapes: B games, A actions, P seats, N cells, G symmetries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from abc import ABC, abstractmethod
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -18,85 +18,110 @@ from torch import Tensor
 from rlgames.core.devices import float64_on
 from rlgames.games.state import Spec, State
 
-if TYPE_CHECKING:
-    from rlgames.games.compiled import CompiledRules
-
 S = TypeVar("S", bound=State)
-C = TypeVar("C")
+C = TypeVar("C", bound="Capability")
 
 
-class Chance(Protocol):
+class Capability(ABC):  # noqa: B024, each capability has its own methods
+    """Methods that some uses of a game need."""
+
+    @classmethod
+    def methods(cls) -> list[str]:
+        """The names of what a game with this capability defines."""
+        names: list[str] = []
+        for part in reversed(cls.__mro__[: cls.__mro__.index(Capability)]):
+            names += [*vars(part).get("__annotations__", {}), *vars(part)]
+        return [name for name in names if not name.startswith("_")]
+
+    @classmethod
+    def purpose(cls) -> str:
+        """What it makes possible, in a phrase."""
+        return (cls.__doc__ or "").splitlines()[0]
+
+
+class Chance(Capability):
     """dice and draws after a move; search=expectimax
 
-    A game with spec.num_chance_inputs has it.
+    A game with spec.num_chance_inputs must have it.
     """
 
+    @abstractmethod
     def apply_chance(self, state: Any, u: Tensor) -> Any:
         """The positions after chance, from those that apply_action returns.
 
         u: float32 [B, spec.num_chance_inputs] in [0, 1).
         """
 
+    @abstractmethod
     def chance_outcomes(self, state: Any) -> tuple[Tensor, Any]:
         """All results of apply_chance: probability float64 [B, K] and B * K positions.
 
         Outcome k of row b is at b * K + k; where its probability is 0 it is meaningless.
         """
 
+    @abstractmethod
     def outcome(self, before: Any, action: Tensor, after: Any) -> Tensor:
         """Int64 [B]: everything that a move made visible, chance included; an edge of a search
         tree."""
 
 
-class HiddenInformation(Protocol):
+class HiddenInformation(Capability):
     """hidden cells and cards, which searches sample
 
-    A game with spec.hidden has it.
+    A game with spec.hidden must have it.
     """
 
+    @abstractmethod
     def public(self, state: Any) -> Any:
         """The same positions with every hidden field replaced by HIDDEN."""
 
+    @abstractmethod
     def resample(self, state: Any, rng: torch.Generator) -> Any:
         """Public positions with a hidden truth drawn from all that agree with the observations."""
 
+    @abstractmethod
     def rewind(self, state: Any) -> Any:
         """The initial positions of games with the hidden truth of full positions."""
 
+    @abstractmethod
     def outcome(self, before: Any, action: Tensor, after: Any) -> Tensor:
         """Int64 [B]: everything that a move made visible; an edge of a search tree."""
 
 
-class ListedWorlds(Protocol):
+class ListedWorlds(Capability):
     """exact means over all possible hidden states in search=rollout"""
 
+    @abstractmethod
     def worlds(self, state: Any) -> tuple[Tensor, Any]:
         """Public positions [B] with every hidden truth that agrees with the observations: for
         each of W results, all equally likely, its row, int64 [W], and its position."""
 
 
-class HiddenHits(Protocol):
+class HiddenHits(Capability):
     """learner=occupancy"""
 
+    @abstractmethod
     def hidden_hits(self, state: Any) -> Tensor:
         """Bool [B, P, A]: whether each action of each seat hits what is hidden; of full states."""
 
 
-class ExactKey(Protocol):
+class ExactKey(Capability):
     """search=rollout values each position once"""
 
+    @abstractmethod
     def key(self, state: Any) -> Tensor:
         """Int64 [B]: a number that no other visible position has."""
 
 
-class InvertibleKey(ExactKey, Protocol):
+class InvertibleKey(ExactKey):
     """rlgames solve, player=exact and exploitability, on small boards"""
 
+    @abstractmethod
     def state_from_key(self, key: Tensor) -> Any:
         """Live positions from their keys, int64 [B], with a score of 0; the inverse of key."""
 
 
-class CellBoard(Protocol):
+class CellBoard(Capability):
     """policy=table and policy=embedding
 
     The values of the cells tell all about a position.
@@ -104,24 +129,28 @@ class CellBoard(Protocol):
 
     num_cell_values: int
 
+    @abstractmethod
     def cells(self, state: Any) -> Tensor:
         """Int64 [B, rows, columns]: the values of all cells from the top, from 0 to
         num_cell_values - 1."""
 
 
-class MoverCells(Protocol):
+class MoverCells(Capability):
     """policy=embedding from the side of the seat to move; policy.open_cells"""
 
+    @abstractmethod
     def relative_cells(self, state: Any) -> Tensor:
         """CellBoard.cells, with 1 for what is the mover's and 2 for what is the other seat's."""
 
+    @abstractmethod
     def open_cells(self, state: Any) -> Tensor:
         """Bool [B, rows, columns]: the cells that the seat to move can take now."""
 
 
-class Symmetric(Protocol):
+class Symmetric(Capability):
     """learner.symmetries, policy.canonical and faster exact solvers"""
 
+    @abstractmethod
     def symmetries(self) -> Tensor:
         """Int64 [G, N]: permutations of the cells that leave the rules unchanged.
 
@@ -129,56 +158,52 @@ class Symmetric(Protocol):
         """
 
 
-class SymmetricActions(Symmetric, Protocol):
+class SymmetricActions(Symmetric):
     """the same if actions are not cells"""
 
+    @abstractmethod
     def action_symmetries(self) -> Tensor:
         """Int64 [G, A]: on the transformed board action a does what action_symmetries()[g, a]
         did."""
 
 
-class SymmetricPlanes(Symmetric, Protocol):
+class SymmetricPlanes(Symmetric):
     """the same if planes of the observation change places"""
 
+    @abstractmethod
     def plane_symmetries(self) -> Tensor:
         """Int64 [G, C]: on the transformed board plane p shows the cells of what was plane
         plane_symmetries()[g, p]."""
 
 
-class Measured(Protocol):
+class Measured(Capability):
     """further results of a game, such as the largest tile, as rewards"""
 
+    @abstractmethod
     def measures(self, state: Any) -> dict[str, Tensor]:
         """Measures of each position by name, float32 [B]."""
 
 
-class KnownRandomPlay(Protocol):
+class KnownRandomPlay(Capability):
     """the exact mean of random play; reward.minus=random_shot, random_turn"""
 
+    @abstractmethod
     def expected_random_score_delta(self, state: Any, plies: bool) -> Tensor:
         """Float32 [B]: the score that a uniformly random turn from here is expected to gain.
 
         plies: count one shot, cell or stone of the turn instead of all of them.
         """
 
+    @abstractmethod
     def expected_random_turns(self) -> float:
         """The mean number of turns of uniformly random play."""
 
+    @abstractmethod
     def random_turns_std(self) -> float:
         """The standard deviation of these turns."""
 
 
-class Compiled(Protocol):
-    """fast tree search, random play and, with two seats, an exact solver on the CPU
-
-    A derived class does not inherit it, because its rules may differ.
-    """
-
-    def compiled_rules(self) -> CompiledRules[Any]:
-        """The same rules for kernels."""
-
-
-CAPABILITIES: tuple[type, ...] = (
+CAPABILITIES: tuple[type[Capability], ...] = (
     Chance,
     HiddenInformation,
     ListedWorlds,
@@ -192,27 +217,27 @@ CAPABILITIES: tuple[type, ...] = (
     SymmetricPlanes,
     Measured,
     KnownRandomPlay,
-    Compiled,
 )
 
 
-class Declared(Protocol):
-    """What a Game says about itself."""
+class HasCapabilities(Protocol):
+    """What is asked of a Game here."""
 
     spec: Spec
-    lacks: Mapping[type, str]
+
+    def lacks(self, capability: type[Capability]) -> str: ...
 
 
 class MissingCapability(ValueError):
     """A game lacks a capability that a part needs; the message names it, and why."""
 
 
-def find(game: Declared, capability: type[C]) -> C | None:
+def find(game: HasCapabilities, capability: type[C]) -> C | None:
     """The game as one that has the capability; None if it does not."""
     return None if reason_missing(game, capability) else cast(C, game)
 
 
-def require(game: Declared, capability: type[C], who: str) -> C:
+def require(game: HasCapabilities, capability: type[C], who: str) -> C:
     """The same; raises MissingCapability with the name of who needs it, such as policy=table."""
     if reason := reason_missing(game, capability):
         raise MissingCapability(
@@ -222,43 +247,23 @@ def require(game: Declared, capability: type[C], who: str) -> C:
     return cast(C, game)
 
 
-def reason_missing(game: Declared, capability: type) -> str:
+def reason_missing(game: HasCapabilities, capability: type[Capability]) -> str:
     """Why a game does not have a capability; empty if it does."""
-    for protocol in capability.__mro__:
-        if protocol in game.lacks:
-            return game.lacks[protocol]
-    if capability is Chance and not game.spec.num_chance_inputs:
+    if isinstance(game, capability):
+        return game.lacks(capability)
+    if capability is Chance:
         return "nothing is drawn after a move"
-    if capability is HiddenInformation and not game.spec.hidden:
+    if capability is HiddenInformation:
         return "nothing is hidden"
-    missing = [name for name in members(capability) if not hasattr(game, name)]
-    if missing and capability is SymmetricActions and game.spec.has_cell_actions:
+    if capability is SymmetricActions and game.spec.has_cell_actions:
         return "its actions are cells"
-    if missing:
-        return f"it does not define {', '.join(missing)}"
-    has_form = hasattr(game, "rules")  # whatever derives from a BoardGame has these rules too
-    if capability is Compiled and not has_form and "compiled_rules" not in vars(type(game)):
-        return "a derived class, whose rules may differ, has to define compiled_rules itself"
-    return ""
+    missing = [name for name in capability.methods() if not hasattr(game, name)]
+    return f"it does not define {', '.join(missing) or 'all of it'}"
 
 
-def members(capability: type) -> list[str]:
-    """The names of what a game with a capability defines."""
-    names: list[str] = []
-    for protocol in reversed(capability.__mro__):
-        if protocol in CAPABILITIES:
-            names += [*vars(protocol).get("__annotations__", {}), *vars(protocol)]
-    return [name for name in names if not name.startswith("_")]
-
-
-def purpose(capability: type) -> str:
-    """What a capability makes possible, in a phrase."""
-    return (capability.__doc__ or "").splitlines()[0]
-
-
-def check_declared(game: Declared) -> None:
+def check_declared(game: HasCapabilities) -> None:
     """Raises MissingCapability where a game with chance, hidden information or symmetries does not
-    define all that belongs to it."""
+    have all that belongs to it."""
     spec = game.spec
     if spec.num_chance_inputs:
         require(game, Chance, f"spec.num_chance_inputs={spec.num_chance_inputs}")
@@ -268,13 +273,7 @@ def check_declared(game: Declared) -> None:
         require(game, SymmetricActions, "a game with symmetries whose actions are not cells")
 
 
-def find_compiled_rules(game: Declared) -> CompiledRules[Any] | None:
-    """The compiled rules of a game, if it has any."""
-    compiled = find(game, Compiled)
-    return None if compiled is None else compiled.compiled_rules()
-
-
-def chance_outcomes(game: Declared, state: S) -> tuple[Tensor, S]:
+def chance_outcomes(game: HasCapabilities, state: S) -> tuple[Tensor, S]:
     """As Chance.chance_outcomes; without chance, one outcome for each position."""
     if game.spec.num_chance_inputs:
         return cast(Chance, game).chance_outcomes(state)
@@ -282,13 +281,13 @@ def chance_outcomes(game: Declared, state: S) -> tuple[Tensor, S]:
     return torch.ones(len(state), 1, dtype=float64_on(device), device=device), state
 
 
-def measures(game: Declared, state: S) -> dict[str, Tensor]:
+def measures(game: HasCapabilities, state: S) -> dict[str, Tensor]:
     """As Measured.measures; without the capability, none."""
     measured = find(game, Measured)
     return {} if measured is None else measured.measures(state)
 
 
-def expected_random_turns(game: Declared) -> float | None:
+def expected_random_turns(game: HasCapabilities) -> float | None:
     """As in KnownRandomPlay; None without the capability."""
     known = find(game, KnownRandomPlay)
     return None if known is None else known.expected_random_turns()

@@ -6,7 +6,7 @@ Letters in shapes: B games side by side, A actions, P seats, N cells, O the shap
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Generic, TypeVar, cast
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.board import Board, BoardFormat
-from rlgames.games.capabilities import Chance
+from rlgames.games.capabilities import Capability, Chance
 from rlgames.games.state import HIDDEN, Spec, State, Tables
 
 __all__ = ["HIDDEN", "Game", "Spec", "State"]
@@ -28,14 +28,16 @@ class Game(Tables, ABC, Generic[S]):
 
     A game defines spec and the abstract methods. Everything else has a default, or belongs to a
     capability, see rlgames/games/capabilities.py.
-    lacks: by capability, why the game does not have it with these rules, though it has its methods.
     """
 
     spec: Spec
-    lacks: Mapping[type, str] = {}
 
     def __repr__(self) -> str:
         return f"<{self.spec.name}: {self.spec.seats} seats, {self.spec.actions} actions>"
+
+    def lacks(self, capability: type[Capability]) -> str:
+        """Why the game does not have a capability with these rules, though its class has; or ""."""
+        return ""
 
     # Rules
 

@@ -30,7 +30,13 @@ from torch import Tensor
 from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import ExactKey
+from rlgames.games.capabilities import (
+    Capability,
+    Chance,
+    ExactKey,
+    Measured,
+    SymmetricActions,
+)
 from rlgames.games.game import Game, Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries, direction_symmetries
@@ -328,7 +334,7 @@ def make_rules(rows: int, columns: int, fours: float, planes: int) -> Rules2048:
     )
 
 
-class Game2048(BoardGame):
+class Game2048(BoardGame, Chance, Measured, SymmetricActions):
     """rows × columns cells.
 
     fours: the probability that a new tile is a 4. target: the tile that counts as a win; play
@@ -377,10 +383,9 @@ class Game2048(BoardGame):
             observation_range=(0.0, 1.0 if encoding == "onehot" else (cells + 1) / 10),
         )
 
-    @cached_property
-    def lacks(self) -> dict[type, str]:  # type: ignore[override]
-        reason = "boards of more than 16 cells do not fit in 64 bits"
-        return {ExactKey: reason} if self.num_cells > 16 else {}
+    def lacks(self, capability: type[Capability]) -> str:
+        is_too_large = issubclass(capability, ExactKey) and self.num_cells > 16
+        return "boards of more than 16 cells do not fit in 64 bits" if is_too_large else ""
 
     def initial(self, batch: int, rng: torch.Generator) -> BoardState:
         state = super().initial(batch, rng)

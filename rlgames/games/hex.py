@@ -32,6 +32,7 @@ from torch import Tensor
 from rlgames.core.bits import pack_bits
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
+from rlgames.games.capabilities import SymmetricPlanes
 from rlgames.games.game import Spec
 from rlgames.games.state import count_boards
 from rlgames.kernels.rules import Played, Position, implement
@@ -221,7 +222,7 @@ def _sets(cells: Array) -> Array:
     return pack_bits(np.pad(cells, ((0, 0), (0, 128 - cells.shape[1]))))
 
 
-class Hex(BoardGame):
+class Hex(BoardGame, SymmetricPlanes):
     """board × board cells; actions are the cells as the seat to move sees them and, with the swap
     rule, swapping as the last.
 

@@ -33,9 +33,8 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import ExactKey
+from rlgames.games.capabilities import Capability, MoverCells, SymmetricActions
 from rlgames.games.game import Spec
-from rlgames.games.numbering import TOO_MANY_POSITIONS, fits_in_key
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
 from rlgames.kernels.jit import jit
@@ -332,7 +331,7 @@ def find_wins(rules: Any, words: Array, of_other: bool, wins: Array) -> None:
             wins[row, action] = can_play and play(rules, position, action)[2] > 0
 
 
-class KInARow(BoardGame):
+class KInARow(BoardGame, MoverCells, SymmetricActions):
     """rows × columns cells, line stones in a row win, gravity makes stones fall.
 
     is_large: sets of stones are several words.
@@ -372,8 +371,10 @@ class KInARow(BoardGame):
             max_positions=count_boards(3, rows * columns),
             goal="outcome",
         )
-        can_number = gravity or fits_in_key(self._key_bases)
-        self.lacks = {} if can_number else {ExactKey: TOO_MANY_POSITIONS}
+
+    def lacks(self, capability: type[Capability]) -> str:
+        # With gravity, one more bit for each column is enough.
+        return "" if self.gravity else super().lacks(capability)
 
     def is_valid(self, state: BoardState) -> Tensor:
         cells = self.cells(state).flatten(1)

@@ -21,6 +21,7 @@ import numpy as np
 from torch import Tensor
 
 from rlgames.games.board_game import BoardGame, BoardState
+from rlgames.games.capabilities import Symmetric
 from rlgames.games.game import Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
@@ -177,7 +178,7 @@ def make_rules(board: int) -> OthelloRules:
     return rules._replace(start=set_up(rules, cells.reshape(-1))[0])
 
 
-class Othello(BoardGame):
+class Othello(BoardGame, Symmetric):
     """board × board cells; actions are the cells and, as the last one, passing.
 
     Raises ValueError for an odd board and for one that is not from 4 to 8.

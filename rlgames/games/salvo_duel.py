@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
+from rlgames.games.capabilities import HiddenHits, HiddenInformation, Symmetric
 from rlgames.games.fleets.game import Fleet, FleetGame
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 from rlgames.games.game import HIDDEN, Spec, State
@@ -59,7 +60,7 @@ class SalvoDuelState(State):
         return (self.sunk_turn == 0).sum(2).flip(1)
 
 
-class SalvoDuel(FleetGame[SalvoDuelState]):
+class SalvoDuel(FleetGame[SalvoDuelState], HiddenHits, HiddenInformation, Symmetric):
     """rows × columns cells for each side and the same fleet; ships by length.
 
     Raises ValueError for a fleet that cannot be placed.

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -17,8 +17,7 @@ from rlgames.core.pages import discard_pages
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights, parts
 from rlgames.core.untrusted import checked_int
-from rlgames.games.capabilities import find_compiled_rules
-from rlgames.games.compiled import play_packed
+from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import State
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.policies.ntuple import Ntuple
@@ -115,10 +114,10 @@ class TdNtuple(Learner):
             _check_expected(self.has_replies, td_lambda)
         self.backup, self.td_lambda, self.threads = backup, td_lambda, threads
         self.lr = Schedule(lr, lr_end)
-        epsilon, rules = epsilon_schedule(context.sampling), find_compiled_rules(context.game)
+        epsilon = epsilon_schedule(context.sampling)
         assert epsilon is not None
-        assert rules is not None
-        self.epsilon, self.rules = epsilon, rules
+        assert isinstance(context.game, BoardGame)
+        self.epsilon, self.board_game = epsilon, context.game
         self.values = ValueTable(self.policy, step_size)
         self.stride = self.values.table.shape[1]
         self.average = None if average_start is None else ValueAverage(self.policy, average_start)
@@ -146,7 +145,7 @@ class TdNtuple(Learner):
 
         lr = self.lr.at(progress)
         self._network = self._network or pack_network(self.game, self.policy, self.stride)
-        shared = (self.values.table.numpy().reshape(-1), self._network, self.rules.rules)
+        shared = (self.values.table.numpy().reshape(-1), self._network, self.board_game.rules)
         settings = self._settings(plies, lr, progress)
         seeds = torch.randint(1 << 62, (self.threads,), generator=pool.rng).numpy()
         total_error = 0.0
@@ -162,7 +161,7 @@ class TdNtuple(Learner):
             return sum(moves for moves, _ in results), total_error
 
         def play(state: State) -> tuple[State, int]:
-            return play_packed(self.rules, state, learn_all)
+            return self.board_game.play_with(cast(BoardState, state), learn_all)
 
         final_states = pool.play_window(play, plies)
         if not math.isfinite(total_error):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlgames.games.battleship import Battleship, BattleshipState
-from rlgames.games.board_game import BoardState
+from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import InvertibleKey, chance_outcomes, find
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
@@ -261,10 +261,10 @@ class AlphaBetaSolver(Solver[KInARow, BoardState]):
         return float(result.value), (result if scored.value is None else scored).best_columns
 
 
-class ProofSolver(Solver[Game[Any], State]):
+class ProofSolver(Solver[BoardGame, BoardState]):
     """Searches for who wins, and then for who wins after each action, within the limits."""
 
-    about = "proof-number search, for two-player games with compiled rules"
+    about = "proof-number search, for two-player board games"
     max_solved = MAX_PROVEN_POSITIONS
 
     @staticmethod
@@ -285,7 +285,7 @@ class ProofSolver(Solver[Game[Any], State]):
     def _search(self) -> ProofSearch:
         return ProofSearch(self.game, min(4 * self.max_positions, MAX_SLOTS))
 
-    def value(self, state: State, seconds: float) -> PositionValue:
+    def value(self, state: BoardState, seconds: float) -> PositionValue:
         game, search = self.game, self._search
         legal = game.legal_action_mask(state)[0].nonzero()[:, 0]
         before = state[torch.zeros_like(legal)]
@@ -312,7 +312,7 @@ class ProofSolver(Solver[Game[Any], State]):
             best = int(max(known))
         return PositionValue(None if best is None else float(best), actions)
 
-    def best_actions(self, state: State) -> tuple[float | None, list[int]]:
+    def best_actions(self, state: BoardState) -> tuple[float | None, list[int]]:
         """As ProofSearch.search."""
         self._search.clear()
         value, actions = self._search.search(state, max_positions=self.max_positions)

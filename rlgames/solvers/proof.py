@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.games.capabilities import find_compiled_rules
-from rlgames.games.game import Game, State
+from rlgames.games.board_game import BoardGame, BoardState
+from rlgames.games.game import Game
 
 MAX_SLOTS = 1 << 22
 """Positions that the table can hold where nothing else is asked for: 25 bytes each or more."""
@@ -32,7 +32,7 @@ def can_prove(game: Game[Any]) -> bool:
         return False
     has_outcomes = spec.seats == 2 and spec.goal == "outcome"
     is_open = not spec.hidden and not spec.num_chance_inputs
-    return has_outcomes and is_open and find_compiled_rules(game) is not None
+    return has_outcomes and is_open and isinstance(game, BoardGame)
 
 
 PROOF, DISPROOF = range(2)
@@ -46,12 +46,10 @@ class ProofSearch:
     have visited.
     """
 
-    def __init__(self, game: Game[Any], slots: float = MAX_SLOTS) -> None:
+    def __init__(self, game: BoardGame, slots: float = MAX_SLOTS) -> None:
         from rlgames.kernels import proof_search as kernel
 
-        compiled = find_compiled_rules(game)
-        assert compiled is not None
-        self._compiled, self._rules = compiled, compiled.rules
+        self._game, self._rules = game, game.rules
         words = len(self._rules.start)
         size = 1 << int(max(slots, 64) - 1).bit_length()  # a power of two
         self._table = kernel.make_table(size, words)
@@ -63,7 +61,7 @@ class ProofSearch:
         self._table.numbers.fill(0)
 
     def search(
-        self, state: State, seconds: float = math.inf, max_positions: float = math.inf
+        self, state: BoardState, seconds: float = math.inf, max_positions: float = math.inf
     ) -> tuple[int | None, list[int]]:
         """What one live position is worth to the seat to move, 1, 0 or -1, and the actions that
         are proven to reach it; of a lost position all legal ones. If a limit is reached first, None
@@ -71,17 +69,15 @@ class ProofSearch:
 
         max_positions: visited by this search.
         """
-        legal = self._compiled.game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
-        if not self._compiled.fits(state):
-            return None, legal
-        self._line.positions[0] = self._compiled.words_of(state)
+        legal = self._game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
+        self._line.positions[0] = state.words[0].numpy()
         start, first = time.perf_counter(), self.positions
-        share = 0.5 if self._compiled.has_draws else 1.0
+        share = 0.5 if self._game.has_draws else 1.0
         is_won = self._ask(1, share * seconds, share * max_positions)
         if is_won:
             return 1, [action for action in legal if self._children[action, DISPROOF] == 0]
         is_held: bool | None = is_won
-        if self._compiled.has_draws:
+        if self._game.has_draws:
             left = seconds - (time.perf_counter() - start), max_positions - (self.positions - first)
             is_held = self._ask(0, *left)
         if is_held is False:

@@ -1,4 +1,4 @@
-"""Compiled random play: the batched rules and observations, and the right distribution."""
+"""Random play in a kernel: legal moves, and the right distribution."""
 
 from typing import Any
 
@@ -10,13 +10,12 @@ from markers import quick
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.parallel import find_kernel
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.capabilities import chance_outcomes, find_compiled_rules
+from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse
 from rlgames.games.othello import Othello
-from rlgames.games.random_play import CompiledRandomPlay
 from rlgames.players.player import Random
 from rlgames.players.scripted import WinOrBlock
 from rlgames.rollouts.play import GamePool
@@ -42,10 +41,6 @@ TICTACTOE, CONNECT4, GAME_2048 = GAMES[:3]
 def name(game):
     _, rows, columns = game.spec.observation
     return f"{game.spec.name} {rows}x{columns}"
-
-
-def compiled_play(game):
-    return CompiledRandomPlay(game, find_compiled_rules(game))
 
 
 def is_same(first, second):
@@ -76,14 +71,12 @@ def follows(game, before, after):
 
 def check_walks(game, positions, batch=97):
     """Moves of random games, one by one, until there are that many."""
-    play, checked, seed = compiled_play(game), 0, 0
+    checked, seed = 0, 0
     state = game.initial(batch, rng(1))
     while checked < positions:
-        after, num_moves = play.play(state, batch, seed, plies=1, observe=True)
+        after, num_moves = game.play_randomly(state, batch, seed, plies=1, observe=True)
         assert num_moves == len(state)
         assert bool(follows(game, state, after).all())
-        observations = torch.from_numpy(play.observations).view(-1, *game.spec.observation)
-        assert observations.equal(game.observe(state))
         checked, seed = checked + len(state), seed + 1
         state = after[~after.done]
         if 2 * len(state) < batch:
@@ -91,18 +84,18 @@ def check_walks(game, positions, batch=97):
 
 
 @pytest.mark.parametrize("game", quick(GAMES, *GAMES[:4]), ids=name)
-def test_moves_and_observations_are_those_of_the_batched_rules(game):
+def test_moves_are_those_of_the_rules(game):
     check_walks(game, 2_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", GAMES, ids=name)
-def test_100_000_moves_and_observations_are_those_of_the_batched_rules(game):
+def test_100_000_moves_are_those_of_the_rules(game):
     check_walks(game, 100_000, batch=2_000)
 
 
 def test_tictactoe_ends_as_often_as_theory_says():
-    final, num_moves = compiled_play(TICTACTOE).play(TICTACTOE.initial(200_000, rng(0)), 64, 3)
+    final, num_moves = TICTACTOE.play_randomly(TICTACTOE.initial(200_000, rng(0)), 64, 3)
     lead = final.score[:, 0]
     assert bool(final.done.all())
     assert num_moves == int(final.turn.sum())
@@ -113,7 +106,7 @@ def test_tictactoe_ends_as_often_as_theory_says():
 @pytest.mark.parametrize("game", [TICTACTOE, CONNECT4, GAME_2048, BREAKTHROUGH], ids=name)
 def test_legal_moves_and_new_tiles_have_their_probabilities(game):
     count, state = 40_000, half_played(game)
-    after, _ = compiled_play(game).play(state[torch.zeros(count).long()], 64, 1, plies=1)
+    after, _ = game.play_randomly(state[torch.zeros(count).long()], 64, 1, plies=1)
     total = 0.0
     for action in game.legal_action_mask(state)[0].nonzero()[:, 0]:
         probability, outcomes = chance_outcomes(game, game.apply_action(state, action[None]))
@@ -142,8 +135,8 @@ def half_played(game):
 
 
 def test_2048_scores_as_the_batched_play():
-    play, batched = compiled_play(GAME_2048), Random(GAME_2048)
-    final, _ = play.play(GAME_2048.initial(20_000, rng(0)), 64, 3)
+    batched = Random(GAME_2048)
+    final, _ = GAME_2048.play_randomly(GAME_2048.initial(20_000, rng(0)), 64, 3)
     other = GamePool(GAME_2048, [batched], 2_000, rng(1)).run().state
     for first, second in ((final.score, other.score), (final.turn, other.turn)):
         means = first.double().mean(), second.double().mean()
@@ -153,30 +146,29 @@ def test_2048_scores_as_the_batched_play():
 
 @pytest.mark.parametrize("game", quick(GAMES, *GAMES[:3]), ids=name)
 def test_equal_seeds_give_equal_games_also_with_observations(game):
-    play = compiled_play(game)
     start = game.initial(200, rng(0))
     before = game.initial(200, rng(0))
-    first, num_moves = play.play(start, 32, 7)
-    second, _ = play.play(start, 32, 7, observe=True)
+    first, num_moves = game.play_randomly(start, 32, 7)
+    second, _ = game.play_randomly(start, 32, 7, observe=True)
     assert bool(is_same(start, before).all())  # the positions given do not change
     assert bool(is_same(first, second).all())
     if game.spec.actions > 1:
-        assert not bool(is_same(first, play.play(start, 32, 8)[0]).all())
+        assert not bool(is_same(first, game.play_randomly(start, 32, 8)[0]).all())
     assert num_moves == int(first.turn.sum())
     assert bool(game.is_valid(first).all() if game.spec.seats == 2 else first.done.all())
 
 
 @pytest.mark.parametrize("game", [TICTACTOE, CONNECT4, GAME_2048], ids=name)
 def test_finished_games_do_not_change_and_plies_are_limited(game):
-    play, start = compiled_play(game), game.initial(90, rng(0))
-    middle, num_moves = play.play(start, 7, 1, plies=6)
+    start = game.initial(90, rng(0))
+    middle, num_moves = game.play_randomly(start, 7, 1, plies=6)
     assert num_moves == int(middle.turn.sum())
     assert bool(((middle.turn == 6) | middle.done).all())
-    last, _ = play.play(middle, 200, 2)
+    last, _ = game.play_randomly(middle, 200, 2)
     assert bool(last.done.all())
     assert bool(is_same(middle, last)[middle.done].all())
-    assert play.play(last, 5, 3)[1] == 0
-    assert len(play.play(last[:0], 5, 3)[0]) == 0
+    assert game.play_randomly(last, 5, 3)[1] == 0
+    assert len(game.play_randomly(last[:0], 5, 3)[0]) == 0
 
 
 def test_only_many_games_of_random_players_on_the_cpu_use_a_kernel():
@@ -196,7 +188,7 @@ def test_only_many_games_of_random_players_on_the_cpu_use_a_kernel():
 @pytest.mark.parametrize("game", quick([TICTACTOE, GAME_2048], TICTACTOE), ids=name)
 def test_the_number_of_threads_does_not_change_an_evaluation(game, monkeypatch):
     results = []
-    settings = EvaluationSettings(find_compiled_rules(game).min_random_games, batch=500)
+    settings = EvaluationSettings(game.min_random_games, batch=500)
     for threads in (1, 2):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         player = Random(game, observe=True)
@@ -213,6 +205,6 @@ def test_uncompiled_kernels_compute_the_same(number):
         "import test_random_play as t\n"
         f"game = t.GAMES[{number}]\n"
         "t.check_walks(game, 40, batch=20)\n"
-        "state = t.compiled_play(game).play(game.initial(5, t.rng(1)), 4, 5)[0]\n"
+        "state = game.play_randomly(game.initial(5, t.rng(1)), 4, 5)[0]\n"
         "print([tensor.tolist() for tensor in vars(state).values()])"
     )

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 from helpers import learner_of, make_policy, rng
+from rlgames.search.exploration import add_dirichlet_noise
+from rlgames.search.settings import MctsSettings
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -18,11 +20,9 @@ from rlgames.learners.alphazero import SearchTargets
 from rlgames.players.player import Agent, Random
 from rlgames.rollouts.play import collect_games
 from rlgames.search import mcts
-from rlgames.search.exploration import add_dirichlet_noise
 from rlgames.search.mcts import Mcts
 from rlgames.search.search import SearchResult
 from rlgames.search.self_play import SearchSelfPlay
-from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 from rlgames.solvers.connect4 import AlphaBeta

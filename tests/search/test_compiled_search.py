@@ -7,6 +7,7 @@ import pytest
 import torch
 from helpers import rng
 from markers import quick
+from rlgames.search.settings import MctsSettings
 
 from rlgames.config.options.learners import OPTIMIZERS
 from rlgames.core.errors import NonFiniteError
@@ -29,7 +30,6 @@ from rlgames.policies.policy import ACTIVATIONS
 from rlgames.sampling import Argmax
 from rlgames.search import compiled as compiled_search
 from rlgames.search.mcts import Mcts
-from rlgames.search.settings import MctsSettings
 
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 BOARDS = [

@@ -8,6 +8,7 @@ import pytest
 import torch
 from helpers import make_small_game, rng
 from markers import quick
+from rlgames.search.settings import MctsSettings
 
 import rlgames as package
 from rlgames.config.commands import TrainConfig
@@ -22,7 +23,6 @@ from rlgames.search.gumbel import considered_visits, gumbel_noise, phase_ends
 from rlgames.search.mcts import Mcts
 from rlgames.search.search import SearchPolicy
 from rlgames.search.self_play import SearchSelfPlay
-from rlgames.search.settings import MctsSettings
 from rlgames.training.components import build_components
 
 INSTALL = "mctx is not installed: pip install -c constraints.txt '.[engines]'"

@@ -10,6 +10,7 @@ import pytest
 import torch
 from helpers import command, make_agent, make_small_game, rng
 from markers import quick, slow
+from rlgames.search.settings import MctsSettings
 
 import rlgames as package
 from rlgames.commands.arena import competitors
@@ -30,7 +31,6 @@ from rlgames.sampling import Argmax
 from rlgames.search import mcts
 from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.search.mcts import Mcts
-from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
 from rlgames.training.components import build_components
