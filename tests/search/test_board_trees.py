@@ -131,7 +131,7 @@ def plain_search(game, policy, state, settings):
             if action not in node.children:
                 after = game.apply_action(node.state, torch.tensor([action]))
                 if bool(after.done):
-                    value = float(after.score[0, 0] - after.score[0, 1])
+                    value = float(after.score[0, 0])
                 else:
                     node.children[action] = Node(game, policy, after)
                     value = node.children[action].value
