@@ -141,15 +141,21 @@ def deterministic_action(prior: Floats, sigma: Floats, visits: Floats, pending: 
 
 
 @compiled
-def choose_by_plan(plan: GumbelPlan, tree: Any, node: int) -> int:
+def choose_by_plan(
+    plan: GumbelPlan,
+    node: int,
+    prior: Floats,
+    visits: Floats,
+    value_sums: Floats,
+    pending: Floats,
+    sign: float,
+    sigma: Floats,
+) -> int:
     """The action of a simulation at a node: at a root by sequential halving.
 
-    Pending visits count as visits whose values are unknown. tree: TreeArrays.
+    Pending visits count as visits whose values are unknown. sigma: overwritten.
     """
-    prior, visits, pending = tree.prior[node], tree.visit_counts[node], tree.pending[node]
-    sigma, raw_value = tree.scratch[0], plan.raw_values[node]
-    value_sums, sign = tree.value_sums[node], tree.sign[node]
-    transform_completed_q(plan, prior, visits, value_sums, raw_value, sign, sigma)
+    transform_completed_q(plan, prior, visits, value_sums, plan.raw_values[node], sign, sigma)
     if node >= len(plan.root_scores):
         return deterministic_action(prior, sigma, visits, pending)
     simulation = 0

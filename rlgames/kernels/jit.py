@@ -57,7 +57,7 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 RULES_OF_TYPE: dict[type, str] = {}
-"""The modules that implement compiled rules, by the types of their tables; see kernels/rules.py."""
+"""The modules that implement rules, by the types of their tables; see kernels/rules.py."""
 
 
 class _KernelCache(FunctionCache):

@@ -1,4 +1,4 @@
-"""Depth-first proof-number search (Nagai 2002) for two-player games with compiled rules.
+"""Depth-first proof-number search (Nagai 2002) for two-player board games.
 
 It answers one question about a position: is it worth at least `goal`, 1 or 0, to the seat to move?
 A move does if the position after it is not worth 1 - goal to the other seat. Each position has two

@@ -1,4 +1,4 @@
-"""Uniformly random play of games with compiled rules, many games side by side."""
+"""Uniformly random play of board games, many games side by side."""
 
 from __future__ import annotations
 

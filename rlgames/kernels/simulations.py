@@ -1,4 +1,4 @@
-"""Simulations of tree search by compiled rules, many side by side: selection, expansion, backup.
+"""Simulations of tree search by a game's rules, many side by side: selection, expansion, backup.
 
 Two seats take turns, or one seat moves; a position is a tuple of W words, see rules.py. S
 simulations side by side, T trees, N nodes, A actions.
@@ -32,7 +32,7 @@ from rlgames.kernels.tree_search import (
     descend,
     find_or_add_children,
 )
-from rlgames.kernels.words import compiled
+from rlgames.kernels.words import compiled, inlined
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -122,7 +122,7 @@ class Simulations(NamedTuple):
     progress: Integers
 
 
-@compiled
+@inlined
 def add_leaf(run: Simulations, rules: Any, simulation: int) -> None:
     """Expand the last node of a simulation from the cache, or add it to the leaves that wait."""
     batch, evaluator, leaves = run.batch, run.evaluator, run.progress[LEAVES]
@@ -139,7 +139,7 @@ def add_leaf(run: Simulations, rules: Any, simulation: int) -> None:
     run.progress[LEAVES] += 1
 
 
-@compiled
+@inlined
 def expand(run: Simulations, slot: np.uint64, simulation: int) -> None:
     """Store what the cache says about the last node of a simulation."""
     tree, cache, node = run.tree, run.evaluator.cache, run.batch.end[simulation]
@@ -234,7 +234,7 @@ def make_moves(run: Simulations, rules: Any) -> None:
         batch.is_over[row], batch.points[row] = is_over, points
 
 
-@compiled
+@inlined
 def add_child(run: Simulations, row: int) -> None:
     """Store the new node of a row."""
     tree, nodes, batch, child = run.tree, run.nodes, run.batch, run.batch.child[row]

@@ -208,7 +208,16 @@ def descend(
         node = start[row]
         while True:
             if rule == GUMBEL:
-                action = choose_by_plan(selection.plan, tree, node)
+                action = choose_by_plan(
+                    selection.plan,
+                    node,
+                    tree.prior[node],
+                    tree.visit_counts[node],
+                    tree.value_sums[node],
+                    tree.pending[node],
+                    tree.sign[node],
+                    tree.scratch[0],
+                )
             else:
                 action = best_action(tree, node, c_puct, rule == PUCT)
             tree.pending[node, action] += 1

@@ -12,6 +12,9 @@ Array: TypeAlias = Any
 compiled = jit(_nrt=False)
 """For kernels that allocate nothing: counting references to arrays would take most of the time."""
 
+inlined = jit(_nrt=False, inline="always")
+"""As compiled, for functions of large named tuples, whose fields each call would copy."""
+
 ONE, TWO, ZERO = np.uint64(1), np.uint64(2), np.uint64(0)
 
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)

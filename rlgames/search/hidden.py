@@ -1,5 +1,5 @@
 """Tree search whose moves are made in torch: for hidden information, policy rollouts, a fixed
-depth, and games without compiled rules.
+depth, and games that are not board games.
 
 Letters in shapes: T trees, W simulations side by side in each tree, S = T · W, A actions.
 """

@@ -88,7 +88,7 @@ class Mcts(Search):
             return
         if settings.threads > 1:
             raise ValueError(
-                f"search.threads={settings.threads} needs a game with compiled rules, "
+                f"search.threads={settings.threads} needs a board game, "
                 "search.fixed_depth=false, and search.leaf=value or "
                 "search.rollout_policy=uniform to the end; use search.threads=1"
             )

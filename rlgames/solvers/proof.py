@@ -1,4 +1,4 @@
-"""Who wins a position, by proof-number search, for two-player games with compiled rules."""
+"""Who wins a position, by proof-number search, for two-player board games."""
 
 from __future__ import annotations
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
-from unittest.mock import patch
 
 import torch
 from bench_tools import PEERS, Worker, in_turn, progress, ratio, rows, short
@@ -16,7 +14,6 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions
-from rlgames.search import mcts
 from rlgames.search.mcts import make_mcts
 from rlgames.training.components import build_components
 
@@ -25,60 +22,55 @@ SECONDS = 1.0
 """About how long a measurement takes, in processor time."""
 TREES = {"cpu": (1, 64, 1024), "cuda": (1, 256, 4096)}
 """How many trees side by side, by device."""
-MLP = ["policy=mlp", "policy.layers=[512,256]"]
-PUCT = ["search.rule=puct", "search.dirichlet_fraction=0.25"]
+ALPHAZERO = ["learner=alphazero", "search=mcts", "search.leaf=value", "search.c_puct=1"]
+ALPHAZERO += ["search.dirichlet_fraction=0.25", "sampling=stochastic"]
+MLP = [*ALPHAZERO, "policy=mlp", "policy.layers=[512,256]"]
+CONNECT4, OTHELLO = ["game=connect4", "experiment=null"], ["game=othello", "experiment=null"]
+HEX = ["game=hex", "experiment=null"]
 CASES = {
     "Connect 4, conv, 3 layers of 32 channels": [
-        *("experiment=connect4_alphazero", "policy=conv", "policy.channels=[32,32,32]"),
+        *(*CONNECT4, *ALPHAZERO, "policy=conv", "policy.channels=[32,32,32]"),
     ],
     "Connect 4, embedding of lines of four, 64 units": [
-        *("experiment=connect4_alphazero", "policy=embedding", "policy.line_length=4"),
+        *(*CONNECT4, *ALPHAZERO, "policy=embedding", "policy.line_length=4"),
         *("policy.open_cells=true", "policy.units=64", "policy.layers=[64]"),
     ],
-    "Connect 4, mlp, 512 and 256 units": ["experiment=connect4_alphazero", *MLP],
-    "Othello 6×6, the same mlp": ["experiment=othello_alphazero", *MLP],
-    "Hex 7×7, the same mlp": ["experiment=hex_alphazero", "policy.skip=false", *PUCT, *MLP],
-    "Breakthrough 6×6, the same mlp": ["experiment=breakthrough_alphazero", *MLP],
-    "Gomoku 9×9, the same mlp": ["experiment=gomoku_alphazero", *MLP],
+    "Connect 4, mlp, 512 and 256 units": [*CONNECT4, *MLP],
+    "Othello 6×6, the same mlp": [*OTHELLO, "game.board=6", *MLP],
+    "Hex 7×7, the same mlp": [*HEX, "game.board=7", *MLP],
+    "Breakthrough 6×6, the same mlp": ["game=breakthrough", "experiment=null", *MLP],
+    "Gomoku 9×9, the same mlp": ["game=gomoku", "experiment=null", "game.board=9", *MLP],
 }
-OF_2048 = ["game=2048", "learner=alphazero", "search=mcts", "search.leaf=value", *MLP]
 MCTX_CASES = {
-    "connect4": ["experiment=connect4_alphazero", "learner.opening_epsilon=0", *MLP],
-    "othello": ["experiment=othello_alphazero", "game.board=8", *MLP],
-    "hex": ["experiment=hex_alphazero", "game.board=11", "policy.skip=false", *PUCT, *MLP],
-    "2048": [*OF_2048, "search.c_puct=1", "search.dirichlet_fraction=0.25"],
+    "connect4": [*CONNECT4, *MLP],
+    "othello": [*OTHELLO, "game.board=8", *MLP],
+    "hex": [*HEX, "game.board=11", *MLP],
+    "2048": ["game=2048", "experiment=null", *MLP],
 }
 """The games that pgx also has, on its boards."""
 LABELS = {"connect4": "Connect 4", "othello": "Othello 8×8", "hex": "Hex 11×11", "2048": "2048"}
 
 
-def self_play(
-    speed: str, case: list[str], trees: int, device: str = "cpu", compiled: bool = True
-) -> float:
+def self_play(speed: str, case: list[str], trees: int, device: str = "cpu") -> float:
     """Simulations per second (speed) or per second of processor time (per_cpu_second) of searches
-    side by side in games that began with random moves; new ones begin where games end.
-
-    compiled: by compiled rules; otherwise as in a game without them.
-    """
+    side by side in games that began with random moves; new ones begin where games end."""
     where = [f"search.simulations={SIMULATIONS}", "threads=1", f"device={device}"]
     words = [*case, *where, "solve_seconds=0", f"batch={trees}"]
-    general = patch.object(mcts, "find_compiled_rules", lambda _: None)
-    with nullcontext() if compiled else general:
-        components = build_components(load_config(TrainConfig, words))
-        game, player = components.game, components.players[0]
-        rng = torch.Generator(device).manual_seed(1)
-        state, count, wall, cpu = random_positions(game, trees).to(device), 0, 0.0, 0.0
-        player.act(state, rng)  # compiles
-        while cpu < SECONDS:
-            if state.done.any():
-                fresh = random_positions(game, trees, seed=count).to(device)
-                row = torch.arange(trees, device=device) + trees * state.done
-                state = type(state).cat([state, fresh])[row]
-            begun, begun_cpu = time.perf_counter(), time.process_time()
-            decision = player.act(state, rng)
-            wall, cpu = wall + time.perf_counter() - begun, cpu + time.process_time() - begun_cpu
-            count += int((~state.done).sum())
-            state = game.step(state, decision.action, rng)
+    components = build_components(load_config(TrainConfig, words))
+    game, player = components.game, components.players[0]
+    rng = torch.Generator(device).manual_seed(1)
+    state, count, wall, cpu = random_positions(game, trees), 0, 0.0, 0.0
+    player.act(state, rng)  # compiles
+    while cpu < SECONDS:
+        if state.done.any():
+            fresh = random_positions(game, trees, seed=count)
+            row = torch.arange(trees) + trees * state.done
+            state = type(state).cat([state, fresh])[row]
+        begun, begun_cpu = time.perf_counter(), time.process_time()
+        decision = player.act(state, rng)
+        wall, cpu = wall + time.perf_counter() - begun, cpu + time.process_time() - begun_cpu
+        count += int((~state.done).sum())
+        state = game.step(state, decision.action, rng)
     return SIMULATIONS * count / (wall if speed == "speed" else cpu)
 
 
@@ -158,16 +150,10 @@ def beside_openspiel(rounds: int) -> str:
 def searching(rounds: int, device: str = "cpu") -> str:
     """By processor time on a CPU, and by the clock on a GPU."""
     speed = "per_cpu_second" if device == "cpu" else "speed"
-    ways = {"general": False, "compiled rules": True} if device == "cpu" else {"general": False}
     body = []
     for name, case in CASES.items():
         for trees in TREES[device]:
-            sides = {
-                way: partial(self_play, speed, case, trees, device, compiled)
-                for way, compiled in ways.items()
-            }
-            results = in_turn(sides, rounds)
-            medians = [short(each.median) for each in results.values()]
-            ratios = [ratio(*reversed(results.values()))] if len(ways) > 1 else []
-            body.append([name, str(trees), *medians, *ratios])
-    return rows(["game and network", "trees", *ways, "ratio"][: len(body[0])], body)
+            measure = partial(self_play, speed, case, trees, device)
+            (result,) = in_turn({name: measure}, rounds).values()
+            body.append([name, f"{trees:,}", result.text()])
+    return rows(["game and network", "trees", "simulations per second"], body)

@@ -20,7 +20,7 @@ def test_a_game_is_shown_with_what_it_has_and_why_it_does_not_have_the_rest():
     assert missing["Compiled"] is None
     assert missing["CellBoard"] == "its cells do not show which seat is to move"
     assert "too many" in missing["ExactKey"]
-    assert report["solver"] == "proof-number search, for two-player games with compiled rules"
+    assert report["solver"] == "proof-number search, for two-player board games"
     assert not report["is_in_reach"]
     small = command("games", ["hex"], ["board=3"])
     assert small["keys"]["board"]["value"] == 3

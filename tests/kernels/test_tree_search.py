@@ -7,6 +7,7 @@ import pytest
 import torch
 from helpers import check_uncompiled
 
+from rlgames.search.search import MctsSettings
 from rlgames.search.tree import SearchTree
 
 
@@ -49,17 +50,17 @@ def grown(seed, actions=4, rounds=60, parallel=3, rule="puct"):
         return prior
 
     roots = [Node(priors(), 1), Node(priors(), -1)]
-    tree = SearchTree(2, rounds * parallel + 1, actions)
+    settings = MctsSettings(rule=rule, c_puct=1.5)
+    tree = SearchTree(2, rounds * parallel + 1, actions, settings, (-1.0, 1.0))
     nodes = dict(enumerate(roots))
     for number, root in enumerate(roots):
         tree.prior[number], tree.sign[number] = torch.tensor(root.prior), root.sign
-    bounds = torch.tensor([[-1.0, 1.0]]).expand(2 * parallel, 2)
     for _ in range(rounds):
         start = torch.arange(2).repeat_interleave(parallel)
         end, live = start.clone(), torch.arange(len(start))
         while len(live):
             node = start[live]
-            _, action = tree.descend(node, bounds[: len(live)].contiguous(), 1.5, rule)
+            action = tree.choose(node)
             pending = {int(each): [0] * actions for each in node}
             for each, chosen in zip(node.tolist(), action.tolist(), strict=True):
                 expected = nodes[each].best_action(-1, 1, 1.5, rule == "puct", pending[each])
@@ -98,7 +99,7 @@ def grown(seed, actions=4, rounds=60, parallel=3, rule="puct"):
 def test_trees_grow_like_plain_objects(rule):
     tree, nodes = grown(1, rule=rule)
     assert len(nodes) == tree.num_nodes > 100
-    found = tree.root_results(torch.tensor([[-1.0, 1.0]] * len(nodes)))
+    found = tree.results(len(nodes))
     assert torch.equal(found.visits, tree.visit_counts[: len(nodes)])
     for number, node in nodes.items():
         assert tree.visit_counts[number].tolist() == node.visits

@@ -5,8 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 from helpers import learner_of, make_policy, rng
-from rlgames.search.exploration import add_dirichlet_noise
-from rlgames.search.settings import MctsSettings
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -19,9 +17,8 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.alphazero import SearchTargets
 from rlgames.players.player import Agent, Random
 from rlgames.rollouts.play import collect_games
-from rlgames.search import mcts
 from rlgames.search.mcts import Mcts
-from rlgames.search.search import SearchResult
+from rlgames.search.search import MctsSettings, SearchResult
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
@@ -144,20 +141,16 @@ def test_only_searching_players_give_targets(explorer):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.25])
-def test_noise_is_at_the_root_only(monkeypatch, noise):
-    trees = []
-
-    class Kept(SearchTree):
-        def __init__(self, *words):
-            super().__init__(*words)
-            trees.append(self)
-
-    monkeypatch.setattr(mcts, "SearchTree", Kept)
+@pytest.mark.parametrize("rollout", [None, 42])  # in a kernel, and in torch
+def test_noise_is_at_the_root_only(noise, rollout):
     state = CONNECT4.initial(5, rng())
-    settings = MctsSettings(simulations=40, dirichlet_fraction=noise, rollout=42)  # in torch
-    Mcts(CONNECT4, Random(CONNECT4), settings).search(state, rng())
-    tree = trees[0]
-    roots, below = tree.prior[:5], tree.prior[5 : tree.num_nodes]
+    settings = MctsSettings(simulations=40, dirichlet_fraction=noise, rollout=rollout)
+    search = Mcts(CONNECT4, Random(CONNECT4), settings)
+    tree = search._trees.begin(state, rng())
+    if noise:
+        tree.add_noise(5, noise, 10.0, rng())
+    search._trees.simulate([4] * 10)
+    roots, below = tree.prior[:5], tree.prior[5:][tree.depth[5:] == 1]
     assert torch.allclose(below[below >= 0], torch.tensor(1 / 7))
     assert torch.allclose(roots.sum(1), torch.ones(5))
     assert bool((roots - 1 / 7).abs().max() > 0.01) == bool(noise)
@@ -165,10 +158,10 @@ def test_noise_is_at_the_root_only(monkeypatch, noise):
 
 def test_noise_is_drawn_from_dirichlets_distribution():
     """Of k equal parameters a the mean is 1/k, the variance (k - 1) / k² / (k a + 1)."""
-    prior = torch.full((40_000, 7), -torch.inf)
-    prior[:, 1:5] = 0.25
-    drawn = prior.clone()
-    add_dirichlet_noise(drawn, 1.0, 10.0, rng())
+    tree = SearchTree(40_000, 1, 7, MctsSettings(), (-1.0, 1.0))
+    drawn = tree.prior
+    drawn[:], drawn[:, 1:5] = -torch.inf, 0.25
+    tree.add_noise(40_000, 1.0, 10.0, rng())
     assert (drawn[:, [0, 5, 6]] == -torch.inf).all()
     actual = drawn[:, 1:5]
     assert torch.allclose(actual.sum(1), torch.ones(40_000))

@@ -8,7 +8,6 @@ import pytest
 import torch
 from helpers import make_small_game, rng
 from markers import quick
-from rlgames.search.settings import MctsSettings
 
 import rlgames as package
 from rlgames.config.commands import TrainConfig
@@ -19,9 +18,9 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
 from rlgames.policies.mlp import Mlp
 from rlgames.sampling import Argmax
-from rlgames.search.gumbel import considered_visits, gumbel_noise, phase_ends
+from rlgames.search.gumbel import gumbel_noise, halving
 from rlgames.search.mcts import Mcts
-from rlgames.search.search import SearchPolicy
+from rlgames.search.search import MctsSettings, SearchPolicy
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.training.components import build_components
 
@@ -83,7 +82,7 @@ PUBLISHED = {
 @pytest.mark.others
 @pytest.mark.parametrize(("numbers", "expected"), PUBLISHED.items())
 def test_considered_visits_are_those_of_mctx(numbers, expected):
-    assert list(considered_visits(*numbers)) == expected
+    assert halving(*numbers)[0] == expected
 
 
 @pytest.mark.others
@@ -94,14 +93,14 @@ def test_every_table_of_considered_visits_is_that_of_mctx():
     for num_considered in range(1, 33):
         for simulations in range(1, 130):
             expected = get_sequence_of_considered_visits(num_considered, simulations)
-            assert tuple(considered_visits(num_considered, simulations)) == expected
+            assert tuple(halving(num_considered, simulations)[0]) == expected
 
 
 def test_considered_visits_are_those_of_sequential_halving():
     for num_considered in range(1, 20):
         for simulations in (1, 2, 7, 16, 50, 200):
             visits = [0] * num_considered
-            for considered in considered_visits(num_considered, simulations):
+            for considered in halving(num_considered, simulations)[0]:
                 visits[visits.index(considered)] += 1
             assert visits == halved(num_considered, simulations)
 
@@ -109,13 +108,13 @@ def test_considered_visits_are_those_of_sequential_halving():
 def test_a_phase_ends_where_actions_are_dropped():
     for num_considered in range(1, 20):
         for simulations in (1, 7, 24, 200):
-            ends = sorted(phase_ends(num_considered, simulations))
+            visits, found = halving(num_considered, simulations)
+            ends = sorted(found)
             assert ends[-1] == simulations
-            visits = considered_visits(num_considered, simulations)
             widths = [visits[start] for start in [0, *ends[:-1]]]
             assert widths == sorted(set(widths))
-    assert sorted(phase_ends(8, 24)) == [8, 16, 24]
-    assert sorted(phase_ends(8, 13)) == [8, 12, 13]
+    assert sorted(halving(8, 24)[1]) == [8, 16, 24]
+    assert sorted(halving(8, 13)[1]) == [8, 12, 13]
 
 
 @pytest.mark.parametrize("num_parallel", [1, 4])
@@ -298,7 +297,7 @@ def test_every_game_is_searched_and_only_legal_actions_count(name, settings):
 
 
 @pytest.mark.parametrize("settings", [{}, {"depth": 4, "fixed_depth": True}])
-def test_rows_and_kept_positions_change_nothing(settings):
+def test_rows_are_searched_independently(settings):
     state = live_states(CONNECT4, 20)
     search = by_gumbel(
         CONNECT4, simulations=60, num_parallel=5, leaf="value", gumbel_scale=0, **settings
@@ -306,10 +305,6 @@ def test_rows_and_kept_positions_change_nothing(settings):
     result = search.search(state, rng())
     row = torch.randperm(len(state), generator=rng())
     assert torch.equal(search.search(state[row], rng(9)).visits, result.visits[row])
-    search._keeps_positions, search._compiled = False, None
-    again = search.search(state, rng())
-    assert torch.equal(again.visits, result.visits)
-    assert torch.allclose(again.policy, result.policy, atol=1e-4)
 
 
 def test_self_play_takes_the_searched_action_and_learns_its_policy():

@@ -10,7 +10,6 @@ import pytest
 import torch
 from helpers import command, make_agent, make_small_game, rng
 from markers import quick, slow
-from rlgames.search.settings import MctsSettings
 
 import rlgames as package
 from rlgames.commands.arena import competitors
@@ -30,7 +29,9 @@ from rlgames.policies.mlp import Mlp
 from rlgames.sampling import Argmax
 from rlgames.search import mcts
 from rlgames.search.alphabeta import AlphaBetaSearch
+from rlgames.search.hidden import SampledTrees
 from rlgames.search.mcts import Mcts
+from rlgames.search.search import MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
 from rlgames.training.components import build_components
@@ -257,21 +258,6 @@ def test_rows_are_searched_independently(monkeypatch):
         assert torch.allclose(value, quality[rows], atol=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{}, {"depth": 3}, {"depth": 4, "fixed_depth": True}])
-def test_positions_that_trees_keep_change_nothing(settings):
-    state = some_states(CONNECT4, 20)
-    live = state[(~state.done).nonzero()[:, 0]]
-    search = with_network(CONNECT4, simulations=80, num_parallel=5, leaf="value", **settings)
-    result = search.search(live, rng())
-    visits, quality = result.visits, result.q
-    assert search._keeps_positions
-    search._keeps_positions, search._compiled = False, None
-    result = search.search(live, rng())
-    again, value = result.visits, result.q
-    assert torch.equal(again, visits)
-    assert torch.allclose(value, quality, atol=1e-5)
-
-
 def test_small_2048_is_played_almost_optimally():
     game = Game2048(2, 2)
     graph = Graph(game, 60, 1 << 30)
@@ -290,18 +276,13 @@ def test_small_2048_is_played_almost_optimally():
     assert 0.99 * best < found <= best
 
 
-def one_tree(prior):
-    tree = SearchTree(1, 50, 4)
-    tree.prior[0] = torch.tensor(prior)
-    return tree
+def tree_of(trees, capacity, rule="puct"):
+    return SearchTree(trees, capacity, 4, MctsSettings(rule=rule), (0.0, 1.0))
 
 
-def chosen(tree, count, c_puct=2.0, rule="puct"):
+def chosen(tree, count):
     """The actions of some simulations at the root, side by side."""
-    root, bounds = torch.zeros(count, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
-    node, action = tree.descend(root, bounds.expand(count, 2), c_puct, rule)
-    assert not node.any()
-    return action
+    return tree.choose(torch.zeros(count, dtype=torch.int64))
 
 
 def visit(tree, actions, values):
@@ -312,18 +293,20 @@ def visit(tree, actions, values):
 
 def test_parallel_simulations_choose_like_sequential_ones():
     """One node, four actions alike but for their probabilities: a bonus of P / (1 + N)."""
-    tree = one_tree([0.5, 0.3, 0.2, -torch.inf])
-    together = chosen(tree, 12, rule="dedieu_amar").tolist()
+    tree = tree_of(1, 50, "dedieu_amar")
+    tree.prior[0] = torch.tensor([0.5, 0.3, 0.2, -torch.inf])
+    together = chosen(tree, 12).tolist()
     alone = []
     for _ in range(12):
-        action = chosen(tree, 1, rule="dedieu_amar")
+        action = chosen(tree, 1)
         alone.append(int(action))
         visit(tree, action, [0.5])
     assert together == alone
 
 
 def test_a_lucky_visit_does_not_attract_all_parallel_simulations():
-    tree = one_tree([0.25] * 4)
+    tree = tree_of(1, 50)
+    tree.prior[0] = 0.25
     visit(tree, torch.arange(4), [1.0, 0.0, 0.0, 0.0])
     count = torch.bincount(chosen(tree, 12), minlength=4)
     assert int(count[0]) == int(count.max()) < 12
@@ -331,7 +314,7 @@ def test_a_lucky_visit_does_not_attract_all_parallel_simulations():
 
 
 def test_children_are_found_again_and_equal_children_are_merged():
-    tree = SearchTree(3, 2000, 4)
+    tree = tree_of(3, 2000)
     node = torch.arange(3).repeat_interleave(800)
     action, outcome = torch.arange(2400) % 4, torch.randint(-(2**62), 2**62, (2400,))
     child, new = tree.find_or_add_child(node, action, outcome)
@@ -382,6 +365,7 @@ def test_what_a_line_earns_is_discounted_like_the_value_at_its_leaf(
         TrainConfig, [*words, "learner=alphazero", "search=mcts", "search.leaf=value"]
     )
     search: Any = build_search(cfg.search, game, agent, cfg.reward)
+    trees = SampledTrees(game, search.player, search.settings, search.utility, 65)
     roots = game.public(game.initial(6, rng(2)))
     steps = []
 
@@ -390,12 +374,11 @@ def test_what_a_line_earns_is_discounted_like_the_value_at_its_leaf(
         return steps[-1][1]
 
     monkeypatch.setattr(game, "step", step)
-    tree, _ = search.new_tree(roots)
+    trees.begin(roots, rng())
     deepest = 0
-    for number in range(64):
+    for _ in range(64):
         steps.clear()
-        bounds = torch.tensor([[0.0, 1.0]]).expand(6, 2)
-        value = search.simulate_batch(tree, roots, 1, bounds, rng(number))
+        value = trees.simulate_batch(1)
         if any(len(before) < 6 for before, _ in steps):
             continue  # simulations that end at different plies lose their row numbers
         expected, weight = torch.zeros(6), 1.0
@@ -425,27 +408,26 @@ def test_the_papers_search_of_2048(monkeypatch):
     roots = game.initial(4, rng(2))
     descents: list[tuple[int, torch.Tensor]] = []
     plies: list[torch.Tensor] = []
-    simulate, descend = search.simulate_batch, SearchTree.descend
+    simulate, choose = SampledTrees.simulate_batch, SearchTree.choose
 
-    def simulated(tree, roots, *more):
+    def simulated(trees, num_parallel):
         plies.clear()
-        value = simulate(tree, roots, *more)
+        value = simulate(trees, num_parallel)
         descents.append((len(plies), value))
         return value
 
-    def descended(tree, node, bounds, *more):
-        left, action = descend(tree, node, bounds, *more)
-        assert torch.equal(left, node)
+    def choosing(tree, node):
+        action = choose(tree, node)
         visits, sums = tree.visit_counts[node], tree.value_sums[node]
         mean = sums.sum(1, keepdim=True) / visits.sum(1, keepdim=True).clamp(min=1)
         q = torch.where(visits > 0, sums / visits.clamp(min=1), mean) / 2048
         priority = q + 0.5 * tree.prior[node] / (1 + visits)
         assert torch.equal(action, priority.argmax(1))
         plies.append(action)
-        return left, action
+        return action
 
-    monkeypatch.setattr(search, "simulate_batch", simulated)
-    monkeypatch.setattr(SearchTree, "descend", descended)
+    monkeypatch.setattr(SampledTrees, "simulate_batch", simulated)
+    monkeypatch.setattr(SearchTree, "choose", choosing)
     result = search.search(roots, rng(3))
     visits, q = result.visits, result.q
     assert [count for count, _ in descents] == [3] * 30
