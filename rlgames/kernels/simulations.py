@@ -105,9 +105,10 @@ class Evaluator(NamedTuple):
 
 
 class Simulations(NamedTuple):
-    """The trees first, ..., first + trees - 1 and their simulations. max_depth: the limit of plies.
-    has_chance: moves have random outcomes. sign_factor: -1 if the other seat is to move after a
-    move. progress: int64 [4], how far they are."""
+    """The trees first, ..., first + trees - 1 and their simulations. first_node: the first of their
+    nodes that is not a root. max_depth: the limit of plies. has_chance: moves have random outcomes.
+    sign_factor: -1 if the other seat is to move after a move. progress: int64 [4], how far they
+    are."""
 
     tree: TreeArrays
     selection: Selection
@@ -116,6 +117,7 @@ class Simulations(NamedTuple):
     evaluator: Evaluator
     first: int
     trees: int
+    first_node: int
     max_depth: float
     has_chance: bool
     sign_factor: float
@@ -308,6 +310,7 @@ def begin(run: Simulations, rules: Any) -> int:
     simulate."""
     tree, nodes = run.tree, run.nodes
     tree.keys[:], tree.children[:] = 0, -1
+    run.progress[:], run.progress[NODES] = 0, run.first_node
     for number in range(run.trees):
         root = run.first + number
         clear_node(tree, root)

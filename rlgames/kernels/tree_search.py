@@ -26,9 +26,11 @@ Integers = NDArray[np.int64]
 class TreeArrays(NamedTuple):
     """The nodes of all trees.
 
-    prior, visit_counts, value_sums: float32 [N, A], see SearchTree. pending: zeros [N, A].
-    sign: float32 [N], 1 where seat 0 is to move, otherwise -1. parent_edge: int64 [N], -1 for a
-    root. is_expanded: bool [N], descents continue here. depth: int64 [N], plies since the root.
+    prior: float32 [N, A], the policy's probabilities, minus infinity for illegal actions.
+    visit_counts: float32 [N, A], how many simulations took each action. value_sums: float32
+    [N, A], the sum of their values for seat 0. pending: zeros [N, A]. sign: float32 [N], 1 where
+    seat 0 is to move, otherwise -1. parent_edge: int64 [N], -1 for a root. is_expanded: bool [N],
+    it has priors, and no limit ends descents here. depth: int64 [N], plies since the root.
     keys: uint64 and children: int64, both [slots], a power of two: the hash table from edges with
     outcomes to nodes; free keys are 0. root: int64 [N], the root above each node. bounds: float32
     [T, 2], the lowest and the highest value for seat 0 in each tree. scratch: float32 [2, A], for

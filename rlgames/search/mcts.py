@@ -178,10 +178,9 @@ class BoardTrees:
     ) -> None:
         self.game, self._settings, self._utility = game, settings, utility
         self.evaluator = LeafEvaluator(game, None if agent is None else agent.policy, settings)
-        self._max_nodes, self._num_trees = max_nodes, 0
+        self._max_nodes = max_nodes
         self._tree: SearchTree | None = None
         self._nodes: Nodes
-        self._parts: list[dict[str, Any]] = []
         self._runs: list[Simulations] = []
 
     def begin(self, roots: State, rng: torch.Generator) -> SearchTree:
@@ -189,8 +188,11 @@ class BoardTrees:
         node. rng: seeds the chance of each tree. The tree is overwritten by the next search."""
         from rlgames.kernels.simulations import begin
 
-        tree, nodes = self._reserve(len(roots))
-        trees, settings, rules = self._num_trees, self._settings, self.game.rules
+        trees, settings = len(roots), self._settings
+        if sum(run.trees for run in self._runs) != trees:
+            self._reserve(trees)
+        tree, nodes = self._tree, self._nodes
+        assert tree is not None
         tree.begin(settings, self._utility.bounds)
         tree.arrays.sign[:trees] = 1 - 2 * roots.current_seat.numpy()
         nodes.positions[:trees] = cast("BoardState", roots).words.numpy()
@@ -198,9 +200,12 @@ class BoardTrees:
         if self.game.spec.num_chance_inputs or settings.leaf == "rollout":
             seeds = torch.randint(MAX_SEED, (trees, 1), generator=rng, device=rng.device)
             nodes.rng[:trees] = seeds.cpu().numpy().view(np.uint64)
-        self._runs = self._new_runs(tree)
-        for run in self._runs:
-            self._advance(run, NO_BATCHES, begin(run, rules))
+        capacity = self._max_nodes * max(run.trees for run in self._runs)
+        evaluators = self.evaluator.prepare(capacity, len(self._runs))
+        for number, evaluator in enumerate(evaluators):
+            run = self._runs[number]._replace(selection=tree.selection, evaluator=evaluator)
+            self._runs[number] = run
+            self._advance(run, NO_BATCHES, begin(run, self.game.rules))
         return tree
 
     def root_values(self) -> Tensor:
@@ -242,65 +247,50 @@ class BoardTrees:
             self.evaluator.evaluate(run, leaves)
             leaves = simulate(run, self.game.rules, sizes)
 
-    def _new_runs(self, tree: SearchTree) -> list[Simulations]:
-        """What each thread simulates, before the roots are expanded."""
+    def _reserve(self, trees: int) -> None:
+        """Make what a search of so many trees needs."""
+        from rlgames.kernels.simulations import Nodes
+
+        tree, size, settings = self._tree, trees * self._max_nodes, self._settings
+        if tree is None or not len(tree.sign) // 4 <= size <= len(tree.sign):
+            actions, bounds = self.game.spec.actions, self._utility.bounds
+            self._tree = tree = SearchTree(trees, self._max_nodes, actions, settings, bounds)
+            self._nodes = Nodes(
+                positions=np.zeros((size, len(self.game.rules.start)), np.int64),
+                turn=np.zeros(size, np.int64),
+                is_over=np.zeros(size, np.bool_),
+                gain=np.zeros(size, np.float32),
+                rng=np.zeros((trees, 1), np.uint64),
+            )
+        num_parts = min(settings.threads, trees)
+        ends = [trees * part // num_parts for part in range(num_parts + 1)]
+        self._runs = [self._new_run(tree, first, stop, trees) for first, stop in pairwise(ends)]
+
+    def _new_run(self, tree: SearchTree, first: int, stop: int, trees: int) -> Simulations:
+        """What one thread simulates: the trees from first to stop, with their own nodes and, unless
+        they are all, their own hash table. Each search sets selection and evaluator."""
         from rlgames.kernels.simulations import Simulations
 
-        spec, depth = self.game.spec, self._settings.depth
-        capacity = self._max_nodes * max(part["trees"] for part in self._parts)
-        evaluators = self.evaluator.prepare(capacity, len(self._parts))
-        return [
-            Simulations(
-                **part,
-                selection=tree.selection,
-                evaluator=evaluator,
-                max_depth=math.inf if depth is None else float(depth),
-                has_chance=spec.num_chance_inputs > 0,
-                sign_factor=-1.0 if spec.seats == 2 else 1.0,
-                progress=np.array([0, 0, 0, self._first_node(part["first"])]),
-            )
-            for part, evaluator in zip(self._parts, evaluators, strict=True)
-        ]
-
-    def _first_node(self, tree: int) -> int:
-        """The first node that is not a root of the part that begins with a tree."""
-        return self._num_trees + tree * (self._max_nodes - 1)
-
-    def _reserve(self, trees: int) -> tuple[SearchTree, Nodes]:
-        """Room for a search of so many trees, and for its parts."""
-        tree, max_nodes = self._tree, self._max_nodes
-        size = trees * max_nodes
-        if tree is not None and trees == self._num_trees:
-            return tree, self._nodes
-        if tree is None or not len(tree.sign) // 4 <= size <= len(tree.sign):
-            bounds = self._utility.bounds
-            tree = SearchTree(trees, max_nodes, self.game.spec.actions, self._settings, bounds)
-            self._tree, self._nodes = tree, _make_nodes(trees, size, len(self.game.rules.start))
-        self._num_trees, self._parts = trees, []
-        num_parts = min(self._settings.threads, trees)
-        for first, stop in pairwise(trees * part // num_parts for part in range(num_parts + 1)):
-            arrays, count = tree.arrays, stop - first
-            if num_parts > 1:
-                keys, children = make_child_table(max_nodes * count)
-                scratch = np.empty_like(arrays.scratch)
-                arrays = arrays._replace(keys=keys, children=children, scratch=scratch)
-            batch = self.evaluator.new_batch(count * self._settings.num_parallel)
-            shared = {"tree": arrays, "nodes": self._nodes, "batch": batch}
-            self._parts.append({**shared, "first": first, "trees": count})
-        return tree, self._nodes
-
-
-def _make_nodes(trees: int, nodes: int, words: int) -> Nodes:
-    """Room for the positions of nodes."""
-    from rlgames.kernels.simulations import Nodes
-
-    return Nodes(
-        positions=np.zeros((nodes, words), np.int64),
-        turn=np.zeros(nodes, np.int64),
-        is_over=np.zeros(nodes, np.bool_),
-        gain=np.zeros(nodes, np.float32),
-        rng=np.zeros((trees, 1), np.uint64),
-    )
+        spec, depth, arrays, count = self.game.spec, self._settings.depth, tree.arrays, stop - first
+        if count < trees:
+            keys, children = make_child_table(self._max_nodes * count)
+            scratch = np.empty_like(arrays.scratch)
+            arrays = arrays._replace(keys=keys, children=children, scratch=scratch)
+        unset: Any = None
+        return Simulations(
+            tree=arrays,
+            selection=unset,
+            nodes=self._nodes,
+            batch=self.evaluator.new_batch(count * self._settings.num_parallel),
+            evaluator=unset,
+            first=first,
+            trees=count,
+            first_node=trees + first * (self._max_nodes - 1),
+            max_depth=math.inf if depth is None else float(depth),
+            has_chance=spec.num_chance_inputs > 0,
+            sign_factor=-1.0 if spec.seats == 2 else 1.0,
+            progress=np.zeros(4, np.int64),
+        )
 
 
 class LeafEvaluator:

@@ -16,8 +16,7 @@ from rlgames.games.capabilities import ExactKey, HiddenInformation, ListedWorlds
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, HasProbabilities, Player
 from rlgames.sampling import Argmax, mask_illegal
-from rlgames.search.playout import play_on
-from rlgames.search.search import Search, SearchResult
+from rlgames.search.search import Search, SearchResult, play_on
 from rlgames.search.utility import Utility
 
 MAX_ROOTS = 512

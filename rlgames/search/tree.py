@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 class SearchTree:
     """T trees with a fixed capacity of nodes per tree, numbered together; roots are 0 to T - 1.
 
-    prior: float32 [N, A], the policy's probabilities, minus infinity for illegal actions.
-    visit_counts: float32 [N, A], how many simulations took each action. value_sums: float32
-    [N, A], the sum of their values for seat 0. sign: float32 [N], 1 where seat 0 is to move,
-    otherwise -1. depth: int64 [N], plies since the root. is_expanded: bool [N], it has priors, and
-    no limit ends simulations here. bounds: float32 [T, 2], the lowest and the highest value for
-    seat 0. arrays: the same and more, as kernels take them; selection: how simulations choose.
+    arrays: as kernels take them; prior, sign, is_expanded and depth are tensors that share their
+    memory. selection: how simulations choose.
 
     settings, bounds: see begin.
     """
@@ -45,29 +41,25 @@ class SearchTree:
 
         max_nodes = trees * capacity
         self.num_nodes, self.num_actions = trees, actions
-        self.prior = torch.empty(max_nodes, actions)
-        self.visit_counts = torch.zeros(max_nodes, actions)
-        self.value_sums = torch.zeros(max_nodes, actions)
-        self.sign = torch.ones(max_nodes)
-        self.depth = torch.zeros(max_nodes, dtype=torch.int64)
-        self.is_expanded = torch.zeros(max_nodes, dtype=torch.bool)
-        self.bounds = torch.zeros(trees, 2)
         keys, children = make_child_table(max_nodes)
         self.arrays = TreeArrays(
-            prior=self.prior.numpy(),
-            visit_counts=self.visit_counts.numpy(),
-            value_sums=self.value_sums.numpy(),
+            prior=np.empty((max_nodes, actions), np.float32),
+            visit_counts=np.zeros((max_nodes, actions), np.float32),
+            value_sums=np.zeros((max_nodes, actions), np.float32),
             pending=np.zeros((max_nodes, actions), np.float32),
-            sign=self.sign.numpy(),
+            sign=np.ones(max_nodes, np.float32),
             parent_edge=np.full(max_nodes, -1, np.int64),
-            is_expanded=self.is_expanded.numpy(),
-            depth=self.depth.numpy(),
+            is_expanded=np.zeros(max_nodes, np.bool_),
+            depth=np.zeros(max_nodes, np.int64),
             keys=keys,
             children=children,
             root=np.arange(max_nodes),
-            bounds=self.bounds.numpy(),
+            bounds=np.zeros((trees, 2), np.float32),
             scratch=np.empty((2, actions), np.float32),
         )
+        self.prior, self.sign = map(torch.from_numpy, (self.arrays.prior, self.arrays.sign))
+        self.is_expanded = torch.from_numpy(self.arrays.is_expanded)
+        self.depth = torch.from_numpy(self.arrays.depth)
         self.begin(settings, bounds)
 
     def begin(self, settings: MctsSettings, bounds: tuple[float, float]) -> None:

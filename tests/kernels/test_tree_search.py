@@ -100,10 +100,10 @@ def test_trees_grow_like_plain_objects(rule):
     tree, nodes = grown(1, rule=rule)
     assert len(nodes) == tree.num_nodes > 100
     found = tree.results(len(nodes))
-    assert torch.equal(found.visits, tree.visit_counts[: len(nodes)])
+    assert found.visits.tolist() == tree.arrays.visit_counts[: len(nodes)].tolist()
     for number, node in nodes.items():
-        assert tree.visit_counts[number].tolist() == node.visits
-        assert tree.value_sums[number].tolist() == pytest.approx(node.sums, abs=1e-4)
+        assert tree.arrays.visit_counts[number].tolist() == node.visits
+        assert tree.arrays.value_sums[number].tolist() == pytest.approx(node.sums, abs=1e-4)
         counts, means = node.visits, node.q_values(-1, 1)
         expected = [min(mean, 0.999) * (n > 0) for n, mean in zip(counts, means, strict=True)]
         assert found.q[number].tolist() == pytest.approx(expected, abs=1e-4)
@@ -121,5 +121,5 @@ def test_trees_grow_alike_without_compilation():
     check_uncompiled(
         "from test_tree_search import grown\n"
         "tree, _ = grown(2, rounds=10)\n"
-        "print(tree.visit_counts[: tree.num_nodes].long().tolist())"
+        "print(tree.arrays.visit_counts[: tree.num_nodes].tolist())"
     )

@@ -418,7 +418,10 @@ def test_the_papers_search_of_2048(monkeypatch):
 
     def choosing(tree, node):
         action = choose(tree, node)
-        visits, sums = tree.visit_counts[node], tree.value_sums[node]
+        visits, sums = (
+            torch.from_numpy(each)[node]
+            for each in (tree.arrays.visit_counts, tree.arrays.value_sums)
+        )
         mean = sums.sum(1, keepdim=True) / visits.sum(1, keepdim=True).clamp(min=1)
         q = torch.where(visits > 0, sums / visits.clamp(min=1), mean) / 2048
         priority = q + 0.5 * tree.prior[node] / (1 + visits)
