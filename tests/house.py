@@ -11,7 +11,7 @@ IMPORTS = {
     "games": "core kernels",
     "sampling": "core kernels",
     "drawing": "core games",
-    "policies": "kernels games",
+    "policies": "core kernels games",
     "solvers": "core kernels games",
     "players": "core games sampling drawing policies solvers",
     "rollouts": "core kernels games solvers players",
@@ -21,57 +21,50 @@ IMPORTS = {
     "config": "core reward_terms",
     "rewards": "kernels games rollouts reward_terms",
     "learners": "core kernels games sampling policies rollouts rewards",
-    "runs": "core version config",
-    "factory": (
-        "core games sampling policies players rollouts search config rewards learners runs"
-    ),
-    "envs": "core games players rollouts config rewards factory",
+    "runs": "core version games sampling policies players rollouts search config rewards",
+    "envs": "core games players rollouts config rewards runs",
     "training": (
-        "core games sampling drawing policies solvers players rollouts evaluation "
-        "config rewards learners runs factory"
+        "core games sampling drawing policies solvers players rollouts search "
+        "evaluation config rewards learners runs"
     ),
     "commands": (
-        "core games drawing solvers players rollouts search evaluation config runs factory training"
+        "core games drawing solvers players rollouts search evaluation config runs training"
     ),
-    "__init__": "core version players config runs factory training commands",
-    "cli": (
-        "core games drawing players rollouts search evaluation config runs factory "
-        "training commands"
-    ),
-    "web": ("core games drawing solvers players rollouts evaluation config runs factory commands"),
+    "__init__": "core version players config runs training commands",
+    "cli": ("core games drawing players rollouts search evaluation config runs training commands"),
+    "web": "core games drawing solvers players rollouts evaluation config runs commands",
     "app": "core version config cli",
     "__main__": "core app",
 }
 """The folders and files of the package from the ground up, and all that each imports."""
 
 MAX_LINES = {
-    "rlgames/core": 1488,
+    "rlgames/core": 1560,
     "rlgames/kernels": 3135,
     "rlgames/version": 3,
     "rlgames/games": 6225,
     "rlgames/sampling": 232,
     "rlgames/drawing": 1420,
-    "rlgames/policies": 2220,
+    "rlgames/policies": 2318,
     "rlgames/solvers": 2481,
     "rlgames/players": 1026,
-    "rlgames/rollouts": 1555,
-    "rlgames/search": 2001,
+    "rlgames/rollouts": 1580,
+    "rlgames/search": 2039,
     "rlgames/evaluation": 1918,
     "rlgames/reward_terms": 138,
-    "rlgames/config": 3236,
+    "rlgames/config": 3284,
     "rlgames/rewards": 206,
     "rlgames/learners": 1825,
-    "rlgames/runs": 2716,
-    "rlgames/factory": 682,
+    "rlgames/runs": 3088,
     "rlgames/envs": 499,
-    "rlgames/training": 2673,
-    "rlgames/commands": 3393,
-    "rlgames/__init__": 184,
+    "rlgames/training": 2717,
+    "rlgames/commands": 3401,
+    "rlgames/__init__": 188,
     "rlgames/cli": 2262,
-    "rlgames/web": 1248,
+    "rlgames/web": 1243,
     "rlgames/app": 278,
     "rlgames/__main__": 15,
-    "tests": 3379,
+    "tests": 3372,
     "tests/cli": 707,
     "tests/commands": 3074,
     "tests/config": 1334,
@@ -81,14 +74,14 @@ MAX_LINES = {
     "tests/evaluation": 1007,
     "tests/games": 3412,
     "tests/kernels": 665,
-    "tests/learners": 2162,
-    "tests/players": 816,
+    "tests/learners": 2159,
+    "tests/players": 815,
     "tests/policies": 1292,
     "tests/rollouts": 766,
     "tests/runs": 3352,
     "tests/search": 2004,
     "tests/solvers": 1337,
-    "tests/training": 2942,
+    "tests/training": 2941,
     "tests/web": 829,
     "scripts/bench": 1809,
     "scripts/checks": 1363,

@@ -18,7 +18,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.study_file import read_study
 from rlgames.config.typed import from_plain, to_plain
-from rlgames.factory.agents import load_agent, load_shipped_agent
+from rlgames.runs.agents import load_shipped_agent, open_run
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.names import AGENTS as FOLDER
 from rlgames.runs.names import agent_strengths, run_name, run_path, shipped_agent, shipped_agents
@@ -142,13 +142,13 @@ def test_it_is_named_where_a_run_is_named(typed):
     assert done.returncode == 0, done.stderr
     done = typed("eval", "tictactoo")
     assert done.returncode == 2
-    assert load_agent(shipped_agent("tictactoe")).game.spec.name == "tictactoe"
+    assert open_run(shipped_agent("tictactoe")).agent().game.spec.name == "tictactoe"
 
 
 def test_loading_an_agent_leaves_the_number_of_threads_alone():
     torch.set_num_threads(2)
     try:
-        load_agent(shipped_agent("tictactoe"))
+        open_run(shipped_agent("tictactoe")).agent()
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
@@ -157,7 +157,7 @@ def test_loading_an_agent_leaves_the_number_of_threads_alone():
 def test_an_agent_of_a_device_that_is_missing_plays_on_the_cpu(tmp_path):
     saved = Checkpoint.read(shipped_agent("tictactoe"))
     replace(saved, config=saved.config | {"device": "cuda:7"}).write(tmp_path / "agent.safetensors")
-    agent = load_agent(tmp_path / "agent.safetensors")
+    agent = open_run(tmp_path / "agent.safetensors").agent()
     assert {tensor.device.type for tensor in agent.policy.state_dict().values()} == {"cpu"}
 
 

@@ -17,7 +17,7 @@ from rlgames.config.plugins import import_plugins, plugins_override
 from rlgames.config.typed import from_plain
 from rlgames.core.rng import make_generator
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.training.components import build_actor
+from rlgames.training.parts import build_actor
 from rlgames.training.ray_library import ray
 
 

@@ -5,20 +5,22 @@ Each entry of `conflicts` is a condition, what is wrong if it holds, and what to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY, load_option
-from rlgames.core.devices import has_float64
+from rlgames.core.devices import has_float64, no_float64
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import check_policy_fits, no_float64
-from rlgames.factory.memory import check_replay_memory
+from rlgames.core.memory import check_memory
 from rlgames.games.game import Game
 from rlgames.learners.learner import Source
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
+from rlgames.rollouts.trajectories import bytes_per_position
+from rlgames.runs.agents import check_policy_fits
 
 Conflict = tuple[bool, str, str]
 
@@ -47,7 +49,23 @@ def check_fits(training: Training) -> None:
         getattr(cfg.learner, key, None) for key in ("buffer_size", "minibatch_size")
     )
     if buffer_size and minibatch_size:
-        check_replay_memory(buffer_size, minibatch_size, cfg.search is not None, game)
+        _check_replay_memory(buffer_size, minibatch_size, cfg.search is not None, game)
+
+
+def _check_replay_memory(
+    buffer_size: int, minibatch_size: int, has_search: bool, game: Game[Any]
+) -> None:
+    """Raises ConfigError if buffer_size moves, or a step on minibatch_size of them, do not fit in
+    free memory.
+
+    Counted per move: its position, 32 bytes for reward and links, and a search target if any.
+    """
+    spec = game.spec
+    move = bytes_per_position(game.public(game.example_state())) + 32
+    move += 4 * spec.actions if has_search else 0
+    step = 8 * math.prod(spec.observation) + 17 * spec.actions
+    check_memory("learner.buffer_size", buffer_size, move, "for the replay buffer")
+    check_memory("learner.minibatch_size", minibatch_size, step, "for a step")
 
 
 def conflicts(training: Training) -> Iterator[Conflict]:

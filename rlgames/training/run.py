@@ -31,10 +31,10 @@ from rlgames.runs.files import LATEST
 from rlgames.runs.loggers.logger import ResumePoint, RunResults
 from rlgames.runs.run_log import RunLog
 from rlgames.training.checkpointer import Checkpointer
-from rlgames.training.components import build_components
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult
 from rlgames.training.images import ImageCallback
 from rlgames.training.loop import TrainingLoop
+from rlgames.training.parts import build_components
 from rlgames.training.references import References
 from rlgames.training.state import TrainingState
 

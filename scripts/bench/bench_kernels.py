@@ -18,7 +18,7 @@ from connect4_boards import COLUMNS, FILE, LINE, ROWS, boards_of
 
 from rlgames.config.commands import SolveConfig
 from rlgames.config.compose import load_config
-from rlgames.factory.components import build_game
+from rlgames.config.registry import make
 from rlgames.kernels.jit import jit
 from rlgames.solvers.connect4 import AlphaBeta
 from rlgames.solvers.optimum import find_optimum
@@ -116,7 +116,7 @@ def belief(rounds: int) -> str:
         for _ in range(rounds):
             rules = load_config(SolveConfig, ["game=salvo", *words]).game
             assert rules is not None
-            game = build_game(rules)
+            game = make("game", rules)
             optimum = find_optimum(game, 1200.0, 12.0)
             assert optimum is not None
             seconds.append(optimum.seconds)

@@ -18,7 +18,7 @@ from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions
 from rlgames.search import mcts
 from rlgames.search.mcts import make_mcts
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 
 SIMULATIONS = 32
 SECONDS = 1.0

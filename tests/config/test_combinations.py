@@ -12,12 +12,12 @@ from helpers import check_message, rng
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.registry import REGISTRY
+from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_game, build_reward, check_policy_fits
+from rlgames.runs.agents import check_policy_fits, make_reward
 from rlgames.training.compatibility import Training, check_fits
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 
 GROUPS = ("game", "learner", "policy", "reward", "sampling", "search")
 Combination = tuple[str, ...]
@@ -75,9 +75,9 @@ def candidates() -> list[Combination]:
     pairs = list(filter(is_trained, itertools.product(REGISTRY["learner"], REGISTRY["policy"])))
     searches = ("none", *REGISTRY["search"])
     for name, reward_name in itertools.product(REGISTRY["game"], REGISTRY["reward"]):
-        game = build_game(base(name).game)
+        game = make("game", base(name).game)
         with contextlib.suppress(ConfigError):
-            reward = build_reward(option("reward", reward_name), game)
+            reward = make_reward(option("reward", reward_name), game)
             for (learner, policy), *others in itertools.product(
                 pairs, REGISTRY["sampling"], searches
             ):

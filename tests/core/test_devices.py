@@ -4,7 +4,7 @@ import signal
 
 import pytest
 import torch
-from helpers import SMALL_TRAINING, make_agent, make_game, rng
+from helpers import SMALL_TRAINING, make_agent, make_game, make_policy, rng
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlgames
@@ -13,10 +13,11 @@ from rlgames.config.compose import load_config
 from rlgames.core import devices
 from rlgames.core.devices import choose_device, compute_dtype, find_device
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_policy, build_reward, policy_to
 from rlgames.learners.ppo import Ppo
 from rlgames.players.player import Random
+from rlgames.policies.build import policy_to
 from rlgames.rollouts.play import collect_games
+from rlgames.runs.agents import make_reward
 from rlgames.training.collector import Collector
 from rlgames.training.compatibility import Training, check_fits
 from rlgames.training.engine import LocalEngine
@@ -76,13 +77,12 @@ def test_a_run_and_an_evaluation_say_what_auto_is(typed, tmp_path):
 def test_what_needs_float64_is_refused_on_a_device_without_it():
     cfg = load_config(TrainConfig, ["game=2048", "policy=embedding", "experiment=null"])
     game = make_game("game=2048")
-    reward = build_reward(cfg.reward, game)
-    policy = build_policy(cfg.policy, cfg.learner, reward, game, rng())
+    policy = make_policy(cfg, game)
     with pytest.raises(ConfigError, match="policy=embedding computes with float64, which device="):
         policy_to(policy, "embedding", MPS)
     words = ["game=2048", "learner=adp", "policy=linear", "sampling=argmax", "experiment=null"]
     cfg = load_config(TrainConfig, [*words, "reward=score"])
-    training = Training(cfg, game, build_reward(cfg.reward, game), False)
+    training = Training(cfg, game, make_reward(cfg.reward, game), False)
     check_fits(training)
     game.device = MPS
     with pytest.raises(ConfigError, match="learner=adp computes with float64, which device=mps"):
@@ -138,7 +138,7 @@ def torch_settings():
 
 def test_the_functions_for_python_leave_torchs_settings_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
+    monkeypatch.setattr("rlgames.core.devices.find_device", as_on_cuda(find_device))
     before = torch_settings()
     assert before[0] != 2
     words = [*SMALL_TRAINING, "solve_seconds=0", "threads=2"]
@@ -216,6 +216,6 @@ def _noting_the_dtype(part, seen):
 def test_bfloat16_is_for_networks_that_score_actions(words):
     cfg = load_config(TrainConfig, ["game=2048", *words, "experiment=null", "precision=bf16"])
     game = make_game("game=2048")
-    reward = build_reward(cfg.reward, game)
+    reward = make_reward(cfg.reward, game)
     with pytest.raises(ConfigError, match="precision=bf16 fits networks that score actions"):
         check_fits(Training(cfg, game, reward, False))

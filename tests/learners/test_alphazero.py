@@ -8,11 +8,8 @@ from helpers import learner_of, make_policy, rng
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import (
-    build_sampling,
-    build_self_play_search,
-)
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.alphazero import SearchTargets
 from rlgames.players.player import Agent, Random
@@ -26,7 +23,7 @@ from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 from rlgames.solvers.connect4 import AlphaBeta
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components, build_self_play_search
 from rlgames.training.run import train
 
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
@@ -38,7 +35,7 @@ def made(*words):
     """The player and the learner of a small run, around one network."""
     cfg = load_config(TrainConfig, [*SMALL, *words])
     policy = make_policy(cfg, TICTACTOE, 0)
-    sampling = build_sampling(cfg.sampling)
+    sampling = make("sampling", cfg.sampling)
     learner = learner_of(cfg, TICTACTOE, policy)
     agent = Agent(TICTACTOE, policy, sampling)
     return build_self_play_search(cfg.search, cfg.learner, cfg.reward, TICTACTOE, agent), learner
@@ -237,9 +234,9 @@ def test_the_same_seed_learns_the_same(tmp_path):
 
 
 def build_agent(run):
-    from rlgames.factory.agents import load_agent
+    from rlgames.runs.agents import open_run
 
-    return list(load_agent(run).policy.parameters())
+    return list(open_run(run).agent().policy.parameters())
 
 
 def test_no_test_position_is_among_those_that_select_networks():

@@ -10,14 +10,14 @@ from helpers import make_agent, rng
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.factory.components import build_game
+from rlgames.config.registry import make
 from rlgames.learners.ppo import importance_weight
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward, generalized_advantage
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 
 RULES: dict[str, Sampling] = {
     "stochastic": Stochastic(),
@@ -158,7 +158,7 @@ def test_a_move_that_the_behavior_policy_rarely_makes_counts_ten_times_at_most()
 def game_and_words(*words: str) -> tuple[Any, list[str]]:
     chosen = ["game=tictactoe", "learner=ppo", "learner.optimizer=sgd", "policy.layers=[8]"]
     chosen += ["learner.entropy_coef=0", "learner.max_grad_norm=null", "learner.epochs=1", *words]
-    return build_game(load_config(TrainConfig, chosen).game), chosen
+    return make("game", load_config(TrainConfig, chosen).game), chosen
 
 
 @pytest.mark.parametrize("rule", ["epsilon_greedy", "argmax", "stochastic"])

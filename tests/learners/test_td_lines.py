@@ -12,7 +12,7 @@ from rlgames.players.player import Agent
 from rlgames.rollouts.play import GamePool
 from rlgames.sampling import Argmax
 from rlgames.solvers.graph import Graph, exploitability
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 
 SMALL = [
     *("game=connect4", "rows=4", "columns=4", "line=3", "experiment=null", "reward=outcome"),

@@ -13,7 +13,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 
 SMALL = [
     *("experiment=null", "game=2048", "board=3", "reward=score", "policy=ntuple"),

@@ -8,7 +8,7 @@ from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.learners.td_ntuple import ValueAverage
 from rlgames.runs.checkpoint import Checkpoint
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 from rlgames.training.run import train
 
 WORDS = ["experiment=null", "game=connect4", "reward=outcome", "policy=ntuple", "learner=td_ntuple"]

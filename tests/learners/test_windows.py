@@ -18,7 +18,7 @@ from rlgames.rewards import Reward, is_last
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, collect_games
 from rlgames.sampling import Argmax
 from rlgames.training.collector import restarting_from_pool
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 from rlgames.training.run import train
 
 

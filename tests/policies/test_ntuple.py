@@ -17,7 +17,7 @@ from rlgames.players.player import Random
 from rlgames.policies.ntuple import Ntuple, default_tuples
 from rlgames.policies.packed_ntuple import reason_not_packed
 from rlgames.rollouts.play import collect_games
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 
 
 def filled(game, tuples, marks=16):

@@ -14,8 +14,8 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.options.policies import LinearConfig
+from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError, NonFiniteError
-from rlgames.factory.components import build_game
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import HIDDEN
 from rlgames.games.game_2048 import Game2048
@@ -27,7 +27,7 @@ from rlgames.players.player import Agent, Random
 from rlgames.policies.linear import FEATURES, LinearValue
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.sampling import EpsilonGreedy
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 
 THEIRS = ["corner", "vertical", "horizontal", "diagonal"]
 
@@ -366,7 +366,7 @@ def test_dqn_rejects_non_finite_rewards():
 @pytest.mark.parametrize("game", Files().names("game"))
 def test_dqn_trains_networks_on_every_game(game, policy):
     words = [f"game={game}", "learner=dqn", f"policy={policy}", "learner.updates_per_batch=2"]
-    rules = build_game(load_config(TrainConfig, words).game)
+    rules = make("game", load_config(TrainConfig, words).game)
     words.append("reward=outcome" if rules.spec.goal == "outcome" else "reward=turns")
     network, taught = learner(rules, *words)
     before = [p.detach().clone() for p in network.parameters()]
@@ -471,7 +471,7 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
     words += ["policy.layers=[8]", "learner.num_minibatches=1", "learner.optimizer=sgd"]
     words += [f"learner.td_lambda={decay}", "reward.scale=0.1", "reward.discount=0.9"]
     cfg = load_config(TrainConfig, words)
-    game = build_game(cfg.game)
+    game = make("game", cfg.game)
     policy: Any = make_policy(cfg, game, 3)
     learner = learner_of(cfg, game, policy, 4)
     moves, reached = GamePool(game, [Random(game)], 12, rng(1)).collect(14)

@@ -79,7 +79,7 @@ BUILD = """
 import sys
 from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 
 def kibibytes(name):
     lines = open("/proc/self/status")

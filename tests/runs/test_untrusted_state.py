@@ -23,7 +23,7 @@ from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 from rlgames.training.run import resume
 from rlgames.training.state import TrainingState
 

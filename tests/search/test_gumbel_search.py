@@ -23,7 +23,7 @@ from rlgames.search.mcts import Mcts
 from rlgames.search.policy import SearchPolicy
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.settings import MctsSettings
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 
 INSTALL = "mctx is not installed: pip install -c constraints.txt '.[engines]'"
 TICTACTOE = KInARow(3, 3, 3, gravity=False)

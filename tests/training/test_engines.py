@@ -8,8 +8,8 @@ from helpers import check_refused, rng
 from rlgames.config import registry
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.training.components import build_components
 from rlgames.training.engine import LocalEngine
+from rlgames.training.parts import build_components
 
 TICTACTOE = ["experiment=tictactoe_alphazero", "policy.layers=[8]"]
 NAMES = ("learner=dqn", "learner=occupancy", "learner=alphazero")

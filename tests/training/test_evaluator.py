@@ -11,8 +11,8 @@ from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
 from rlgames.runs.index import RunReader
-from rlgames.training.components import build_components
 from rlgames.training.evaluator import EVAL_METRICS
+from rlgames.training.parts import build_components
 
 NETWORK = ["policy=mlp", "policy.layers=[4]", "eval_games=4", "batch=4"]
 GAMES = {

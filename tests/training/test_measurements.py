@@ -14,8 +14,8 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.training.components import build_components
 from rlgames.training.loop import TrainingLoop
+from rlgames.training.parts import build_components
 from rlgames.training.run import resume, train
 from rlgames.training.state import TrainingState
 

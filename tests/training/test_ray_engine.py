@@ -29,7 +29,7 @@ from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.training.actor import Games
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_components
 from rlgames.training.ray_engine import check_token
 from rlgames.training.ray_library import AUTH_MODE
 

@@ -17,14 +17,14 @@ from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
-from rlgames.factory.agents import load_agent
 from rlgames.learners.reinforce import Reinforce
 from rlgames.rewards import Reward
+from rlgames.runs.agents import open_run
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.training.collector import Collector
-from rlgames.training.components import build_components
 from rlgames.training.loop import TrainingLoop
+from rlgames.training.parts import build_components
 from rlgames.training.run import Run, resume, train
 
 SMALL = ["games=40", "batch=8", "log_every=16", "eval_every=16", "save_every=8", "eval_games=8"]
@@ -397,7 +397,7 @@ def test_a_checkpoint_is_kept_every_keep_every_games(tmp_path):
     kept = {f"games_{games}.safetensors" for games in (16, 32)}
     assert names == {"latest.safetensors", "best.safetensors", *kept}
     for name in names:
-        assert load_agent(tmp_path / "run/checkpoints" / name)
+        assert open_run(tmp_path / "run/checkpoints" / name).agent()
 
 
 def test_a_gpu_run_loads_and_resumes_on_the_cpu(tmp_path, monkeypatch):
@@ -409,7 +409,7 @@ def test_a_gpu_run_loads_and_resumes_on_the_cpu(tmp_path, monkeypatch):
     first["generators"] = dict.fromkeys(first["generators"], torch.zeros(16, dtype=torch.uint8))
     changed(path, config=checkpoint.config | {"device": "cuda"}, state=checkpoint.state)
     if not torch.cuda.is_available():
-        assert load_agent(run).policy
+        assert open_run(run).agent().policy
         with pytest.raises(ConfigError, match="this machine has no device=cuda"):
             resume_run(run)
     assert resume_run(run, ["device=cpu"]).best.evaluation.games

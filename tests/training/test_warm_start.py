@@ -12,10 +12,9 @@ from markers import one_in
 import rlgames as package
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.registry import make
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
-from rlgames.factory.agents import checkpoint_path, load_agent
-from rlgames.factory.components import build_game
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import LearnerContext
 from rlgames.players.player import Agent, Random
@@ -25,11 +24,11 @@ from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.agents import open_run
 from rlgames.runs.files import read_metrics
 from rlgames.sampling import Argmax
-from rlgames.training.components import build_components
 from rlgames.training.demonstrations import Demonstrations
+from rlgames.training.parts import build_components
 
 
 def load(*words):
@@ -138,7 +137,7 @@ def test_the_encoding_of_a_board_is_not_a_rule(tmp_path):
 )
 def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
     cfg = load_config(TrainConfig, words)
-    game, rules = build_game(cfg.game), to_plain(cfg)["game"]
+    game, rules = make("game", cfg.game), to_plain(cfg)["game"]
     small = [*words, "policy.layers=[8]"] if cfg.policy.name == "mlp" else words
     small += ["learner.num_minibatches=1"] if cfg.learner.name == "ppo" else []
     players = [Random(game)]
@@ -336,7 +335,7 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
         "eval_games=4",
     ]
     run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
-    tensors = Checkpoint.read(checkpoint_path(run)).policy
+    tensors = open_run(run).weights
     policy: Any = build_components(load(*words, f"init_from={run}")).agent.policy
     assert all(torch.equal(value, tensors[name]) for name, value in policy.state_dict().items())
     other: Any = build_components(load(*words)).agent.policy
@@ -351,7 +350,7 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
         [*words, "learner=behavior_cloning", "teacher=random", f"out={tmp_path}/cloned"]
     )
     policy = build_components(load(*words, f"init_from={cloned}")).agent.policy
-    clone: Any = load_agent(cloned)
+    clone: Any = open_run(cloned).agent()
     assert torch.equal(policy.logits.weight, clone.policy.logits.weight)
     assert policy.has_value
     # So are those of the networks of a staged policy.
@@ -360,7 +359,7 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     bare = build_components(
         load(*words, f"init_from={run}", "learner=reinforce", "learner.baseline=none")
     ).agent.policy
-    tensors = Checkpoint.read(checkpoint_path(run)).policy
+    tensors = open_run(run).weights
     assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
 
 
@@ -369,7 +368,7 @@ def test_stages_of_n_tuples_start_with_the_values_of_the_stage_before(tmp_path):
     words += ["learner=td_ntuple", "games=20", "batch=10", "policy.stage_tiles=[16]", *TINY]
     words += ["eval_games=4"]
     run = package.train([*words, f"out={tmp_path}/run"])
-    low, high = Checkpoint.read(checkpoint_path(run)).policy["values"].chunk(2)
+    low, high = open_run(run).weights["values"].chunk(2)
     assert not low.equal(high)
     words = [*words, "policy.stage_tiles=[8,16,32]", f"init_from={run}"]
     policy: Any = build_components(load(*words)).agent.policy
@@ -398,7 +397,7 @@ def test_a_network_is_fitted_to_the_adp_and_trained_on_where_new_tiles_differ(tm
         (100, 200),
         (4, 100),
     ]
-    tensors = Checkpoint.read(checkpoint_path(clone)).policy
+    tensors = open_run(clone).weights
     assert all(torch.equal(value, tensors[name]) for name, value in weights.items())
     run = package.train([*words, f"out={tmp_path}/warm"])
     assert last_value(run, "train/grid_sum") > 0
@@ -415,7 +414,7 @@ def test_a_table_keeps_learning_greedily_as_in_hickmans_article(tmp_path):
     lines = [line for line in read_metrics(again / "metrics.jsonl") if "train/draws" in line]
     assert [line["games"] for line in lines] == [20, 40, 60]
     # Its first game is the greedy game of the run.
-    agent = load_agent(run)
+    agent = open_run(run).agent()
     results = GamePool(agent.game, [Agent(agent.game, agent.policy, Argmax())], 1, rng()).run()
     first = package.train([*words, "log_every=1", "games=1", f"out={tmp_path}/first"])
     assert last_value(first, "train/turns") == int(results.turns[0])

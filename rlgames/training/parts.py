@@ -12,37 +12,34 @@ from torch import Tensor
 from rlgames.config.commands import TrainConfig
 from rlgames.config.options.learners import TdNtupleConfig
 from rlgames.config.options.players import PastConfig
-from rlgames.config.registry import check_installed, load_option
-from rlgames.config.schema import arguments
+from rlgames.config.options.rewards import RewardConfig
+from rlgames.config.registry import check_installed, load_option, make
+from rlgames.config.schema import OptionConfig, arguments
 from rlgames.config.typed import to_plain
-from rlgames.core.devices import compute_dtype
+from rlgames.core.devices import build_device, compute_dtype
+from rlgames.core.errors import ConfigError
+from rlgames.core.memory import check_memory, check_weight_memory
 from rlgames.core.rng import make_generator
-from rlgames.factory.agents import build_player, init_policy_from
-from rlgames.factory.components import (
-    build_device,
-    build_game,
-    build_greedy,
-    build_learner,
-    build_policy,
-    build_reward,
-    build_sampling,
-    build_self_play_search,
-    policy_to,
-)
-from rlgames.factory.memory import (
-    check_batch_memory,
-    check_evaluation_memory,
-    check_weight_memory,
-)
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.learners.td_ntuple import TdNtuple
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
+from rlgames.policies.build import policy_to
 from rlgames.policies.policy import Policy
-from rlgames.rewards import Reward
 from rlgames.rollouts.holdout import Split, split_layouts
+from rlgames.rollouts.trajectories import bytes_per_game, bytes_per_result
+from rlgames.runs.agents import (
+    build_player,
+    greedy_rule,
+    init_policy_from,
+    make_reward,
+    new_policy,
+    with_search,
+)
 from rlgames.runs.checkpoint import Checkpoint
+from rlgames.search.search import Search
+from rlgames.search.self_play import SearchSelfPlay
 from rlgames.training.collector import Collector
 from rlgames.training.compatibility import Training, check_fits
 from rlgames.training.demonstrations import Demonstrations
@@ -79,15 +76,15 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     for name in cfg.logger:
         check_installed("logger", name)
     device = build_device(cfg.device, cfg.threads)
-    game = build_game(cfg.game).to(device)
-    reward = build_reward(cfg.reward, game)
+    game = make("game", cfg.game).to(device)
+    reward = make_reward(cfg.reward, game)
     split = split_layouts(game, cfg.holdout, cfg.seed)
     check_fits(Training(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
     regret = None if cfg.analyze_every is None else Regret(evaluator, cfg.analyze_every)
-    policy = _initial_policy(cfg, game, reward, checkpoint)
-    sampling = build_sampling(cfg.sampling)
+    policy = _initial_policy(cfg, game, checkpoint)
+    sampling = make("sampling", cfg.sampling)
     rng = make_generator(cfg.seed, "learn", device)
     _check_table_memory(cfg, list(policy.buffers()))
     context = LearnerContext(game, policy, sampling, reward, rng)
@@ -106,7 +103,8 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
         recorded = Demonstrations.read(path, game, rules, cfg.demonstrator, rng)
     collector = Collector(cfg, context, learner, engine, recorded)
     if device.type == "cpu":
-        check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
+        batch, size = min(cfg.batch, cfg.games), bytes_per_game(game, cfg.window)
+        check_memory("batch", batch, size, "for its moves")
     dtype = compute_dtype(cfg.precision, device)
     return Components(device, dtype, game, agent, learner, players, collector, evaluator, regret)
 
@@ -115,10 +113,10 @@ def build_actor(cfg: TrainConfig) -> LocalEngine:
     """What plays the games of a training in another process than the learner's, with weights that
     are still to be loaded."""
     device = build_device(cfg.device, cfg.threads)
-    game = build_game(cfg.game).to(device)
-    policy = _new_policy(cfg, game, build_reward(cfg.reward, game))
+    game = make("game", cfg.game).to(device)
+    policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
     policy = policy_to(policy, cfg.policy.name, device)
-    agent = Agent(game, policy, build_sampling(cfg.sampling))
+    agent = Agent(game, policy, make("sampling", cfg.sampling))
     split = split_layouts(game, cfg.holdout, cfg.seed)
     players = training_players(cfg, game, agent)
     return LocalEngine(EngineContext(game, agent, players, split, cfg.batch))
@@ -127,11 +125,12 @@ def build_actor(cfg: TrainConfig) -> LocalEngine:
 def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> Evaluator:
     """What evaluates the policies of a training. Raises ConfigError."""
     if game.device.type == "cpu":
-        check_evaluation_memory("eval_games", cfg.eval_games, game, FINAL_EVAL_FACTOR)
+        size = FINAL_EVAL_FACTOR * bytes_per_result(game)
+        check_memory("eval_games", cfg.eval_games, size, "for final states")
     opponent = None
     if game.spec.seats == 2:
         opponent = build_player(cfg.eval_opponent, game, cfg.game, in_training=True)
-    return Evaluator(game, opponent, split, build_greedy(cfg.sampling), cfg.best_by, cfg.seed)
+    return Evaluator(game, opponent, split, greedy_rule(cfg), cfg.best_by, cfg.seed)
 
 
 def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor]) -> None:
@@ -163,14 +162,41 @@ def _taught(cfg: TrainConfig, game: Game[Any], players: list[Player]) -> list[Pl
     return [teacher, *players[1:]]
 
 
-def _initial_policy(
-    cfg: TrainConfig, game: Game[Any], reward: Reward, checkpoint: Checkpoint | None
-) -> Policy:
-    policy = _new_policy(cfg, game, reward)
+def _initial_policy(cfg: TrainConfig, game: Game[Any], checkpoint: Checkpoint | None) -> Policy:
+    policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
     if cfg.init_from and checkpoint is None:
         init_policy_from(Path(cfg.init_from), cfg, policy)
     return policy_to(policy, cfg.policy.name, game.device)
 
 
-def _new_policy(cfg: TrainConfig, game: Game[Any], reward: Reward) -> Policy:
-    return build_policy(cfg.policy, cfg.learner, reward, game, make_generator(cfg.seed, "init"))
+def build_learner(config: OptionConfig, context: LearnerContext, lr: float) -> Learner:
+    """Raises ConfigError for a learner that does not fit the policy, the sampling rule, the reward
+    or the game."""
+    try:
+        learner: Learner = make("learner", config, context, lr=lr)
+        return learner
+    except NotImplementedError as error:
+        hint = "learner=ppo fits"
+        raise ConfigError(f"learner={config.name} does not fit: {error}", hint) from None
+
+
+def build_self_play_search(
+    config: OptionConfig,
+    learner: OptionConfig,
+    reward: RewardConfig,
+    game: Game[Any],
+    agent: Agent,
+) -> Player:
+    """The search that plays the games of a training, around the agent that learns from it.
+
+    Raises ConfigError for a search that names no policy to learn from.
+    """
+    search = with_search(agent, game, config, reward)
+    if not isinstance(search, Search):
+        raise ConfigError(
+            f"learner={learner.name} learns a policy from the search, and search={config.name} "
+            "gives none",
+            "use search=mcts or search=rollout",
+        )
+    epsilon, turns = (getattr(learner, f"opening_{name}", 0) for name in ("epsilon", "turns"))
+    return SearchSelfPlay(agent, search, epsilon, turns)
