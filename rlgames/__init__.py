@@ -64,7 +64,7 @@ def train(overrides: list[str] | None = None) -> Path:
     from rlgames.runs.names import located
 
     config = located(load_config(TrainConfig, _checked(overrides)))
-    from rlgames.training.run import train as run
+    from rlgames.training.train import train as run
 
     with torch_settings_restored():
         trained = run(config)

@@ -44,7 +44,7 @@ from rlgames.games.game import Game
 from rlgames.players.player import Agent
 from rlgames.runs.directory import FILES, FOLDERS
 from rlgames.runs.names import located
-from rlgames.training.parts import build_components
+from rlgames.training.parts import build_training
 
 DIRECTORY = Path("outputs") / "studies"
 RECORDS = "records"
@@ -144,7 +144,7 @@ def _run_config(
     agent = None
     if words == [*run.words]:  # otherwise the runs that it names do not exist yet
         config = located(config)
-        agent = build_components(config).agent  # which checks that they fit together
+        agent = build_training(config).agent  # which checks that they fit together
     return config, config.game, agent
 
 

@@ -1,4 +1,4 @@
-"""Builds what a run is made of from a checked config."""
+"""Builds a training from a checked config."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.options.learners import TdNtupleConfig
 from rlgames.config.options.players import PastConfig
 from rlgames.config.options.rewards import RewardConfig
-from rlgames.config.registry import check_installed, load_option, make
-from rlgames.config.schema import OptionConfig, arguments
+from rlgames.config.registry import REGISTRY, check_installed, make
+from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device, compute_dtype
 from rlgames.core.errors import ConfigError
@@ -26,9 +26,10 @@ from rlgames.learners.td_ntuple import TdNtuple
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
 from rlgames.policies.build import policy_to
-from rlgames.policies.policy import Policy
+from rlgames.policies.policy import Policy, computing_in
 from rlgames.rollouts.holdout import Split, split_layouts
-from rlgames.rollouts.trajectories import bytes_per_game, bytes_per_result
+from rlgames.rollouts.play import GamePool
+from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
 from rlgames.runs.agents import (
     build_player,
     greedy_rule,
@@ -40,38 +41,55 @@ from rlgames.runs.agents import (
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
-from rlgames.training.collector import Collector
-from rlgames.training.compatibility import Training, check_fits
-from rlgames.training.demonstrations import Demonstrations
-from rlgames.training.engine import Engine, EngineContext, LocalEngine
-from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
-from rlgames.training.measurements import Regret
+from rlgames.training.checks import Plan, check_fits
+from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator, Regret
+from rlgames.training.references import References
+from rlgames.training.sources import Batch, Demonstrations, GameSource, SourceContext, WholeGames
 
 FLOATS_PER_TABLE_VALUE = 2
 """Of policy=table: a value, and a number for its update."""
 
 
 @dataclass(frozen=True)
-class Components:
-    """What a run is made of. players: the agent, and its opponent if it has one. regret: None
-    without analyze_every=. compute_dtype: of the policy while it plays and learns."""
+class Training:
+    """What a training is made of, built once from a checked config.
 
-    device: torch.device
-    compute_dtype: torch.dtype
+    regret: None without analyze_every=. compute_dtype: of the policy while it plays and learns.
+    """
+
+    cfg: TrainConfig
     game: Game[Any]
     agent: Agent
     learner: Learner
-    players: list[Player]
-    collector: Collector
+    source: GameSource
     evaluator: Evaluator
     regret: Regret | None
+    references: References
+    compute_dtype: torch.dtype
+
+    def learn(self, batch: Batch | GamePool) -> tuple[FinalStates, dict[str, float]]:
+        """Learn from the agent's moves in a batch, and from recorded ones; how the games ended, and
+        metrics. Raises NonFiniteError."""
+        fraction = self.agent.progress
+        with computing_in(self.agent.policy, self.compute_dtype):
+            if isinstance(batch, GamePool):
+                return self.learner.play_and_learn(batch, self.cfg.window, fraction)
+            trajectories, final_states = self.source.examples(batch)
+            metrics: dict[str, float] = {}
+            if len(trajectories):  # an opponent may have won before the agent moved
+                metrics = self.learner.update(trajectories, final_states, fraction)
+        return batch[1], metrics | self.source.metrics()
+
+    def weights(self) -> dict[str, Tensor]:
+        """Those that are evaluated and saved, by name."""
+        return self.evaluator.greedy.policy.state_dict()
 
 
-def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Components:
-    """What a training is made of.
+def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Training:
+    """Build a training.
 
     checkpoint: the one whose weights will be loaded, instead of new ones.
-    Raises ConfigError if the components do not fit together.
+    Raises ConfigError if the parts do not fit together.
     """
     for name in cfg.logger:
         check_installed("logger", name)
@@ -79,47 +97,58 @@ def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> 
     game = make("game", cfg.game).to(device)
     reward = make_reward(cfg.reward, game)
     split = split_layouts(game, cfg.holdout, cfg.seed)
-    check_fits(Training(cfg, game, reward, split is not None))  # before a large network is made
+    check_fits(Plan(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
     regret = None if cfg.analyze_every is None else Regret(evaluator, cfg.analyze_every)
     policy = _initial_policy(cfg, game, checkpoint)
     sampling = make("sampling", cfg.sampling)
-    rng = make_generator(cfg.seed, "learn", device)
     _check_table_memory(cfg, list(policy.buffers()))
+    rng = make_generator(cfg.seed, "learn", device)
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
     evaluator.set_policy(learner.evaluated_policy)
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
-    players = training_players(cfg, game, agent)
-    taught = _taught(cfg, game, players)
-    plays = EngineContext(
-        game, agent, taught, split, cfg.batch, cfg.threads, cfg.join_seconds, to_plain(cfg)
-    )
-    engine: Engine = load_option("engine", cfg.engine.name)(plays, **arguments(cfg.engine))
-    recorded = None
-    if cfg.demonstrations is not None:
-        path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
-        recorded = Demonstrations.read(path, game, rules, cfg.demonstrator, rng)
-    collector = Collector(cfg, context, learner, engine, recorded)
+    dtype = compute_dtype(cfg.precision, device)
+    games = WholeGames(game, playing(cfg, game, agent), split)
+    source = build_source(cfg, learner, context, agent, games, dtype)
     if device.type == "cpu":
         batch, size = min(cfg.batch, cfg.games), bytes_per_game(game, cfg.window)
         check_memory("batch", batch, size, "for its moves")
-    dtype = compute_dtype(cfg.precision, device)
-    return Components(device, dtype, game, agent, learner, players, collector, evaluator, regret)
+    is_quick = REGISTRY["player"][cfg.eval_opponent.name].is_quick
+    references = References(game, evaluator.opponent, is_quick, split, cfg.seed)
+    return Training(cfg, game, agent, learner, source, evaluator, regret, references, dtype)
 
 
-def build_actor(cfg: TrainConfig) -> LocalEngine:
-    """What plays the games of a training in another process than the learner's, with weights that
+def build_source(
+    cfg: TrainConfig,
+    learner: Learner,
+    context: LearnerContext,
+    agent: Agent,
+    games: WholeGames,
+    dtype: torch.dtype,
+) -> GameSource:
+    """Where a training's games come from. Raises ConfigError for a record that does not fit."""
+    recorded = None
+    if cfg.demonstrations is not None:
+        path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
+        recorded = Demonstrations.read(path, games.game, rules, cfg.demonstrator, context.rng)
+    is_cloned = "teacher" in learner.learns_from and cfg.teacher is None
+    plays = learner.learns_while_playing
+    about = SourceContext(cfg, context, plays, agent, games, recorded, is_cloned, dtype)
+    source: GameSource = make("engine", cfg.engine, about)
+    return source
+
+
+def build_actor(cfg: TrainConfig) -> tuple[Agent, WholeGames]:
+    """Who plays the games of a training in another process than the learner's, with weights that
     are still to be loaded."""
-    device = build_device(cfg.device, cfg.threads)
-    game = make("game", cfg.game).to(device)
+    game = make("game", cfg.game).to(build_device(cfg.device, cfg.threads))
     policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
-    policy = policy_to(policy, cfg.policy.name, device)
+    policy = policy_to(policy, cfg.policy.name, game.device)
     agent = Agent(game, policy, make("sampling", cfg.sampling))
     split = split_layouts(game, cfg.holdout, cfg.seed)
-    players = training_players(cfg, game, agent)
-    return LocalEngine(EngineContext(game, agent, players, split, cfg.batch))
+    return agent, WholeGames(game, training_players(cfg, game, agent), split)
 
 
 def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> Evaluator:
@@ -154,8 +183,9 @@ def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Pl
     return players
 
 
-def _taught(cfg: TrainConfig, game: Game[Any], players: list[Player]) -> list[Player]:
+def playing(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
     """The players of the games to learn from: a teacher replaces the agent."""
+    players = training_players(cfg, game, agent)
     if cfg.teacher is None:
         return players
     teacher = build_player(cfg.teacher, game, cfg.game, in_training=True)

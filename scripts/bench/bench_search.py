@@ -18,7 +18,7 @@ from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions
 from rlgames.search import mcts
 from rlgames.search.mcts import make_mcts
-from rlgames.training.parts import build_components
+from rlgames.training.parts import build_training
 
 SIMULATIONS = 32
 SECONDS = 1.0
@@ -64,8 +64,8 @@ def self_play(
     words = [*case, *where, "solve_seconds=0", f"batch={trees}"]
     general = patch.object(mcts, "find_compiled_rules", lambda _: None)
     with nullcontext() if compiled else general:
-        components = build_components(load_config(TrainConfig, words))
-        game, player = components.game, components.players[0]
+        training = build_training(load_config(TrainConfig, words))
+        game, player = training.game, training.source.games.players[0]
         rng = torch.Generator(device).manual_seed(1)
         state, count, wall, cpu = random_positions(game, trees).to(device), 0, 0.0, 0.0
         player.act(state, rng)  # compiles
@@ -126,7 +126,7 @@ PLAYOUT_CASES = {
 
 def playouts(case: list[str], num_parallel: int) -> float:
     """Simulations per second of processor time: 1,000 from the start, valued by random play."""
-    game = build_components(load_config(TrainConfig, [*case, "solve_seconds=0"])).game
+    game = build_training(load_config(TrainConfig, [*case, "solve_seconds=0"])).game
     search = make_mcts(game, Random(game), simulations=1000, num_parallel=num_parallel)
     rng = torch.Generator().manual_seed(1)
     search.search(game.initial(1, rng), rng)  # compiles

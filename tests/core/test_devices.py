@@ -18,10 +18,9 @@ from rlgames.players.player import Random
 from rlgames.policies.build import policy_to
 from rlgames.rollouts.play import collect_games
 from rlgames.runs.agents import make_reward
-from rlgames.training.collector import Collector
-from rlgames.training.compatibility import Training, check_fits
-from rlgames.training.engine import LocalEngine
+from rlgames.training.checks import Plan, check_fits
 from rlgames.training.evaluator import Evaluator
+from rlgames.training.sources import GameSource
 
 MPS = torch.device("mps")
 
@@ -82,7 +81,7 @@ def test_what_needs_float64_is_refused_on_a_device_without_it():
         policy_to(policy, "embedding", MPS)
     words = ["game=2048", "learner=adp", "policy=linear", "sampling=argmax", "experiment=null"]
     cfg = load_config(TrainConfig, [*words, "reward=score"])
-    training = Training(cfg, game, make_reward(cfg.reward, game), False)
+    training = Plan(cfg, game, make_reward(cfg.reward, game), False)
     check_fits(training)
     game.device = MPS
     with pytest.raises(ConfigError, match="learner=adp computes with float64, which device=mps"):
@@ -154,7 +153,7 @@ def test_the_functions_for_python_leave_torchs_settings_alone(tmp_path, monkeypa
         assert torch_settings() == before
     with pytest.raises(ConfigError):
         rlgames.evaluate(run, ["threads=2", "opponent=hunt_target"])
-    monkeypatch.setattr(Collector, "next_batch", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(GameSource, "next", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rlgames.train([*words, "out=other"])
     assert torch_settings() == before
@@ -197,7 +196,7 @@ def test_a_training_in_bfloat16_plays_and_learns_in_it_and_evaluates_in_float32(
 def _noting_the_dtype(part, seen):
     """A method of a part of a training, replaced by one that notes the policy's type as well."""
     owner, name, policy_of = {
-        "agent": (LocalEngine, "play", lambda engine: engine.agent.policy),
+        "agent": (GameSource, "play", lambda source: source.agent.policy),
         "learner": (Ppo, "update", lambda learner: learner.policy),
         "evaluator": (Evaluator, "evaluate", lambda evaluator: evaluator.greedy.policy),
     }[part]
@@ -218,4 +217,4 @@ def test_bfloat16_is_for_networks_that_score_actions(words):
     game = make_game("game=2048")
     reward = make_reward(cfg.reward, game)
     with pytest.raises(ConfigError, match="precision=bf16 fits networks that score actions"):
-        check_fits(Training(cfg, game, reward, False))
+        check_fits(Plan(cfg, game, reward, False))

@@ -23,8 +23,8 @@ from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 from rlgames.solvers.connect4 import AlphaBeta
-from rlgames.training.parts import build_components, build_self_play_search
-from rlgames.training.run import train
+from rlgames.training.parts import build_self_play_search, build_training
+from rlgames.training.train import train
 
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
@@ -213,7 +213,7 @@ def test_learning_lowers_the_loss(games):
 )
 def test_senseless_configs_are_rejected(words, said):
     with pytest.raises(ConfigError) as error:
-        build_components(load_config(TrainConfig, words))
+        build_training(load_config(TrainConfig, words))
     assert said in f"{error.value.error}; {error.value.hint}"
 
 

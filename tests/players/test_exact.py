@@ -21,7 +21,7 @@ from rlgames.rollouts.play import collect_games
 from rlgames.runs.agents import build_player, load_shipped_agent
 from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.solvers.connect4 import AlphaBeta
-from rlgames.training.run import train
+from rlgames.training.train import train
 
 QUICK = "opponent.move_positions=200"
 

@@ -27,7 +27,7 @@ from rlgames.players.player import Agent, Random
 from rlgames.policies.linear import FEATURES, LinearValue
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.sampling import EpsilonGreedy
-from rlgames.training.parts import build_components
+from rlgames.training.parts import build_training
 
 THEIRS = ["corner", "vertical", "horizontal", "diagonal"]
 
@@ -401,7 +401,7 @@ ADP = ["policy=linear", "learner=adp", "sampling=epsilon_greedy"]
 )
 def test_unsuitable_values_are_rejected_with_a_hint(words, hint):
     with pytest.raises(ConfigError) as refused:
-        build_components(load_config(TrainConfig, words))
+        build_training(load_config(TrainConfig, words))
     assert hint in refused.value.error + refused.value.hint
     assert "\n" not in refused.value.error + refused.value.hint
 
@@ -422,7 +422,7 @@ def test_rewards_that_are_missing_when_moves_are_compared_are_refused(words, hin
     if "sampling=argmax" not in words:
         words.append("sampling=epsilon_greedy")
     with pytest.raises(ConfigError) as refused:
-        build_components(load_config(TrainConfig, words))
+        build_training(load_config(TrainConfig, words))
     assert scored in refused.value.error
     assert hint in refused.value.hint
 
@@ -503,4 +503,4 @@ def test_td_lambda_rejects_unsuitable_configs():
     words = ["game=2048", "learner=td_lambda", "sampling=argmax"]
     for more, said in ((["reward=grid_sum"], "score_delta"), (["sampling=stochastic"], "logits")):
         with pytest.raises(ConfigError, match=said):
-            build_components(load_config(TrainConfig, [*words, *more]))
+            build_training(load_config(TrainConfig, [*words, *more]))

@@ -23,7 +23,7 @@ from rlgames.search.mcts import Mcts
 from rlgames.search.policy import SearchPolicy
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.settings import MctsSettings
-from rlgames.training.parts import build_components
+from rlgames.training.parts import build_training
 
 INSTALL = "mctx is not installed: pip install -c constraints.txt '.[engines]'"
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
@@ -337,7 +337,7 @@ def test_alphazero_trains_with_it(tmp_path):
 
 def test_dirichlet_noise_is_refused(rlgames):
     with pytest.raises(ConfigError, match=r"use search\.dirichlet_fraction=0"):
-        build_components(load_config(TrainConfig, GUMBEL))
+        build_training(load_config(TrainConfig, GUMBEL))
     words = ["search=mcts", "search.rule=gumbel", "search.dirichlet_fraction=0.25"]
     done = rlgames("eval", "player=random", "game=tictactoe", *words)
     assert done.returncode == 2

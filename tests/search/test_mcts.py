@@ -33,7 +33,7 @@ from rlgames.search.mcts import Mcts
 from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
-from rlgames.training.parts import build_components
+from rlgames.training.parts import build_training
 
 GAMES = Files().names("game")
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
@@ -465,7 +465,7 @@ def test_a_value_head_of_an_unknown_unit_is_refused():
     words = ["game=2048", "experiment=null", "reward=score", "reward.scored=log_score_delta"]
     words += ["learner=alphazero", "search=mcts", "search.leaf=value"]
     with pytest.raises(ConfigError, match="cannot tell what the value head learned"):
-        build_components(load_config(TrainConfig, words))
+        build_training(load_config(TrainConfig, words))
 
 
 SMALL_RUN = ["games=40", "batch=20", "solve_seconds=0", "policy.layers=[8]"]

@@ -3,13 +3,13 @@
 import importlib.util
 
 import pytest
-from helpers import check_refused, rng
+from helpers import check_refused
 
 from rlgames.config import registry
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.training.engine import LocalEngine
-from rlgames.training.parts import build_components
+from rlgames.training.parts import build_training
+from rlgames.training.sources import GameSource
 
 TICTACTOE = ["experiment=tictactoe_alphazero", "policy.layers=[8]"]
 NAMES = ("learner=dqn", "learner=occupancy", "learner=alphazero")
@@ -55,11 +55,7 @@ def test_the_learners_that_can_are_those_that_say_so():
 
 
 def test_a_training_plays_in_its_own_process_if_nothing_else_is_named():
-    collector = build_components(load_config(TrainConfig, TICTACTOE)).collector
-    assert isinstance(collector.engine, LocalEngine)
-
-
-def test_the_local_engine_logs_nothing_of_its_own():
-    collector = build_components(load_config(TrainConfig, TICTACTOE)).collector
-    collector.engine.play(4, 0, rng())
-    assert collector.engine.metrics() == {}
+    source = build_training(load_config(TrainConfig, TICTACTOE)).source
+    assert type(source) is GameSource
+    source.next(4, 0)
+    assert source.metrics() == {}

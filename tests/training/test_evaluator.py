@@ -12,7 +12,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
 from rlgames.runs.index import RunReader
 from rlgames.training.evaluator import EVAL_METRICS
-from rlgames.training.parts import build_components
+from rlgames.training.parts import build_training
 
 NETWORK = ["policy=mlp", "policy.layers=[4]", "eval_games=4", "batch=4"]
 GAMES = {
@@ -29,7 +29,7 @@ GAMES = {
 def evaluator_and_names(request):
     words, names = GAMES[request.param]
     cfg = load_config(TrainConfig, ["experiment=null", *words, *NETWORK])
-    return build_components(cfg).evaluator, names
+    return build_training(cfg).evaluator, names
 
 
 def test_an_evaluation_has_the_metrics_of_its_game(evaluator_and_names):
@@ -40,7 +40,7 @@ def test_an_evaluation_has_the_metrics_of_its_game(evaluator_and_names):
 
 def evaluator_of(*words):
     cfg = load_config(TrainConfig, ["experiment=null", *words, *NETWORK])
-    return build_components(cfg).evaluator
+    return build_training(cfg).evaluator
 
 
 DIRECTIONS = {

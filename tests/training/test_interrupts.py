@@ -41,12 +41,11 @@ from rlgames.runs import storage
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.run_log import RunLog
-from rlgames.training.checkpointer import Checkpointer
-from rlgames.training.collector import Collector
 from rlgames.training.evaluator import Evaluator
-from rlgames.training.images import ImageCallback
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.run import Run
+from rlgames.training.pictures import ImageCallback
+from rlgames.training.sources import GameSource
+from rlgames.training.train import Run
 
 WORDS = [*SMALL_SALVO, "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]
 
@@ -197,7 +196,7 @@ def signalled(place, name, number, count=3, times=1):
 
 
 PLACES = {
-    "playing": (Collector, "next_batch"),
+    "playing": (GameSource, "next"),
     "learning": (Ppo, "update"),
     "evaluating": (Evaluator, "evaluate"),
     "logging": (RunLog, "add"),
@@ -369,7 +368,7 @@ def test_sigterm_during_pretraining(tmp_path):
     assert code == 0, output
     record = f"demonstrations={tmp_path / 'games.jsonl'}"
     words = ["train", *WORDS, "games=40", record, "clone_epochs=5"]
-    prepare = signalled(Collector, "pretrain", signal.SIGTERM)
+    prepare = signalled(GameSource, "pretrain", signal.SIGTERM)
     code, output = run(tmp_path, *words, "out=run", prepare=prepare)
     assert code == 143, output
     assert latest(tmp_path).games == 0
@@ -382,7 +381,7 @@ def test_sigterm_during_pretraining(tmp_path):
 
 def at_play(count, what):
     """A function that makes something happen before the count-th batch is collected."""
-    calls, collect = 0, Collector.next_batch
+    calls, collect = 0, GameSource.next
 
     def there(*args):
         nonlocal calls
@@ -391,7 +390,7 @@ def at_play(count, what):
             what()
         return collect(*args)
 
-    return lambda: setattr(Collector, "next_batch", there)
+    return lambda: setattr(GameSource, "next", there)
 
 
 def small_files(max_bytes):
@@ -541,7 +540,7 @@ def test_a_run_directory_has_one_owner(whole, tmp_path):
 def test_a_run_without_a_checkpoint_can_be_started_again(tmp_path):
     words = ("train", *WORDS, "games=40", "out=run")
     kill = lambda self, *names: os.kill(os.getpid(), 9)  # noqa: E731
-    killing = lambda: setattr(Checkpointer, "write", kill)  # noqa: E731
+    killing = lambda: setattr(TrainingLoop, "save_state", kill)  # noqa: E731
     assert run(tmp_path, *words, prepare=killing)[0] == -9
     code, output = run(tmp_path, "resume", "run")
     assert code == 2
@@ -583,7 +582,7 @@ def at_line(owner, name, count, times):
         return line if file in ("tensorboard.py", "record_writer.py") else None
 
     def traced(self, *args):
-        if self.state.progress.games_played >= 100:
+        if self.progress.games >= 100:
             sys.settrace(called)
         return real(self, *args)
 

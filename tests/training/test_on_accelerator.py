@@ -15,8 +15,8 @@ from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship
 from rlgames.players.fleets import Density
 from rlgames.runs.files import read_run
-from rlgames.training.collector import Collector
-from rlgames.training.run import resume, train
+from rlgames.training.sources import GameSource
+from rlgames.training.train import resume, train
 
 pytestmark = on_accelerator
 
@@ -64,7 +64,7 @@ def test_trains_and_repeats(name, tmp_path):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_resumes(name, tmp_path, monkeypatch):
-    batches, next_batch = 0, Collector.next_batch
+    batches, next_batch = 0, GameSource.next
 
     def interrupted(*args):
         nonlocal batches
@@ -75,7 +75,7 @@ def test_resumes(name, tmp_path, monkeypatch):
         return batch
 
     with monkeypatch.context() as patched:
-        patched.setattr(Collector, "next_batch", interrupted)
+        patched.setattr(GameSource, "next", interrupted)
         with pytest.raises(Interrupted):
             train(config(name, tmp_path / "run"))
     result = resume(tmp_path / "run", *load_resumable(tmp_path / "run", resume_config([])))

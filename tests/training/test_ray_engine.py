@@ -21,6 +21,10 @@ from processes import has_ended
 if util.find_spec("ray") is None:  # it is imported by ray_library, which sets variables before
     pytest.skip("ray is not installed", allow_module_level=True)
 
+from rlgames.training.actor import Games
+from rlgames.training.ray_engine import check_token
+from rlgames.training.ray_library import AUTH_MODE
+
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -28,10 +32,7 @@ from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.training.actor import Games
-from rlgames.training.parts import build_components
-from rlgames.training.ray_engine import check_token
-from rlgames.training.ray_library import AUTH_MODE
+from rlgames.training.parts import build_training
 
 ROOT = Path(__file__).parents[2]
 SMALL = ["experiment=tictactoe_alphazero", "policy.layers=[16]", "search.simulations=8"]
@@ -125,7 +126,7 @@ def check_done(folder, games):
 
 
 def test_games_are_split_and_joined_as_they_were_played():
-    parts = build_components(load_config(TrainConfig, SMALL))
+    parts = build_training(load_config(TrainConfig, SMALL))
     played = collect_games(parts.game, parts.players, 7, rng())
     games = Games(*played, 1, 7.0, "here:1")
     first, rest = games.split(3)

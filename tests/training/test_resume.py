@@ -22,10 +22,10 @@ from rlgames.rewards import Reward
 from rlgames.runs.agents import open_run
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.training.collector import Collector
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.parts import build_components
-from rlgames.training.run import Run, resume, train
+from rlgames.training.parts import build_training
+from rlgames.training.sources import GameSource
+from rlgames.training.train import Run, resume, train
 
 SMALL = ["games=40", "batch=8", "log_every=16", "eval_every=16", "save_every=8", "eval_games=8"]
 SMALL += ["solve_seconds=0"]
@@ -144,7 +144,7 @@ def test_every_learner_and_every_game_is_resumed():
 def test_no_other_learner_fits_a_game():
     for fits, _, name, words in every_pair():
         try:
-            build_components(load_config(TrainConfig, words))
+            build_training(load_config(TrainConfig, words))
         except ConfigError:
             assert not fits, name
         else:
@@ -155,7 +155,7 @@ def train_and_interrupt(monkeypatch, cfg, batches):
     """Train, and interrupt the run after this many batches, when one more was played. Returns its
     directory."""
     count = 0
-    next_batch = Collector.next_batch
+    next_batch = GameSource.next
 
     def interrupted(*args):
         nonlocal count
@@ -166,7 +166,7 @@ def train_and_interrupt(monkeypatch, cfg, batches):
         return batch
 
     with monkeypatch.context() as patched:
-        patched.setattr(Collector, "next_batch", interrupted)
+        patched.setattr(GameSource, "next", interrupted)
         with pytest.raises(Interrupted, match="rlgames resume"):
             train(cfg)
     return cfg.out
@@ -218,7 +218,7 @@ def test_resumes_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
     real = getattr(owner, name)
 
     def late(self, *args):
-        if self.state.is_over:
+        if self.progress.is_over:
             raise Interrupted(15)
         return real(self, *args)
 
@@ -405,8 +405,9 @@ def test_a_gpu_run_loads_and_resumes_on_the_cpu(tmp_path, monkeypatch):
     train_and_interrupt(monkeypatch, out(SALVO, run), 2)
     path = run / "checkpoints/latest.safetensors"
     checkpoint = Checkpoint.read(path)
-    first = checkpoint.state
-    first["generators"] = dict.fromkeys(first["generators"], torch.zeros(16, dtype=torch.uint8))
+    generators = checkpoint.state["source"]["generators"]
+    for name in generators:
+        generators[name] = torch.zeros(16, dtype=torch.uint8)
     changed(path, config=checkpoint.config | {"device": "cuda"}, state=checkpoint.state)
     if not torch.cuda.is_available():
         assert open_run(run).agent().policy
@@ -453,11 +454,11 @@ def test_a_run_that_converged_is_final_without_its_resume_state(tmp_path, typed)
 def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(tmp_path, monkeypatch):
     def has_state(*words):
         run = rlgames.train(["game=salvo", *SHORT, *words, f"out={tmp_path}/{len(words)}{words}"])
-        return "generators" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
+        return "source" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
 
     assert has_state()
     assert not has_state("keep_resume_state=false")
-    monkeypatch.setattr("rlgames.training.run.MAX_RESUME_STATE_BYTES", 100)
+    monkeypatch.setattr("rlgames.training.train.MAX_RESUME_STATE_BYTES", 100)
     assert not has_state("eval_every=100")
     assert has_state("keep_resume_state=true", "eval_every=100")
 

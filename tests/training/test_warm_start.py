@@ -27,8 +27,8 @@ from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs.agents import open_run
 from rlgames.runs.files import read_metrics
 from rlgames.sampling import Argmax
-from rlgames.training.demonstrations import Demonstrations
-from rlgames.training.parts import build_components
+from rlgames.training.parts import build_training
+from rlgames.training.sources import Demonstrations
 
 
 def load(*words):
@@ -336,12 +336,12 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     ]
     run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
     tensors = open_run(run).weights
-    policy: Any = build_components(load(*words, f"init_from={run}")).agent.policy
+    policy: Any = build_training(load(*words, f"init_from={run}")).agent.policy
     assert all(torch.equal(value, tensors[name]) for name, value in policy.state_dict().items())
-    other: Any = build_components(load(*words)).agent.policy
+    other: Any = build_training(load(*words)).agent.policy
     assert not torch.equal(other.logits.weight, tensors["logits.weight"])
     # A value head is left out, or begins anew.
-    bare: Any = build_components(
+    bare: Any = build_training(
         load(*words, f"init_from={run}", "learner=reinforce", "learner.baseline=none")
     ).agent.policy
     assert torch.equal(bare.logits.weight, tensors["logits.weight"])
@@ -349,14 +349,14 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     cloned = package.train(
         [*words, "learner=behavior_cloning", "teacher=random", f"out={tmp_path}/cloned"]
     )
-    policy = build_components(load(*words, f"init_from={cloned}")).agent.policy
+    policy = build_training(load(*words, f"init_from={cloned}")).agent.policy
     clone: Any = open_run(cloned).agent()
     assert torch.equal(policy.logits.weight, clone.policy.logits.weight)
     assert policy.has_value
     # So are those of the networks of a staged policy.
     words += ["policy=staged", "policy.by=turn", "policy.at=[3]"]
     run = package.train([*words, f"out={tmp_path}/staged"])
-    bare = build_components(
+    bare = build_training(
         load(*words, f"init_from={run}", "learner=reinforce", "learner.baseline=none")
     ).agent.policy
     tensors = open_run(run).weights
@@ -371,7 +371,7 @@ def test_stages_of_n_tuples_start_with_the_values_of_the_stage_before(tmp_path):
     low, high = open_run(run).weights["values"].chunk(2)
     assert not low.equal(high)
     words = [*words, "policy.stage_tiles=[8,16,32]", f"init_from={run}"]
-    policy: Any = build_components(load(*words)).agent.policy
+    policy: Any = build_training(load(*words)).agent.policy
     assert [values.tolist() for values in policy.values.chunk(4)] == [
         values.tolist() for values in (low, low, high, high)
     ]
@@ -384,12 +384,12 @@ def test_a_network_is_fitted_to_the_adp_and_trained_on_where_new_tiles_differ(tm
     preset = "experiment=dedieu_amar_{}".format
     adp = package.train([preset("adp"), *few, f"out={tmp_path}/adp"])
     words = [preset("adp_cloning"), f"teacher={adp}", *few, "fours=0.1"]
-    parts: Any = build_components(load(*words))
-    teacher = parts.collector.players[0]
+    parts: Any = build_training(load(*words))
+    teacher = parts.source.games.players[0]
     assert teacher.game.fours == 0.1  # the teacher looks ahead by the rules that are played
     clone = package.train([*words, f"out={tmp_path}/clone"])
     words = [preset("warm_start"), f"init_from={clone}", *few]
-    parts = build_components(load(*words))
+    parts = build_training(load(*words))
     assert parts.game.fours == 0.0
     weights = parts.agent.policy.state_dict()
     assert [tuple(weight.shape) for weight in weights.values()] == [
@@ -402,7 +402,7 @@ def test_a_network_is_fitted_to_the_adp_and_trained_on_where_new_tiles_differ(tm
     run = package.train([*words, f"out={tmp_path}/warm"])
     assert last_value(run, "train/grid_sum") > 0
     with pytest.raises(ConfigError, match="board"):
-        build_components(load(*words, "board=3"))
+        build_training(load(*words, "board=3"))
 
 
 @pytest.mark.slow
@@ -430,14 +430,14 @@ def rows(layouts):
 
 
 def test_training_never_plays_held_out_layouts(tmp_path):
-    parts: Any = build_components(load(*SEA, "holdout=0.25"))
-    cut = parts.collector.split
+    parts: Any = build_training(load(*SEA, "holdout=0.25"))
+    cut = parts.source.games.split
     met, kept = rows(cut.trained_on.ships), rows(cut.held_out.ships)
     everything = rows(parts.game.openings(10**6)[0].ships)
     assert met | kept == everything
     assert not met & kept
     assert abs(len(kept) - 0.25 * len(everything)) < 1
-    _, results = parts.collector.next_batch(3000, 0, rng())
+    _, results = parts.source.next(3000, 0)
     assert rows(results.state.ships) == met
     # Two ships end to end may change places, and look the same: those are held out together.
     assert len(everything) < len(cut.trained_on) + len(cut.held_out)
@@ -583,7 +583,7 @@ MISFITS = [
 def test_settings_that_do_not_fit_are_refused_before_training(words, message, things):
     words = [word.replace("@", str(things)) for word in words]
     with pytest.raises(ConfigError) as caught:
-        build_components(load(*words))
+        build_training(load(*words))
     line = f"{caught.value.error}; {caught.value.hint}"
     assert re.search(message, line), line
     assert "\n" not in line
