@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 import torch
 import yaml
 from markers import quick
-from processes import FreshTerminal, Terminal
+from processes import Terminal
 
 from rlgames.config.commands import PlayConfig, TrainConfig
 from rlgames.config.compose import load_config
@@ -163,19 +161,6 @@ def test_an_agent_of_a_device_that_is_missing_plays_on_the_cpu(tmp_path):
 
 def test_play_connect4_at_once(tmp_path):
     play_connect4(Terminal(tmp_path, "play", "connect4", "seed=1"))
-
-
-@pytest.mark.slow
-def test_play_connect4_from_a_fresh_install(tmp_path):
-    pip = [sys.executable, "-m", "pip", "--quiet"]
-    wheel = subprocess.run([*pip, "wheel", "--no-deps", "-w", str(tmp_path), str(ROOT)])
-    if wheel.returncode:
-        pytest.skip("pip cannot build a wheel here")
-    (file,) = tmp_path.glob("*.whl")
-    target = tmp_path / "installed"
-    subprocess.run([*pip, "install", "--no-deps", "--target", target, file], check=True)
-    words = ["play", "connect4", "seed=1"]
-    play_connect4(FreshTerminal(tmp_path, *words, PYTHONPATH=str(target)))
 
 
 def play_connect4(terminal):

@@ -91,5 +91,5 @@ def test_a_metric_that_ranks_nothing_selects_nothing(game, metric, reason):
 
 def test_metrics_have_one_row_each():
     names = [metric.name for metric in EVAL_METRICS]
-    measured_apart = ["regret"]  # training/measurements.py
+    measured_apart = ["regret"]
     assert sorted([*names, *measured_apart]) == sorted(METRICS)

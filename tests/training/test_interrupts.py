@@ -5,12 +5,10 @@ Each run is a forked process that does what `rlgames …` does, and receives rea
 
 import importlib
 import os
-import random
 import resource
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -138,45 +136,6 @@ def test_killed_while_saving(stage, whole, tmp_path):
     assert code == -signal.SIGKILL, output
     assert latest(tmp_path).games > 0
     ends_as(whole, tmp_path)
-
-
-@pytest.mark.parametrize("kills", [slow(1), pytest.param(200, marks=pytest.mark.long)])
-def test_killed_at_random_times(kills, tmp_path):
-    """The last checkpoint always loads, and is at most save_every games behind."""
-    rng, killed = random.Random(1), 0
-    for seed in range(kills):
-        words = ["train", *WORDS, "games=2000", f"seed={seed}", "out=run"]
-        whole, folder = tmp_path / f"whole-{seed}", tmp_path / str(seed)
-        for path in (whole, folder):
-            path.mkdir()
-        killed += killed_until_done(folder, words, kills - killed, rng)
-        code, output = run(whole, *words)
-        assert code == 0, output
-        if (folder / "run/checkpoints/latest.safetensors").exists():
-            ends_as(whole / "run", folder)
-        if killed >= kills:
-            break
-    assert killed == kills
-
-
-def killed_until_done(folder, words, max_kills, rng):
-    """Kill and resume a run until it is done, at most max_kills times. Returns how often."""
-    played = 0
-    for kills in range(max_kills):
-        process = Process(folder, *words)
-        time.sleep(rng.uniform(0.2, 0.8))
-        process.send(signal.SIGKILL)
-        code, output = process.wait()
-        if code == 0:
-            return kills
-        assert code == -signal.SIGKILL, output
-        if (folder / "run/checkpoints/latest.safetensors").exists():
-            games = latest(folder).games
-            lines = read_metrics(folder / "run/metrics.jsonl")
-            assert played <= games
-            assert not lines or lines[-1]["games"] - games < 60 + 20
-            played, words = games, ["resume", "run"]
-    return max_kills
 
 
 def signalled(place, name, number, count=3, times=1):
@@ -441,22 +400,6 @@ def test_cannot_save(why, whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-def test_a_link_is_replaced_and_not_written_through(tmp_path):
-    (tmp_path / "mine").write_text("mine")
-
-    def link():
-        for name in ("latest.safetensors", "latest.safetensors.tmp"):
-            path = Path("run/checkpoints") / name
-            path.unlink(missing_ok=True)
-            path.symlink_to(tmp_path / "mine")
-
-    words = ("train", *WORDS, "games=200", "out=run")
-    code, output = run(tmp_path, *words, prepare=at_play(5, link))
-    assert code == 0, output
-    assert (tmp_path / "mine").read_text() == "mine"
-    assert not (tmp_path / "run/checkpoints/latest.safetensors").is_symlink()
-
-
 @pytest.mark.slow
 def test_trains_on_when_tensorboard_cannot_write(whole, tmp_path):
     size = sum(path.stat().st_size for path in (whole / "checkpoints").iterdir())
@@ -563,53 +506,6 @@ def test_a_torn_line_of_metrics_is_removed(whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-def at_line(owner, name, count, times):
-    """A function that makes the process receive signals at the count-th line of the code that
-    writes TensorBoard's file, once it has entered a method."""
-    lines, real = 0, getattr(owner, name)
-
-    def line(frame, event, arg):
-        nonlocal lines
-        if event == "line":
-            lines += 1
-            if lines == count:
-                for _ in range(times):
-                    signal.raise_signal(signal.SIGTERM)
-        return line
-
-    def called(frame, event, arg):
-        file = Path(frame.f_code.co_filename).name
-        return line if file in ("tensorboard.py", "record_writer.py") else None
-
-    def traced(self, *args):
-        if self.progress.games >= 100:
-            sys.settrace(called)
-        return real(self, *args)
-
-    return lambda: setattr(owner, name, traced)
-
-
-METHODS = [
-    (TrainingLoop, "end_evaluation"),
-    (TrainingLoop, "log_metrics"),
-    (Run, "evaluate_result"),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("owner", "name"), METHODS)
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("count", [2, 12, 23, 40])
-def test_a_signal_inside_tensorboard_hangs_nothing(owner, name, times, count, whole, tmp_path):
-    words = ("train", *WORDS, "games=600", "out=run")
-    start = time.monotonic()
-    code, output = run(tmp_path, *words, prepare=at_line(owner, name, count, times))
-    assert time.monotonic() - start < 50
-    assert code in (143, 0), output
-    assert "Traceback" not in output
-    ends_as(whole, tmp_path)
-
-
 def test_a_run_is_locked_before_it_is_read(whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
     first = load_resumable(tmp_path / "run", resume_config(["games=700"]))
@@ -617,19 +513,6 @@ def test_a_run_is_locked_before_it_is_read(whole, tmp_path):
         load_resumable(tmp_path / "run", resume_config(["games=700"]))
     del first
     load_resumable(tmp_path / "run", resume_config(["games=700"]))
-
-
-@pytest.mark.slow
-def test_ignored_signals_stay_ignored(whole, tmp_path):
-    prepare = at_play(5, lambda: signal.raise_signal(signal.SIGINT))
-
-    def ignoring():
-        prepare()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    code, output = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=ignoring)
-    assert code == 0, output
-    same(final_state(whole), final_state(tmp_path / "run"))
 
 
 SWALLOWING = """
@@ -663,17 +546,3 @@ def test_a_signal_in_an_import_is_kept_for_the_next_shielded_block(tmp_path, mon
         importlib.import_module("swallowing")
         with pytest.raises(Interrupted), interrupts.shielded():
             pass
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seconds", [0.3, 0.6, 0.9, 1.3, 1.8])
-def test_control_c_while_torch_is_imported_ends_the_command(seconds, tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rlgames", "train", *WORDS, "games=100000000", "out=run"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
-    )  # fmt: skip
-    time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
-    assert (process.returncode, output.splitlines()[-1][:20]) == (130, "rlgames: interrupted")
-    assert "Traceback" not in output

@@ -69,30 +69,6 @@ def test_they_are_logged_and_belong_to_the_results_of_the_final_network(measured
     assert results["regret"] == counts[-1]["eval/regret"] > 0
 
 
-def test_a_curve_and_a_live_view_show_them(measured, tmp_path):
-    pytest.importorskip("matplotlib")
-    from rlgames.cli.live_view import RenderedView
-    from rlgames.cli.progress import PlainProgress, Progress
-
-    file = tmp_path / "curves.svg"
-    words = ["metric=eval/regret", f"curves={file}"]
-    command("report", [str(measured.directory)], words)
-    assert "value lost per move" in file.read_text()
-    view, plain = Progress(48), PlainProgress(48)
-    view.on_references("points", None, None)
-    for line in read_metrics(measured.directory / "metrics.jsonl"):
-        view.on_metrics(int(line["games"]), line)
-        plain._latest.update(line)
-    from rich.console import Console
-
-    console = Console(width=120)
-    with console.capture() as capture:
-        console.print(RenderedView(view))
-    text = capture.get()
-    assert "regret 0" in text
-    assert "regret 0" in plain._line()
-
-
 @pytest.mark.parametrize("batches", [1, 2])
 def test_a_run_that_is_interrupted_counts_the_same_mistakes(
     measured, batches, tmp_path, monkeypatch

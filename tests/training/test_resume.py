@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -344,18 +343,6 @@ def test_a_damaged_checkpoint_is_refused_and_another_named(tmp_path, monkeypatch
     assert result.returncode == 2
     assert "damaged: its content does not match its checksum" in result.stderr
     assert "start a new run from other weights: init_from=run/checkpoints/" in result.stderr
-
-
-def test_a_run_that_ended_before_its_first_checkpoint_says_how_to_start_again(tmp_path, typed):
-    run = tmp_path / "run"
-    train(out([*SALVO, "games=8"], run))
-    shutil.rmtree(run / "checkpoints")
-    (run / "run.json").write_text(json.dumps(read_run(run) | {"status": "running"}))
-    said = typed("resume", "run")
-    assert (said.returncode, said.stdout) == (2, "")
-    again = said.stderr.strip().rpartition("start it again: ")[2]
-    assert typed(*again.split()[1:]).returncode == 0
-    assert Checkpoint.read(run / "checkpoints/latest.safetensors").games == 8
 
 
 @pytest.mark.parametrize("is_missing", [False, True])

@@ -17,16 +17,15 @@ from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import LearnerContext
-from rlgames.players.player import Agent, Random
+from rlgames.players.player import Random
 from rlgames.reward_terms import SCORED, SUBTRACTED
 from rlgames.rewards import Reward
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
-from rlgames.rollouts.play import GamePool, collect_games
+from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs.agents import open_run
 from rlgames.runs.files import read_metrics
-from rlgames.sampling import Argmax
 from rlgames.training.parts import build_training
 from rlgames.training.sources import Demonstrations
 
@@ -160,18 +159,6 @@ def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
     assert found == pytest.approx(expected, abs=1e-5)
     for one, two in zip(policy.state_dict().values(), other.state_dict().values(), strict=True):
         assert torch.allclose(one, two, atol=1e-6)
-
-
-def test_joined_games_have_the_returns_that_they_had_apart():
-    game = make_game("game=connect4")
-    one, two = (collect_games(game, [Random(game)], games, rng(games)) for games in (7, 3))
-    reward = Reward(game, "outcome", discount=0.9)
-    apart = [by_game(reward.returns(*part), part[0]) for part in (one, two)]
-    joined = Trajectories.cat([one[0], two[0]])
-    assert joined.num_games == 10
-    assert sum(joined.ply_sizes) == len(joined) == len(one[0]) + len(two[0])
-    together = by_game(reward.returns(joined, FinalStates.cat([one[1], two[1]])), joined)
-    assert torch.equal(together, torch.cat(apart))
 
 
 def test_whole_games_are_sampled_evenly():
@@ -405,21 +392,6 @@ def test_a_network_is_fitted_to_the_adp_and_trained_on_where_new_tiles_differ(tm
         build_training(load(*words, "board=3"))
 
 
-@pytest.mark.slow
-def test_a_table_keeps_learning_greedily_as_in_hickmans_article(tmp_path):
-    small = ["experiment=hickman", "lr=0.3", *TINY]
-    run = package.train([*small, "games=600", "batch=10", f"out={tmp_path}/run"])
-    words = [*small, f"init_from={run}", "games=60", "sampling=argmax", "batch=1", "log_every=20"]
-    again = package.train([*words, f"out={tmp_path}/again"])
-    lines = [line for line in read_metrics(again / "metrics.jsonl") if "train/draws" in line]
-    assert [line["games"] for line in lines] == [20, 40, 60]
-    # Its first game is the greedy game of the run.
-    agent = open_run(run).agent()
-    results = GamePool(agent.game, [Agent(agent.game, agent.policy, Argmax())], 1, rng()).run()
-    first = package.train([*words, "log_every=1", "games=1", f"out={tmp_path}/first"])
-    assert last_value(first, "train/turns") == int(results.turns[0])
-
-
 # ---------------------------------------------------------------- layouts held out
 
 SEA = ["game=salvo", "board=4", "ships=[3,2]", "shots=1", "policy.layers=[8]", *TINY]
@@ -504,15 +476,6 @@ def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
     assert (tmp_path / name).read_bytes() == before
 
 
-def test_games_with_announced_sinkings_are_recorded(tmp_path):
-    rules = ["game=battleship", "ships=[2,1]", "show=[sunk,first_hit]"]
-    path = tmp_path / "sunk"
-    package.evaluate(None, ["player=random", *rules, "games=20", f"record={path}"])
-    found = records.read(path, *make_game_and_rules(*rules))
-    assert found.trajectories.num_games == 20
-    assert bool((vars(found.trajectories.state)["sunk_turn"] > 0).any())
-
-
 # ---------------------------------------------------------------- what does not fit
 
 
@@ -587,24 +550,3 @@ def test_settings_that_do_not_fit_are_refused_before_training(words, message, th
     line = f"{caught.value.error}; {caught.value.hint}"
     assert re.search(message, line), line
     assert "\n" not in line
-
-
-@pytest.mark.parametrize(
-    "words",
-    one_in(
-        2,
-        [
-            [*TTT, "init_from=a run that is not=there (é)"],
-            [*TTT, "teacher=nobody", "learner=behavior_cloning"],
-            [*TTT, "demonstrations=@/text", "demos_per_batch=2"],
-            ["holdout=2"],
-            ["-m", "game=salvo,tictactoe", "holdout=0.2"],
-        ],
-    ),
-    ids=str,
-)
-def test_the_command_line_reports_misfits_in_one_line(words, things, rlgames, tmp_path):
-    done = rlgames("train", *[word.replace("@", str(things)) for word in words])
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert not (tmp_path / "outputs").exists()
