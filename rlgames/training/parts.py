@@ -12,7 +12,6 @@ from torch import Tensor
 from rlgames.config.commands import TrainConfig
 from rlgames.config.options.learners import TdNtupleConfig
 from rlgames.config.options.players import PastConfig
-from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.registry import REGISTRY, check_installed, make
 from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import to_plain
@@ -111,7 +110,7 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     dtype = compute_dtype(cfg.precision, device)
     games = WholeGames(game, playing(cfg, game, agent), split)
-    source = build_source(cfg, learner, context, agent, games, dtype)
+    source = build_source(cfg, learner, agent, games, dtype)
     if device.type == "cpu":
         batch, size = min(cfg.batch, cfg.games), bytes_per_game(game, cfg.window)
         check_memory("batch", batch, size, "for its moves")
@@ -121,22 +120,15 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
 
 
 def build_source(
-    cfg: TrainConfig,
-    learner: Learner,
-    context: LearnerContext,
-    agent: Agent,
-    games: WholeGames,
-    dtype: torch.dtype,
+    cfg: TrainConfig, learner: Learner, agent: Agent, games: WholeGames, dtype: torch.dtype
 ) -> GameSource:
     """Where a training's games come from. Raises ConfigError for a record that does not fit."""
     recorded = None
     if cfg.demonstrations is not None:
         path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
-        recorded = Demonstrations.read(path, games.game, rules, cfg.demonstrator, context.rng)
-    is_cloned = "teacher" in learner.learns_from and cfg.teacher is None
-    plays = learner.learns_while_playing
-    about = SourceContext(cfg, context, plays, agent, games, recorded, is_cloned, dtype)
-    source: GameSource = make("engine", cfg.engine, about)
+        recorded = Demonstrations.read(path, games.game, rules, cfg.demonstrator, learner.rng)
+    context = SourceContext(cfg, learner, agent, games, recorded, dtype)
+    source: GameSource = make("engine", cfg.engine, context)
     return source
 
 
@@ -175,7 +167,7 @@ def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Pl
     around the agent if the learner learns from one."""
     players: list[Player] = [agent]
     if cfg.search is not None:
-        players = [build_self_play_search(cfg.search, cfg.learner, cfg.reward, game, agent)]
+        players = [build_self_play_search(cfg, game, agent)]
     if isinstance(cfg.opponent, PastConfig):
         players.append(PastSelves(agent, cfg.opponent.every, cfg.opponent.keep))
     elif cfg.opponent.name != "self":
@@ -210,23 +202,18 @@ def build_learner(config: OptionConfig, context: LearnerContext, lr: float) -> L
         raise ConfigError(f"learner={config.name} does not fit: {error}", hint) from None
 
 
-def build_self_play_search(
-    config: OptionConfig,
-    learner: OptionConfig,
-    reward: RewardConfig,
-    game: Game[Any],
-    agent: Agent,
-) -> Player:
+def build_self_play_search(cfg: TrainConfig, game: Game[Any], agent: Agent) -> Player:
     """The search that plays the games of a training, around the agent that learns from it.
 
     Raises ConfigError for a search that names no policy to learn from.
     """
-    search = with_search(agent, game, config, reward)
+    search = with_search(agent, game, cfg.search, cfg.reward)
     if not isinstance(search, Search):
+        name = None if cfg.search is None else cfg.search.name
         raise ConfigError(
-            f"learner={learner.name} learns a policy from the search, and search={config.name} "
+            f"learner={cfg.learner.name} learns a policy from the search, and search={name} "
             "gives none",
             "use search=mcts or search=rollout",
         )
-    epsilon, turns = (getattr(learner, f"opening_{name}", 0) for name in ("epsilon", "turns"))
+    epsilon, turns = (getattr(cfg.learner, f"opening_{name}", 0) for name in ("epsilon", "turns"))
     return SearchSelfPlay(agent, search, epsilon, turns)

@@ -17,7 +17,7 @@ from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import checked_int, sanitized
 from rlgames.games.game import Game, State
 from rlgames.learners.behavior_cloning import BehaviorCloning
-from rlgames.learners.learner import LearnerContext
+from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network, computing_in
 from rlgames.rollouts import records
@@ -138,19 +138,16 @@ class Demonstrations:
 class SourceContext:
     """What every source of games is built from.
 
-    cfg: of the training. learner: what its learner is built from; that generator also samples
-    recorded games. learner_plays: whether the learner plays the games itself. agent: in training.
-    games: how its games are played. recorded: games to learn from, or None; is_cloned: whether
-    they are all that it learns from. dtype: what the agent's network computes in.
+    cfg: of the training. learner: its generator also samples recorded games. agent: in training.
+    games: how its games are played. recorded: games to learn from, or None. dtype: what the agent's
+    network computes in.
     """
 
     cfg: TrainConfig
-    learner: LearnerContext
-    learner_plays: bool
+    learner: Learner
     agent: Agent
     games: WholeGames
     recorded: Demonstrations | None
-    is_cloned: bool
     dtype: torch.dtype
 
 
@@ -160,10 +157,12 @@ class GameSource:
     A mark holds everything that playing changes. It is taken after a batch was learned from, so
     that a run that was interrupted in the next one plays that again.
 
-    last_words: what to say if the process ends at once, without an exception; empty where nothing
-    in the source does that. is_exact: whether a resumed run is bit-equal to one that never stopped.
-    pool: games in progress, with window= only. num_pretrained: passes over
-    the recorded games so far. pretraining: the learner of those passes, None before and after.
+    learner_plays: whether the learner plays the games itself. is_cloned: whether recorded games are
+    all that it learns from. last_words: what to say if the process ends at once, without an
+    exception; empty if nothing in the source does that. is_exact: whether a resumed run is bit-
+    equal to one that never stopped. pool: games in progress, with window= only. num_pretrained:
+    passes over the recorded games so far. pretraining: the learner of those passes, None before and
+    after.
     """
 
     last_words = ""
@@ -177,7 +176,9 @@ class GameSource:
         self.pretraining: BehaviorCloning | None = None
         self.num_pretrained = 0
         self._held_out: Trajectories | None = None
-        if context.is_cloned and self.recorded:
+        self.learner_plays = context.learner.learns_while_playing
+        self.is_cloned = "teacher" in context.learner.learns_from and self.cfg.teacher is None
+        if self.is_cloned and self.recorded:
             self.recorded, self._held_out = self.recorded.hold_out()
 
     def start(self, games_played: int, interrupts: Interrupts) -> None:
@@ -198,12 +199,12 @@ class GameSource:
         for player in self.games.players:
             player.start_batch(games_played, self.rng)
         with computing_in(self.agent.policy, self.context.dtype):
-            if self.context.is_cloned and self.recorded:
+            if self.is_cloned and self.recorded:
                 return self.recorded.sample(num_games)
-            if not (self.context.learner_plays or self.cfg.window):
+            if not (self.learner_plays or self.cfg.window):
                 return self.play(num_games, games_played, self.rng)
             pool = self._pool(num_games)
-            return pool if self.context.learner_plays else pool.collect(self.cfg.window)
+            return pool if self.learner_plays else pool.collect(self.cfg.window)
 
     def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:
         """Whole games of the agent in training, or of a teacher that replaces it."""
@@ -304,7 +305,10 @@ class GameSource:
         return pool
 
     def _make_pretraining(self) -> BehaviorCloning:
-        return BehaviorCloning(self.context.learner, lr=self.cfg.lr)
+        learner = self.context.learner
+        game, policy = learner.game, learner.policy
+        context = LearnerContext(game, policy, learner.sampling, learner.reward, learner.rng)
+        return BehaviorCloning(context, lr=self.cfg.lr)
 
 
 def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStates:

@@ -38,7 +38,7 @@ def made(*words):
     sampling = make("sampling", cfg.sampling)
     learner = learner_of(cfg, TICTACTOE, policy)
     agent = Agent(TICTACTOE, policy, sampling)
-    return build_self_play_search(cfg.search, cfg.learner, cfg.reward, TICTACTOE, agent), learner
+    return build_self_play_search(cfg, TICTACTOE, agent), learner
 
 
 @pytest.fixture(scope="module")
