@@ -6,7 +6,7 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ RULES_OUTSIDE_POLICIES = ("target", "fours")
 actions, with other chances and another goal."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OpenRun:
     """A checkpoint of a run, read once.
 
@@ -62,7 +62,7 @@ class OpenRun:
     config: TrainConfig
     games: int
     checkpoint: str
-    weights: dict[str, Tensor]
+    weights: dict[str, Tensor] = field(repr=False)
 
     @property
     def name(self) -> str:

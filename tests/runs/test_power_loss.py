@@ -113,7 +113,7 @@ def is_opened(directory, whole, promised, recording):
     if checkpoint.games >= 40:
         assert Checkpoint.read(path.with_name(BEST)).policy.keys() == checkpoint.policy.keys()
     names = ("num_log_lines", "num_event_bytes")
-    num_lines, num_bytes = (checkpoint.state[name] for name in names)
+    num_lines, num_bytes = (checkpoint.state["progress"][name] for name in names)
     point = ResumePoint(checkpoint.games, num_lines, num_bytes)
     with Interrupts() as interrupts:
         log = RunLog(lock, checkpoint.config, "yaml", interrupts, point)

@@ -235,7 +235,7 @@ def test_every_position_that_is_reached_is_valid(words):
 
 def test_a_metric_with_an_odd_name_is_refused(make_run):
     state = copy.deepcopy(make_run("plain")[2].state)
-    state["progress/line"] |= {"sums": {ESCAPE * 100: 1.0}, "weights": {ESCAPE * 100: 1.0}}
+    state["progress"]["line"] |= {"sums": {ESCAPE * 100: 1.0}, "weights": {ESCAPE * 100: 1.0}}
     with pytest.raises(BadCheckpoint, match="no metric") as error:
         load(make_run, "plain", state)
     assert error.value.error.isprintable()

@@ -125,14 +125,3 @@ def test_density_samples_other_layouts_for_each_move():
     state = game.public(game.initial(1, generator))
     first, second = (Density(game, 50).priority(state, generator) for _ in range(2))
     assert not torch.equal(first, second)
-
-
-@pytest.mark.parametrize("name", ["ppo-othello", "ppo-hex", "ppo-gomoku", "ppo-breakthrough"])
-def test_positions_are_shown_and_set_up(name, tmp_path):
-    train(config(name, tmp_path / "run"))
-    device = f"device={ACCELERATOR}"
-    shown = command("show", tmp_path / "run", [device]).as_dict()
-    assert sum(action["probability"] for action in shown["actions"]) == pytest.approx(1)
-    board = " / ".join(shown["position"].splitlines())
-    again = command("show", tmp_path / "run", [device, f"state={board}"]).as_dict()
-    assert again["position"] == shown["position"]

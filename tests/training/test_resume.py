@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -293,16 +294,6 @@ def test_a_resumed_run_keeps_its_schedule_without_a_word(tmp_path, monkeypatch, 
     assert "epsilon jumps from 0.5 to 0.3;" in capsys.readouterr().err
 
 
-def test_a_converged_run_is_unchanged(tmp_path, typed):
-    words = [*SALVO, "learner=behavior_cloning", "teacher=random", "learner.patience=1", "lr=1e-30"]
-    train(out([*words, "games=400"], tmp_path / "run"))
-    games = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors").games
-    assert games < 400
-    result = typed("resume", "run")
-    assert result.returncode == 0
-    assert f"has converged, after {games} games; nothing was changed" in result.stdout
-
-
 REFUSED = {
     "game=connect4": "game= is of the training; a run keeps its training settings",
     "board=4": "board= is of the training",
@@ -428,7 +419,7 @@ def test_a_non_finite_number_ends_the_run_and_damages_nothing(tmp_path, monkeypa
 SHORT = ["board=3", "ships=[2]", "games=100", "batch=50", "policy.layers=[8]", "solve_seconds=0"]
 
 
-def test_a_run_that_converged_is_final_without_its_resume_state(tmp_path, typed):
+def test_a_run_that_converged_is_final_and_unchanged_by_a_resume(tmp_path, typed):
     words = ["game=tictactoe", "learner=behavior_cloning", "policy.layers=[4]", "batch=16"]
     words += ["teacher=win_or_block", "games=1000", "eval_every=16", "eval_games=4"]
     words += ["learner.patience=1", "keep_resume_state=false", "solve_seconds=0"]
@@ -436,24 +427,25 @@ def test_a_run_that_converged_is_final_without_its_resume_state(tmp_path, typed)
     assert Checkpoint.read(run / "checkpoints/latest.safetensors").games < 1000
     said = typed("eval", "run", "checkpoint=final", "games=4", "solve_seconds=0", "format=json")
     assert json.loads(said.stdout)["checkpoint"] == "final"
+    said = typed("resume", "run")
+    assert said.returncode == 0
+    assert "has converged, after " in said.stdout
+    assert "nothing was changed" in said.stdout
 
 
-def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(tmp_path, monkeypatch):
-    def has_state(*words):
-        run = rlgames.train(["game=salvo", *SHORT, *words, f"out={tmp_path}/{len(words)}{words}"])
+def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(
+    tmp_path, monkeypatch, typed
+):
+    def has_state(*words, out="other"):
+        shutil.rmtree(tmp_path / out, ignore_errors=True)
+        run = rlgames.train(["game=salvo", *SHORT, *words, f"out={tmp_path}/{out}"])
         return "source" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
 
     assert has_state()
-    assert not has_state("keep_resume_state=false")
-    monkeypatch.setattr("rlgames.training.train.MAX_RESUME_STATE_BYTES", 100)
-    assert not has_state("eval_every=100")
-    assert has_state("keep_resume_state=true", "eval_every=100")
-
-
-def test_a_finished_run_without_its_resume_state_is_not_extended(tmp_path, typed):
-    rlgames.train(["game=salvo", *SHORT, "keep_resume_state=false", f"out={tmp_path}/run"])
-    latest = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors")
-    assert {*latest.state} == {"progress"}
+    assert not has_state("keep_resume_state=false", out="run")
     said = typed("resume", "run", "games=200")
     assert said.returncode == 2
     assert "init_from=run, or train with keep_resume_state=true" in said.stderr
+    monkeypatch.setattr("rlgames.training.train.MAX_RESUME_STATE_BYTES", 100)
+    assert not has_state("eval_every=100")
+    assert has_state("keep_resume_state=true", "eval_every=100")
