@@ -357,29 +357,13 @@ def small_files(max_bytes):
     resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
 
 
-def read_only():
-    os.chmod(".", 0o755)
-    for path in [Path("run"), *Path("run").rglob("*")]:
-        os.chmod(path, 0o555)
-    if os.geteuid() == 0:  # root may write everywhere
-        os.seteuid(65534)
-
-
-def a_directory():
-    path = Path("run/checkpoints/latest.safetensors")
-    path.rename("kept")
-    path.mkdir()
-
-
 CANNOT_WRITE = {
     "File too large": lambda: small_files(9_000),
-    "Permission denied": read_only,
     "No such file": lambda: shutil.rmtree("run"),
-    "Is a directory": a_directory,
 }
 
 
-@pytest.mark.parametrize("why", quick(CANNOT_WRITE, "File too large", "No such file"))
+@pytest.mark.parametrize("why", CANNOT_WRITE)
 def test_cannot_save(why, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     code, output = run(tmp_path, *words, prepare=at_play(12, CANNOT_WRITE[why]))
@@ -390,11 +374,6 @@ def test_cannot_save(why, whole, tmp_path):
     if why == "No such file":
         assert not (tmp_path / "run").exists()
         return
-    for path in [tmp_path / "run", *(tmp_path / "run").rglob("*")]:
-        os.chmod(path, 0o755)
-    if why == "Is a directory":
-        (tmp_path / "run/checkpoints/latest.safetensors").rmdir()
-        (tmp_path / "kept").rename(tmp_path / "run/checkpoints/latest.safetensors")
     assert "rlgames resume run" in last, output
     assert latest(tmp_path).games > 0
     ends_as(whole, tmp_path)
