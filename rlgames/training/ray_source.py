@@ -229,7 +229,7 @@ class RaySource(GameSource):
         while not self._free:
             self._receive(0.0)
             if not self._free:
-                wait.sleep(f"the first actor{self._resources()}")
+                wait.sleep(f"the first actor, which takes {self.cfg.threads} CPUs,")
 
     def close(self) -> None:
         """End the actors, and Ray if it was started here."""
@@ -344,16 +344,6 @@ class RaySource(GameSource):
             batch.append(games)
             num_games -= len(games)
         return batch
-
-    def _resources(self) -> str:
-        """What the cluster that was joined has for an actor, in words."""
-        if not self.address:
-            return ""
-        with self._interrupts.shielded():
-            untyped: Any = ray
-            total = untyped.cluster_resources().get("CPU", 0)
-            free = untyped.available_resources().get("CPU", 0)
-        return f", which takes {self.cfg.threads} of {total:g} CPUs, {free:g} of them free"
 
 
 @contextmanager
