@@ -10,10 +10,9 @@ STUDY := records=docs/records jobs=2
 .PHONY: demo tables test test-engines test-browser test-slow test-long format format-check lint types \
 	coverage check bench bench-peers reproduce strength intervals agents storm pictures site site-check dist clean
 
-demo: .venv/installed
+# Installs rlgames without the tools of contributors.
+demo: .venv/rlgames
 	$(BIN)/rlgames train game=salvo board=4 shots=2
-	$(BIN)/rlgames watch latest delay=0
-	$(BIN)/rlgames eval latest
 
 # docs/configs.md, and the tables in docs/games and docs/learners, from the schemas and conf/.
 tables: .venv/installed
@@ -22,7 +21,7 @@ tables: .venv/installed
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# Against other programs and published values: docs/checked.md.
+# Against other programs and published values: docs/dev/checked.md.
 test-engines: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[engines]'
 	$(BIN)/python -m pytest -m others
@@ -92,8 +91,12 @@ pictures: .venv/installed
 	$(BIN)/python scripts/docs/figures.py
 	$(BIN)/python scripts/docs/screenshots.py
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/rlgames: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	touch $@
+
+.venv/installed: .venv/rlgames
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@
 

@@ -1,4 +1,4 @@
-"""What is published: the archives, the README on PyPI, the workflows, and the addresses in them."""
+"""What is published: the archives and the workflows."""
 
 import os
 import re
@@ -20,53 +20,6 @@ from rlgames import __version__
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-REPOSITORY = PROJECT["project"]["urls"]["Repository"]
-TIED = re.compile(r"https://(?:github\.com|colab\.research\.google\.com/github)/rlgames/[\w.-]+")
-"""The addresses of the project's own repository."""
-
-WHERE = [
-    *("pyproject.toml", "README.md", "CONTRIBUTING.md", ".mkdocs.yml", "CITATION.cff"),
-    *("docs", "scripts", ".github"),
-]
-
-
-def files_in(*names):
-    paths = [ROOT / name for name in names]
-    return [
-        path
-        for place in paths
-        for path in ([place] if place.is_file() else sorted(place.rglob("*")))
-        if path.suffix in (".cff", ".ipynb", ".md", ".py", ".toml", ".yml")
-    ]
-
-
-def test_all_files_name_the_same_repository():
-    named = {
-        url.replace("colab.research.google.com/github", "github.com").removesuffix(".git"): path
-        for path in files_in(*WHERE)
-        for url in TIED.findall(path.read_text(encoding="utf-8"))
-    }
-    assert {*named} == {REPOSITORY}
-
-
-def test_the_readme_on_pypi_has_absolute_links_to_files_that_there_are():
-    """And it renders as PyPI renders it."""
-    pytest.importorskip("hatch_fancy_pypi_readme")
-    renderer = pytest.importorskip("readme_renderer.markdown")
-    done = subprocess.run(
-        [sys.executable, "-m", "hatch_fancy_pypi_readme"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    html = renderer.render(done.stdout)
-    assert html is not None
-    targets = re.findall(r'(?:href|src)="([^"]+)"', html)
-    assert len(targets) > 20
-    for target in targets:
-        assert re.match(r"https?://|#", target), target
-        if target.startswith(REPOSITORY):
-            file = re.fullmatch(r"/(?:blob|raw)/v[\d.]+/([^#]+)(?:#.*)?", target[len(REPOSITORY) :])
-            assert (ROOT / file[1]).is_file(), target
-    assert html.count("<img") == (ROOT / "README.md").read_text().count("![")
 
 
 def test_the_installation_page_lists_the_extras():

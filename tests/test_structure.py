@@ -161,7 +161,7 @@ def named_tests(page):
     return re.findall(r"`(?:(test_\w+\.py)::)?(test_\w+)(?:\[\w+\])?`", text)
 
 
-@pytest.mark.parametrize(("page", "at_least"), [("reliability", 60), ("checked", 20)])
+@pytest.mark.parametrize(("page", "at_least"), [("dev/promises", 60), ("dev/checked", 20)])
 def test_every_promise_names_a_test_that_there_is(page, at_least):
     named = named_tests(page)
     assert len(named) > at_least
@@ -176,7 +176,7 @@ def test_every_comparison_with_others_is_on_its_page():
         for test in re.split(r"\n\n\n", text):
             if "@pytest.mark.others\n" in test:
                 marked |= set(re.findall(r"^def (test_\w+)", test, re.M))
-    assert marked <= {name for _, name in named_tests("checked")}
+    assert marked <= {name for _, name in named_tests("dev/checked")}
 
 
 OPTIONS = [option.schema for options in REGISTRY.values() for option in options.values()]

@@ -1,13 +1,14 @@
-"""Measures rlgames, alone and beside others, and writes docs/benchmarks.md or its GPU page.
+"""Measures rlgames, alone and beside others, and writes the tables of the benchmark pages.
 
     cd scripts/bench
     python bench.py                      # all that needs no other libraries: make bench
     python bench.py peers                # all that does: make bench-peers makes .venv-bench
-    python bench.py play sb3 --rounds 1  # parts, by name
+    python bench.py plies sb3 --rounds 1  # parts, by name
     python bench.py ziap                 # 2048 next to C++: ziap/2048-tdl in .venv-bench/2048-tdl
-    python bench.py --device cuda        # on a GPU, what runs there: docs/benchmarks_gpu.md
+    python bench.py --device cuda        # on a GPU, what runs there
 
-Every part prints a table and puts it into its section of the page.
+Every part prints a table and puts it into its section: comparisons with others in
+docs/benchmarks.md, rlgames alone in docs/dev/benchmarks.md, a GPU in docs/dev/benchmarks_gpu.md.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ from bench_tools import PEERS, ROOT, progress
 
 from rlgames.core.text import with_section
 
-PAGES = {"cpu": ROOT / "docs" / "benchmarks.md", "cuda": ROOT / "docs" / "benchmarks_gpu.md"}
+DOCS = ROOT / "docs"
+PAGES = {
+    "cpu": [DOCS / "benchmarks.md", DOCS / "dev" / "benchmarks.md"],
+    "cuda": [DOCS / "dev" / "benchmarks_gpu.md"],
+}
 """By device."""
 
 
@@ -47,22 +52,17 @@ class Part:
 
 
 PARTS = {
-    "play": Part(bench_play.alone, on_gpu=True),
     "plies": Part(bench_play.plies, rounds=5),
-    "train": Part(bench_train.beside_hand),
     "td_ntuple": Part(bench_kernels.td_ntuple),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "search": Part(bench_search.searching, rounds=3, on_gpu=True),
-    "connect4": Part(bench_kernels.connect4, rounds=1),
-    "belief": Part(bench_kernels.belief, rounds=1),
     "start": Part(bench_start.starting, rounds=3),
-    "memory": Part(bench_start.memory, rounds=1),
     "pgx": Part(bench_play.beside_pgx, needs=PEERS),
+    "plies_pgx": Part(bench_play.plies_beside_pgx, rounds=5, needs=PEERS),
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),
     "openspiel": Part(bench_play.beside_openspiel, needs=PEERS),
     "playouts": Part(bench_search.beside_openspiel, needs=PEERS),
     "sb3": Part(bench_train.beside_sb3, needs=PEERS),
-    "maskable_ppo": Part(bench_train.beside_maskable_ppo, needs=PEERS),
     "ziap": Part(bench_ziap.beside_ziap, rounds=5, needs=bench_ziap.SOURCE),
 }
 
@@ -71,7 +71,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join([*PARTS, "peers"]))
     parser.add_argument("--rounds", type=int, help="of every part, in place of its own")
-    parser.add_argument("--device", choices=PAGES, default="cpu", help="which has its own page")
+    parser.add_argument("--device", choices=PAGES, default="cpu", help="which has its own pages")
     chosen = parser.parse_args()
     names = chosen.parts
     if names in ([], ["peers"]):
@@ -100,8 +100,10 @@ def run(name: str, rounds: int | None, device: str) -> int:
         table, code = f"Not measured: {type(error).__name__}: {error}", 3
     print(f"\n{name}\n\n{table}\n", flush=True)
     text = f"{table}\n\n{how(name, rounds or part.rounds, device)}\n"
-    page = PAGES[device].read_text(encoding="utf-8")
-    PAGES[device].write_text(with_section(page, name, text), encoding="utf-8")
+    for page in PAGES[device]:
+        old = page.read_text(encoding="utf-8")
+        if f"<!-- {name} -->" in old:
+            page.write_text(with_section(old, name, text), encoding="utf-8")
     return code
 
 

@@ -1,27 +1,16 @@
-"""The compiled kernels: learning 2048, solving Connect 4 and battleship, counting layouts."""
+"""The compiled kernel that learns n-tuples of 2048, next to random access to memory."""
 
 from __future__ import annotations
 
-import statistics
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from bench_tools import FOUR_TUPLES, ROOT, in_turn, progress, rows, short
+from bench_tools import FOUR_TUPLES, in_turn, rows
 from bench_train import speed
 
-sys.path.append(str(ROOT / "scripts" / "checks"))
-
-from connect4_boards import COLUMNS, FILE, LINE, ROWS, boards_of
-
-from rlgames.config.commands import SolveConfig
-from rlgames.config.compose import load_config
-from rlgames.config.registry import make
 from rlgames.kernels.jit import jit
-from rlgames.solvers.connect4 import AlphaBeta
-from rlgames.solvers.optimum import find_optimum
 
 TD = [*FOUR_TUPLES, "learner.step_size=constant", "lr=0.1", "learner.lr_end=0.1"]
 ONE, TWO = "learner.threads=1", "learner.threads=2"
@@ -79,48 +68,3 @@ def random_access(number: int = 30_000_000) -> float:
     begun = time.perf_counter()
     add_at(values, number, 1)
     return number / (time.perf_counter() - begun)
-
-
-SECONDS_A_POSITION = 2.0
-
-
-def connect4(rounds: int) -> str:
-    """How fast the labeled positions are solved, each with an empty table."""
-    boards = boards_of(FILE)
-    solver, seconds, solved = AlphaBeta(ROWS, COLUMNS, LINE), [], 0
-    for board in boards * rounds:
-        solver.clear()
-        begun = time.perf_counter()
-        solved += solver.search(*board, SECONDS_A_POSITION).value is not None
-        seconds.append(time.perf_counter() - begun)
-    row = [str(len(boards)), f"{solved / rounds:.4g}", f"{1000 * statistics.median(seconds):.1f}"]
-    row += [f"{max(seconds):.1f}", short(solver.positions / sum(seconds))]
-    head = ["positions", f"solved within {SECONDS_A_POSITION:.0f} s", "median ms", "longest, s"]
-    return rows([*head, "positions searched per second"], [row])
-
-
-CASES = {
-    "case 1: 4×4, ship 4, 1 shot": ["board=4", "ships=[4]", "shots=1"],
-    "case 2: 5×5, ships 4 and 2, 1 shot": ["board=5", "ships=[4,2]", "shots=1"],
-    "case 3: 4×4, ship 2, 2 shots": ["board=4", "ships=[2]", "shots=2"],
-    "case 4: 4×4, ship 4, 2 shots": ["board=4", "ships=[4]", "shots=2"],
-    "case 5: 4×4, ships 4 and 2, 2 shots": ["board=4", "ships=[4,2]", "shots=2"],
-}
-
-
-def belief(rounds: int) -> str:
-    """Exact optima of battleship and Salvo."""
-    body = []
-    for name, words in CASES.items():
-        seconds = []
-        for _ in range(rounds):
-            rules = load_config(SolveConfig, ["game=salvo", *words]).game
-            assert rules is not None
-            game = make("game", rules)
-            optimum = find_optimum(game, 1200.0, 12.0)
-            assert optimum is not None
-            seconds.append(optimum.seconds)
-        assert optimum is not None
-        body.append([name, f"{optimum.value:.4f}", f"{optimum.states:,}", f"{min(seconds):.2f}"])
-        progress(" ".join(body[-1]))
-    return rows(["game", "optimum, turns", "positions", "seconds, the fastest"], body)

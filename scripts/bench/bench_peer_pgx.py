@@ -1,4 +1,4 @@
-"""Random legal play in pgx as one compiled scan over many steps; finished games are reset.
+"""Legal play in pgx as one compiled scan over many steps; finished games are reset.
 
 Every step computes the observations and adds them up, or the compiler would leave them out.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 from bench_tools import serve
 
 NAMES = {
@@ -23,12 +24,15 @@ NAMES = {
 
 
 @cache
-def compiled(game: str, batch: int, steps: int, numbers: str, nth: bool) -> Callable[[], None]:
+def compiled(
+    game: str, batch: int, steps: int, numbers: str, nth: bool, network: bool
+) -> Callable[[], None]:
     """A function that plays `steps` more steps of one batch, already compiled by one call.
 
     numbers: JAX's name of a kind of random numbers, "threefry2x32", its default, or "unsafe_rbg",
     the cheapest. nth: one of them a move is drawn, for the n-th legal one; otherwise `categorical`
-    chooses among all actions, as in the examples of pgx.
+    chooses among all actions, as in the examples of pgx. network: two layers of 128 give the logits
+    and a value; the log-probabilities are computed, too.
     """
     jax: Any = importlib.import_module("jax")
     jnp: Any = importlib.import_module("jax.numpy")
@@ -36,6 +40,28 @@ def compiled(game: str, batch: int, steps: int, numbers: str, nth: bool) -> Call
     auto_reset = importlib.import_module("pgx.experimental").auto_reset
     env = pgx.make(NAMES[game])
     step = jax.vmap(auto_reset(env.step, env.init))
+
+    key = jax.random.key(0, impl=numbers)
+    observed, actions = int(np.prod(env.observation_shape)), env.num_actions
+    sizes = [observed, 128, 128, actions + 1]
+    weights = [
+        jax.random.normal(k, (rows, columns)) / rows**0.5
+        for k, rows, columns in zip(jax.random.split(key, 3), sizes, sizes[1:], strict=False)
+    ]
+
+    def evaluate(key: Any, state: Any) -> Any:
+        """The actions of a network, and what a learner needs of them."""
+        hidden = state.observation.reshape(batch, observed).astype(jnp.float32)
+        for layer in weights[:-1]:
+            hidden = jax.nn.relu(hidden @ layer)
+        outputs = hidden @ weights[-1]
+        logits = jax.nn.log_softmax(
+            jnp.where(state.legal_action_mask, outputs[:, :actions], -1e9), axis=-1
+        )
+        action = jax.random.categorical(key, logits, axis=-1)
+        return action, jnp.take_along_axis(logits, action[:, None], axis=1).sum() + outputs[
+            :, -1
+        ].sum()
 
     def choose(key: Any, legal: Any) -> Any:
         if not nth:
@@ -47,11 +73,13 @@ def compiled(game: str, batch: int, steps: int, numbers: str, nth: bool) -> Call
     def one(carry: Any, _: None) -> Any:
         state, key = carry
         key, own, chance = jax.random.split(key, 3)
-        action = choose(own, state.legal_action_mask)
+        if network:
+            action, seen = evaluate(own, state)
+        else:
+            action, seen = choose(own, state.legal_action_mask), state.observation.sum()
         state = step(state, action, jax.random.split(chance, batch))
-        return (state, key), state.observation.sum()
+        return (state, key), seen
 
-    key = jax.random.key(0, impl=numbers)
     run = jax.jit(lambda carry: jax.lax.scan(one, carry, None, length=steps))
     carry = jax.jit(jax.vmap(env.init))(jax.random.split(key, batch)), key
 
@@ -64,10 +92,12 @@ def compiled(game: str, batch: int, steps: int, numbers: str, nth: bool) -> Call
     return go_on
 
 
-def answer(game: str, batch: int, moves: int, numbers: str, nth: bool) -> dict[str, Any]:
+def answer(
+    game: str, batch: int, moves: int, numbers: str, nth: bool, network: bool = False
+) -> dict[str, Any]:
     """Moves per second over about `moves` moves; all rows are live, and all their moves legal."""
     steps = max(16, moves // batch)
-    go_on = compiled(game, batch, steps, numbers, nth)
+    go_on = compiled(game, batch, steps, numbers, nth, network)
     start = time.perf_counter()
     go_on()
     return {"speed": batch * steps / (time.perf_counter() - start)}

@@ -6,6 +6,7 @@ the end, when no new games are begun and fewer and fewer are left.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,7 +29,6 @@ SECONDS = 1.0
 """About how long one measurement takes, longer where two shares of games do."""
 
 BATCHES = (64, 1024, 4096, 16384)
-GPU_BATCHES = (1024, 16384, 131072, 524288)
 SETTINGS: tuple[list[str], ...] = (["threads=1"], ["threads=2"])
 """What is tried on our side; the fastest is measured."""
 
@@ -45,12 +45,17 @@ GAMES = {
     "2048": ["game=2048"],
     "othello": ["game=othello"],
     "hex": ["game=hex"],
-    "salvo 4×4": ["game=salvo", "shots=1"],
     "salvo 10×10": ["game=salvo", *FLEET],
-    "salvo_duel 5×5": ["game=salvo_duel"],
 }
 PGX = ("tictactoe", "connect4", "2048", "othello", "hex")
 """The games that pgx has, too."""
+
+PLIES_NEXT_TO_PGX = {
+    "tictactoe": ["game=tictactoe"],
+    "connect4": ["game=connect4"],
+    "othello 8×8": ["game=othello", "board=8"],
+    "2048": ["game=2048"],
+}
 
 Words = dict[str, str | int | float]
 
@@ -91,16 +96,14 @@ def _words(name: str, batch: int, games: int) -> list[str]:
     return [*play, *GAMES[name], f"games={games}"]
 
 
-def at_best(name: str, batch: int, device: str = "cpu") -> Ours:
+def at_best(name: str, batch: int) -> Ours:
     """With the fastest of SETTINGS, and as many games as take about SECONDS."""
-    settings = [*SETTINGS] if device == "cpu" else [["threads=1"]]
-    games = KERNEL_GAMES.get(name, batch) if device == "cpu" else batch
+    games = KERNEL_GAMES.get(name, batch)
     for _ in range(3):  # the first time compiles
-        results = rlgames.evaluate(None, [*_words(name, batch, games), f"device={device}"])
+        results = rlgames.evaluate(None, _words(name, batch, games))
         games = max(2 * batch, int(SECONDS * results["moves_per_s"] / results["moves"]["mean"]))
-        if device == "cpu":
-            games = _whole_shares(games, batch)
-    ways = [Ours(name, batch, (*words, f"device={device}"), games) for words in settings]
+        games = _whole_shares(games, batch)
+    ways = [Ours(name, batch, tuple(words), games) for words in SETTINGS]
     return max(ways, key=lambda way: way())
 
 
@@ -110,28 +113,23 @@ def _whole_shares(games: int, batch: int) -> int:
     return -(-games // pair) * pair
 
 
-def alone(rounds: int, device: str = "cpu") -> str:
-    """All games by batch."""
-    sides: dict[str, Callable[[], float]] = {}
-    batches = BATCHES if device == "cpu" else GPU_BATCHES
-    for name in GAMES:
-        for batch in batches:
-            sides[f"{name}, {batch}"] = at_best(name, batch, device)
-        progress(f"{name}: settings chosen")
-    results = in_turn(sides, rounds)
-    body = [[name, *(results[f"{name}, {batch}"].text() for batch in batches)] for name in GAMES]
-    return rows(["moves per second, by batch", *map(str, batches)], body)
-
-
 class Pool:
-    """Games that go on, new ones begun where others end, in moves a second of one thread's time.
+    """Games that go on, new ones begun where others end, in moves a second of one thread's time, or
+    by the clock.
 
     with_network: two layers of 128 choose, and the log-probabilities and values are recorded;
     otherwise play is random, and observations are computed.
     """
 
-    def __init__(self, name: str, batch: int, with_network: bool) -> None:
-        game, rng = make("game", load_config(TrainConfig, [f"game={name}"]).game), torch.Generator()
+    def __init__(
+        self,
+        words: list[str],
+        batch: int,
+        with_network: bool,
+        clock: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self.clock = clock
+        game, rng = make("game", load_config(TrainConfig, words).game), torch.Generator()
         player: Player = Random(game, observe=True)
         if with_network:
             policy = Mlp(game, [128, 128], "relu", "orthogonal", True, True, rng.manual_seed(0))
@@ -141,17 +139,17 @@ class Pool:
         self()  # compiles, and ends the openings
 
     def __call__(self) -> float:
-        moves, start = 0, time.thread_time()
-        while time.thread_time() - start < SECONDS / 2:
+        moves, start = 0, self.clock()
+        while self.clock() - start < SECONDS / 2:
             moves += self.pool.run(self.plies).num_moves
-        return moves / (time.thread_time() - start)
+        return moves / (self.clock() - start)
 
 
 def plies(rounds: int) -> str:
     """What is done between two moves, in every board game, without a network and with one."""
     columns = [(batch, net) for net in (True, False) for batch in PLY_BATCHES]
     sides = {
-        f"{name}, {batch}{', network' * net}": Pool(name, batch, net)
+        f"{name}, {batch}{', network' * net}": Pool([f"game={name}"], batch, net)
         for name in BOARD_GAMES
         for batch, net in columns
     }
@@ -162,6 +160,29 @@ def plies(rounds: int) -> str:
     ]
     head = [f"{batch}, {'with a network' if net else 'at random'}" for batch, net in columns]
     return rows(["moves per second, by batch", *head], body)
+
+
+def plies_beside_pgx(rounds: int) -> str:
+    """The same by the clock: one thread of ours, pgx on all cores with the fastest of VARIANTS."""
+    body = []
+    with Worker("bench_peer_pgx.py", PEERS, threads=2) as pgx:
+        for name, words in PLIES_NEXT_TO_PGX.items():
+            sides: dict[str, Callable[[], float]] = {}
+            for net, batch in itertools.product((True, False), PLY_BATCHES):
+                theirs: Words = {"game": name.partition(" ")[0], "batch": batch, "network": net}
+                theirs["moves"] = _moves(str(theirs["game"]), batch)
+                tried = {}
+                for way in VARIANTS:
+                    pgx.speed(**theirs, **way)  # compiles
+                    tried[pgx.speed(**theirs, **way)] = way
+                row = f"{batch}, {'with a network' if net else 'at random'}"
+                sides[f"rlgames {row}"] = Pool(words, batch, net, time.perf_counter)
+                sides[f"pgx {row}"] = partial(pgx.speed, **theirs, **tried[max(tried)])
+            results = in_turn(sides, rounds)
+            for row in (side.removeprefix("pgx ") for side in sides if side.startswith("pgx ")):
+                body.append(_row(name, row, results[f"rlgames {row}"], results[f"pgx {row}"]))
+                progress(f"{name}, {row}: {body[-1][-1]}")
+    return rows(["game", "games at once", "rlgames", "pgx", "ratio"], body)
 
 
 def beside_pgx(rounds: int) -> str:

@@ -1,8 +1,7 @@
-"""How soon rlgames answers and begins to learn, and how much memory its jobs take."""
+"""How soon rlgames answers and begins to learn."""
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench_tools import FOUR_TUPLES, environment, in_turn, progress, rows
+from bench_tools import environment, in_turn, rows
 
 from rlgames.runs.files import read_metrics
 
@@ -25,44 +24,6 @@ FIRST = {
     "first update, 2048": ["game=2048"],
 }
 """Trainings by their defaults, but for the log: `rlgames train`."""
-
-RANDOM = ["eval", "player=random", "player.observe=true", "solve_seconds=0"]
-TRAIN = ["train", "solve_seconds=0", "eval_games=10"]
-JOBS = {
-    "--help": ["--help"],
-    **{
-        f"random play of connect4, batch {batch}": [
-            *RANDOM,
-            *("game=connect4", f"batch={batch}", f"games={2 * batch}"),
-        ]
-        for batch in (64, 4096, 65536)
-    },
-    **{
-        f"random play of salvo, {side}×{side}, batch 4096": [
-            *RANDOM,
-            *("game=salvo", f"board={side}", "ships=[3,2]", "shots=1", "games=4096"),
-        ]
-        for side in (4, 7, 10)
-    },
-    **{
-        f"training on connect4, batch {batch}": [
-            *TRAIN,
-            *("experiment=connect4_mlp", f"batch={batch}", f"games={2 * batch}"),
-        ]
-        for batch in (64, 1024, 8192)
-    },
-    "training on 2048, 4 six-tuples": [*TRAIN, *FOUR_TUPLES, "games=512"],
-    "training on connect4, alphazero": [*TRAIN, "experiment=connect4_alphazero", "games=512"],
-}
-"""Commands whose peak memory is reported."""
-
-PEAK = """
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, code)
-"""
-"""Runs a command and prints its peak in KiB: a process counts as at least as large as the one that
-begins it, which therefore is a small one."""
 
 
 def command(*words: str) -> list[str]:
@@ -116,28 +77,3 @@ def starting(rounds: int) -> str:
     results = in_turn({"rlgames --help": seconds_to_help, **sides}, rounds)
     body = [[name, seconds.text()] for name, seconds in results.items()]
     return rows(["from the command to", "seconds"], body)
-
-
-def memory(rounds: int) -> str:
-    body = []
-    for name, words in JOBS.items():
-        peak = statistics.median(peak_of(words) for _ in range(rounds))
-        body.append([name, f"{peak:.0f}"])
-        progress(f"{name}: {peak:.0f} MiB")
-    return rows(["job", "peak memory, MiB"], body)
-
-
-def peak_of(words: list[str]) -> float:
-    """MiB that a command held at most, its libraries among them."""
-    with tempfile.TemporaryDirectory() as folder:
-        own = [*words, f"out={folder}/run"] if words[0] == "train" else words
-        output = subprocess.run(
-            [sys.executable, "-S", "-c", PEAK, *command(*own)],
-            env=environment(),
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-    peak, code = map(int, output.stdout.split())
-    if code:
-        raise RuntimeError(f"rlgames {' '.join(own)} ended with {code}")
-    return peak / 1024

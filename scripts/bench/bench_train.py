@@ -1,11 +1,10 @@
-"""Training beside hand-written loops, and how many moves each learner learns from in a second.
+"""How many moves each learner learns from in a second, and MaskablePPO next to ours.
 
 Our figures are those that `rlgames train` logs: playing and learning together.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 import tempfile
 import time
@@ -13,67 +12,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench_case import OPTIMA
-from bench_start import train_until
-from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
+from bench_tools import PEERS, Worker, in_turn, ratio, rows
 
 import rlgames
 from rlgames.runs.files import read_metrics
 
 SECONDS = 3.0
-"""How long a loop beside ours learns for its speed to be taken."""
-
-NEAR = 1.05
-"""Within 5% of the optimum."""
-
-TIMES, LEAST = 25, 30.0
-"""How many times as long as ours the plain loop may take to come near the optimum, and for how many
-seconds at least; where it does not get there the ratio is a lower bound."""
-
-UNITS = {1: 16, 2: 64}
-"""Units of each of the two layers of the loops beside ours, by case."""
-
-CASE1 = [
-    "game=salvo",
-    "ships=[4]",
-    "shots=1",
-    "reward.scored=score_delta",
-    "reward.discount=0.9",
-    "encoding=signed",
-    "policy.layers=[16,16]",
-    "policy.activation=tanh",
-    "learner=reinforce",
-    "learner.lr_end=0",
-    "learner.entropy_coef=0.02",
-    "lr=0.05",
-    "batch=4096",
-    "threads=2",
-    "games=400000",
-    "log_every=40000",
-]
-"""Two layers of 16 units, as the loop written by hand has them; reaches 6.0."""
-
-NEARING = {
-    1: {
-        "policy gradient": [
-            "experiment=ramesh_case1_tuned",
-            *("reward.scored=score_delta", "reward.discount=0.9", "policy.layers=[64]"),
-            *("learner.gae_lambda=0.6", "learner.num_minibatches=3", "learner.epochs=3"),
-            *("batch=192", "lr=0.02", "games=12000", "eval_every=192", "save_every=12000"),
-        ]
-    },
-    2: {
-        "occupancy": [
-            "experiment=ramesh_case2_occupancy",
-            *("games=12000", "eval_every=512", "log_every=2000"),
-        ],
-    },
-}
-"""Trainings that come near the optimum soon, by case. `occupancy` is shown the posterior odds of a
-ship in each cell, and learns where the ships lay."""
-
-PLAIN = {"policy gradient": ["experiment=ramesh_case2_tuned", "games=140000", "eval_every=4096"]}
-"""What comes near it in case 2 while it sees what the loops beside ours see, and takes longer."""
+"""How long MaskablePPO learns for its speed to be taken."""
 
 LEARNERS = {
     "ppo, tictactoe": ["experiment=tictactoe_mlp", "games=60000"],
@@ -117,41 +62,21 @@ def speed(words: list[str], seed: int = 0) -> float:
     return statistics.median(line["time/moves_per_s"] for line in results if "train/turns" in line)
 
 
-def processor_speed(words: list[str]) -> float:
-    """Moves that a training learns from in a second of processor time, start and end included."""
+def cpu_speed(words: list[str]) -> float:
+    """Moves that a training learns from in a second of CPU time, start and end included."""
     start = time.process_time()
     results, _ = trained(_brief(words, "cpu"), 0)
     return results[-1]["time/moves"] / (time.process_time() - start)
 
 
-def seconds_to(words: list[str], turns: float, seed: int) -> float:
-    """Seconds until an evaluation needs at most these turns, without the time to load."""
-
-    def near(line: dict[str, float]) -> bool:
-        return line.get("eval/turns", math.inf) <= turns
-
-    _, lines = train_until([*words, f"seed={seed}"], 0.2, near)
-    return next((line["time/seconds"] for line in lines if near(line)), math.inf)
-
-
-def beside_hand(rounds: int) -> str:
-    with Worker("bench_by_hand.py") as worker:
-        return _beside(worker, "by hand", rounds, NEARING)
-
-
 def beside_sb3(rounds: int) -> str:
-    with Worker("bench_peer_sb3.py", PEERS) as worker:
-        return _beside(worker, "SB3's A2C", rounds, NEARING | {2: NEARING[2] | PLAIN})
-
-
-def beside_maskable_ppo(rounds: int) -> str:
-    """Moves per second of processor time, as both sides have one thread."""
+    """Moves per second of CPU time, as both sides have one thread."""
     body = []
     with Worker("bench_peer_sb3.py", PEERS) as worker:
         for game, words in SELF_PLAY.items():
             peer = partial(worker.speed, game=game, seconds=SECONDS, seed=0)
             sides: dict[str, Callable[[], float]] = {
-                "rlgames": partial(processor_speed, words),
+                "rlgames": partial(cpu_speed, words),
                 "its defaults": peer,
                 "like ours": partial(peer, **LIKE_OURS[game]),
             }
@@ -160,53 +85,6 @@ def beside_maskable_ppo(rounds: int) -> str:
             for name, other in results.items():
                 body.append([f"{game}, {name}", mine.text(), other.text(), ratio(mine, other)])
     return rows(["moves learned per second", "rlgames", "MaskablePPO", "ratio"], body)
-
-
-Nearing = dict[int, dict[str, list[str]]]
-
-
-def _beside(worker: Worker, name: str, rounds: int, nearing: Nearing) -> str:
-    """Speed on case 1, and time to within 5% of the optimum by case."""
-    words = {"case": 1, "seconds": SECONDS, "until": 0.0, "units": UNITS[1]}
-    sides: dict[str, Callable[[], float]] = {
-        "rlgames": partial(speed, CASE1),
-        name: partial(worker.speed, **words, seed=0),
-    }
-    results = in_turn(sides, rounds)
-    mine, other = results["rlgames"], results[name]
-    what = "moves learned per second, case 1"
-    body = [[what, mine.text(), other.text(), ratio(mine, other)]]
-    for case, ways in nearing.items():
-        body += _nearing(worker, case, ways, rounds if case == 1 else 1)
-    return rows(["", "rlgames", name, "ratio"], body)
-
-
-def _nearing(worker: Worker, case: int, ways: dict[str, list[str]], rounds: int) -> list[list[str]]:
-    """A row for each of our ways, beside the same rounds of the worker."""
-    near = NEAR * OPTIMA[case]
-    ours = {}
-    for how, words in ways.items():
-        ours[how] = Rounds(tuple(seconds_to(words, near, seed) for seed in range(rounds)))
-        progress(f"case {case}, {how}, within 5%: {ours[how].text()} s")
-    limit = max(LEAST, TIMES * min(results.median for results in ours.values()))
-    asked = {"case": case, "seconds": limit, "until": near, "units": UNITS[case]}
-    peer_results = [worker.ask(**asked, seed=seed) for seed in range(rounds)]
-    progress(f"case {case}, beside: {peer_results}")
-    other = Rounds(tuple(results["seconds"] for results in peer_results))
-    still = [results["turns"] for results in peer_results if not results["reached"]]
-    said, least = f"{other.text()} s", ""
-    if still:
-        said += f", {len(still)} of {rounds} stopped at {statistics.mean(still):.2f} turns"
-        least = "at least "
-    return [
-        [
-            f"seconds to {near:.2f} turns, case {case}, {how}",
-            f"{results.text()} s",
-            said,
-            least + ratio(other, results),
-        ]
-        for how, results in ours.items()
-    ]
 
 
 def learners(rounds: int, device: str = "cpu") -> str:

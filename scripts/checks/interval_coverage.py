@@ -1,4 +1,4 @@
-"""How often each interval contains the truth, by simulation; writes a table of docs/statistics.md.
+"""How often each interval contains the truth, by simulation; writes docs/dev/coverage.md.
 
 Each case draws experiments whose truth is known, and asks the function that the commands call for
 its interval. Games of evaluations are drawn from the results of games that are played first.
@@ -41,7 +41,7 @@ from rlgames.evaluation.aggregate import (
 from rlgames.evaluation.elo import elo_intervals, elo_ratings
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "statistics.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "dev" / "coverage.md"
 
 SIMULATIONS = 20_000
 

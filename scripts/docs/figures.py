@@ -1,4 +1,4 @@
-"""Makes the figures of docs/figures.md in docs/pictures/ by running the commands of that page, and
+"""Makes the figures of docs/sweep.md in docs/pictures/ by running the commands of its section, and
 the picture of each game by its page's `rlgames show`.
 
 The study is trained once, into --out, in a few minutes. Usage:
@@ -19,9 +19,12 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def commands(page: Path) -> list[list[str]]:
-    """The words of each command on a page."""
-    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+def commands(page: Path, section: str = "") -> list[list[str]]:
+    """The words of each command on a page, or in one of its sections."""
+    text = page.read_text(encoding="utf-8")
+    if section:
+        text = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     return [shlex.split(line, comments=True) for line in lines]
 
@@ -31,7 +34,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("outputs/figures"))
     out = parser.parse_args().out
     (out / "games").mkdir(parents=True, exist_ok=True)
-    for words in commands(DOCS / "figures.md"):
+    for words in commands(DOCS / "sweep.md", "Figures"):
         if words[1] == "train" and (out / "study").exists():
             words = ["rlgames", "resume", "study"]
         run(words[: words.index(">")] if ">" in words else words, out)

@@ -1,4 +1,4 @@
-"""Makes the screenshots of the README and of docs/web.md in docs/pictures.
+"""Makes the screenshots of the README and of docs/play.md in docs/pictures.
 
 It needs Chromium (Debian: apt-get install chromium) and the extra browser. The run of the terminal
 and of TensorBoard is trained once, into --out, in less than a minute. Usage:

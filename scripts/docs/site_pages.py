@@ -16,33 +16,28 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
-REPOSITORY = "https://github.com/rlgames/rlgames/blob/main/"
 
 PAGES = {
     "Start": [
-        *("install", "tutorial", "concepts", "comparison", "choosing", "coming-from", "python"),
-        *("teaching", "faq"),
+        *("install", "tutorial", "concepts", "faq", "teaching", "python", "coming-from"),
+        "comparison",
     ],
     "Use": [
-        *("recipes", "play", "web", "train", "evaluate", "sweep", "figures", "metrics"),
-        "trackers",
+        *("recipes", "play", "agents", "train", "evaluate", "sweep", "metrics", "trackers"),
+        "clusters",
     ],
     "Extend": [
         *("extend", "adding-a-game", "architecture", "other-tools"),
-        *("contributing", "roadmap", "changelog"),
+        *("studies", "not-here", "contributing", "changelog"),
     ],
     "Results": [
-        *("results", "reproductions", "learned", "learned-speed", "checked", "statistics"),
-        *("benchmarks", "benchmarks_gpu", "reliability"),
+        *("results", "reproductions", "statistics", "benchmarks", "reliability"),
     ],
     "Reference": ["configs", "json", "hydra"],
 }
-"""The sections of the site and their pages; pages that no section has follow in Use."""
+"""The sections of the site and their pages. docs/dev/, the notes of maintainers, is not there."""
 
 FOLDERS = {"Games": "games", "Learners": "learners"}
-
-NOT_ON_THE_SITE = "log.md"
-"""The log of experiments, by date: links to it lead to the repository."""
 
 REFERENCE = {
     "rlgames": ["rlgames"],
@@ -63,14 +58,10 @@ REFERENCE = {
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Set the navigation, and how formulas are drawn."""
     docs = Path(config.docs_dir)
-    named = {page for pages in PAGES.values() for page in pages}
-    others = sorted(path.stem for path in docs.glob("*.md") if path.stem not in named)
-    others.remove(Path(NOT_ON_THE_SITE).stem)
     nav: list[dict[str, Any]] = [{"Home": "index.md"}]
     for section, pages in PAGES.items():
         nav.append({section: [f"{page}.md" for page in pages]})
         if section == "Use":
-            nav[-1][section] += [f"{page}.md" for page in others]
             for title, folder in FOLDERS.items():
                 names = sorted(path.name for path in (docs / folder).glob("*.md"))
                 nav.append({title: [f"{folder}/{name}" for name in names]})
@@ -106,14 +97,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Turn the file name after the language of a block into its title, and links to the log into
-    links to the repository."""
-    text = re.sub(r"^```(\w+) ([\w.]+)$", r'```\1 title="\2"', markdown, flags=re.MULTILINE)
-    return re.sub(
-        rf"\]\((?:\.\./)?{re.escape(NOT_ON_THE_SITE)}",
-        f"]({REPOSITORY}docs/{NOT_ON_THE_SITE}",
-        text,
-    )
+    """Turn the file name after the language of a block into its title."""
+    return re.sub(r"^```(\w+) ([\w.]+)$", r'```\1 title="\2"', markdown, flags=re.MULTILINE)
 
 
 def formula(source: str, *_: Any, **__: Any) -> str:
