@@ -8,7 +8,6 @@ import os
 import resource
 import shutil
 import signal
-import socket
 import sys
 import time
 from contextlib import contextmanager
@@ -418,26 +417,6 @@ def test_an_extended_run_has_its_references_and_events_once(tmp_path):
         assert sorted({*each}) == each
         assert each[-1] == 180
     assert steps["config/text_summary"] == [0, 120]  # games= has changed
-
-
-@pytest.mark.slow
-def test_a_run_resumes_on_hosts_whose_clocks_differ(whole, tmp_path):
-    """Each process is killed after events that its last checkpoint does not count."""
-    clock = time.time
-
-    def on_host(name, seconds, updates=0):
-        def prepare():
-            time.time, socket.gethostname = lambda: clock() + seconds, lambda: name
-            if updates:
-                signalled(Ppo, "update", signal.SIGKILL, updates)()
-
-        return prepare
-
-    words = ("train", *WORDS, "games=600", "out=run")
-    assert run(tmp_path, *words, prepare=on_host("zeta.example", 0, 13))[0] == -9
-    assert run(tmp_path, "resume", "run", prepare=on_host("alpha", -3e6, 11))[0] == -9
-    ends_as(whole, tmp_path, prepare=on_host("mid", -5))
-    assert len(list((tmp_path / "run").glob("events.out.tfevents.*"))) == 3
 
 
 def test_a_run_directory_has_one_owner(whole, tmp_path):
