@@ -66,9 +66,9 @@ def _short_runs():
     for the value of random play, and ask git once."""
     from rlgames.evaluation import evaluate
     from rlgames.runs import run_log
-    from rlgames.training import images
+    from rlgames.training import pictures
 
-    images.NUM_SHOWN = 1
+    pictures.NUM_SHOWN = 1
     evaluate.MAX_GRAPH_POSITIONS = 20_000
     run_log._git = cache(run_log._git)
 

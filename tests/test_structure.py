@@ -102,7 +102,7 @@ LOADERS = {
     "hydra": ("config", "app"),
     "gymnasium": ("envs",),
     "pettingzoo": ("envs",),
-    "ray": ("ray_library.py",),  # loaded by engine=ray alone
+    "ray": ("ray_source.py",),  # loaded by engine=ray alone
 }
 """The folders or the file whose import may load a library; functions load it when it is needed."""
 

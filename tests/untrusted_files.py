@@ -13,7 +13,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.words import quoted
 from rlgames.runs.checkpoint import CHECKSUMS, FORMAT, Checkpoint, _parts, checksums
-from rlgames.training.run import train
+from rlgames.training.train import train
 
 QUICK = ["experiment=null", "games=8", "batch=4", "eval_games=4", "solve_seconds=0", "save_every=4"]
 NETWORK = ["policy=mlp", "policy.layers=[2]", "learner=ppo"]

@@ -22,7 +22,7 @@ from rlgames.runs.names import find_run, located
 
 if TYPE_CHECKING:
     from rlgames.core.callbacks import Callback
-    from rlgames.training.run import TrainingResult
+    from rlgames.training.train import TrainingResult
 
 LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
 """Hydra's own words that a resumed sweep keeps: none of them runs code that a file names."""
@@ -32,7 +32,7 @@ def train_command(config: TrainConfig) -> int:
     """Train one run; the exit code."""
     config = located(config)
     with no_garbage_collection():
-        from rlgames.training.run import train
+        from rlgames.training.train import train
 
     return _run(config, lambda callback: train(config, callback))
 
@@ -41,20 +41,20 @@ def train_job(config: TrainConfig, name: str) -> float | None:
     """Train a job of a sweep unless it is done, from its checkpoint if it has one; the value of
     best_by. name: for people."""
     from rlgames.commands.resume import resumable_job
-    from rlgames.training import run
+    from rlgames.training.train import resume, train
 
     assert config.out is not None
     directory, config = Path(config.out), located(config)
     found = resumable_job(directory, config)
     if found is None:
         print(f"{name}: starts", flush=True)
-        run.train(config)
+        train(config)
     elif found.is_done:
         print(f"{name}: done before", flush=True)
         return _reached(directory)[1]
     else:
         print(f"{name}: goes on after {found.checkpoint.games:,} games", flush=True)
-        run.resume(directory, found.config, found.checkpoint, found.lock)
+        resume(directory, found.config, found.checkpoint, found.lock)
     best_by, value = _reached(directory)
     shown = "" if value is None else f", {best_by} {value:.4g}"
     print(f"{name}: done{shown}", flush=True)
@@ -73,7 +73,7 @@ def resume_command(config: Any) -> int:
     """Resume a run; the exit code."""
     run = _found(config)
     from rlgames.commands.resume import load_resumable, reason_finished
-    from rlgames.training.run import resume
+    from rlgames.training.train import resume
 
     cfg, checkpoint, lock = load_resumable(run, config)
     reason = reason_finished(run, cfg, checkpoint)

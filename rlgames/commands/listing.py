@@ -21,11 +21,11 @@ def games_command(cfg: GamesConfig) -> dict[str, Any]:
 
 
 def _list_game(name: str, presets: list[dict[str, str]]) -> dict[str, Any]:
-    from rlgames.factory.components import build_game
+    from rlgames.config.registry import make
     from rlgames.solvers.optimum import solver_reach
 
     rules = make_option("game", name)
-    game = build_game(rules)
+    game = make("game", rules)
     numbers = [(key, value) for key, value in arguments(rules).items() if type(value) is int]
     return {
         "name": name,
@@ -54,11 +54,11 @@ def describe_game(rules: Any) -> dict[str, Any]:
     whether it can solve these rules, given time and memory. missing: null for a capability that the
     game has, otherwise why it does not.
     """
-    from rlgames.factory.components import build_game
+    from rlgames.config.registry import make
     from rlgames.games.capabilities import CAPABILITIES, reason_missing
     from rlgames.solvers.optimum import solver_of
 
-    game, fields = build_game(rules), key_fields(type(rules))
+    game, fields = make("game", rules), key_fields(type(rules))
     solver = solver_of(game)
     return {
         "name": rules.name,

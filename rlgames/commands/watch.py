@@ -15,7 +15,7 @@ from rlgames.commands.run_config import (
     with_run,
 )
 from rlgames.config.commands import WatchConfig
-from rlgames.factory.components import build_device
+from rlgames.core.devices import build_device
 
 
 @dataclass(frozen=True)

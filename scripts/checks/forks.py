@@ -23,7 +23,7 @@ import torch
 from rlgames import app
 
 PARTS = ["cli.display", "cli.live_view", "cli.play", "cli.report_tables"]
-PARTS += ["games.game_2048", "training.run"]
+PARTS += ["games.game_2048", "training.train"]
 COMMANDS = ["arena", "evaluate", "listing", "report", "resume", "show", "solve"]
 OTHERS = ["PIL.GifImagePlugin", "PIL.PngImagePlugin", "numpy.random", "torch._dynamo"]
 OTHERS += ["tensorboard.plugins.hparams.api_pb2", "hydra._internal.core_plugins.basic_sweeper"]

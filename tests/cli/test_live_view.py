@@ -24,7 +24,7 @@ from rlgames.cli.progress import Progress
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.callbacks import Callback
-from rlgames.training.run import train
+from rlgames.training.train import train
 
 WORDS = [*SMALL_SALVO, "log_every=40", "eval_every=100", "eval_games=20"]
 

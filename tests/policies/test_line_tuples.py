@@ -6,8 +6,8 @@ from helpers import learner_of, make_policy, rng
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_game
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.line_tuples import random_walks
@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_refused(words, error):
         "sampling=epsilon_greedy",
     ]
     cfg = load_config(TrainConfig, [*base, *words])
-    game = build_game(cfg.game)
+    game = make("game", cfg.game)
     with pytest.raises(ConfigError, match=error):
         learner_of(cfg, game, make_policy(cfg, game, 0))
 

@@ -17,7 +17,7 @@ from rlgames.players.player import Random
 from rlgames.policies.ntuple import Ntuple, default_tuples
 from rlgames.policies.packed_ntuple import reason_not_packed
 from rlgames.rollouts.play import collect_games
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_training
 
 
 def filled(game, tuples, marks=16):
@@ -85,7 +85,7 @@ def test_boards_have_the_values_of_the_stage_that_their_largest_tile_has_reached
 def test_stages_begin_at_tiles_that_the_network_tells_apart(name, words, reason):
     cfg = load_config(TrainConfig, [f"game={name}", "policy=ntuple", *words.split()])
     with pytest.raises(ConfigError, match=re.escape(reason)):
-        build_components(cfg)
+        build_training(cfg)
 
 
 def test_five_tuples_lie_on_all_lines_and_squares_and_are_looked_up_once_on_each():

@@ -14,8 +14,8 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.options.policies import LinearConfig
+from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError, NonFiniteError
-from rlgames.factory.components import build_game
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import HIDDEN
 from rlgames.games.game_2048 import Game2048
@@ -27,7 +27,7 @@ from rlgames.players.player import Agent, Random
 from rlgames.policies.linear import FEATURES, LinearValue
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.sampling import EpsilonGreedy
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_training
 
 THEIRS = ["corner", "vertical", "horizontal", "diagonal"]
 
@@ -366,7 +366,7 @@ def test_dqn_rejects_non_finite_rewards():
 @pytest.mark.parametrize("game", Files().names("game"))
 def test_dqn_trains_networks_on_every_game(game, policy):
     words = [f"game={game}", "learner=dqn", f"policy={policy}", "learner.updates_per_batch=2"]
-    rules = build_game(load_config(TrainConfig, words).game)
+    rules = make("game", load_config(TrainConfig, words).game)
     words.append("reward=outcome" if rules.spec.goal == "outcome" else "reward=turns")
     network, taught = learner(rules, *words)
     before = [p.detach().clone() for p in network.parameters()]
@@ -401,7 +401,7 @@ ADP = ["policy=linear", "learner=adp", "sampling=epsilon_greedy"]
 )
 def test_unsuitable_values_are_rejected_with_a_hint(words, hint):
     with pytest.raises(ConfigError) as refused:
-        build_components(load_config(TrainConfig, words))
+        build_training(load_config(TrainConfig, words))
     assert hint in refused.value.error + refused.value.hint
     assert "\n" not in refused.value.error + refused.value.hint
 
@@ -422,7 +422,7 @@ def test_rewards_that_are_missing_when_moves_are_compared_are_refused(words, hin
     if "sampling=argmax" not in words:
         words.append("sampling=epsilon_greedy")
     with pytest.raises(ConfigError) as refused:
-        build_components(load_config(TrainConfig, words))
+        build_training(load_config(TrainConfig, words))
     assert scored in refused.value.error
     assert hint in refused.value.hint
 
@@ -471,7 +471,7 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
     words += ["policy.layers=[8]", "learner.num_minibatches=1", "learner.optimizer=sgd"]
     words += [f"learner.td_lambda={decay}", "reward.scale=0.1", "reward.discount=0.9"]
     cfg = load_config(TrainConfig, words)
-    game = build_game(cfg.game)
+    game = make("game", cfg.game)
     policy: Any = make_policy(cfg, game, 3)
     learner = learner_of(cfg, game, policy, 4)
     moves, reached = GamePool(game, [Random(game)], 12, rng(1)).collect(14)
@@ -503,4 +503,4 @@ def test_td_lambda_rejects_unsuitable_configs():
     words = ["game=2048", "learner=td_lambda", "sampling=argmax"]
     for more, said in ((["reward=grid_sum"], "score_delta"), (["sampling=stochastic"], "logits")):
         with pytest.raises(ConfigError, match=said):
-            build_components(load_config(TrainConfig, [*words, *more]))
+            build_training(load_config(TrainConfig, [*words, *more]))

@@ -79,15 +79,15 @@ BUILD = """
 import sys
 from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_training
 
 def kibibytes(name):
     lines = open("/proc/self/status")
     return int(next(line for line in lines if line.startswith(name)).split()[1])
 
-build_components(load_config(TrainConfig, [*sys.argv[1:], "policy.tuples=[[0,1]]"]))
+build_training(load_config(TrainConfig, [*sys.argv[1:], "policy.tuples=[[0,1]]"]))
 before = kibibytes("VmRSS")
-build_components(load_config(TrainConfig, sys.argv[1:]))
+build_training(load_config(TrainConfig, sys.argv[1:]))
 print(1024 * (kibibytes("VmHWM") - before))
 """
 

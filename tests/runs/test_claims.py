@@ -29,7 +29,7 @@ from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.runs import directory, run_log
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.loggers.logger import Loggers
-from rlgames.training import run as training_run
+from rlgames.training import train as training_run
 
 RACERS = 4
 ROUNDS = [10, slow(1000)]

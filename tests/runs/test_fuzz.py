@@ -25,8 +25,8 @@ from untrusted_files import bounded, forge, plain_header, trained
 
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError
-from rlgames.factory.agents import load_agent
 from rlgames.rollouts import records
+from rlgames.runs.agents import open_run
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 
 SECONDS = 5
@@ -212,7 +212,7 @@ def _read_checkpoint(path, deep):
         found = Checkpoint.read(path)
         if deep:
             from_plain(found.config)
-            load_agent(path)
+            open_run(path).agent()
     except BadCheckpoint as error:
         _plain(error, path)
     except ConfigError as error:

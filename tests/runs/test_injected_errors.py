@@ -25,8 +25,8 @@ from rlgames.core.signals import Interrupted
 from rlgames.drawing import plots
 from rlgames.runs import directory, run_log, storage
 from rlgames.runs.files import LATEST, read_run
-from rlgames.training import images
-from rlgames.training.collector import Collector
+from rlgames.training import pictures
+from rlgames.training.sources import GameSource
 
 WORDS = ["experiment=null", "game=salvo", "board=2", "ships=[1]", "shots=1", "policy.layers=[2]"]
 WORDS += ["games=8", "batch=4", "log_every=4", "save_every=4", "eval_every=4", "keep_every=8"]
@@ -215,21 +215,21 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_log, "_git", lambda *words: None)
     monkeypatch.setattr(plots, "plot_by_move", lambda *args: None)
     monkeypatch.setattr(plots, "encode_png", lambda image: b"PNG")
-    monkeypatch.setattr(images, "draw_game", lambda *args: ([None], b"GIF"))
+    monkeypatch.setattr(pictures, "draw_game", lambda *args: ([None], b"GIF"))
 
 
 @contextlib.contextmanager
 def interrupted() -> Iterator[None]:
     """A context in which a run is interrupted before its second batch."""
-    collect = Collector.next_batch
+    collect = GameSource.next
 
-    def collect_first(self: Collector, count: int, games: int, rng: Any) -> Any:
+    def collect_first(self: GameSource, count: int, games: int) -> Any:
         if games:
             raise Interrupted(signal.SIGTERM)
-        return collect(self, count, games, rng)
+        return collect(self, count, games)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Collector, "next_batch", collect_first)
+        patch.setattr(GameSource, "next", collect_first)
         yield
 
 

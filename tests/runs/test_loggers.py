@@ -35,8 +35,8 @@ from rlgames.runs.loggers.logger import (
     valid_tracked_runs,
 )
 from rlgames.runs.loggers.mlflow_logger import kept_store
-from rlgames.training import images
-from rlgames.training.run import resume
+from rlgames.training import pictures as images
+from rlgames.training.train import resume
 
 WORDS = [*SMALL_TRAINING, "log_every=10", "eval_every=10", "solve_seconds=0"]
 RESULTS = RunResults({"turns": 5.0}, {"turns": 6.0}, 10, False, {"random": 9.0}, {})

@@ -29,8 +29,8 @@ from rlgames.runs.files import BEST, LATEST, read_run
 from rlgames.runs.hyperparameters import SWEEP_FILE
 from rlgames.runs.loggers.logger import ResumePoint
 from rlgames.runs.run_log import RunLog
-from rlgames.training.checkpointer import Checkpointer
-from rlgames.training.collector import Collector
+from rlgames.training.loop import TrainingLoop
+from rlgames.training.sources import GameSource
 
 WORDS = [*SMALL_SALVO, "log_every=20", "save_every=20", "eval_every=40", "eval_games=10"]
 WORDS += ["solve_seconds=0"]
@@ -60,17 +60,17 @@ def recorded(kind, folder):
     recorder = Recorder(root, folder / "recording")
 
     def prepare():
-        write, finish = Checkpointer.write, RunLog.finish
+        write, finish = TrainingLoop.save_state, RunLog.finish
 
         def written(self, *names):
             write(self, *names)
-            recorder.mark(**{self.log.directory.name: self.state.progress.games_played})
+            recorder.mark(**{self.log.directory.name: self.progress.games})
 
         def finished(self, status, *more):
             finish(self, status, *more)
             recorder.mark(**{f"{self.directory.name} is": status})
 
-        Checkpointer.write, RunLog.finish = written, finished
+        TrainingLoop.save_state, RunLog.finish = written, finished
         recorder.install()
 
     code, output = run(root, *words, prepare=prepare)
@@ -79,7 +79,7 @@ def recorded(kind, folder):
 
 
 def killed():
-    calls, collect = 0, Collector.next_batch
+    calls, collect = 0, GameSource.next
 
     def there(self, *args):
         nonlocal calls
@@ -88,7 +88,7 @@ def killed():
             os.kill(os.getpid(), signal.SIGKILL)
         return collect(self, *args)
 
-    Collector.next_batch = there
+    GameSource.next = there
 
 
 def runs(root):
@@ -113,7 +113,7 @@ def is_opened(directory, whole, promised, recording):
     if checkpoint.games >= 40:
         assert Checkpoint.read(path.with_name(BEST)).policy.keys() == checkpoint.policy.keys()
     names = ("num_log_lines", "num_event_bytes")
-    num_lines, num_bytes = (checkpoint.state[name] for name in names)
+    num_lines, num_bytes = (checkpoint.state["progress"][name] for name in names)
     point = ResumePoint(checkpoint.games, num_lines, num_bytes)
     with Interrupts() as interrupts:
         log = RunLog(lock, checkpoint.config, "yaml", interrupts, point)

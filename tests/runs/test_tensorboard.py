@@ -28,7 +28,7 @@ from rlgames.rollouts.play import collect_games
 from rlgames.runs import event_file
 from rlgames.runs.loggers.logger import Loggers, ResumePoint, RunStart
 from rlgames.runs.loggers.tensorboard import TensorBoardLogger
-from rlgames.training import images
+from rlgames.training import pictures as images
 
 GAMES = {
     "battleship": ["board=6", "ships=[2]"],

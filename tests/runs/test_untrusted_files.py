@@ -18,8 +18,8 @@ from untrusted_files import bounded, forge, plain_error_line, plain_header, trai
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json, sanitized
-from rlgames.factory.agents import load_agent
 from rlgames.rollouts import records
+from rlgames.runs.agents import open_run
 from rlgames.runs.checkpoint import FORMAT, BadCheckpoint, Checkpoint
 from rlgames.runs.files import MAX_HEADER_BYTES
 
@@ -345,7 +345,7 @@ def test_a_config_with_huge_components_is_refused_at_once(name, file, tmp_path, 
 
     def load():
         try:
-            load_agent(tmp_path / "x")
+            open_run(tmp_path / "x").agent()
         except ConfigError as error:
             return f"{error.error}; {error.hint}"
         return "loaded"

@@ -23,9 +23,9 @@ from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
-from rlgames.training.components import build_components
-from rlgames.training.run import resume
-from rlgames.training.state import TrainingState
+from rlgames.training.parts import build_training
+from rlgames.training.progress import Progress
+from rlgames.training.train import restore, resume
 
 ESCAPE = "\x1b[31m\x07\n[bold red]x"
 
@@ -58,9 +58,10 @@ def make_run(tmp_path_factory):
 def load(make_run, name, state):
     """Restore a state into the run of that name."""
     _, cfg, checkpoint = make_run(name)
-    restored = TrainingState(cfg, build_components(cfg, checkpoint))
-    restored.load(Checkpoint(checkpoint.config, checkpoint.games, checkpoint.policy, state))
-    return restored
+    changed = Checkpoint(checkpoint.config, checkpoint.games, checkpoint.policy, state)
+    training = build_training(cfg, checkpoint)
+    restore(training, Progress(cfg), changed)
+    return training
 
 
 def edited(make_run, name, path, value):
@@ -93,7 +94,7 @@ def read_beyond_its_end(state):
     return state
 
 
-POOL = "collector/pool"
+POOL = "source/pool"
 
 
 def each(name: str, path: str, *values: Any) -> list[tuple[str, str, Any]]:
@@ -103,24 +104,25 @@ def each(name: str, path: str, *values: Any) -> list[tuple[str, str, Any]]:
 REFUSED = [
     ("plain", "progress", ...),
     ("plain", "progress", [1, 2]),
-    ("plain", "progress/extra", 1),
-    ("plain", "progress/games_played", ...),
+    ("plain", "progress/games", ...),
     *[
         ("plain", f"progress/{mark}", -5)
-        for mark in ("games_played", "num_updates", "logged_at", "evaluated_at")
+        for mark in ("games", "updates", "moves", "done_at/log", "done_at/evaluate")
     ],
-    *each("plain", "progress/games_played", 9, 8.0, "8", True, None, 10**30),
-    *each("plain", "progress/saved_at", -2, 10**9, [1]),
+    *each("plain", "progress/games", 9, 8.0, "8", True, None, 10**30),
+    *each("plain", "progress/done_at/save", -2, 10**9, [1]),
     *each("plain", "progress/best", [1], [1, 2, 3], "ab", {"a": 1, "b": 2}, 5),
     *each("plain", "progress/seconds", -1, math.nan, math.inf, "1", 10**400),
     ("plain", "progress/has_converged", "yes"),
-    *each("plain", "num_log_lines", -1, "3", 2.5, None, []),
-    *each("plain", "num_event_bytes", -1, "3", 2.5, None, []),
-    *each("plain", "metrics", ..., [], 3),
-    ("plain", "metrics/sums", {"loss": 1.0}),
-    ("plain", "metrics/sums", [["a", 1]]),
+    ("plain", "progress/regret", "high"),
+    *each("plain", "progress/done_at/measure", -1, 10**9),
+    *each("plain", "progress/num_log_lines", -1, "3", 2.5, None, []),
+    *each("plain", "progress/num_event_bytes", -1, "3", 2.5, None, []),
+    *each("plain", "progress/line", ..., [], 3),
+    ("plain", "progress/line/sums", {"loss": 1.0}),
+    ("plain", "progress/line/sums", [["a", 1]]),
     *[
-        ("plain", f"metrics/{key}", value)
+        ("plain", f"progress/line/{key}", value)
         for key in ("num_games", "seconds")
         for value in (-1, "x")
     ],
@@ -139,9 +141,9 @@ REFUSED = [
         for value in (reshaped, filled_with(math.nan), torch.Tensor.double, 3.0, None, "x")
     ],
     ("plain", "learner/optimizer/0/step", filled_with(-1.0)),
-    *each("plain", "generators", [], {}, None),
+    *each("plain", "source/generators", [], {}, None),
     *[
-        ("plain", "generators/play", value)
+        ("plain", "source/generators/play", value)
         for value in (
             *(
                 "x",
@@ -154,20 +156,20 @@ REFUSED = [
             *(filled_with(255), reshaped, torch.zeros((), dtype=torch.uint8)),
         )
     ],
-    *each("plain", "collector", ..., [], {}),
-    *each("plain", "collector/clone_epochs_done", -1, "x", None),
-    ("plain", "collector/pool", {"batch": 10**9}),
-    ("plain", "collector/pool", [1]),
-    ("table", "collector/pretraining", {"optimizer": {}}),
-    *each("plain", "players", [], {}, {"0": {"a": 1}}, {"0": 5}),
+    *each("plain", "source", ..., [], {}),
+    *each("plain", "source/num_pretrained", -1, "x", None),
+    ("plain", "source/pool", {"batch": 10**9}),
+    ("plain", "source/pool", [1]),
+    ("table", "source/pretraining", {"optimizer": {}}),
+    *each("plain", "source/players", [], {}, {"0": {"a": 1}}, {"0": 5}),
     ("table", "learner/values", []),
-    ("past", "players/1/copies", {}),
-    ("past", "players/1/copies", [1, 2]),
-    ("past", "players/1/copies", {str(number): {} for number in range(11)}),
-    ("past", "players/1/copies/0/policy", {}),
-    ("past", "players/1/copies/0/progress", math.nan),
-    ("past", "players/1/copies/0/policy/logits.bias", filled_with(math.nan)),
-    ("past", "players/1/due", -5),
+    ("past", "source/players/1/copies", {}),
+    ("past", "source/players/1/copies", [1, 2]),
+    ("past", "source/players/1/copies", {str(number): {} for number in range(11)}),
+    ("past", "source/players/1/copies/0/policy", {}),
+    ("past", "source/players/1/copies/0/progress", math.nan),
+    ("past", "source/players/1/copies/0/policy/logits.bias", filled_with(math.nan)),
+    ("past", "source/players/1/due", -5),
     *each("dqn", "learner/buffer/num_added", -1, 10**6, 1.5, None),
     ("dqn", "learner/buffer/columns", {}),
     ("dqn", "learner/buffer/columns", [torch.zeros(3)]),
@@ -233,7 +235,7 @@ def test_every_position_that_is_reached_is_valid(words):
 
 def test_a_metric_with_an_odd_name_is_refused(make_run):
     state = copy.deepcopy(make_run("plain")[2].state)
-    state["metrics"] |= {"sums": {ESCAPE * 100: 1.0}, "weights": {ESCAPE * 100: 1.0}}
+    state["progress"]["line"] |= {"sums": {ESCAPE * 100: 1.0}, "weights": {ESCAPE * 100: 1.0}}
     with pytest.raises(BadCheckpoint, match="no metric") as error:
         load(make_run, "plain", state)
     assert error.value.error.isprintable()
@@ -362,4 +364,4 @@ def test_more_memory_than_available_is_refused(part, make_run, monkeypatch):
         changed = {"learner": replace(cfg.learner, **changed)}
     cfg = replace(cfg, games=10**12, **changed)
     with pytest.raises(ConfigError, match=f"{part}=.* GiB"):
-        build_components(cfg, checkpoint)
+        build_training(cfg, checkpoint)

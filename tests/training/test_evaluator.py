@@ -11,8 +11,8 @@ from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
 from rlgames.runs.index import RunReader
-from rlgames.training.components import build_components
 from rlgames.training.evaluator import EVAL_METRICS
+from rlgames.training.parts import build_training
 
 NETWORK = ["policy=mlp", "policy.layers=[4]", "eval_games=4", "batch=4"]
 GAMES = {
@@ -29,7 +29,7 @@ GAMES = {
 def evaluator_and_names(request):
     words, names = GAMES[request.param]
     cfg = load_config(TrainConfig, ["experiment=null", *words, *NETWORK])
-    return build_components(cfg).evaluator, names
+    return build_training(cfg).evaluator, names
 
 
 def test_an_evaluation_has_the_metrics_of_its_game(evaluator_and_names):
@@ -40,7 +40,7 @@ def test_an_evaluation_has_the_metrics_of_its_game(evaluator_and_names):
 
 def evaluator_of(*words):
     cfg = load_config(TrainConfig, ["experiment=null", *words, *NETWORK])
-    return build_components(cfg).evaluator
+    return build_training(cfg).evaluator
 
 
 DIRECTIONS = {
@@ -91,5 +91,5 @@ def test_a_metric_that_ranks_nothing_selects_nothing(game, metric, reason):
 
 def test_metrics_have_one_row_each():
     names = [metric.name for metric in EVAL_METRICS]
-    measured_apart = ["regret"]  # training/measurements.py
+    measured_apart = ["regret"]
     assert sorted([*names, *measured_apart]) == sorted(METRICS)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rlgames.config import plugins
 from rlgames.config.commands import TrainConfig
-from rlgames.config.registry import REGISTRY
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core.callbacks import Callback, CallbackList
 from rlgames.core.devices import choose_device
@@ -18,6 +18,7 @@ from rlgames.core.processes import last_words
 from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.schedule import Schedule
 from rlgames.core.signals import Interrupted, Interrupts
+from rlgames.core.untrusted import sanitized
 from rlgames.games.game import Game
 from rlgames.runs.checkpoint import (
     BadCheckpoint,
@@ -27,19 +28,29 @@ from rlgames.runs.checkpoint import (
     resume_state_bytes,
 )
 from rlgames.runs.directory import DirectoryLock, check_new_run, claim_directory, lock_directory
-from rlgames.runs.files import LATEST
+from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.loggers.logger import ResumePoint, RunResults
 from rlgames.runs.run_log import RunLog
-from rlgames.training.checkpointer import Checkpointer
-from rlgames.training.components import build_components
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult
-from rlgames.training.images import ImageCallback
 from rlgames.training.loop import TrainingLoop
+from rlgames.training.parts import Training, build_training
+from rlgames.training.pictures import ImageCallback
+from rlgames.training.progress import Progress
 from rlgames.training.references import References
-from rlgames.training.state import TrainingState
 
 MAX_RESUME_STATE_BYTES = 1 << 26
 """A finished run keeps no more to be extended, unless asked."""
+
+RESTORE_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    UserWarning,
+    ValueError,
+)
+"""What restoring from a damaged state may raise."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +84,10 @@ def train(
     """
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
     with Interrupts() as interrupts:
-        state = TrainingState(cfg, build_components(cfg))
+        training = build_training(cfg)
         log = _open_log(cfg, interrupts)
-        state.cfg = _located(cfg, log.directory)  # the config of checkpoints
-        return Run(state, log, interrupts, callback).run()
+        training = dataclasses.replace(training, cfg=_located(cfg, log.directory))
+        return Run(training, Progress(cfg), log, interrupts, callback).run()
 
 
 def resume(
@@ -96,29 +107,50 @@ def resume(
     with contextlib.ExitStack() as stack, Interrupts() as interrupts:
         stack.callback(lock.release)
         with sanitize_errors():
-            components = build_components(cfg, checkpoint)
-        state = TrainingState(cfg, components)
-        state.load(checkpoint)
+            training = build_training(cfg, checkpoint)
+        progress = Progress(cfg)
+        restore(training, progress, checkpoint)
         resumed_at = ResumePoint(
-            games=state.progress.games_played,
-            num_lines=state.num_log_lines,
-            num_event_bytes=state.num_event_bytes,
+            games=progress.games,
+            num_lines=progress.num_log_lines,
+            num_event_bytes=progress.num_event_bytes,
             is_changed=to_plain(cfg) != checkpoint.config,
         )
         log = RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at)
         trained = from_plain(checkpoint.config)
         if changes := schedule_changes(trained, cfg, checkpoint.games):
             log.warn(changes)
-        run = Run(state, log, interrupts, callback)
-        if state.progress.best is not None:
+        if not training.source.is_exact:
+            log.warn(f"engine={cfg.engine.name} plays other games than a run that never stopped")
+        run = Run(training, progress, log, interrupts, callback)
+        if progress.best is not None:
             try:
-                run.checkpointer.read_best()
+                run.read_best()
             except BadCheckpoint as error:
                 log.warn(f"{error.error}; the best evaluation from now on replaces it")
-                state.progress.best = None
+                progress.best = None
                 with interrupts.shielded():
-                    run.checkpointer.write_best()
+                    run.loop.save_best()
         return run.run()
+
+
+def restore(training: Training, progress: Progress, checkpoint: Checkpoint) -> None:
+    """Restore the weights and all that the rest of a run depends on. Raises BadCheckpoint where
+    they do not fit."""
+    restore_weights(training.agent.policy, checkpoint.policy)
+    state = checkpoint.state
+    try:
+        with warnings.catch_warnings():
+            # PyTorch warns where a tensor is indexed by a name: a tensor instead of a tree.
+            warnings.filterwarnings("error", "Using a non-tuple", UserWarning)
+            progress.load_state_dict(state["progress"], checkpoint.games)
+            training.learner.load_state_dict(state["learner"])
+            training.source.restore(state["source"], checkpoint.games)
+    except RESTORE_ERRORS as error:
+        why = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
+        raise BadCheckpoint(
+            f"this run cannot resume from its checkpoint ({sanitized(why)})"
+        ) from None
 
 
 def schedule_changes(trained: TrainConfig, cfg: TrainConfig, games: int) -> str:
@@ -145,28 +177,19 @@ class Run:
 
     def __init__(
         self,
-        state: TrainingState,
+        training: Training,
+        progress: Progress,
         log: RunLog,
         interrupts: Interrupts,
         callback: Callback | None,
     ) -> None:
-        self.state, self.log, self.interrupts = state, log, interrupts
-        self.cfg, components = state.cfg, state.components
-        evaluator = components.evaluator
-        images = ImageCallback(evaluator, log, self.cfg.games, state.progress.evaluated_at)
+        self.training, self.progress, self.log = training, progress, log
+        self.cfg, self.interrupts = training.cfg, interrupts
+        evaluator = training.evaluator
+        images = ImageCallback(evaluator, log, self.cfg.games, progress.done_at["evaluate"])
         log_callback = LogCallback(log, evaluator.best_by)
         self.callbacks = CallbackList([log_callback, images, *filter(None, [callback])])
-        self.references = References(
-            components.game,
-            evaluator.opponent,
-            REGISTRY["player"][self.cfg.eval_opponent.name].is_quick,
-            evaluator.split,
-            self.cfg.seed,
-        )
-        self.checkpointer = Checkpointer(state, log)
-        self.loop = TrainingLoop(
-            state, self.references, self.checkpointer, self.callbacks, interrupts
-        )
+        self.loop = TrainingLoop(training, progress, log, self.callbacks, interrupts)
         self.has_best_weights = self.is_done = False
 
     def run(self) -> TrainingResult:
@@ -179,60 +202,60 @@ class Run:
                 raise Interrupted(signal.number, self.save_on_interrupt()) from None
             except BaseException as error:
                 self.log.note(f"{type(error).__name__}: {error}")
-                if self.checkpointer.has_latest:
+                if self.loop.checkpoint_path(LATEST).exists():
                     error.add_note(f"resume from the last checkpoint: {self.resume_command}")
                 self.close_log("failed")
                 raise
             finally:
-                self.state.components.collector.engine.close()
+                self.training.source.close()
 
     def last_words(self) -> contextlib.AbstractContextManager[None]:
         """A block that says how to resume if a library ends this process."""
-        words = self.state.components.collector.engine.last_words
+        words = self.training.source.last_words
         if not words:
             return contextlib.nullcontext()
         return last_words(f"{words}; resume from the last checkpoint: {self.resume_command}")
 
     def evaluate_result(self) -> TrainingResult:
         """Evaluate the final and the best weights and compare them with the references."""
-        cfg, components, log = self.cfg, self.state.components, self.log
+        cfg, training, log = self.cfg, self.training, self.log
+        progress, references = self.progress, training.references
         self.callbacks.on_phase("evaluating")
         best, final, best_games = self.evaluate_checkpoints()
-        if components.regret is not None and components.regret.latest is not None:
-            final.metrics["regret"] = components.regret.latest  # of the final weights
-        if self.references.is_solvable:
+        if training.regret is not None and progress.regret is not None:
+            final.metrics["regret"] = progress.regret  # of the final weights
+        if references.is_solvable:
             self.callbacks.on_phase("solving")
-            self.references.solve(cfg.solve_seconds)
-            self.references.solve_held_out(cfg.solve_seconds)
-        self.references.compute_random()
+            references.solve(cfg.solve_seconds)
+            references.solve_held_out(cfg.solve_seconds)
+        references.compute_random()
         results = RunResults(
             best=best.metrics,
             final=final.metrics,
             best_games=best_games,
             is_exact=best.evaluation.is_exact,
-            references=self.references.as_dict(),
+            references=references.as_dict(),
             opponent_statistics=best.opponent_statistics,
         )
         with self.interrupts.shielded():  # a checkpoint must not count events of the results
-            log.finish("done", self.state.progress.games_played, self.state.seconds, results)
+            log.finish("done", progress.games, progress.seconds, results)
             self.is_done = True
             self.drop_resume_state()
             log.close()
         self.callbacks.on_run_end(log.directory)
         return TrainingResult(
             directory=log.directory,
-            game=components.game,
+            game=training.game,
             best=best,
             final=final,
             opponent=str(cfg.eval_opponent.name),
-            references=self.references,
-            seconds=self.state.seconds,
+            references=references,
+            seconds=progress.seconds,
         )
 
     def drop_resume_state(self) -> None:
         """Keep no resume state of a run that is done, unless it is small or asked for."""
-        log = self.log
-        latest = log.directory / "checkpoints" / LATEST
+        latest = self.loop.checkpoint_path(LATEST)
         size = resume_state_bytes(latest)
         keeps = self.cfg.keep_resume_state
         if keeps is False or (keeps is None and size > MAX_RESUME_STATE_BYTES):
@@ -249,26 +272,30 @@ class Run:
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
         """Evaluate the best and the final weights on the same games, which selected neither, and
         once if they are the same; the third value: games played before the best were saved."""
-        evaluator = self.state.components.evaluator
+        evaluator = self.training.evaluator
         games = FINAL_EVAL_FACTOR * self.cfg.eval_games
         with self.interrupts.shielded():
-            best = self.checkpointer.read_best()
+            best = self.read_best()
         final_result = evaluator.evaluate(games, FINAL_STREAM)
-        if best.games == self.state.progress.games_played:
+        if best.games == self.progress.games:
             return final_result, final_result, best.games
         self.has_best_weights = True
         restore_weights(evaluator.greedy.policy, best.policy)
         return evaluator.evaluate(games, FINAL_STREAM), final_result, best.games
 
+    def read_best(self) -> Checkpoint:
+        """The checkpoint of the best evaluation."""
+        return Checkpoint.read(self.loop.checkpoint_path(BEST))
+
     def save_on_interrupt(self) -> str:
         """Save, if there is anything to save and nothing was torn apart; a message about it."""
         if self.is_done:
             return f"after the run was finished, in {self.log.directory}"
-        games = self.state.progress.games_played
+        games = self.progress.games
         try:
             if not (self.has_best_weights or self.interrupts.is_forced):
                 self.callbacks.on_phase("saving")
-                self.checkpointer.write(LATEST)
+                self.loop.save_state(LATEST)
                 self.callbacks.on_checkpoint(games, is_best=False)
             message = f"saved after {games:,} games; resume with: {self.resume_command}"
         except (Interrupted, OSError) as error:
@@ -282,7 +309,7 @@ class Run:
     def close_log(self, status: str) -> None:
         """Close the files of a run that is not done; the error that ended it is reported anyway."""
         with contextlib.suppress(OSError):
-            self.log.finish(status, self.state.progress.games_played, self.state.seconds)
+            self.log.finish(status, self.progress.games, self.progress.seconds)
         self.log.close()
 
     @property

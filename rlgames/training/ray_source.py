@@ -1,7 +1,8 @@
-"""Self-play on Ray: actors play with the weights that the learner publishes, and send it games.
+"""Games played on Ray: actors play with the weights that the learner publishes, and send it games.
 
 Ray starts and restarts the actors, moves weights and games, and repeats the tasks of an actor that
-died. Only engine=ray imports this file.
+died. Only engine=ray imports this file. A run that resumes is not bit-equal to one that never
+stopped: which games arrive first depends on the machines, and those under way are not saved.
 """
 
 from __future__ import annotations
@@ -15,21 +16,46 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
-from importlib import import_module
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
+from rlgames.config.plugins import import_plugins, plugins_override
+from rlgames.config.typed import from_plain, to_plain
 from rlgames.core.errors import ConfigError
+from rlgames.core.rng import make_generator
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.training.actor import Games, SelfPlayActor, Weights, send_compactly
-from rlgames.training.engine import Engine, EngineContext
-from rlgames.training.ray_library import AUTH_MODE, ray
+from rlgames.training.parts import build_actor
+from rlgames.training.sources import Batch, GameSource, SourceContext
+
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # messages about actors that died, which are replaced
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the new behavior, of which it would warn
+}
+"""Environment variables that Ray reads while it is imported; those that are set already stay."""
+
+AUTH_MODE = "RAY_AUTH_MODE"
+"""The variable by which a process takes part in a cluster with a token, or without one."""
+
+_named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+_has_token = _named or os.path.exists(os.path.expanduser("~/.ray/auth_token"))
+
+# `ray start --head` and ray.init use a token without being told, but nobody else does. A program
+# that has imported ray has chosen: what is started here must not differ from it.
+if _has_token and "ray" not in sys.modules:
+    SETTINGS[AUTH_MODE] = "token"
+
+for _name, _value in SETTINGS.items():
+    os.environ.setdefault(_name, _value)
+
+import ray  # noqa: E402
 
 TASKS_PER_ACTOR = 2
 """An actor plays one while the learner updates; the next one waits where it plays."""
@@ -42,6 +68,82 @@ POLL_SECONDS = 0.2
 
 SILENT_SECONDS = 5.0
 """A longer wait for a cluster or an actor is announced."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Published weights. version: counts publications. progress: see Agent. arrays: the tensors of
+    the policy by name."""
+
+    version: int
+    progress: float
+    arrays: dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Games:
+    """Games that an actor has played. version: of its weights. seconds: the time that it took.
+    process: the host and the PID of the actor."""
+
+    trajectories: Trajectories
+    final_states: FinalStates
+    version: int
+    seconds: float
+    process: str
+
+    def __len__(self) -> int:
+        return self.trajectories.num_games
+
+    def split(self, num_games: int) -> tuple[Games, Games]:
+        """The first games, and the others."""
+        first, rest = torch.arange(len(self)).split([num_games, len(self) - num_games])
+        return self._select(first), self._select(rest)
+
+    def _select(self, chosen: Tensor) -> Games:
+        trajectories = self.trajectories.select_games(chosen)
+        final_states = FinalStates(self.final_states.state[chosen], len(trajectories))
+        seconds = self.seconds * len(chosen) / len(self)
+        return Games(trajectories, final_states, self.version, seconds, self.process)
+
+
+class SelfPlayActor:
+    """Plays the games of a training.
+
+    config: the training's, plain. directory: the learner's, to which paths in the config may refer.
+    folders: those from which the learner imports, for plugins.
+    """
+
+    def __init__(self, config: dict[str, Any], directory: str, folders: list[str]) -> None:
+        send_compactly()
+        if os.path.isdir(directory):  # on another machine there may be none
+            os.chdir(directory)
+        sys.path += [folder for folder in folders if folder not in sys.path]
+        plugins = plugins_override(config["plugins"])
+        import_plugins([plugins] if plugins else [])
+        cfg = from_plain(config)
+        self.seed, self.version = cfg.seed, 0
+        self.agent, self.games = build_actor(cfg)
+        self.process = f"{socket.gethostname()}:{os.getpid()}"
+
+    def join(self) -> None:
+        """Return once the actor can play."""
+
+    def play(self, weights: Weights, num_games: int, games_played: int, stream: str) -> Games:
+        """Play games, with the seats as after games_played others, and its own random stream."""
+        begin = time.perf_counter()
+        if weights.version != self.version:
+            tensors = {name: torch.tensor(array) for name, array in weights.arrays.items()}
+            self.agent.policy.load_state_dict(tensors)
+            self.version = weights.version
+        self.agent.progress = weights.progress
+        batch = self.games.play(num_games, games_played, make_generator(self.seed, stream))
+        return Games(*batch, weights.version, time.perf_counter() - begin, self.process)
+
+
+def send_compactly() -> None:
+    """Have this process send tensors as arrays, which takes a fraction of the bytes and time."""
+    # torch.tensor copies the array, whose memory belongs to Ray and is read-only.
+    ray.util.register_serializer(Tensor, serializer=Tensor.numpy, deserializer=torch.tensor)
 
 
 class Wait:
@@ -59,7 +161,7 @@ class Wait:
         if self.remaining <= 0:
             limit = f"join_seconds={self.seconds:g}"
             raise ConnectionError(f"{awaited} did not join within {limit}")
-        waited = time.monotonic() - self._start
+        waited = self.seconds - self.remaining
         if not self._has_spoken and waited >= SILENT_SECONDS:
             self._has_spoken = True
             line = f"waiting for {awaited}, at most {self.seconds:g} s"
@@ -67,38 +169,29 @@ class Wait:
         time.sleep(min(0.1, max(0.0, self.remaining)))
 
 
-def accepts_connections(host: str, port: int) -> bool:
-    """Whether something listens there."""
-    try:
-        with socket.create_connection((host, port), timeout=1):
-            return True
-    except OSError:  # also where the name is not known (yet)
-        return False
-
-
-class RayEngine(Engine):
+class RaySource(GameSource):
     """Has actors play.
 
     An actor has two tasks at a time, each to play some games with the weights that were the latest
     when the task was submitted. Each task has its own random stream. Games beyond a batch wait for
-    the next one. What is under way is part of no checkpoint: a run that resumes has other games
-    played in their place.
+    the next one. What is under way is part of no mark: a run that resumes has other games played
+    instead.
     """
 
     last_words = "the run ended at once: it was killed, or the Ray process of this machine died"
+    is_exact = False
 
     def __init__(
         self,
-        context: EngineContext,
+        context: SourceContext,
         *,
         actors: int,
         address: str | None,
         games_per_task: int | None,
     ) -> None:
         super().__init__(context)
-        self.num_actors, self.address, self.threads = actors, address, context.threads
-        self.join_seconds, self.config = context.join_seconds, context.config or {}
-        self.games_per_task = games_per_task or -(-context.batch // actors)
+        self.num_actors, self.address = actors, address
+        self.games_per_task = games_per_task or -(-self.cfg.batch // actors)
         self._actors: list[Any] = []
         self._tasks: dict[Any, int] = {}  # by what Ray will return: the number of the actor
         self._free: list[int] = []  # actors, once for each task that they could take
@@ -115,18 +208,18 @@ class RayEngine(Engine):
         Raises ConnectionError where that takes longer than join_seconds.
         """
         self._interrupts, self._games_before = interrupts, games_played
-        wait = Wait(self.join_seconds)
+        wait = Wait(self.cfg.join_seconds)
         self._connect(wait)
         with interrupts.shielded():
             send_compactly()
             remote: Any = ray.remote(SelfPlayActor)
             make_actor = remote.options(
-                num_cpus=self.threads,
+                num_cpus=self.cfg.threads,
                 max_restarts=MAX_RESTARTS,
                 max_task_retries=-1,
                 scheduling_strategy="SPREAD",
             )
-            config = {**self.config, "device": "cpu"}
+            config = {**to_plain(self.cfg), "device": "cpu"}
             directory = os.getcwd()
             folders = [path or directory for path in sys.path]
             for number in range(self.num_actors):
@@ -136,14 +229,23 @@ class RayEngine(Engine):
         while not self._free:
             self._receive(0.0)
             if not self._free:
-                wait.sleep(f"the first actor{self._resources()}")
+                wait.sleep(f"the first actor, which takes {self.cfg.threads} CPUs,")
 
-    def play(
-        self, num_games: int, games_played: int, rng: torch.Generator
-    ) -> tuple[Trajectories, FinalStates]:
+    def close(self) -> None:
+        """End the actors, and Ray if it was started here."""
+        actors, self._actors = self._actors, []
+        for held in (self._tasks, self._free, self._backlog):
+            held.clear()
+        self._weights = None
+        for actor in actors:
+            ray.kill(actor)
+        if self._is_ray_ours:
+            self._is_ray_ours = False
+            ray.shutdown()
+
+    def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:
         """The games of the actors that arrive first; rng is not used."""
-        begin = time.perf_counter()
-        num_restarts = self._num_restarts
+        begin, num_restarts = time.perf_counter(), self._num_restarts
         self._publish()
         while sum(len(games) for games in self._backlog) < num_games:
             self._submit()
@@ -163,33 +265,19 @@ class RayEngine(Engine):
     def metrics(self) -> dict[str, float]:
         return self._metrics
 
-    def close(self) -> None:
-        """End the actors, and Ray if it was started here."""
-        actors, self._actors = self._actors, []
-        self._tasks.clear()
-        self._free.clear()
-        self._backlog.clear()
-        self._weights = None
-        for actor in actors:
-            ray.kill(actor)
-        if self._is_ray_ours:
-            self._is_ray_ours = False
-            ray.shutdown()
-
     def _connect(self, wait: Wait) -> None:
         """Start Ray here or join a cluster, unless this process is connected already."""
         if ray.is_initialized():
             return
         address = self.address
-        _check_address(address)
-        check_token(address)
-        num_cpus = self.num_actors * self.threads
+        check_address(address)
+        num_cpus = self.num_actors * self.cfg.threads
         own: dict[str, Any] = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
         host, colon, port = (address or "").rpartition(":")
-        while colon and not accepts_connections(host.strip("[]"), int(port)):
+        while colon and not _accepts_connections(host.strip("[]"), int(port)):
             wait.sleep(f"Ray at {sanitized(address)}")
         while not ray.is_initialized():
-            with self._interrupts.shielded(), _own_sigterm(), _own_groups():
+            with self._interrupts.shielded(), _own_sigterm():
                 self._is_ray_ours = True
                 try:
                     ray.init(  # without its messages and its dashboard
@@ -257,16 +345,6 @@ class RayEngine(Engine):
             num_games -= len(games)
         return batch
 
-    def _resources(self) -> str:
-        """What the cluster that was joined has for an actor, in words."""
-        if not self.address:
-            return ""
-        with self._interrupts.shielded():
-            untyped: Any = ray
-            total = untyped.cluster_resources().get("CPU", 0)
-            free = untyped.available_resources().get("CPU", 0)
-        return f", which takes {self.threads} of {total:g} CPUs, {free:g} of them free"
-
 
 @contextmanager
 def _own_sigterm() -> Iterator[None]:
@@ -281,33 +359,16 @@ def _own_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, handler)
 
 
-@contextmanager
-def _own_groups() -> Iterator[None]:
-    """A block in which Ray's processes start in separate process groups. A SIGTERM to the learner's
-    group would end them, and they would end the learner before it has saved."""
-    services: Any = import_module("ray._private.services")
-    start = services.ConsolePopen
-    services.ConsolePopen = partial(start, process_group=0)
-    try:
-        yield
-    finally:
-        services.ConsolePopen = start
-
-
-def _check_address(address: str | None) -> None:
-    """Raises ConfigError for a text that is not an address of a cluster."""
-    if address is None or address == "auto":
-        return
-    _, colon, port = address.rpartition(":")
-    if "://" in address or not colon or not port.isdecimal():
-        raise ConfigError(
-            f"engine.address={sanitized(address)} is not HOST:PORT",
-            "as `ray start` prints it, on one of whose machines the learner has to run",
-        )
-
-
-def check_token(address: str | None) -> None:
-    """Raises ConfigError for a cluster on the network that would be joined without a token."""
+def check_address(address: str | None) -> None:
+    """Raises ConfigError for a text that is not an address of a cluster, and for a cluster on the
+    network that would be joined without a token."""
+    if address not in (None, "auto"):
+        _, colon, port = (address or "").rpartition(":")
+        if "://" in (address or "") or not colon or not port.isdecimal():
+            raise ConfigError(
+                f"engine.address={sanitized(address)} is not HOST:PORT",
+                "as `ray start` prints it, on one of whose machines the learner has to run",
+            )
     address = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
     host = (address or "").rpartition(":")[0]
     is_here = not host or host in ("localhost", "[::1]") or host.startswith("127.")
@@ -318,6 +379,15 @@ def check_token(address: str | None) -> None:
             "make one with `ray get-auth-token --generate` and copy it to every machine, or set"
             f" {AUTH_MODE}=disabled to join without one",
         )
+
+
+def _accepts_connections(host: str, port: int) -> bool:
+    """Whether something listens there."""
+    try:
+        with socket.create_connection((host, port), timeout=1):
+            return True
+    except OSError:  # also where the name is not known (yet)
+        return False
 
 
 def _get(task: Any) -> Games | None:

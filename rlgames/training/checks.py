@@ -1,71 +1,97 @@
-"""Which learner, policy, game, search, sampling rule and device fit together, and what else would.
+"""Which learner, policy, game, search, sampling rule and device work together, and what else would.
 
 Each entry of `conflicts` is a condition, what is wrong if it holds, and what to use instead.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY, load_option
-from rlgames.core.devices import has_float64
+from rlgames.core.devices import has_float64, no_float64
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import check_policy_fits, no_float64
-from rlgames.factory.memory import check_replay_memory
+from rlgames.core.memory import check_memory
 from rlgames.games.game import Game
-from rlgames.learners.learner import Source
+from rlgames.learners.learner import Learner, Source
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
+from rlgames.rollouts.trajectories import bytes_per_position
+from rlgames.runs.agents import check_policy_fits
 
 Conflict = tuple[bool, str, str]
 
 
 @dataclass(frozen=True)
-class Training:
-    """A training whose parts are checked before the policy, which may be large, is built."""
+class Plan:
+    """A training whose parts are checked before the policy, which may be large, is built.
+
+    is_held_out: whether some of the hidden layouts are.
+    """
 
     cfg: TrainConfig
     game: Game[Any]
     reward: Reward
     is_held_out: bool
 
+    @property
+    def learner(self) -> type[Learner]:
+        """The class of the learner, which declares what works with it."""
+        learner: type[Learner] = load_option("learner", self.cfg.learner.name)
+        return learner
 
-def check_fits(training: Training) -> None:
+
+def check_fits(plan: Plan) -> None:
     """Raises ConfigError for the first conflict, and for a replay buffer that does not fit in
     memory."""
-    cfg, game = training.cfg, training.game
+    cfg, game = plan.cfg, plan.game
     check_policy_fits(cfg.policy.name, cfg.learner.name)
-    for is_conflict, error, hint in conflicts(training):
+    for is_conflict, error, hint in conflicts(plan):
         if is_conflict:
             raise ConfigError(error, hint)
-    if "float64" in load_option("learner", cfg.learner.name).needs and not has_float64(game.device):
+    if "float64" in plan.learner.needs and not has_float64(game.device):
         raise no_float64(f"learner={cfg.learner.name}", game.device)
     buffer_size, minibatch_size = (
         getattr(cfg.learner, key, None) for key in ("buffer_size", "minibatch_size")
     )
     if buffer_size and minibatch_size:
-        check_replay_memory(buffer_size, minibatch_size, cfg.search is not None, game)
+        _check_replay_memory(buffer_size, minibatch_size, cfg.search is not None, game)
 
 
-def conflicts(training: Training) -> Iterator[Conflict]:
-    """What does not fit together in a training."""
-    yield from _search(training)
-    yield from _rewards(training)
-    yield from _players(training)
-    yield from _windows(training)
-    yield from _schedules(training)
-    yield from _records(training)
-    yield from _teachers(training)
-    yield from _engine(training)
-    yield from _networks(training)
+def _check_replay_memory(
+    buffer_size: int, minibatch_size: int, has_search: bool, game: Game[Any]
+) -> None:
+    """Raises ConfigError if buffer_size moves, or a step on minibatch_size of them, do not fit in
+    free memory.
+
+    Counted per move: its position, 32 bytes for reward and links, and a search target if any.
+    """
+    spec = game.spec
+    move = bytes_per_position(game.public(game.example_state())) + 32
+    move += 4 * spec.actions if has_search else 0
+    step = 8 * math.prod(spec.observation) + 17 * spec.actions
+    check_memory("learner.buffer_size", buffer_size, move, "for the replay buffer")
+    check_memory("learner.minibatch_size", minibatch_size, step, "for a step")
 
 
-def _search(training: Training) -> Iterator[Conflict]:
-    cfg, name = training.cfg, training.cfg.learner.name
-    learner = load_option("learner", name)
+def conflicts(plan: Plan) -> Iterator[Conflict]:
+    """What does not fit together in a plan."""
+    yield from _search(plan)
+    yield from _rewards(plan)
+    yield from _players(plan)
+    yield from _windows(plan)
+    yield from _schedules(plan)
+    yield from _records(plan)
+    yield from _teachers(plan)
+    yield from _engine(plan)
+    yield from _networks(plan)
+
+
+def _search(plan: Plan) -> Iterator[Conflict]:
+    cfg, learner, name = plan.cfg, plan.learner, plan.cfg.learner.name
     yield (
         "search" in learner.learns_from and cfg.search is None,
         f"learner={name} learns from a search, and none is named",
@@ -77,16 +103,15 @@ def _search(training: Training) -> Iterator[Conflict]:
         "use learner=alphazero, or remove search=",
     )
     yield (
-        training.is_held_out and cfg.search is not None,
+        plan.is_held_out and cfg.search is not None,
         "holdout= and search= cannot be combined in training",
         "the search plays on held-out layouts; remove one of the two",
     )
 
 
-def _rewards(training: Training) -> Iterator[Conflict]:
-    cfg, spec, reward = training.cfg, training.game.spec, training.reward
-    name = cfg.learner.name
-    learner = load_option("learner", name)
+def _rewards(plan: Plan) -> Iterator[Conflict]:
+    cfg, spec, reward = plan.cfg, plan.game.spec, plan.reward
+    learner, name = plan.learner, cfg.learner.name
     compares = "score_deltas" in learner.needs and not reward.is_final
     yield (
         "scaled_temperature" in learner.needs and getattr(cfg.sampling, "temperature", None) == 1,
@@ -112,8 +137,8 @@ def _rewards(training: Training) -> Iterator[Conflict]:
     )
 
 
-def _players(training: Training) -> Iterator[Conflict]:
-    cfg, spec = training.cfg, training.game.spec
+def _players(plan: Plan) -> Iterator[Conflict]:
+    cfg, spec = plan.cfg, plan.game.spec
     for key, usual in (("opponent", "self"), ("eval_opponent", "random")):
         yield (
             spec.seats == 1 and getattr(cfg, key).name != usual,
@@ -121,18 +146,17 @@ def _players(training: Training) -> Iterator[Conflict]:
             f"remove {key}=",
         )
     yield (
-        cfg.opponent.name != "self"
-        and load_option("learner", cfg.learner.name).learns_while_playing,
+        cfg.opponent.name != "self" and plan.learner.learns_while_playing,
         f"learner={cfg.learner.name} learns from games against itself, not from "
         f"opponent={cfg.opponent.name}",
         "remove opponent=, or use policy=mlp learner=ppo",
     )
 
 
-def _windows(training: Training) -> Iterator[Conflict]:
-    cfg, spec = training.cfg, training.game.spec
+def _windows(plan: Plan) -> Iterator[Conflict]:
+    cfg, spec = plan.cfg, plan.game.spec
     yield (
-        bool(cfg.window) and "windows" not in load_option("learner", cfg.learner.name).learns_from,
+        bool(cfg.window) and "windows" not in plan.learner.learns_from,
         f"learner={cfg.learner.name} learns from whole games, not from window={cfg.window} "
         "moves of them",
         "remove window=, or use learner=ppo or learner=td",
@@ -150,8 +174,8 @@ def _windows(training: Training) -> Iterator[Conflict]:
     )
 
 
-def _schedules(training: Training) -> Iterator[Conflict]:
-    cfg = training.cfg
+def _schedules(plan: Plan) -> Iterator[Conflict]:
+    cfg = plan.cfg
     start, end = getattr(cfg.learner, "average_start", None), cfg.schedule_games
     yield (
         start is not None and end is not None and end < cfg.games,
@@ -161,9 +185,8 @@ def _schedules(training: Training) -> Iterator[Conflict]:
     )
 
 
-def _records(training: Training) -> Iterator[Conflict]:
-    cfg, name = training.cfg, training.cfg.learner.name
-    learner = load_option("learner", name)
+def _records(plan: Plan) -> Iterator[Conflict]:
+    cfg, learner, name = plan.cfg, plan.learner, plan.cfg.learner.name
     clones = "teacher" in learner.learns_from
     for key in ("demos_per_batch", "clone_epochs", "demonstrator"):
         yield (
@@ -183,15 +206,15 @@ def _records(training: Training) -> Iterator[Conflict]:
         "add demos_per_batch=N or clone_epochs=N",
     )
     yield (
-        training.is_held_out and bool(cfg.demonstrations),
+        plan.is_held_out and bool(cfg.demonstrations),
         "holdout= and demonstrations= cannot be combined",
         "recorded games may be on held-out layouts; remove one of the two",
     )
 
 
-def _teachers(training: Training) -> Iterator[Conflict]:
-    cfg, name = training.cfg, training.cfg.learner.name
-    learner, teacher = load_option("learner", name), cfg.teacher
+def _teachers(plan: Plan) -> Iterator[Conflict]:
+    cfg, name = plan.cfg, plan.cfg.learner.name
+    learner, teacher = plan.learner, cfg.teacher
     clones = "teacher" in learner.learns_from
     yield (
         teacher is not None and "teacher" not in learner.learns_from,
@@ -210,8 +233,8 @@ def _teachers(training: Training) -> Iterator[Conflict]:
     )
 
 
-def _engine(training: Training) -> Iterator[Conflict]:
-    cfg, learner = training.cfg, load_option("learner", training.cfg.learner.name)
+def _engine(plan: Plan) -> Iterator[Conflict]:
+    cfg, learner = plan.cfg, plan.learner
     engine = cfg.engine.name
     is_local = engine == "local"
     yield (
@@ -227,9 +250,9 @@ def _engine(training: Training) -> Iterator[Conflict]:
     )
 
 
-def _networks(training: Training) -> Iterator[Conflict]:
-    cfg = training.cfg
-    trains = load_option("learner", cfg.learner.name).trains
+def _networks(plan: Plan) -> Iterator[Conflict]:
+    cfg = plan.cfg
+    trains = plan.learner.trains
     scores_actions = issubclass(load_option("policy", cfg.policy.name), Network)
     scores_actions &= "afterstates" not in trains
     for key, usual, hint in (
