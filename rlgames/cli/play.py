@@ -32,7 +32,7 @@ from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.records import append, check_writable
 from rlgames.rollouts.trace import describe_ending
-from rlgames.runs.names import run_name
+from rlgames.runs.find import run_name
 from rlgames.search.search import Search
 
 

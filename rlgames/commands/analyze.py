@@ -48,7 +48,7 @@ from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.names import run_name
+from rlgames.runs.find import run_name
 from rlgames.solvers.optimum import position_solver
 
 SAMPLED_GAMES = 200

@@ -25,7 +25,7 @@ from rlgames.factory.components import build_device, build_game
 from rlgames.factory.memory import check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.names import LATEST_RUN, find_run, run_name, run_path
+from rlgames.runs.find import LATEST_RUN, find_run, run_name, run_path
 
 
 def arena_command(config: ArenaConfig) -> dict[str, Any]:

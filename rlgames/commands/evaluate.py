@@ -39,7 +39,7 @@ from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs import storage
-from rlgames.runs.names import run_name
+from rlgames.runs.find import run_name
 from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
 

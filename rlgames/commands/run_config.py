@@ -20,8 +20,7 @@ from rlgames.factory.agents import build_player, load_agent, trained_config, wit
 from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.index import newest_run, read_summaries
-from rlgames.runs.names import LATEST_RUN, find_run, run_name, run_path
+from rlgames.runs.find import LATEST_RUN, find_run, newest_run, read_summaries, run_name, run_path
 from rlgames.runs.where import matching, sorted_by
 
 C = TypeVar("C")

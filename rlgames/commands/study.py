@@ -43,7 +43,7 @@ from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
 from rlgames.runs.directory import FILES, FOLDERS
-from rlgames.runs.names import located
+from rlgames.runs.find import located
 from rlgames.training.components import build_components
 
 DIRECTORY = Path("outputs") / "studies"

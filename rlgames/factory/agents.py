@@ -38,8 +38,7 @@ from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint, restore_weights
 from rlgames.runs.files import BEST, BEST_IN_WORDS, FINAL_IN_WORDS, LATEST
-from rlgames.runs.index import newest_run
-from rlgames.runs.names import find_run, run_name, shipped_agent
+from rlgames.runs.find import find_run, newest_run, run_name, shipped_agent
 from rlgames.sampling import Stochastic
 from rlgames.search.policy import SearchPolicy
 from rlgames.search.search import Search

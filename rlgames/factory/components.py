@@ -27,7 +27,7 @@ from rlgames.policies.afterstate_network import AfterstateNetwork
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.rewards import Reward, scored_term
-from rlgames.runs.loggers.logger import Logger
+from rlgames.runs.loggers import Logger
 from rlgames.sampling import Argmax, Sampling
 from rlgames.search.endgame import with_exact_endgame
 from rlgames.search.mcts import Mcts

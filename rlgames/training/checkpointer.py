@@ -7,7 +7,7 @@ from pathlib import Path
 from rlgames.config.typed import to_plain
 from rlgames.runs.checkpoint import Checkpoint, Tree
 from rlgames.runs.files import BEST, LATEST
-from rlgames.runs.run_log import RunLog
+from rlgames.runs.log import RunLog
 from rlgames.training.state import TrainingState
 
 

@@ -20,7 +20,7 @@ from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint, Tree, restore_weights
-from rlgames.runs.run_info import MAX_SECONDS
+from rlgames.runs.files import MAX_SECONDS
 from rlgames.training.components import Components
 
 METRIC_NAME = re.compile(r"[\w ,:/.+=()%-]{1,100}")

@@ -23,7 +23,7 @@ from rlgames.core.errors import ConfigError, check_installed
 from rlgames.factory.agents import differing_key, trained_config
 from rlgames.factory.components import build_device
 from rlgames.rollouts.records import PRESENTATION_KEYS
-from rlgames.runs.names import find_run, run_name, shipped_agent
+from rlgames.runs.find import find_run, run_name, shipped_agent
 from rlgames.web.tables import YOU, Offer, Tables
 
 PACKAGES = ("starlette", "uvicorn")

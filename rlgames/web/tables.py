@@ -18,7 +18,7 @@ from rlgames.factory.agents import build_player, load_agent, with_search
 from rlgames.factory.components import build_game
 from rlgames.games.fleets.game import FleetGame
 from rlgames.players.player import Player
-from rlgames.runs.names import agent_strengths, shipped_agent
+from rlgames.runs.find import agent_strengths, shipped_agent
 from rlgames.solvers.optimum import solver_of
 
 YOU = "you"

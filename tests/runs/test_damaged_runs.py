@@ -22,9 +22,8 @@ from rlgames.config.commands import ReportConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.runs.directory import check_new_run
-from rlgames.runs.files import metric_names
-from rlgames.runs.index import newest_run
-from rlgames.runs.run_info import STATUSES, read_info
+from rlgames.runs.files import STATUSES, metric_names, read_info
+from rlgames.runs.find import newest_run
 
 ODD = [
     *(None, True, -1, 0, 3, 10**19, 10**400, 0.5, -0.0, 1e308, 1e-320, math.nan, math.inf),

@@ -9,7 +9,7 @@ import rlgames
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.typed import to_plain
-from rlgames.runs.hyperparameters import changed_settings, listed_settings
+from rlgames.runs.files import changed_settings, listed_settings
 
 
 def config(*words):

@@ -26,15 +26,15 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.runs import run_log
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.runs.loggers.logger import (
+from rlgames.runs.loggers import (
     Logger,
     Loggers,
     RunResults,
     RunStart,
     TrackedRun,
+    kept_store,
     valid_tracked_runs,
 )
-from rlgames.runs.loggers.mlflow_logger import kept_store
 from rlgames.training import images
 from rlgames.training.run import resume
 

@@ -25,10 +25,9 @@ from processes import (
 from rlgames.core.signals import Interrupts
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.directory import check_new_run, lock_directory
-from rlgames.runs.files import BEST, LATEST, read_run
-from rlgames.runs.hyperparameters import SWEEP_FILE
-from rlgames.runs.loggers.logger import ResumePoint
-from rlgames.runs.run_log import RunLog
+from rlgames.runs.files import BEST, LATEST, SWEEP_FILE, read_run
+from rlgames.runs.log import RunLog
+from rlgames.runs.loggers import ResumePoint
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.collector import Collector
 

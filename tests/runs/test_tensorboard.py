@@ -26,8 +26,7 @@ from rlgames.policies.policy import Policy
 from rlgames.policies.table import Table
 from rlgames.rollouts.play import collect_games
 from rlgames.runs import event_file
-from rlgames.runs.loggers.logger import Loggers, ResumePoint, RunStart
-from rlgames.runs.loggers.tensorboard import TensorBoardLogger
+from rlgames.runs.loggers import Loggers, ResumePoint, RunStart, TensorBoardLogger
 from rlgames.training import images
 
 GAMES = {

@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-import os
 import random
 import shutil
 from dataclasses import replace
@@ -15,7 +14,7 @@ from helpers import resume_config
 from markers import one_in
 from processes import flat
 from recorded_games import make_game_and_rules
-from untrusted_files import RUNS, plain_error_line, trained
+from untrusted_files import RUNS, trained
 
 from rlgames.commands.resume import load_resumable
 from rlgames.config.files import Files
@@ -328,29 +327,6 @@ def test_configs_and_reports_of_a_run_are_not_read(run, typed):
     assert typed("resume", "run", "games=16").returncode == 0
     assert typed("eval", "run", "games=4").returncode == 0
     assert not (run.parent / "marker").exists()
-
-
-OWN = ["lock", "train.log", "metrics.jsonl", "run.json", "config.yaml", "checkpoints", "pictures"]
-
-
-@pytest.mark.parametrize("name", [*OWN, "pictures/certainty.png"])
-def test_links_in_a_run_are_not_written_through(name, run, tmp_path, typed):
-    (tmp_path / "mine").write_text("mine")
-    aside = run / name
-    if aside.is_dir():
-        shutil.move(aside, tmp_path / "moved")
-    aside.unlink(missing_ok=True)
-    aside.symlink_to(tmp_path / ("moved" if (tmp_path / "moved").exists() else "mine"))
-    for words in (["resume", "run", "games=16"], ["eval", "run", "games=4"]):
-        assert "is a link" in plain_error_line(typed(*words))
-    assert (tmp_path / "mine").read_text() == "mine"
-
-
-@pytest.mark.parametrize("name", OWN[:5])
-def test_a_pipe_in_a_run_does_not_block(name, run, typed):
-    (run / name).unlink(missing_ok=True)
-    os.mkfifo(run / name)
-    assert "is a link or not a regular file" in plain_error_line(typed("resume", "run", "games=16"))
 
 
 @pytest.mark.parametrize("part", ["buffer_size", "minibatch_size", "eval_games", "batch"])

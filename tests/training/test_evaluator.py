@@ -10,7 +10,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
-from rlgames.runs.index import RunReader
+from rlgames.runs.find import RunReader
 from rlgames.training.components import build_components
 from rlgames.training.evaluator import EVAL_METRICS
 

@@ -40,7 +40,7 @@ from rlgames.learners.ppo import Ppo
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.runs.run_log import RunLog
+from rlgames.runs.log import RunLog
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.collector import Collector
 from rlgames.training.evaluator import Evaluator
