@@ -132,11 +132,8 @@ class StudyJobs:
         while os.path.lexists(self.directory / (target := f"{REPLACED}/{name}-{number}")):
             number += 1
         if os.path.lexists(self.directory / name):
+            storage.move_folder(self.directory, name, target)
             there = self.directory / target
-            storage.make_directory(there.parent)
-            os.rename(self.directory / name, there)
-            storage.sync_directory((self.directory / name).parent)
-            storage.sync_directory(there.parent)
             print(printable(f"{name} is replaced; the former run is in {there}"))
 
     def merge(self, source: Path) -> None:

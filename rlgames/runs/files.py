@@ -230,10 +230,12 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
 
 
 def read_points(directory: Path, name: str) -> tuple[list[float], list[float]]:
-    """A metric of a run's metrics.jsonl over games; empty without the file. Raises OSError."""
+    """The finite values of a metric of a run's metrics.jsonl over games; empty without the file.
+    Raises OSError."""
     with suppress(FileNotFoundError):
-        lines = [line for line in read_metrics(directory / "metrics.jsonl") if name in line]
-        return [line["games"] for line in lines], [line[name] for line in lines]
+        lines = read_metrics(directory / "metrics.jsonl")
+        known = [line for line in lines if math.isfinite(line.get(name, math.nan))]
+        return [line["games"] for line in known], [line[name] for line in known]
     return [], []
 
 

@@ -278,12 +278,7 @@ class TensorBoardLogger(Logger):
             if num_bytes <= 0:
                 storage.remove_file(directory, path.name)
             elif num_bytes < size:
-                with (
-                    storage.open_to_append(directory, path.name) as file,
-                    storage.errors_name(path),
-                ):
-                    file.truncate(num_bytes)
-                    storage.sync_file(file)
+                storage.cut_file(directory, path.name, num_bytes)
             num_bytes -= size
 
     def _add_settings(self, metrics: dict[str, float], part: int) -> None:
@@ -340,7 +335,7 @@ class WandbLogger(Logger):
         # Without a key, wandb would ask for one where the live view is.
         settings = wandb.Settings(
             silent=True,
-            symlink=False,  # links in the directory of a run are refused
+            symlink=False,
             console="off",
             init_timeout=LOGIN_SECONDS,
             login_timeout=LOGIN_SECONDS,
@@ -358,6 +353,9 @@ class WandbLogger(Logger):
             config=run.config,
             settings=settings,
         )
+        for path in (run.directory / "wandb").rglob("*"):
+            if path.is_symlink():  # W&B's program makes one; a run with links is refused
+                storage.remove_file(path.parent, path.name)
         self._run.define_metric("games")
         self._run.define_metric("*", step_metric="games")
         self._games = self._step = run.resume_point.games
