@@ -97,11 +97,11 @@ def killed_at(stage, count):
     sync, replace, replace_file = os.fsync, os.replace, storage.replace_file
 
     @contextmanager
-    def saved(directory, name, durable=True):
+    def saved(directory, name):
         nonlocal saves
         saves += "safetensors" in name
         is_it = saves == count and "safetensors" in name
-        with replace_file(directory, name, durable) as file:
+        with replace_file(directory, name) as file:
             if is_it and stage == "opened":
                 die()
             yield file
