@@ -77,11 +77,6 @@ class Checkpoint:
     policy: dict[str, Tensor]
     state: Tree
 
-    @property
-    def num_parameters(self) -> int:
-        """Numbers in the policy's tensors."""
-        return sum(tensor.numel() for tensor in self.policy.values())
-
     def write(self, path: Path) -> None:
         """Replace a file durably: it always holds a whole checkpoint, the old or the new one.
 

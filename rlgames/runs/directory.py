@@ -88,7 +88,7 @@ def check_new_run(directory: Path) -> None:
     for parent in directory.absolute().parents:
         if (parent / "run.json").exists() and (parent / "checkpoints").is_dir():
             raise ConfigError(f"{shown} is inside the run {sanitized(parent)}", hint)
-    if info.versions and info.status != "done":  # a run that ended before its first checkpoint
+    if info.status in ("running", "interrupted", "failed"):
         return
     for name in (*NEW_FILES, *FOLDERS):
         path = directory / name

@@ -76,7 +76,6 @@ class RunInfo:
     pid: int | None = None
     host: str | None = None
     start: str | None = None
-    versions: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_process_gone(self) -> bool:
@@ -177,14 +176,10 @@ def _is_time(value: Any) -> bool:
     return datetime.MINYEAR < year < datetime.MAXYEAR  # it has to exist in every zone
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 SCHEMA: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "status": (f"one of {', '.join(STATUSES)}", STATUSES.__contains__),
     "config": ("the config of a game", _is_config),
-    **dict.fromkeys(("metric", "best_by", "host"), ("text", _is_text)),
+    **dict.fromkeys(("metric", "best_by", "host"), ("text", lambda value: isinstance(value, str))),
     **dict.fromkeys(("results", "final_results"), ("an object of numbers", _are_results)),
     **dict.fromkeys(
         ("best_games", "games", "pid"),
@@ -195,10 +190,6 @@ SCHEMA: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: type(value) in (int, float) and 0 <= value <= MAX_SECONDS,
     ),
     "start": ("a time", _is_time),
-    "versions": (
-        "an object of texts",
-        lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
-    ),
 }
 """What the fields of run.json are, and how that is checked. All but status may be missing."""
 
