@@ -59,7 +59,7 @@ def matching_runs(name: str, where: str) -> list[str]:
     top = Path("outputs" if name == LATEST_RUN and not os.path.exists(name) else name)
     if not top.is_dir() or (top / "run.json").exists():
         return []
-    runs = matching(read_summaries([str(top)], {}), where)
+    runs = matching(read_summaries([str(top)]), where)
     return [str(run.path) for run in sorted_by(runs, lambda run: run.start, is_descending=True)]
 
 

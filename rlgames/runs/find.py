@@ -218,23 +218,9 @@ class RunSummary(RunInfo):
         return f"{self.status} at {min(self.games / games, 1):.0%}"
 
 
-Stamps = list[tuple[int, ...]]
-"""What changes when the files of a run do."""
-
-Summaries = dict[Path, tuple[Stamps, RunSummary]]
-
-
-def read_summaries(directories: list[str], known: Summaries) -> list[RunSummary]:
-    """The runs in some directories. known: of an earlier call; what is new is added.
-
-    Raises ConfigError as find_runs.
-    """
-    runs = find_runs(directories)
-    for run in runs:
-        stamps = _stamps(run)
-        if run not in known or known[run][0] != stamps or known[run][1].status == "running":
-            known[run] = stamps, read_summary(run)
-    return [known[run][1] for run in runs]
+def read_summaries(directories: list[str]) -> list[RunSummary]:
+    """The runs in some directories. Raises ConfigError as find_runs."""
+    return [read_summary(run) for run in find_runs(directories)]
 
 
 def read_summary(path: Path) -> RunSummary:
@@ -243,17 +229,6 @@ def read_summary(path: Path) -> RunSummary:
         return _summary(path)
     except DamagedRun as error:
         return RunSummary(path=path, status="damaged", damage=error.error)
-
-
-def _stamps(run: Path) -> Stamps:
-    stamps: Stamps = []
-    for name in ("run.json", "metrics.jsonl"):
-        try:
-            status = os.stat(run / name)
-            stamps.append((status.st_ctime_ns, status.st_size, status.st_ino))
-        except OSError:
-            stamps.append(())
-    return stamps
 
 
 def _summary(path: Path) -> RunSummary:

@@ -377,8 +377,8 @@ def run_all(chosen: argparse.Namespace) -> Outcome:
                 out = chosen.out / name
                 task = pool.submit(storm, name, out, chosen.seed, part, kills, seconds)
                 running[task] = name, part
-        for done in as_completed(running):
-            (name, part), outcome = running[done], done.result()
+        for ended in as_completed(running):
+            (name, part), outcome = running[ended], ended.result()
             total.add(outcome)
             kills = outcome.signals.total()
             line = f"{name}, part {part}: {kills} kills, {outcome.completed} runs"
