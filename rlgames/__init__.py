@@ -61,7 +61,7 @@ def train(overrides: list[str] | None = None) -> Path:
     from rlgames.config.commands import TrainConfig
     from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
-    from rlgames.runs.names import located
+    from rlgames.runs.find import located
 
     config = located(load_config(TrainConfig, _checked(overrides)))
     from rlgames.training.train import train as run
@@ -162,7 +162,7 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
 
 def _found(run: str | Path) -> Path:
     """The path of a run, which the command line may name otherwise."""
-    from rlgames.runs.names import find_run
+    from rlgames.runs.find import find_run
 
     return find_run(str(run), is_player=False)
 

@@ -18,8 +18,8 @@ from rlgames.config.study_file import read_study
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.runs.agents import load_shipped_agent, open_run
 from rlgames.runs.checkpoint import Checkpoint
-from rlgames.runs.names import AGENTS as FOLDER
-from rlgames.runs.names import agent_strengths, run_name, run_path, shipped_agent, shipped_agents
+from rlgames.runs.find import AGENTS as FOLDER
+from rlgames.runs.find import agent_strengths, run_name, run_path, shipped_agent, shipped_agents
 
 ROOT = Path(__file__).parent.parent
 ASKS = "your move (h for help): "

@@ -16,9 +16,8 @@ from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError, report_error, to_user_error
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
-from rlgames.runs.files import read_run
-from rlgames.runs.hyperparameters import SWEEP_FILE, sweep_overrides
-from rlgames.runs.names import find_run, located
+from rlgames.runs.files import SWEEP_FILE, read_run, sweep_overrides
+from rlgames.runs.find import find_run, located
 
 if TYPE_CHECKING:
     from rlgames.core.callbacks import Callback

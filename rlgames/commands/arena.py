@@ -26,7 +26,7 @@ from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.rollouts.trajectories import bytes_per_result
 from rlgames.runs.agents import build_player, open_run, opponent_agent, with_search
-from rlgames.runs.names import LATEST_RUN, find_run, run_name, run_path
+from rlgames.runs.find import LATEST_RUN, find_run, run_name, run_path
 
 
 def arena_command(config: ArenaConfig) -> dict[str, Any]:

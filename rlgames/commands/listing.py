@@ -8,7 +8,7 @@ from rlgames.config.commands import GamesConfig
 from rlgames.config.files import Files
 from rlgames.config.schema import arguments, key_fields
 from rlgames.config.typed import make_option
-from rlgames.runs.names import agent_strengths
+from rlgames.runs.find import agent_strengths
 
 
 def games_command(cfg: GamesConfig) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
 from rlgames.runs.files import BEST, LATEST, read_run
-from rlgames.runs.index import newest_run
-from rlgames.runs.names import located, run_name
+from rlgames.runs.find import located, newest_run, run_name
 
 
 def load_resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint, DirectoryLock]:

@@ -20,8 +20,7 @@ from rlgames.core.text import printable
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.runs.agents import OpenRun, build_player, open_run, with_search
-from rlgames.runs.index import newest_run, read_summaries
-from rlgames.runs.names import LATEST_RUN, find_run, run_name, run_path
+from rlgames.runs.find import LATEST_RUN, find_run, newest_run, read_summaries, run_name, run_path
 from rlgames.runs.where import matching, sorted_by
 
 C = TypeVar("C")
@@ -61,7 +60,7 @@ def matching_runs(name: str, where: str) -> list[str]:
     top = Path("outputs" if name == LATEST_RUN and not os.path.exists(name) else name)
     if not top.is_dir() or (top / "run.json").exists():
         return []
-    runs = matching(read_summaries([str(top)], {}), where)
+    runs = matching(read_summaries([str(top)]), where)
     return [str(run.path) for run in sorted_by(runs, lambda run: run.start, is_descending=True)]
 
 

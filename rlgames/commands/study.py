@@ -43,7 +43,7 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
 from rlgames.runs.directory import FILES, FOLDERS
-from rlgames.runs.names import located
+from rlgames.runs.find import located
 from rlgames.training.parts import build_training
 
 DIRECTORY = Path("outputs") / "studies"

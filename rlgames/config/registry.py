@@ -42,7 +42,7 @@ KINDS = {
     "learner": "rlgames.learners.learner:Learner",
     "player": "rlgames.players.player:Player",
     "search": "rlgames.players.player:Player",
-    "logger": "rlgames.runs.loggers.logger:Logger",
+    "logger": "rlgames.runs.loggers:Logger",
 }
 """The base class of the parts of each group that takes parts of one's own."""
 

@@ -35,8 +35,7 @@ from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import Checkpoint, restore_weights
 from rlgames.runs.files import BEST, BEST_IN_WORDS, FINAL_IN_WORDS, LATEST
-from rlgames.runs.index import newest_run
-from rlgames.runs.names import find_run, run_name, shipped_agent
+from rlgames.runs.find import find_run, newest_run, run_name, shipped_agent
 from rlgames.sampling import Argmax, Sampling, Stochastic
 from rlgames.search.build import build_search
 from rlgames.search.search import Search, SearchPolicy

@@ -14,7 +14,7 @@ from rlgames.core.signals import Interrupts
 from rlgames.evaluation.evaluate import Evaluation
 from rlgames.runs.checkpoint import Checkpoint, Tree
 from rlgames.runs.files import BEST, LATEST
-from rlgames.runs.run_log import RunLog
+from rlgames.runs.log import RunLog
 from rlgames.training.evaluator import WHY_NO_REGRET, Regret
 from rlgames.training.parts import Training
 from rlgames.training.progress import Progress

@@ -21,7 +21,7 @@ from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import Trajectories
-from rlgames.runs.run_log import RunLog
+from rlgames.runs.log import RunLog
 from rlgames.sampling import mask_illegal
 from rlgames.training.evaluator import Evaluator
 

@@ -13,7 +13,7 @@ from rlgames.core.untrusted import MAX_NUMBER, checked_float, checked_int, sanit
 from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
 from rlgames.rollouts.trajectories import FinalStates
-from rlgames.runs.run_info import MAX_SECONDS
+from rlgames.runs.files import MAX_SECONDS
 
 METRIC_NAME = re.compile(r"[\w ,:/.+=()%-]{1,100}")
 """Names of metrics that a checkpoint may contain."""

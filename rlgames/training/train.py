@@ -11,6 +11,7 @@ from typing import Any
 
 from rlgames.config import plugins
 from rlgames.config.commands import TrainConfig
+from rlgames.config.registry import check_installed
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core.callbacks import Callback, CallbackList
 from rlgames.core.devices import choose_device
@@ -25,12 +26,11 @@ from rlgames.runs.checkpoint import (
     Checkpoint,
     drop_state,
     restore_weights,
-    resume_state_bytes,
 )
-from rlgames.runs.directory import DirectoryLock, check_new_run, claim_directory, lock_directory
+from rlgames.runs.directory import DirectoryLock, claim_directory, lock_directory
 from rlgames.runs.files import BEST, LATEST
-from rlgames.runs.loggers.logger import ResumePoint, RunResults
-from rlgames.runs.run_log import RunLog
+from rlgames.runs.log import RunLog, RunResults
+from rlgames.runs.loggers import ResumePoint
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.parts import Training, build_training
@@ -255,19 +255,20 @@ class Run:
 
     def drop_resume_state(self) -> None:
         """Keep no resume state of a run that is done, unless it is small or asked for."""
-        latest = self.loop.checkpoint_path(LATEST)
-        size = resume_state_bytes(latest)
         keeps = self.cfg.keep_resume_state
-        if keeps is False or (keeps is None and size > MAX_RESUME_STATE_BYTES):
-            try:
-                drop_state(latest)
-                if keeps is None:
-                    self.log.warn(
-                        f"the run cannot be extended, because its resume state of {size >> 20:,} "
-                        "MiB is not kept; keep_resume_state=true keeps it"
-                    )
-            except (OSError, BadCheckpoint) as error:
-                self.log.warn(f"the resume state is still there: {error}")
+        if keeps:
+            return
+        latest = self.loop.checkpoint_path(LATEST)
+        try:
+            dropped = drop_state(latest, 0 if keeps is False else MAX_RESUME_STATE_BYTES)
+        except (OSError, BadCheckpoint) as error:
+            self.log.warn(f"the resume state is still there: {error}")
+            return
+        if dropped and keeps is None:
+            self.log.warn(
+                f"the run cannot be extended, because its resume state of {dropped >> 20:,} "
+                "MiB is not kept; keep_resume_state=true keeps it"
+            )
 
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
         """Evaluate the best and the final weights on the same games, which selected neither, and
@@ -318,9 +319,15 @@ class Run:
 
 
 def _open_log(cfg: TrainConfig, interrupts: Interrupts) -> RunLog:
-    with claim_directory(cfg.out, Path("outputs") / cfg.game.name, check_new_run) as lock:
+    for name in to_plain(cfg)["logger"]:  # before anything is written
+        check_installed("logger", name)
+    lock = claim_directory(cfg.out, Path("outputs") / cfg.game.name)
+    try:
         cfg = _located(cfg, lock.directory)
         return RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts)
+    except BaseException:
+        lock.release()
+        raise
 
 
 def _located(cfg: TrainConfig, directory: Path) -> TrainConfig:

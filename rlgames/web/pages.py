@@ -23,7 +23,7 @@ from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, check_installed
 from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs.agents import OpenRun, differing_key, open_run, open_shipped_agent
-from rlgames.runs.names import find_run, shipped_agent
+from rlgames.runs.find import find_run, shipped_agent
 from rlgames.web.tables import YOU, Offer, Tables
 
 PACKAGES = ("starlette", "uvicorn")

@@ -16,7 +16,7 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.games.fleets.game import FleetGame
 from rlgames.players.player import Player
 from rlgames.runs.agents import OpenRun, build_player, with_search
-from rlgames.runs.names import agent_strengths, shipped_agent
+from rlgames.runs.find import agent_strengths, shipped_agent
 from rlgames.solvers.optimum import solver_of
 
 YOU = "you"

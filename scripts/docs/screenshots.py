@@ -27,8 +27,7 @@ from tensorboard import program
 
 from rlgames.cli.live_view import RenderedView
 from rlgames.cli.progress import Progress
-from rlgames.runs.files import read_metrics
-from rlgames.runs.run_info import read_info
+from rlgames.runs.files import read_info, read_metrics
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 RUN = ["game=salvo", "board=4", "shots=2"]

@@ -19,7 +19,7 @@ from rlgames.evaluation import analysis
 from rlgames.evaluation.analysis import distinct
 from rlgames.evaluation.positions import LabeledPositions, read_positions
 from rlgames.runs.agents import open_run
-from rlgames.runs.names import shipped_agents
+from rlgames.runs.find import shipped_agents
 from rlgames.solvers.optimum import find_optimum, position_solver
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ from processes import final_state, metrics_without_times, same
 
 from rlgames.core.signals import Interrupted
 from rlgames.drawing import plots
-from rlgames.runs import directory, run_log, storage
+from rlgames.runs import directory, log, storage
 from rlgames.runs.files import LATEST, read_run
 from rlgames.training import pictures
 from rlgames.training.sources import GameSource
@@ -160,14 +160,12 @@ def lock(folder: Path) -> None:
 
 CALLS: dict[str, Callable[[Path], object]] = {
     "write": lambda folder: storage.write_file(folder, "file", "new content"),
-    "cut": lambda folder: storage.cut_file(folder, "file", 3),
     "append": lambda folder: storage.open_to_append(folder, "another").close(),
     "remove": lambda folder: storage.remove_file(folder, "file"),
-    "make a folder": lambda folder: storage.make_folder(folder, "folder"),
     "make a directory": lambda folder: storage.make_directory(folder / "one" / "two"),
     "lock": lock,
 }
-CONTENTS = {"write": ["new content"], "cut": ["old"], "remove": [""]}
+CONTENTS = {"write": ["new content"], "remove": [""]}
 """What a call may leave instead of the old content."""
 
 
@@ -212,7 +210,7 @@ def test_a_file_is_whole_and_named_after_an_error(name, error, tmp_path):
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures are small, and nothing waits."""
 
-    monkeypatch.setattr(run_log, "_git", lambda *words: None)
+    monkeypatch.setattr(log, "_git", lambda *words: None)
     monkeypatch.setattr(plots, "plot_by_move", lambda *args: None)
     monkeypatch.setattr(plots, "encode_png", lambda image: b"PNG")
     monkeypatch.setattr(pictures, "draw_game", lambda *args: ([None], b"GIF"))
@@ -332,6 +330,3 @@ def test_no_error_loses_anything(start, operation, error, quickly, typed, tmp_pa
     for site in bench.sites:
         if site.operation == operation:
             bench.check(site, error)
-
-
-# ---------------------------------------------------------------- a sweep

@@ -10,7 +10,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
-from rlgames.runs.index import RunReader
+from rlgames.runs.find import read_summary
 from rlgames.training.evaluator import EVAL_METRICS
 from rlgames.training.parts import build_training
 
@@ -67,7 +67,7 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
         run = {"status": "done", "metric": evaluator.goal_metric, "best_by": metric}
         run["config"] = {"game": {"name": game}}
         (path / "run.json").write_text(json.dumps(run | {"results": {metric: value}}))
-        runs.append(RunReader(path).read())
+        runs.append(read_summary(path))
     assert min(runs, key=lambda run: sort_key(run, run.results)).results[metric] == best
     progress = Progress(2, metric=evaluator.goal_metric)
     progress.on_metrics(1, {f"eval/{progress.metric}": 0.25})

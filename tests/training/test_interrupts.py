@@ -37,7 +37,7 @@ from rlgames.learners.ppo import Ppo
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.runs.run_log import RunLog
+from rlgames.runs.log import RunLog
 from rlgames.training.evaluator import Evaluator
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.pictures import ImageCallback
@@ -93,11 +93,11 @@ def killed_at(stage, count):
     sync, replace, replace_file = os.fsync, os.replace, storage.replace_file
 
     @contextmanager
-    def saved(directory, name, durable=True):
+    def saved(directory, name):
         nonlocal saves
         saves += "safetensors" in name
         is_it = saves == count and "safetensors" in name
-        with replace_file(directory, name, durable) as file:
+        with replace_file(directory, name) as file:
             if is_it and stage == "opened":
                 die()
             yield file

@@ -1,4 +1,4 @@
-"""What a run writes besides checkpoints: config, provenance, metrics, log messages."""
+"""What a run writes besides checkpoints: config, provenance, metrics, log messages, pictures."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import json
 import os
 import platform
 import re
+import secrets
 import subprocess
 import sys
-from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,36 +23,56 @@ from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
 from rlgames.runs.directory import DirectoryLock
-from rlgames.runs.event_file import cut_events, event_files_size
-from rlgames.runs.files import BEST, metric_lines, read_run
-from rlgames.runs.hyperparameters import listed_settings
-from rlgames.runs.loggers.logger import (
+from rlgames.runs.files import BEST, read_metrics, read_run
+from rlgames.runs.loggers import (
     Loggers,
     ResumePoint,
-    RunResults,
     RunStart,
+    Table,
     build_loggers,
-    valid_tracked_runs,
+    event_files,
 )
 from rlgames.version import __version__
 
 RESULT_FIELDS = ("results", "final_results", "best_games", "exact", "opponent_statistics")
 """The fields of run.json that a run has when it is done; `results` is about its best checkpoint."""
 
-VERSIONED_PACKAGES = (
-    "torch",
-    "numpy",
-    "hydra-core",
-    "omegaconf",
-    "tensorboard",
-    "safetensors",
-)
+VERSIONED_PACKAGES = ("torch", "numpy", "hydra-core", "omegaconf", "tensorboard")
+
+ID_PATTERN = re.compile(r"[0-9a-f]{8}")
+"""Of a run's id in trackers. A run.json that resumes may come from a stranger."""
 
 GIT_SECONDS = 5
 
 
+@dataclass(frozen=True)
+class RunResults:
+    """The final evaluations of a run that is done.
+
+    best, final: the metrics of the checkpoint that was selected and of the final network.
+    best_games: games played before the best checkpoint was saved. is_exact: all ways the games can
+    go were played. references: random and optimal play, as far as known. opponent_statistics: of
+    the opponent's play against the best checkpoint, see Player.statistics.
+    """
+
+    best: dict[str, float]
+    final: dict[str, float]
+    best_games: int
+    is_exact: bool
+    references: dict[str, float]
+    opponent_statistics: dict[str, float]
+
+    @property
+    def table(self) -> Table:
+        """Each metric, and its values for the best and for the final network. References have one
+        value, in the first column."""
+        best = self.best | {f"reference {name}": value for name, value in self.references.items()}
+        names = dict.fromkeys((*best, *self.final))
+        return [(name, best.get(name), self.final.get(name)) for name in names]
+
+
 class RunLog:
-    """The files of one run, locked for this process until finish. Metrics are indexed by games.
+    """The files of one run, locked for this process until close. Metrics are indexed by games.
 
     lock: of the directory, claimed for a new run. resumed_at: None for a new run; whatever was
         logged after it is removed. num_lines: lines of metrics.jsonl.
@@ -71,13 +91,13 @@ class RunLog:
         self._random: float | None = None
         self._metric = ""
         self._cannot_draw = False
-        resume_point = resumed_at or ResumePoint(0, 0)
-        self._has_references = bool(resume_point.num_event_bytes)
-        listed = listed_settings(self.directory, config)
+        point = resumed_at or ResumePoint(0, 0)
+        self._has_references = bool(point.num_event_bytes)
         self._run = _started(self.directory, config, resumed_at)
-        self._write_files(yaml)
-        self.num_lines = _cut_lines(self.directory, resume_point)
-        cut_events(self.directory, resume_point.num_event_bytes)
+        self._write_run()  # first: a directory with it can be started again
+        storage.make_directory(self.directory / "checkpoints")
+        storage.write_file(self.directory, "config.yaml", yaml)
+        self.num_lines = _cut_lines(self.directory, point.num_lines)
         with contextlib.ExitStack() as stack:
             self._metrics = storage.open_to_append(self.directory, "metrics.jsonl")
             stack.callback(self._metrics.close)
@@ -85,9 +105,8 @@ class RunLog:
             stack.callback(self._close_notes)
             self._loggers = Loggers(build_loggers(config), self.warn, interrupts)
             stack.callback(self._loggers.abandon)
-            commit = self._run.get("commit")
-            start = RunStart(self.directory, config, yaml, listed, resume_point, commit=commit)
-            self._start_loggers(start)
+            start = RunStart(self.directory, self._run["id"], config, yaml, point)
+            self._loggers.call("start", start)
             self._open_files = stack.pop_all()
 
     def add(self, games: int, metrics: dict[str, float]) -> None:
@@ -96,7 +115,7 @@ class RunLog:
             self._metrics.write(json.dumps({"games": games, **metrics}).encode() + b"\n")
             self._metrics.flush()
         self.num_lines += 1
-        self._loggers.scalars(games, metrics)
+        self._loggers.call("scalars", games, metrics)
         if self._random is not None and any(name.startswith("eval/") for name in metrics):
             self._log_reference(games, "random", self._random)
 
@@ -105,18 +124,18 @@ class RunLog:
         play reaches, which is drawn next to the metric."""
         self._run |= {"metric": metric, "best_by": best_by}
         self._write_run()
-        self._loggers.layout(metric, best_by)
+        self._loggers.call("layout", metric, best_by)
         self._metric, self._random = metric, random
         if random is not None and not self._has_references:
             self._log_reference(games, "random", random)
 
     def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
         """A histogram for the loggers."""
-        self._loggers.histogram(games, name, values)
+        self._loggers.call("histogram", games, name, values)
 
     def image(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG or a GIF for the loggers and, only the latest, as pictures/NAME."""
-        self._loggers.image(games, name, encoded)
+        self._loggers.call("image", games, name, encoded)
         self.save_picture(name, encoded)
 
     def save_picture(self, name: str, encoded: bytes) -> None:
@@ -129,8 +148,8 @@ class RunLog:
         if self._cannot_draw:
             return
         try:
-            storage.make_folder(self.directory, "pictures")
-            storage.write_file(self.directory, name, encoded, durable=False)
+            storage.make_directory(self.directory / "pictures")
+            storage.write_file(self.directory, name, encoded)
         except OSError as error:
             self._cannot_draw = True
             reason = getattr(error, "strerror", None) or error
@@ -139,12 +158,12 @@ class RunLog:
 
     @property
     def num_event_bytes(self) -> int:
-        """The size of TensorBoard's files, of all processes of the run."""
-        return event_files_size(self.directory)
+        """The size of TensorBoard's files, of all processes of the run. Raises OSError."""
+        return sum(path.stat().st_size for path in event_files(self.directory))
 
     def flush(self) -> None:
         """Force metrics and what loggers wrote to the disk."""
-        self._loggers.sync()
+        self._loggers.call("sync")
         with storage.errors_name(self.directory / "metrics.jsonl"):
             storage.sync_file(self._metrics)
 
@@ -169,23 +188,9 @@ class RunLog:
             self._open_files.close()
         self._lock.release()
 
-    def _start_loggers(self, start: RunStart) -> None:
-        """Start the loggers, and note the run in their trackers."""
-        earlier = valid_tracked_runs(self._run.get("trackers"))
-        self._loggers.start_all(start, earlier)
-        runs = earlier | self._loggers.tracked_runs
-        if runs:
-            self._run["trackers"] = {name: run._asdict() for name, run in runs.items()}
-            self._write_run()
-
     def _log_reference(self, games: int, name: str, value: float) -> None:
         """A point of a flat line in the chart of the game's metric."""
-        self._loggers.reference(games, f"reference/{self._metric}/{name}", value)
-
-    def _write_files(self, yaml: str) -> None:
-        self._write_run()  # first: a directory with it can be started again
-        storage.make_folder(self.directory, "checkpoints")
-        storage.write_file(self.directory, "config.yaml", yaml)
+        self._loggers.call("scalars", games, {f"reference/{self._metric}/{name}": value})
 
     def _write_results(self, games: int, results: RunResults) -> None:
         for name, value in results.references.items():
@@ -193,8 +198,8 @@ class RunLog:
             if name != "random" or self._random is None:
                 self._log_reference(0, name, value)
                 self._log_reference(games, name, value)
-        self._loggers.results(games, results)
-        self._loggers.artifact(self.directory / "checkpoints" / BEST)
+        best = self.directory / "checkpoints" / BEST
+        self._loggers.call("results", games, results.best, results.table, best)
         self._run |= {
             "results": results.best | results.references,
             "final_results": results.final,
@@ -228,33 +233,32 @@ def _started(
     directory: Path, config: dict[str, Any], resumed_at: ResumePoint | None
 ) -> dict[str, Any]:
     """What run.json says once the run has started or resumed."""
-    run = provenance(config) if resumed_at is None else read_run(directory)
+    run = _provenance(config) if resumed_at is None else read_run(directory)
     if resumed_at is not None:
         earlier = run.get("resumed")
         resumed = {"games": resumed_at.games, "at": timestamp()}
         run["resumed"] = [*(earlier if isinstance(earlier, list) else []), resumed]
     for name in (*RESULT_FIELDS, "seconds"):  # of a run with fewer games
         run.pop(name, None)
+    if not ID_PATTERN.fullmatch(str(run.get("id"))):
+        run["id"] = secrets.token_hex(4)
     state = {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}
     return run | state | {"config": config}
 
 
-def _cut_lines(directory: Path, resumed_at: ResumePoint) -> int:
-    """Remove all lines of metrics.jsonl after a resume point. Returns how many are left."""
-    num_lines = 0
-    with contextlib.ExitStack() as stack:
-        new = stack.enter_context(storage.replace_file(directory, "metrics.jsonl"))
-        lines: Iterable[dict[str, float]] = ()
-        if resumed_at.num_lines and (directory / "metrics.jsonl").exists():
-            old = stack.enter_context(storage.open_to_read(directory, "metrics.jsonl"))
-            lines = islice(metric_lines(old), resumed_at.num_lines)
-        for line in lines:
-            new.write(json.dumps(line).encode() + b"\n")
-            num_lines += 1
-    return num_lines
+def _cut_lines(directory: Path, num_lines: int) -> int:
+    """Keep the first lines of metrics.jsonl, up to an invalid one. Returns how many are left."""
+    lines: list[dict[str, float]] = []
+    if num_lines:
+        with contextlib.suppress(FileNotFoundError):
+            lines = read_metrics(directory / "metrics.jsonl")[:num_lines]
+    storage.write_file(
+        directory, "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines)
+    )
+    return len(lines)
 
 
-def provenance(config: dict[str, Any]) -> dict[str, Any]:
+def _provenance(config: dict[str, Any]) -> dict[str, Any]:
     """The part of run.json on how a run was started. config: of the run."""
     versions = {name: version(name) for name in VERSIONED_PACKAGES}
     return {
