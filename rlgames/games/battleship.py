@@ -22,7 +22,8 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.capabilities import ExactKey, HiddenHits, ListedWorlds
-from rlgames.games.fleets.game import Fleet, FleetGame
+from rlgames.games.fleets.game import FleetGame
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import MAX_ENUMERATED_LAYOUTS
 from rlgames.games.fleets.salvos import Salvos, is_sequential, random_turns
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
@@ -89,7 +90,7 @@ class Battleship(FleetGame[BattleshipState]):
         self.max_turns = math.ceil(self.num_cells / shots)
         self.sequential = is_sequential(aim, self.num_cells, shots)
         self.salvos = Salvos(self.num_cells, 1 if self.sequential else shots)
-        self._relative_lengths = self.fleet.lengths.float() / max(rows, columns)
+        self._relative_lengths = self.slots.lengths.float() / max(rows, columns)
         if encoding == "posterior" and not self.posterior.exact:
             raise ValueError("encoding=posterior needs all layouts, and there are too many")
         self.lacks = self._list_missing()
@@ -170,7 +171,7 @@ class Battleship(FleetGame[BattleshipState]):
             is_new = new & ~state.hit
             hit_turn = torch.where(is_new, turn.to(torch.int16)[:, None], hit_turn)
         if "sunk" in self.show:
-            sunk_turn = self.slots.record(sunk_turn, self.fleet.sunk(state.ships, hit), turn)
+            sunk_turn = self.slots.record(sunk_turn, self.slots.sunk(state.ships, hit), turn)
         return replace(
             state,
             shot=state.shot | target,
@@ -234,7 +235,8 @@ class Battleship(FleetGame[BattleshipState]):
         if state.ships is HIDDEN:
             return valid & (hits <= self.ship_cells)
         hits_are_right = (state.hit == state.shot & (state.ships > 0)).all(1)
-        valid &= self.fleet.are_layouts(state.ships) & hits_are_right
+        is_whole = self.slots.sunk(state.ships, torch.ones_like(state.hit)).all(1)
+        valid &= is_whole & ((state.ships > 0).sum(1) == self.ship_cells) & hits_are_right
         sinkings = self.seen(state).sinkings
         return valid if sinkings is None else valid & sinkings.agree(state.ships)
 

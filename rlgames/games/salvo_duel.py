@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
-from rlgames.games.fleets.game import Fleet, FleetGame
+from rlgames.games.fleets.game import FleetGame
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 from rlgames.games.game import HIDDEN, Spec, State
 from rlgames.games.numbering import encode_cells
@@ -119,7 +120,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         new_hit = salvo & (state.ships.flip(1) > 0)
         hit_turn = torch.where(new_hit, turn.to(torch.int16)[:, None, None], state.hit_turn)
         other = 1 - state.current_seat
-        sunk = self.fleet.sunk(
+        sunk = self.slots.sunk(
             of_seat(state.ships, other), of_seat(hit_turn, state.current_seat) > 0
         )
         slots = self.slots.record(of_seat(state.sunk_turn, state.current_seat), sunk, turn)
@@ -355,7 +356,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         if hits > fleet.ship_cells or (afloat[1] == 0) != (hits == fleet.ship_cells):
             raise ValueError("the hits do not fit the other's ships afloat")
         layout, own_hit = torch.tensor([ships], dtype=torch.uint8), torch.tensor([hit[1]])
-        own_afloat = len(fleet) - int(fleet.sunk(layout, own_hit).sum())
+        own_afloat = len(fleet) - int(self.slots.sunk(layout, own_hit).sum())
         if afloat[0] != own_afloat or not 0 <= afloat[1] <= len(fleet):
             raise ValueError("the number of ships afloat does not fit the boards")
 

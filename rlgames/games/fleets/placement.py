@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board
-from rlgames.games.fleets.game import Fleet
+from rlgames.games.fleets.layouts import Fleet
 
 NOT_A_LINE = "a ship lies on adjacent cells of one row or column"
 
