@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.capabilities import ExactKey, HiddenHits, ListedWorlds
-from rlgames.games.fleets.game import FleetGame
+from rlgames.games.fleets.game import FleetGame, list_events, parse_events
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import MAX_ENUMERATED_LAYOUTS
 from rlgames.games.fleets.salvos import Salvos, is_sequential, random_turns
@@ -343,10 +343,10 @@ class Battleship(FleetGame[BattleshipState]):
     def history(self, state: BattleshipState, row: int) -> str:
         timelines = []
         if self._keeps_hit_turns:
-            hits = self.fleet.list_hits(state.hit_turn[row], self.board_format.cell_name)
+            hits = list_events(self.cell_names, state.hit_turn[row])
             timelines.append(games_board.draw_timeline("hits", hits))
         if "sunk" in self.show:
-            sunk = self.slots.list_sinkings(state.sunk_turn[row])
+            sunk = list_events(self.slots.names, state.sunk_turn[row])
             timelines.append(games_board.draw_timeline("sunk", sunk))
         return "\n".join(timelines)
 
@@ -377,12 +377,10 @@ class Battleship(FleetGame[BattleshipState]):
         self, state: BattleshipState, histories: Sequence[games_board.Timelines]
     ) -> BattleshipState:
         """Raises ValueError for a history that cannot have led to its board."""
-        hit_turn = [
-            self.fleet.parse_hits(each["hits"], self.board_format.cell_name) for each in histories
-        ]
+        hit_turn = [parse_events(self.cell_names, each["hits"]) for each in histories]
         state = replace(state, hit_turn=torch.stack(hit_turn))
         if "sunk" in self.show:
-            sunk_turn = [self.slots.parse(each["sunk"]) for each in histories]
+            sunk_turn = [parse_events(self.slots.names, each["sunk"]) for each in histories]
             state = replace(state, sunk_turn=torch.stack(sunk_turn))
         if not bool(self.is_valid(state).all()):
             raise ValueError("the hits and sinkings listed above a board do not fit it")

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
-from rlgames.games.fleets.game import FleetGame
+from rlgames.games.fleets.game import FleetGame, list_events, parse_events
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 from rlgames.games.game import HIDDEN, Spec, State
@@ -281,8 +281,8 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         timelines = []
         seat = int(state.current_seat[row])
         for name, number in (("your", seat), ("their", 1 - seat)):
-            hits = self.fleet.list_hits(state.hit_turn[row, number], self.board_format.cell_name)
-            sunk = self.slots.list_sinkings(state.sunk_turn[row, number])
+            hits = list_events(self.cell_names, state.hit_turn[row, number])
+            sunk = list_events(self.slots.names, state.sunk_turn[row, number])
             timelines.append(games_board.draw_timeline(f"{name} hits", hits))
             timelines.append(games_board.draw_timeline(f"{name} sinkings", sunk))
         return "\n".join(timelines)
@@ -306,11 +306,10 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         score = [0.0, 0.0]
         if 0 in afloat:
             score = [1.0, -1.0] if afloat[1] == 0 else [-1.0, 1.0]
-        hit_turn = [
-            self.fleet.parse_hits(history[f"{name} hits"], self.board_format.cell_name)
-            for name in ("your", "their")
-        ]
-        sunk_turn = [self.slots.parse(history[f"{name} sinkings"]) for name in ("your", "their")]
+        hit_turn, sunk_turn = (
+            [parse_events(known, history[f"{whose} {what}"]) for whose in ("your", "their")]
+            for known, what in ((self.cell_names, "hits"), (self.slots.names, "sinkings"))
+        )
         state = replace(
             self._start(torch.tensor([[ships, ships]], dtype=torch.uint8)),
             done=torch.tensor([0 in afloat]),

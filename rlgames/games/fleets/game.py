@@ -94,3 +94,25 @@ class FleetGame(Game[S]):
         """Uint8 [B, N]: for each position a hidden fleet that agrees with all that was seen."""
         layouts = self.posterior.sample(self.seen(state).cpu(), SAMPLES, rng)
         return layouts.to(state.done.device)
+
+    @cached_property
+    def cell_names(self) -> list[str]:
+        return [self.board_format.cell_name(cell) for cell in range(self.fleet.num_cells)]
+
+
+def list_events(names: list[str], turns: Tensor) -> list[tuple[str, int]]:
+    """What happened in which turn, in the order of time. names: of cells that were hit, or of ships
+    that sank. turns: int16, one for each; 0 for none."""
+    events = zip(names, turns.tolist(), strict=True)
+    return sorted((each for each in events if each[1]), key=lambda each: each[1])
+
+
+def parse_events(names: list[str], events: list[tuple[str, int]]) -> Tensor:
+    """Int16, the inverse of list_events. Raises ValueError for a name that is not left."""
+    turns = [0] * len(names)
+    for name, turn in events:
+        left = [place for place, each in enumerate(names) if each == name and not turns[place]]
+        if not left:
+            raise ValueError(f"{name!r} is none of the cells or ships that are left")
+        turns[left[0]] = turn
+    return torch.tensor(turns, dtype=torch.int16)

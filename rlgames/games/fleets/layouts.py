@@ -6,8 +6,6 @@ whole fleet, S ships.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -110,21 +108,6 @@ class Fleet(Tables):
             last = {length: previous[layout] for length, previous in last.items()}
             last[length] = placement
         return layouts
-
-    def list_hits(self, hit_turn: Tensor, cell_name: Callable[[int], str]) -> list[tuple[str, int]]:
-        """The name and the turn of each hit in the order of time, from int16 [N]."""
-        turns = {cell: int(turn) for cell, turn in enumerate(hit_turn.tolist()) if turn}
-        return [(cell_name(cell), turns[cell]) for cell in sorted(turns, key=lambda c: turns[c])]
-
-    def parse_hits(self, hits: list[tuple[str, int]], cell_name: Callable[[int], str]) -> Tensor:
-        """Int16 [N], the inverse of list_hits. Raises ValueError for an unknown cell."""
-        cells = {cell_name(cell): cell for cell in range(self.num_cells)}
-        hit_turn = torch.zeros(self.num_cells, dtype=torch.int16)
-        for name, turn in hits:
-            if name not in cells:
-                raise ValueError(f"{name!r} is not a cell of the board")
-            hit_turn[cells[name]] = turn
-        return hit_turn
 
 
 def _check_ships(rows: int, columns: int, ships: list[int]) -> None:

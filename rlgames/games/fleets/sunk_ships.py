@@ -20,12 +20,13 @@ class SinkingSlots(Tables):
 
     An announcement does not tell ships of one group apart: ships of equal length if names_length,
     otherwise all. The slots of a group are filled in the order of the sinkings, so they do not say
-    which of its ships sank.
+    which of its ships sank. names: what is announced for each.
     """
 
     def __init__(self, lengths: list[int], names_length: bool) -> None:
         self.names_length = names_length
         self.lengths = torch.tensor(lengths)
+        self.names = [str(length) if names_length else "ship" for length in lengths]
         self._numbers = torch.arange(1, len(lengths) + 1, dtype=torch.uint8)[:, None]
         self.group = self.group_of(self.lengths)
         self.is_same_group = self.group[:, None] == self.group
@@ -71,24 +72,6 @@ class SinkingSlots(Tables):
         share[:, :, 0] = 0  # ships afloat, and cells without a hit
         cells = hit_turn.long()[:, None].expand(-1, self.num_groups, -1)
         return share.gather(2, cells)
-
-    def list_sinkings(self, slots: Tensor) -> list[tuple[str, int]]:
-        """What sank in which turn, in the order of time, from int16 [S]: the length of the ship if
-        it is announced, otherwise "ship"."""
-        pairs = zip(self.lengths.tolist(), slots.tolist(), strict=True)
-        sunk = [(str(length) if self.names_length else "ship", turn) for length, turn in pairs]
-        return sorted((each for each in sunk if each[1]), key=lambda each: each[1])
-
-    def parse(self, sinkings: list[tuple[str, int]]) -> Tensor:
-        """Int16 [S], the inverse of list_sinkings. Raises ValueError for an unknown ship."""
-        slots = [0] * len(self.lengths)
-        names = [str(length) if self.names_length else "ship" for length in self.lengths.tolist()]
-        for name, turn in sinkings:
-            free = [slot for slot, each in enumerate(names) if each == name and not slots[slot]]
-            if not free:
-                raise ValueError(f"{name!r} sank, which is none of the ships that are left")
-            slots[free[0]] = turn
-        return torch.tensor(slots, dtype=torch.int16)
 
     def list_cases(self, slots: list[int]) -> list[tuple[int, ...]]:
         """Each way to assign the turns in the slots of one game to the ships.
