@@ -1,7 +1,4 @@
-"""The fleet of a game with hidden ships, and what such games have in common.
-
-docs/games/battleship.md explains how layouts are counted, and the words for it.
-"""
+"""What games with hidden fleets have in common. The folder's docstring explains the words."""
 
 from __future__ import annotations
 
