@@ -14,7 +14,7 @@ from rlgames.drawing.terminal import BoardView
 from rlgames.factory.agents import make_advisor
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player
-from rlgames.rollouts.trace import Ply, before_chance, describe_ending, play_by_ply
+from rlgames.rollouts.interactive import Ply, before_chance, describe_ending, play_by_ply
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from rlgames.factory.components import build_device
 from rlgames.games.game import Game, State
 from rlgames.games.notation import legal_names, parse, render
 from rlgames.players.player import Agent, Player
-from rlgames.rollouts.trace import describe_ending
+from rlgames.rollouts.interactive import describe_ending
 from rlgames.search.search import Search
 from rlgames.solvers.optimum import position_solver, solver_reach
 from rlgames.solvers.position import PositionValue

@@ -20,9 +20,9 @@ from rlgames.core.untrusted import checked_int
 from rlgames.games.capabilities import find_compiled_rules
 from rlgames.games.compiled import play_packed
 from rlgames.games.game import State
+from rlgames.kernels.words import Array
 from rlgames.learners.learner import Learner, LearnerContext
-from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_ntuple import Array, pack_network, reason_not_packed
+from rlgames.policies.ntuple import Ntuple, pack_network, reason_not_packed
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories

@@ -10,8 +10,8 @@ from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_game
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
-from rlgames.policies.line_tuples import random_walks
 from rlgames.policies.ntuple import Ntuple
+from rlgames.policies.ntuple_lines import random_walks
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.optimum import solver_of
 

@@ -14,8 +14,7 @@ from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random
-from rlgames.policies.ntuple import Ntuple, default_tuples
-from rlgames.policies.packed_ntuple import reason_not_packed
+from rlgames.policies.ntuple import Ntuple, default_tuples, reason_not_packed
 from rlgames.rollouts.play import collect_games
 from rlgames.training.components import build_components
 

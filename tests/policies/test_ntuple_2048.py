@@ -11,9 +11,8 @@ from markers import slow
 from rlgames.games.game_2048 import Game2048, add_tile
 from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple import num_entries, sum_values
-from rlgames.policies.ntuple import Ntuple
+from rlgames.policies.ntuple import Ntuple, pack_network
 from rlgames.policies.ntuple_2048 import write_entries
-from rlgames.policies.packed_ntuple import pack_network
 
 U = np.uint64
 SHAPES = [(4, 4), (3, 3), (2, 4), (4, 3), (1, 3), (2, 2)]

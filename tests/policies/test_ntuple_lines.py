@@ -7,8 +7,7 @@ from helpers import check_uncompiled, rng
 
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
-from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_ntuple import pack_network
+from rlgames.policies.ntuple import Ntuple, pack_network
 from rlgames.rollouts.play import collect_games
 
 BOARDS = {

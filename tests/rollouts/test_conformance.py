@@ -28,9 +28,9 @@ from rlgames.rollouts.conformance import (
     every_ply_follows_the_contract,
     hidden_hits_never_change,
     random_positions,
+    visible,
 )
 from rlgames.rollouts.play import GamePool
-from rlgames.rollouts.random_walk import visible
 
 NAMES = Files().names("game")
 

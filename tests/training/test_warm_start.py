@@ -12,6 +12,7 @@ from markers import one_in
 import rlgames as package
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.options.rewards import SCORED, SUBTRACTED
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import checkpoint_path, load_agent
@@ -19,7 +20,6 @@ from rlgames.factory.components import build_game
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import LearnerContext
 from rlgames.players.player import Agent, Random
-from rlgames.reward_terms import SCORED, SUBTRACTED
 from rlgames.rewards import Reward
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
