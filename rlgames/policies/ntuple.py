@@ -158,20 +158,17 @@ class Ntuple(ValueFunction):
         offsets = self._offsets_after(cells, afterstate)
         return self._contents(cells.clamp(max=self.num_cell_values - 1)).int() + offsets
 
-    def value(self, game: Game[Any], state: State) -> Tensor:
-        indices = self.feature_indices(game, state)
+    def value(self, game: Game[Any], afterstate: State) -> Tensor:
+        indices = self.feature_indices(game, afterstate)
         # Twice as fast as indexing with a matrix.
         value = self.values.index_select(0, indices.reshape(-1)).view(indices.shape).sum(1)
         if not self.has_lines:
             return value
         win, draw = self.payoffs
-        seat = 1 - state.current_seat
+        seat = 1 - afterstate.current_seat
         final = torch.where(seat == 0, draw, -draw)
-        final[state.score.gather(1, seat[:, None])[:, 0] > 0] = win
-        return torch.where(state.done, final, value.clamp(-self.max_value, self.max_value))
-
-    def expected(self, game: Game[Any], afterstate: State) -> Tensor:
-        return self.value(game, afterstate)
+        final[afterstate.score.gather(1, seat[:, None])[:, 0] > 0] = win
+        return torch.where(afterstate.done, final, value.clamp(-self.max_value, self.max_value))
 
     @property
     def max_value(self) -> float:

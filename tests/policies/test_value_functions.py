@@ -65,7 +65,6 @@ def test_features_of_boards_written_by_hand(board, expected):
     basis = LinearValue(game, False, THEIRS, 1.0)
     state = parse(game, "\n".join(board))
     assert basis.features(game, state)[0].tolist() == expected
-    assert basis.value(game, state).tolist() == [sum(expected)]
 
 
 def test_the_other_features():
@@ -348,17 +347,6 @@ def test_target_network_updates():
     taught.update(moves, results, 0.0)
     for begun, old, new in zip(first, target, online, strict=True):
         assert torch.allclose(old, begun + 0.25 * (new - begun), atol=1e-7)
-
-
-def test_dqn_rejects_non_finite_rewards():
-    game = Battleship(1, 10, [3])
-    policy, taught, moves, results = remembered(game, "game=battleship", "reward=hits")
-    before = [p.detach().clone() for p in policy.parameters()]
-    for bad in (math.nan, math.inf):
-        moves.score_delta[3] = bad
-        with pytest.raises(NonFiniteError):
-            taught.update(moves, results, 0.0)
-    assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
 
 
 @pytest.mark.slow

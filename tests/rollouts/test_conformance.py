@@ -120,11 +120,6 @@ def test_games_conform(one, name, rules):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_hidden_hits_never_change(name):
-    hidden_hits_never_change(make_game(f"game={name}"))
-
-
-@pytest.mark.parametrize("name", NAMES)
 @given(text=st.text(alphabet=" .oxXOab+#|123ABC,:\n-", max_size=80))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_invalid_boards_are_refused(name, text):
