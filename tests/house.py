@@ -8,37 +8,36 @@ IMPORTS = {
     "core": "",
     "kernels": "",
     "version": "",
+    "config": "core",
     "games": "core kernels",
     "sampling": "core kernels",
     "drawing": "core games",
     "policies": "kernels games",
+    "runs": "core version config",
     "solvers": "core kernels games",
     "players": "core games sampling drawing policies solvers",
     "rollouts": "core kernels games solvers players",
     "search": "core kernels games sampling policies solvers players",
     "evaluation": "core kernels games sampling policies solvers players rollouts",
-    "reward_terms": "games rollouts",
-    "config": "core reward_terms",
-    "rewards": "kernels games rollouts reward_terms",
+    "rewards": "kernels games rollouts",
     "learners": "core kernels games sampling policies rollouts rewards",
-    "runs": "core version config",
     "factory": (
-        "core games sampling policies players rollouts search config rewards learners runs"
+        "core config games sampling policies runs players rollouts search rewards learners"
     ),
-    "envs": "core games players rollouts config rewards factory",
+    "envs": "core config games players rollouts rewards factory",
     "training": (
-        "core games sampling drawing policies solvers players rollouts evaluation "
-        "config rewards learners runs factory"
+        "core config games sampling drawing policies runs solvers players rollouts "
+        "evaluation rewards learners factory"
     ),
     "commands": (
-        "core games drawing solvers players rollouts search evaluation config runs factory training"
+        "core config games drawing runs solvers players rollouts search evaluation factory training"
     ),
-    "__init__": "core version players config runs factory training commands",
+    "__init__": "core version config runs players factory training commands",
     "cli": (
-        "core games drawing players rollouts search evaluation config runs factory "
+        "core config games drawing runs players rollouts search evaluation factory "
         "training commands"
     ),
-    "web": ("core games drawing solvers players rollouts evaluation config runs factory commands"),
+    "web": ("core config games drawing runs solvers players rollouts evaluation factory commands"),
     "app": "core version config cli",
     "__main__": "core app",
 }
@@ -46,32 +45,31 @@ IMPORTS = {
 
 MAX_LINES = {
     "rlgames/core": 1488,
-    "rlgames/kernels": 3135,
+    "rlgames/kernels": 3132,
     "rlgames/version": 3,
+    "rlgames/config": 3248,
     "rlgames/games": 6225,
     "rlgames/sampling": 232,
     "rlgames/drawing": 1420,
-    "rlgames/policies": 2220,
+    "rlgames/policies": 2173,
+    "rlgames/runs": 2716,
     "rlgames/solvers": 2481,
     "rlgames/players": 1026,
-    "rlgames/rollouts": 1555,
-    "rlgames/search": 2001,
-    "rlgames/evaluation": 1918,
-    "rlgames/reward_terms": 138,
-    "rlgames/config": 3236,
-    "rlgames/rewards": 206,
-    "rlgames/learners": 1825,
-    "rlgames/runs": 2716,
+    "rlgames/rollouts": 1519,
+    "rlgames/search": 1999,
+    "rlgames/evaluation": 1917,
+    "rlgames/rewards": 273,
+    "rlgames/learners": 1826,
     "rlgames/factory": 682,
     "rlgames/envs": 499,
     "rlgames/training": 2673,
     "rlgames/commands": 3393,
     "rlgames/__init__": 184,
-    "rlgames/cli": 2262,
-    "rlgames/web": 1248,
+    "rlgames/cli": 2261,
+    "rlgames/web": 1247,
     "rlgames/app": 278,
     "rlgames/__main__": 15,
-    "tests": 3379,
+    "tests": 3377,
     "tests/cli": 707,
     "tests/commands": 3074,
     "tests/config": 1334,
@@ -81,10 +79,10 @@ MAX_LINES = {
     "tests/evaluation": 1007,
     "tests/games": 3412,
     "tests/kernels": 665,
-    "tests/learners": 2162,
+    "tests/learners": 2082,
     "tests/players": 816,
-    "tests/policies": 1292,
-    "tests/rollouts": 766,
+    "tests/policies": 1206,
+    "tests/rollouts": 727,
     "tests/runs": 3352,
     "tests/search": 2004,
     "tests/solvers": 1337,
