@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_agent, rng
+from helpers import make_agent, make_policy, rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markers import one_in
 
-from rlgames.config.commands import SolveConfig
+from rlgames.config.commands import SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import NonFiniteError
 from rlgames.factory.components import build_game
 from rlgames.learners.gradient import descend, make_optimizer
+from rlgames.players.player import Agent
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic
@@ -78,6 +79,19 @@ def test_non_finite_scores_are_rejected(rule, bad):
     for ask in (lambda: rule.logits(scores, legal), lambda: rule.probabilities(scores, legal, 0.0)):
         with pytest.raises(NonFiniteError, match="logit"):
             ask()
+
+
+def test_permuted_rows_have_permuted_greedy_moves_and_values():
+    cfg = load_config(TrainConfig, ["experiment=connect4_mlp"])
+    game = build_game(cfg.game)
+    policy = make_policy(cfg, game, 0)
+    agent = Agent(game, policy, Argmax())
+    moves, _ = collect_games(game, [Agent(game, policy, Stochastic())], 20, rng(1))
+    order = torch.randperm(len(moves), generator=rng(2))
+    assert torch.equal(agent.choose(moves.state[order]), agent.choose(moves.state)[order])
+    value = policy.scores(game, moves.state)[1]
+    again = policy.scores(game, moves.state[order])[1]
+    assert torch.allclose(again, value[order], atol=1e-6)
 
 
 LEARNERS = {
