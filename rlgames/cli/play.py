@@ -23,9 +23,8 @@ from rlgames.games.game import Game
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.human import AnnouncingPlayer, Human, LineInterface, PlayerQuit
 from rlgames.players.player import Player
-from rlgames.rollouts.interactive import InteractiveGame
+from rlgames.rollouts.interactive import InteractiveGame, describe_ending
 from rlgames.rollouts.records import append, check_writable
-from rlgames.rollouts.trace import describe_ending
 from rlgames.runs.agents import (
     OpenRun,
     build_player,

@@ -13,7 +13,7 @@ from rlgames.core.rng import make_generator
 from rlgames.drawing.terminal import BoardView
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player
-from rlgames.rollouts.trace import Ply, before_chance, describe_ending, play_by_ply
+from rlgames.rollouts.interactive import Ply, before_chance, describe_ending, play_by_ply
 from rlgames.runs.agents import make_advisor
 
 

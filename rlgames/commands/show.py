@@ -25,7 +25,7 @@ from rlgames.evaluation.diagnostics import expected_returns
 from rlgames.games.game import Game, State
 from rlgames.games.notation import legal_names, parse, render
 from rlgames.players.player import Agent, Player
-from rlgames.rollouts.trace import describe_ending
+from rlgames.rollouts.interactive import describe_ending
 from rlgames.runs.agents import make_advisor
 from rlgames.search.search import Search
 from rlgames.solvers.optimum import position_solver, solver_reach

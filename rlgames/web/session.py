@@ -27,8 +27,7 @@ from rlgames.games.game import State
 from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
 from rlgames.players.player import Agent, HasProbabilities, Player
-from rlgames.rollouts.interactive import InteractiveGame
-from rlgames.rollouts.trace import describe_ending
+from rlgames.rollouts.interactive import InteractiveGame, describe_ending
 from rlgames.rollouts.trajectories import PlyRecord
 from rlgames.runs.agents import make_advisor
 from rlgames.web.hints import HINTS

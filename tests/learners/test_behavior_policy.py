@@ -14,7 +14,7 @@ from rlgames.config.registry import make
 from rlgames.learners.ppo import importance_weight
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward, generalized_advantage
-from rlgames.rollouts.play import GamePool, collect_games
+from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
 from rlgames.training.parts import build_training
@@ -66,18 +66,6 @@ def test_played_moves_carry_the_log_probability_of_the_rule(name):
         expected = agent.sampling.probabilities(scores, legal, 0.5)
         expected = expected.gather(1, part.action[:, None])[:, 0].log().float()
         assert torch.allclose(part.log_prob, expected, atol=1e-5)
-
-
-def test_windows_keep_the_log_probabilities_in_step_with_the_moves():
-    words = ["game=2048", "board=2", "columns=3", "policy=mlp", "policy.layers=[8]"]
-    words += ["sampling=epsilon_greedy"]
-    game, agent, _ = make_agent(*words)
-    moves, reached = GamePool(game, [agent], 10, rng(1)).collect(25)
-    assert 0 < int(reached.state.done.sum()) < 10  # finished rows made no move
-    scores, _ = agent.policy.scores(game, moves.state)
-    legal = game.legal_action_mask(moves.state)
-    expected = agent.sampling.log_prob(scores.detach(), legal, moves.action, 0.0)
-    assert torch.allclose(moves.log_prob, expected, atol=1e-5)
 
 
 def test_log_probabilities_are_recorded_only_where_an_update_needs_them():

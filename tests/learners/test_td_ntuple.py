@@ -188,15 +188,6 @@ def test_threads_share_the_games_and_the_values():
     assert bool(game.is_valid(final.state).all())
 
 
-def test_it_learns_to_play_better():
-    game, player, learner = agent("learner.step_size=temporal_coherence", "lr=1")
-    score = []
-    for seed in range(4):
-        final, _ = learner.play_and_learn(GamePool(game, [player], 300, rng(seed)), None, 0.0)
-        score.append(float(final.score.mean()))
-    assert score[-1] > 2 * 180  # twice random play
-
-
 @pytest.mark.parametrize(
     ("word", "reason"),
     [

@@ -53,28 +53,10 @@ def test_the_mean_begins_anew_if_the_training_becomes_longer(policy):
         assert average.policy.values.eq(expected).all(), progress
 
 
-def test_a_longer_training_counts_the_part_that_was_last(policy):
-    average = ValueAverage(policy, 0.99)
-    for progress, value in [(0.99, 1), (0.5, 2), (0.99, 3)]:
-        fill(policy, value)
-        average.add(progress)
-    fill(policy, 4)
-    assert average.policy.values.eq(3).all()
-
-
 def test_the_games_must_not_go_on_after_the_schedule():
     words = [*WORDS, "schedule_games=100", "learner.average_start=0.5"]
     with pytest.raises(ConfigError, match="averages until schedule_games=100"):
         build_training(load_config(TrainConfig, words))
-
-
-def test_only_the_values_are_its_own(policy):
-    average = ValueAverage(policy, 0)
-    average.add(0)
-    names = [name for name, _ in policy.named_buffers()]
-    shared = [policy.get_buffer(n) is average.policy.get_buffer(n) for n in names]
-    assert "values" in names
-    assert shared == [name != "values" for name in names]
 
 
 def test_a_state_restores_both(policy):

@@ -96,8 +96,10 @@ class LayoutCounter:
         shot, hit = seen.shot.numpy(), seen.hit.numpy()
         row, possible, fleets = self._cases(seen)
         fractions, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
-        seen_by_row = shot[row], hit[row], possible, fleets
-        write_occupancy(*seen_by_row, *self._kernel_arrays, max_steps, totals, fractions)
+        arrays: Any = self._kernel_arrays
+        write_occupancy(
+            shot[row], hit[row], possible, fleets, *arrays, max_steps, totals, fractions
+        )
         weight = np.where(totals < 0, np.nan, totals)
         covered, total = np.zeros(shot.shape), np.zeros((len(shot), 1))
         np.add.at(covered, row, weight[:, None] * fractions)
