@@ -22,7 +22,9 @@ from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
+from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import (
+    OUTCOMES,
     Evaluation,
     EvaluationSettings,
     evaluate,
@@ -192,18 +194,23 @@ def _held_out_fields(match: Match, rng: torch.Generator) -> dict[str, Any]:
 def result_fields(game: Game[Any], result: Evaluation) -> dict[str, Any]:
     """The fields of a report that only some games have."""
     fields: dict[str, Any] = {}
-    if result.outcomes_by_seat:
-        for name in ("win", "draw", "loss"):
-            fields[name] = result.outcome_rate(name).as_dict()
-        fields["seats"] = [
-            {name: rate.as_dict() for name, rate in seat.items()}
-            for seat in result.outcomes_by_seat
-        ]
+    if len(result.outcomes):
+        both, *seats = (
+            {
+                name: {"count": int(count), **result.outcome_rate(name, seat).as_dict("rate")}
+                for name, count in zip(OUTCOMES, counts, strict=True)
+            }
+            for seat, counts in ((None, result.outcomes.sum(0)), *enumerate(result.outcomes))
+        )
+        fields |= {**both, "seats": seats}
     if game.spec.goal == "score":
         fields["score"] = result.score.as_dict()
         fields |= {name: estimate.as_dict() for name, estimate in result.measures.items()}
-    if result.tile_rates:
-        fields["reach"] = {tile: rate.as_dict() for tile, rate in result.tile_rates.items()}
+    if result.tiles:
+        fields["reach"] = {
+            tile: {"count": part[0], **Estimate.of_rate(part).as_dict("rate")}
+            for tile, part in result.tiles.items()
+        }
     return fields
 
 
@@ -256,7 +263,7 @@ def reference_fields(
     if optimal is not None:
         goal = game.spec.goal
         if mean is None:
-            mean = result.turns.mean if goal == "turns" else result.score.mean
+            mean = (result.turns if goal == "turns" else result.score).value
         gap = gap_to_optimum(goal, mean, optimal)
         gap = 0.0 if gap is not None and abs(gap) < ROUNDING_ERROR else gap
     known = find(game, KnownRandomPlay) if game.spec.goal == "turns" else None

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.core.intervals import Floats, Interval, clustered_rate_interval, mean_interval
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.rows import Rows
+from rlgames.evaluation.estimates import Estimate, Floats, mean_interval
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.evaluation.positions import LabeledPositions
 from rlgames.games.game import Game, State
@@ -179,23 +179,27 @@ def losses(loss: Tensor, allows: Tensor, game: Tensor, is_exact: bool = False) -
     total: Floats = np.bincount(number).astype(np.float64)
     count: Floats = np.bincount(number, value > 0).astype(np.float64)
     lost: Floats = np.bincount(number, value).astype(np.float64)
-    has_any = len(value) > 0
-    mean, interval = _mean_per_move(lost, total) if has_any else (None, None)
-    rate_interval = clustered_rate_interval(count, total) if has_any else None
+    rate: dict[str, Any] = {"rate": None, "ci95": None}
+    mean: dict[str, Any] = {"mean": None, "ci95": None}
+    if len(value):
+        rate = Estimate.of_moves(count, total, is_exact).as_dict("rate")
+        mean = _mean_per_move(lost, total, is_exact).as_dict("mean")
     return {
         "count": int(count.sum()),
-        "rate": float(count.sum() / total.sum()) if has_any else None,
-        "ci95": None if is_exact or rate_interval is None else list(rate_interval),
+        **rate,
         "positions": len(value),
         "allow": int((allows & known).sum()),
         "met": len(loss),
-        "loss": {"mean": mean, "ci95": None if is_exact or interval is None else list(interval)},
+        "loss": mean,
     }
 
 
-def _mean_per_move(total: Floats, moves: Floats) -> tuple[float, Interval | None]:
-    """The mean over moves, from the totals and the moves of each game, and its interval, by what
-    each game adds to the ratio of the totals."""
-    mean = float(total.sum() / moves.sum())
-    interval = mean_interval(mean + (total - mean * moves) / moves.mean())
-    return mean, None if interval is None else (max(0.0, interval[0]), interval[1])
+def _mean_per_move(total: Floats, moves: Floats, is_exact: bool) -> Estimate:
+    """The mean over moves, from the totals, not negative, and the moves of each game, with an
+    interval by what each game adds to the ratio of the totals."""
+    mean, interval = float(total.sum() / moves.sum()), None
+    if not is_exact:
+        interval = mean_interval(mean + (total - mean * moves) / moves.mean())
+    if interval is not None:
+        interval = max(0.0, interval[0]), interval[1]
+    return Estimate(mean, interval, int(moves.sum()), is_exact)

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from rlgames.core import progress
-from rlgames.core.intervals import Floats
-from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
+from rlgames.evaluation.estimates import Floats
+from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 
@@ -192,14 +192,8 @@ def compete(
         with progress.part(number, len(pairs)):
             result = evaluate(game, players[row], settings, rng, players[column])
         evaluations[row, column] = result
-        tables.append((row, column, outcome_counts(result), result.is_exact))
+        tables.append((row, column, result.outcomes, result.is_exact))
     table = cross_table(tables, count)
     with np.errstate(invalid="ignore"):
         points = (table[..., 0] + table[..., 1] / 2) / table.sum(2)
     return Arena(evaluations, points, *rate(tables, count))
-
-
-def outcome_counts(result: Evaluation) -> Floats:
-    """The games that the player won, drew and lost in each seat, [2, 3]."""
-    seats = result.outcomes_by_seat
-    return np.array([[float(seat[name].count) for name in OUTCOMES] for seat in seats])

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError
@@ -22,8 +21,8 @@ from rlgames.evaluation.chance import (
     list_openings,
     without_chance,
 )
+from rlgames.evaluation.estimates import Estimate, Floats
 from rlgames.evaluation.parallel import ShardedGames, find_kernel
-from rlgames.evaluation.statistics import Estimate, Rate
 from rlgames.games.capabilities import expected_random_turns, measures
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
@@ -79,10 +78,10 @@ class Evaluation:
     games: how many were played. distinct_games: those with different moves, positions or seats;
     None if a kernel played them. If all games in a seat are the same, all else counts them as one
     game. is_exact: all ways the games can go were played. turns: the length of the games. score:
-    the player's final score. measures: the game's own measures of the final positions. tile_rates:
-    how many games reached each tile of 2048. outcomes_by_seat: for two seats, how many games the
-    player won, drew and lost in each. num_moves, seconds: of the play itself. state: the final
-    positions.
+    the player's final score. measures: the game's own measures of the final positions. tiles: how
+    many games reached each tile of 2048, and of how many. outcomes: for two seats, how many games
+    the player won, drew and lost in each, float64 [2, 3]; [0, 3] for one. num_moves, seconds: of
+    the play itself. state: the final positions.
     """
 
     games: int
@@ -91,17 +90,20 @@ class Evaluation:
     turns: Estimate
     score: Estimate
     measures: dict[str, Estimate]
-    tile_rates: dict[str, Rate]
-    outcomes_by_seat: list[dict[str, Rate]]
+    tiles: dict[str, tuple[int, int]]
+    outcomes: Floats
     num_moves: int
     seconds: float
     state: State = field(repr=False)
 
-    def outcome_rate(self, outcome: str) -> Rate:
-        """The rate of "win", "draw" or "loss" over both seats."""
-        return Rate.pooled([seat[outcome] for seat in self.outcomes_by_seat])
+    def outcome_rate(self, outcome: str, seat: int | None = None) -> Estimate:
+        """The rate of "win", "draw" or "loss" in a seat; None: over both seats."""
+        seats = self.outcomes if seat is None else self.outcomes[[seat]]
+        column = OUTCOMES.index(outcome)
+        parts = [(int(counts[column]), int(counts.sum())) for counts in seats]
+        return Estimate.of_rate(*parts, is_exact=self.is_exact)
 
-    def values_of_games(self) -> dict[str, NDArray[np.float64]]:
+    def values_of_games(self) -> dict[str, Floats]:
         """The turns and the player's final score of each game, float64 [N]."""
         values = {"turns": self.state.turn, "score": self.state.score[:, 0]}
         return {name: value.cpu().double().numpy() for name, value in values.items()}
@@ -109,7 +111,7 @@ class Evaluation:
     @property
     def points(self) -> float:
         """The fraction of games won, where a draw counts half."""
-        return self.outcome_rate("win").rate + self.outcome_rate("draw").rate / 2
+        return self.outcome_rate("win").value + self.outcome_rate("draw").value / 2
 
 
 def evaluate(
@@ -193,7 +195,7 @@ def random_play_mean(game: Game[Any]) -> float | None:
         return exact
     rng = torch.Generator().manual_seed(0)
     settings = EvaluationSettings(games=RANDOM_PLAY_GAMES)
-    return evaluate(cpu_game, Random(cpu_game), settings, rng).score.mean
+    return evaluate(cpu_game, Random(cpu_game), settings, rng).score.value
 
 
 def exact_mean(game: Game[Any], player: Player, graph: Graph | None) -> float | None:
@@ -284,7 +286,7 @@ def _summarize(
     stratum = seat if start.layout is None else start.layout
 
     def estimate(value: Tensor) -> Estimate:
-        return Estimate.of(value.cpu().double(), weight, start.is_exact, stratum)
+        return Estimate.of_games(value.cpu().double(), weight, stratum, start.is_exact)
 
     values = measures(game, state)
     max_tile = values.pop("max_tile", None)
@@ -296,8 +298,8 @@ def _summarize(
         turns=estimate(state.turn),
         score=estimate(score.gather(1, seat[:, None])[:, 0]),
         measures={name: estimate(value) for name, value in values.items()},
-        tile_rates={} if max_tile is None else _tile_rates(max_tile.cpu()),
-        outcomes_by_seat=_outcomes_by_seat(score, seat, start) if game.spec.seats == 2 else [],
+        tiles={} if max_tile is None else _tiles(max_tile.cpu()),
+        outcomes=_outcomes(score, seat) if game.spec.seats == 2 else np.empty((0, 3)),
         num_moves=final.num_moves,
         seconds=seconds,
         state=final.state,
@@ -315,24 +317,15 @@ def _without_repeats(hashes: Tensor, seat: Tensor) -> Tensor:
     return counts.nonzero()[:, 0]
 
 
-def _tile_rates(max_tile: Tensor) -> dict[str, Rate]:
-    """For each tile from 8 to the largest of all games, how many games reached it."""
+def _tiles(max_tile: Tensor) -> dict[str, tuple[int, int]]:
+    """For each tile from 8 to the largest of all games, how many games reached it, and of all."""
     top = int(max_tile.max())
     tiles = [2**power for power in range(3, max(top, 8).bit_length())]
-    return {str(tile): Rate(int((max_tile >= tile).sum()), len(max_tile)) for tile in tiles}
+    return {str(tile): (int((max_tile >= tile).sum()), len(max_tile)) for tile in tiles}
 
 
-def _outcomes_by_seat(score: Tensor, seat: Tensor, start: _Start) -> list[dict[str, Rate]]:
-    """By seat of the player; score: float32 [G, 2], seat: int64 [G]."""
+def _outcomes(score: Tensor, seat: Tensor) -> Floats:
+    """[2, 3], as in Evaluation; score: float32 [G, 2], seat: int64 [G], the player's."""
     lead = (score.gather(1, seat[:, None]) - score.gather(1, 1 - seat[:, None]))[:, 0]
-    rates = []
-    for index in (0, 1):
-        seat_lead = lead[seat == index]
-        counts = [(seat_lead > 0).sum(), (seat_lead == 0).sum(), (seat_lead < 0).sum()]
-        rates.append(
-            {
-                name: Rate(int(count), len(seat_lead), start.is_exact)
-                for name, count in zip(OUTCOMES, counts, strict=True)
-            }
-        )
-    return rates
+    column = 1 - lead.sign().long()
+    return (3 * seat + column).bincount(minlength=6).view(2, 3).double().numpy()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ import torch
 from torch import Tensor
 
 from rlgames.evaluation.chance import ChanceUsed, list_openings, without_chance
+from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import EVAL_BATCH, MAX_ENUMERATED_LAYOUTS
-from rlgames.evaluation.statistics import Estimate
 from rlgames.games.capabilities import Chance, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
@@ -70,17 +71,16 @@ def _compare(
             each.append(final.turn if game.spec.goal == "turns" else final.score[:, 0])
     values = [torch.cat(each).cpu().double() for each in results]
     is_exact = openings is not None
+    estimate = partial(Estimate.of_games, weight=weight, is_exact=is_exact)
     return {
         "games": count,
         "exact": is_exact,
         "metric": "turns" if game.spec.goal == "turns" else "score",
-        "players": [Estimate.of(value, weight, is_exact).as_dict() for value in values],
+        "players": [estimate(value).as_dict() for value in values],
         "pairs": [
             {
                 "players": [names[first], names[second]],
-                "difference": Estimate.of(
-                    values[first] - values[second], weight, is_exact
-                ).as_dict(),
+                "difference": estimate(values[first] - values[second]).as_dict(),
                 "correlation": _correlation(values[first], values[second], weight),
             }
             for first, second in itertools.combinations(range(len(players)), 2)

@@ -5,7 +5,6 @@ import math
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from helpers import command, make_game, rng
@@ -13,10 +12,10 @@ from markers import quick
 
 import rlgames as package
 from rlgames.core.errors import ConfigError
-from rlgames.core.intervals import clustered_rate_interval, wilson_interval
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.evaluation import analysis
 from rlgames.evaluation.analysis import distinct
+from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.positions import LabeledPositions, read_positions
 from rlgames.factory.agents import load_agent
 from rlgames.runs.names import shipped_agents
@@ -77,7 +76,7 @@ def test_labeled_positions_are_counted_by_their_labels(search):
         losses = plain[name]
         assert (losses["count"], losses["allow"], losses["positions"]) == (lost, allow, total)
         assert losses["rate"] == lost / total
-        assert losses["ci95"] == [*wilson_interval(lost, total)]
+        assert losses["ci95"] == [*Estimate.of_rate((lost, total)).interval]
     if searched is not None:
         lost = counts["all"][0]
         assert searched["mistakes"] == lost
@@ -262,33 +261,6 @@ def test_equal_positions_count_once():
     assert len(first) == 3
     assert where[0] == where[1] == where[2]
     assert where[3] == where[5] != where[4]
-
-
-def test_moves_of_a_game_that_are_alike_make_an_interval_wider():
-    """Each game loses value in all of its moves or in none of them."""
-    picks = np.random.default_rng(0)
-    covered, naive = 0, 0
-    for _ in range(400):
-        total = picks.integers(3, 8, 60).astype(float)
-        count = total * (picks.random(60) < 0.3)
-        low, high = clustered_rate_interval(count, total)
-        covered += low <= 0.3 <= high
-        low, high = wilson_interval(int(count.sum()), int(total.sum()))
-        naive += low <= 0.3 <= high
-    assert 0.92 < covered / 400 < 0.98
-    assert naive / 400 < 0.8
-
-
-def test_moves_that_are_independent_have_the_interval_of_wilson():
-    picks = np.random.default_rng(1)
-    total = np.full(4000, 5.0)
-    count = picks.binomial(5, 0.2, 4000).astype(float)
-    expected = wilson_interval(int(count.sum()), 20000)
-    assert clustered_rate_interval(count, total) == pytest.approx(expected, abs=5e-4)
-    assert clustered_rate_interval(np.zeros(50), np.full(50, 9.0)) == wilson_interval(0, 50)
-    assert clustered_rate_interval(np.zeros(1), np.ones(1)) is None
-    ones = np.ones(30)
-    assert clustered_rate_interval(ones, 1 * ones) == wilson_interval(30, 30)
 
 
 def test_a_board_of_one_row_is_a_position_too(tmp_path):

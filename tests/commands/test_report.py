@@ -21,7 +21,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import rlgames as package
 from rlgames.cli import report as report_printer
 from rlgames.commands.report_rows import in_words
-from rlgames.core.intervals import student_t
+from rlgames.evaluation.estimates import student_t
 from rlgames.runs.files import flatten, read_metrics
 from rlgames.runs.index import find_runs
 

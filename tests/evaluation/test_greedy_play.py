@@ -57,5 +57,5 @@ def test_an_evaluation_uses_it_for_many_games_and_in_training(agent):
     assert few.distinct_games is not None
     assert many.distinct_games is None
     assert many.num_moves == int(many.state.turn.sum())
-    half = few.score.interval[1] - few.score.mean
-    assert many.score.mean == pytest.approx(few.score.mean, abs=2 * half)
+    half = few.score.interval[1] - few.score.value
+    assert many.score.value == pytest.approx(few.score.value, abs=2 * half)

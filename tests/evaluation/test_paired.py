@@ -71,7 +71,7 @@ def test_deterministic_players_play_every_board_once():
     alone = evaluate(game, InOrder(game), EvaluationSettings("all"), rng)
     assert result["exact"]
     assert result["games"] == alone.games
-    assert result["players"][0]["mean"] == pytest.approx(alone.turns.mean)
+    assert result["players"][0]["mean"] == pytest.approx(alone.turns.value)
     assert result["pairs"][0]["difference"]["ci95"] is None
 
 

@@ -43,9 +43,9 @@ def test_no_result_beats_the_optimum_beside_it(tmp_path):
     optimal, held_out_optimal = result.references.optimal, result.references.held_out_optimal
     assert optimal is not None
     assert held_out_optimal is not None
-    assert optimal <= result.best.evaluation.turns.mean
+    assert optimal <= result.best.evaluation.turns.value
     assert result.best.held_out is not None
-    assert held_out_optimal <= result.best.held_out.turns.mean
+    assert held_out_optimal <= result.best.held_out.turns.value
     facts = json.loads((tmp_path / "run/run.json").read_text())["results"]
     assert facts["optimal"] == optimal < 4.5
     assert facts["held_out_optimal"] == held_out_optimal
