@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,15 +13,8 @@ import torch
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.chance import (
-    ChanceUsed,
-    hash_games,
-    hash_moves,
-    list_openings,
-    without_chance,
-)
 from rlgames.evaluation.estimates import Estimate, Floats
-from rlgames.evaluation.parallel import ShardedGames, find_kernel
+from rlgames.evaluation.shards import PlayedGames, ShardedGames
 from rlgames.games.capabilities import expected_random_turns, measures
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
@@ -127,23 +119,50 @@ def evaluate(
     opponent: the player in the other seat of a two-player game; each has either seat in half of the
     games, and at least in one. on_games: called with the recorded games.
     If neither the game nor a player uses chance, each game that is possible is played once. In a
-    game with a single initial position that holds whatever the settings.
+    game with a single initial position that holds whatever the settings. See
+    Player.is_deterministic.
     Raises ConfigError for games="all" if the layouts cannot be listed.
     """
     if game.spec.seats == 2 and opponent is None:
         raise ValueError(f"{game.spec.name} needs an opponent")
     players = [player] if opponent is None or opponent is player else [player, opponent]
     openings = openings_to_play(game, settings.games, settings.layouts)
-    certain = without_chance(players)
-    if openings is not None and certain is not None:
+    if openings is not None and all(each.is_deterministic for each in players):
         seats, (states, probability) = game.spec.seats, openings
         each_seat = _in_order(states.to(rng.device), seats)
         weight = probability.repeat_interleave(seats) / seats
         start = _Start(len(weight), each_seat, weight, is_exact=True)
-        with suppress(ChanceUsed):
-            return _evaluate(game, certain, start, settings.batch, rng.clone_state(), on_games)
-    start = _sampled(game, openings, settings, rng.device)
-    return _evaluate(game, players, start, settings.batch, rng, on_games)
+    else:
+        start = _sampled(game, openings, settings, rng.device)
+    seat = torch.zeros(start.games, dtype=torch.int64, device=rng.device)
+    if game.spec.seats == 2:  # the player has seat 0 in every other game
+        seat = torch.arange(start.games, device=rng.device) % 2
+    # A player against itself needs no seating, and its two seats play in one batch.
+    seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
+    games = ShardedGames(game, players, start.games, settings.batch, start.initial_states, seating)
+    begin = time.perf_counter()
+    played = games.play(rng, records=on_games is not None)
+    seconds = time.perf_counter() - begin
+    if on_games is not None:
+        assert played.trajectories is not None
+        on_games(played.trajectories, played.final)
+    return _summarize(game, played, seat.cpu(), start, seconds)
+
+
+def list_openings(
+    game: Game[Any], limit: int, layouts: State | None = None
+) -> tuple[State, Tensor] | None:
+    """All initial positions and their probabilities, float64, of a game without chance
+    afterwards; None in others and if there are more than limit.
+
+    layouts: the only initial positions, all equally likely; None: the game's.
+    """
+    if game.spec.num_chance_inputs:
+        return None
+    if layouts is None:
+        return game.openings(limit)
+    weight = torch.full((len(layouts),), 1 / len(layouts), dtype=torch.float64)
+    return (layouts, weight) if len(layouts) <= limit else None
 
 
 def openings_to_play(
@@ -156,29 +175,6 @@ def openings_to_play(
     if openings is None and games == "all":
         raise ConfigError(*NOT_LISTED)
     return openings
-
-
-def _evaluate(
-    game: Game[Any],
-    players: Sequence[Player],
-    start: _Start,
-    batch: int,
-    rng: torch.Generator,
-    on_games: Callable[[Trajectories, FinalStates], None] | None,
-) -> Evaluation:
-    """players: the different ones, the one that is evaluated first; it has seat 0 in every other
-    game."""
-    seat = torch.zeros(start.games, dtype=torch.int64, device=rng.device)
-    if game.spec.seats == 2:
-        seat = torch.arange(start.games, device=rng.device) % 2
-    # A player against itself needs no seating, and its two seats play in one batch.
-    seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
-    kernel = None
-    if on_games is None:
-        kernel = find_kernel(game, players, start.games, batch, rng.device)
-    games = ShardedGames(game, players, start.games, batch, start.initial_states, seating, kernel)
-    final, hashes, seconds = _play(games, rng, on_games)
-    return _summarize(game, final, hashes, seat.cpu(), start, seconds)
 
 
 def random_play_mean(game: Game[Any]) -> float | None:
@@ -249,34 +245,17 @@ def _in_order(states: State, repeats: int) -> InitialStates:
     ]
 
 
-def _play(
-    games: ShardedGames,
-    rng: torch.Generator,
-    on_games: Callable[[Trajectories, FinalStates], None] | None,
-) -> tuple[FinalStates, Tensor | None, float]:
-    """The final states, the hashes of the moves as ShardedGames.run, and the seconds of play."""
-    begin = time.perf_counter()
-    if on_games is None:
-        final, hashes = games.run(rng)
-        return final, hashes, time.perf_counter() - begin
-    trajectories, final = games.collect(rng)
-    seconds = time.perf_counter() - begin
-    on_games(trajectories, final)
-    return final, hash_moves(trajectories), seconds
-
-
 def _summarize(
     game: Game[Any],
-    final: FinalStates,
-    hashes: Tensor | None,
+    played: PlayedGames,
     seat: Tensor,
     start: _Start,
     seconds: float,
 ) -> Evaluation:
-    """hashes: int64 [G], of the moves. seat: int64 [G], the player's."""
+    """seat: int64 [G], the player's."""
+    final, hashes = played.final, played.hashes
     state, weight, distinct = final.state, start.weight, None
     if hashes is not None:
-        hashes = hash_games(hashes, state)
         distinct = sum(len(hashes[seat == each].unique()) for each in range(game.spec.seats))
         if weight is None:
             counted = _without_repeats(hashes, seat)

@@ -8,8 +8,7 @@ one of separate games (if both vary alike).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,9 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.evaluation.chance import ChanceUsed, list_openings, without_chance
 from rlgames.evaluation.estimates import Estimate
-from rlgames.evaluation.evaluate import EVAL_BATCH, MAX_ENUMERATED_LAYOUTS
+from rlgames.evaluation.evaluate import EVAL_BATCH, MAX_ENUMERATED_LAYOUTS, list_openings
 from rlgames.games.capabilities import Chance, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
@@ -40,25 +38,11 @@ def compare_paired(
     None where one of them does not vary. exact: all ways the games can go were played.
     make_rng: the generator of a stream with this name; names: of the players, for their streams.
     """
-    openings = list_openings(game, MAX_ENUMERATED_LAYOUTS)
-    certain = without_chance(players)
-    if openings is not None and certain is not None:
-        with suppress(ChanceUsed):
-            return _compare(game, names, certain, len(openings[0]), make_rng, openings)
-    return _compare(game, names, players, games, make_rng)
-
-
-def _compare(
-    game: Game[Any],
-    names: list[str],
-    players: Sequence[Player],
-    count: int,
-    make_rng: Callable[[str], torch.Generator],
-    openings: tuple[State, Tensor] | None = None,
-) -> dict[str, Any]:
-    """openings: the boards that are played and their probabilities; None: the game samples them."""
-    weight = torch.full((count,), 1 / count, dtype=torch.float64)
-    weight = weight if openings is None else openings[1]
+    openings, count = list_openings(game, MAX_ENUMERATED_LAYOUTS), games
+    if openings is not None and all(player.is_deterministic for player in players):
+        count, weight = len(openings[0]), openings[1]
+    else:  # the game samples the boards
+        openings, weight = None, torch.full((count,), 1 / count, dtype=torch.float64)
     rngs = [make_rng(f"player {name}") for name in names]
     results: list[list[Tensor]] = [[] for _ in players]
     for first in range(0, count, EVAL_BATCH):

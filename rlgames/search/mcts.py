@@ -73,6 +73,9 @@ class Mcts(Search):
         self._probabilities = player.probabilities
         self.utility = Utility(game, settings.value, settings.discount)
         self.explores = settings.rule == "gumbel"
+        has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
+        has_noise = settings.dirichlet_fraction or (self.explores and settings.gumbel_scale)
+        self.is_deterministic = settings.leaf == "value" and not (has_chance or has_noise)
         self._rollout_player = player if settings.rollout_policy == "policy" else Random(game)
         self._max_depth = math.inf if settings.depth is None else settings.depth
         self._max_rollout = math.inf if settings.rollout is None else settings.rollout
@@ -82,7 +85,6 @@ class Mcts(Search):
         self.bytes_per_simulation = plies * (16 * game.spec.actions + 32 + 64)
         self._sums_gains = settings.leaf == "value" and self.utility.value == "score"
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
-        has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
         self._keeps_positions = not has_chance and not self._sums_gains
         # A game with one of them declares it in its spec.
         self._hidden = find(game, HiddenInformation)

@@ -17,7 +17,7 @@ from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
 import rlgames
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.evaluation.parallel import BATCHES_PER_SHARD
+from rlgames.evaluation.shards import BATCHES_PER_SHARD
 from rlgames.factory.components import build_game
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.mlp import Mlp

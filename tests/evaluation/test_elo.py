@@ -96,7 +96,7 @@ def test_the_intervals_of_ratings_contain_the_truth(difference):
 class FirstLegal(Player):
     """Plays the first empty cell."""
 
-    deterministic = True
+    is_deterministic = True
 
     def __init__(self, game):
         self.game = game

@@ -16,7 +16,7 @@ from rlgames.players.player import Player, Random
 class InOrder(Player):
     """The first legal action, or the last one."""
 
-    deterministic = True
+    is_deterministic = True
 
     def __init__(self, game, is_reversed=False):
         self.game, self.is_reversed = game, is_reversed

@@ -9,6 +9,9 @@ import torch
 from helpers import rng
 
 import rlgames as package
+from rlgames.commands.run_config import game_and_player, with_run
+from rlgames.config.commands import EvalConfig
+from rlgames.config.compose import load_config
 from rlgames.evaluation.elo import compete
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.paired import compare_paired
@@ -20,7 +23,9 @@ from rlgames.players.player import Player, Random
 
 
 class InOrder(Player):
-    """The first legal action, or the last one. It does not say that it has no chance."""
+    """The first legal action, or the last one."""
+
+    is_deterministic = True
 
     def __init__(self, game, is_reversed=False):
         self.game, self.is_reversed = game, is_reversed
@@ -35,6 +40,8 @@ class InOrder(Player):
 class Shrugging(InOrder):
     """It draws random numbers that never matter, as between equal scores that there are not."""
 
+    is_deterministic = False
+
     def choose(self, state, rng):
         torch.rand(len(state), generator=rng)
         return super().choose(state, rng)
@@ -42,6 +49,8 @@ class Shrugging(InOrder):
 
 class LateCoin(InOrder):
     """From its second move on it draws its actions."""
+
+    is_deterministic = False
 
     def choose(self, state, rng):
         first = super().choose(state, rng)
@@ -114,19 +123,6 @@ def test_dice_are_chance():
     found = evaluate(game, InOrder(game), EvaluationSettings(50), rng())
     assert (found.games, found.is_exact) == (50, False)
     assert found.distinct_games > 1
-
-
-def test_the_search_for_chance_does_not_disturb_the_games_after_it():
-    """A player that has state is not asked in vain, and gets the same random numbers."""
-    game = tic_tac_toe()
-    players = LateCoin(game), LateCoin(game)
-    players[1].is_stateful = True
-    states = []
-    for player, generator in zip(players, (rng(3), rng(3)), strict=True):
-        found = evaluate(game, player, EvaluationSettings(40), generator, InOrder(game))
-        states += [found.state.words, generator.get_state()]
-    assert torch.equal(states[0], states[2])
-    assert torch.equal(states[1], states[3])
 
 
 @pytest.mark.parametrize("games", [2, 3, 5, 401])
@@ -216,8 +212,18 @@ def test_searches_without_chance_play_each_seat_once(name, run):
     report = package.evaluate(run, words)
     assert (report["games"], report["distinct_games"], report["exact"]) == (2, 2, True)
     assert report["win"]["ci95"] is None
-    both = [word.replace("search", "opponent_search", 1) for word in [*SEARCHES[name], *few]]
-    assert package.evaluate(run, [*words, *both])["games"] == 2
+
+
+@pytest.mark.parametrize("name", SEARCHES | WITH_CHANCE)
+def test_searches_that_draw_no_random_number_say_so(name, run):
+    words = (SEARCHES | WITH_CHANCE)[name]
+    few = FEW if words else []
+    cfg, path = with_run(load_config(EvalConfig, [f"run={run}", *words, *few]))
+    game, player = game_and_player(cfg, torch.device("cpu"), path)
+    generator = rng(4)
+    player.choose(game.initial(3, rng()), generator)
+    is_untouched = torch.equal(generator.get_state(), rng(4).get_state())
+    assert player.is_deterministic == is_untouched == (name in SEARCHES)
 
 
 @pytest.mark.parametrize("name", WITH_CHANCE)
