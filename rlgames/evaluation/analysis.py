@@ -136,7 +136,50 @@ def distinct(state: State) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(first), torch.from_numpy(where.reshape(-1))
 
 
-def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True)
+class Losses:
+    """How often moves lose value, and how much.
+
+    count: how many lose, of the positions whose values are known, of all that were met. allow: the
+    positions where a move could lose value. rate, loss: the rate of moves that lose, and the mean
+    loss of a move; None without any.
+    """
+
+    count: int
+    rate: Estimate | None
+    positions: int
+    allow: int
+    met: int
+    loss: Estimate | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "count": self.count,
+            **_fields(self.rate, "rate"),
+            "positions": self.positions,
+            "allow": self.allow,
+            "met": self.met,
+            "loss": _fields(self.loss, "mean"),
+        }
+
+
+def _fields(estimate: Estimate | None, name: str) -> dict[str, Any]:
+    return {name: None, "ci95": None} if estimate is None else estimate.as_dict(name)
+
+
+@dataclass(frozen=True)
+class TurnLosses:
+    """The losses of the turns from first to last."""
+
+    first: int
+    last: int
+    losses: Losses
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"first": self.first, "last": self.last, **self.losses.as_dict()}
+
+
+def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, Losses]:
     """By class and for all: as losses."""
     loss, allows = moves.loss, moves.allows_loss
     result = {
@@ -147,26 +190,25 @@ def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, dict[str,
     return result | {"all": losses(loss, allows, moves.game, is_exact)}
 
 
-def losses_by_turn(moves: Moves, is_exact: bool) -> list[dict[str, Any]]:
+def losses_by_turn(moves: Moves, is_exact: bool) -> list[TurnLosses]:
     """For each turn in which the player moved, or for as many together as make at most
-    MAX_TURN_ROWS parts: first, last and losses."""
+    MAX_TURN_ROWS parts."""
     loss, allows = moves.loss, moves.allows_loss
     size = -(-int(moves.turn.max()) // MAX_TURN_ROWS)
     part = (moves.turn - 1) // size
     return [
-        {"first": size * number + 1, "last": size * (number + 1)}
-        | losses(loss[rows], allows[rows], moves.game[rows], is_exact)
+        TurnLosses(
+            size * number + 1,
+            size * (number + 1),
+            losses(loss[rows], allows[rows], moves.game[rows], is_exact),
+        )
         for number in part.unique().tolist()
         for rows in [part == number]
     ]
 
 
-def losses(loss: Tensor, allows: Tensor, game: Tensor, is_exact: bool = False) -> dict[str, Any]:
-    """How often moves lose value, and how much.
-
-    {count, rate, ci95, positions, allow, met, loss: {mean, ci95}}: count of the positions whose
-    values are known, of all that were met; allow: those where a move could lose value. Rate and
-    mean are None without any.
+def losses(loss: Tensor, allows: Tensor, game: Tensor, is_exact: bool = False) -> Losses:
+    """The losses of N moves.
 
     Args:
         loss: float64 [N], NaN where it is unknown.
@@ -179,19 +221,15 @@ def losses(loss: Tensor, allows: Tensor, game: Tensor, is_exact: bool = False) -
     total: Floats = np.bincount(number).astype(np.float64)
     count: Floats = np.bincount(number, value > 0).astype(np.float64)
     lost: Floats = np.bincount(number, value).astype(np.float64)
-    rate: dict[str, Any] = {"rate": None, "ci95": None}
-    mean: dict[str, Any] = {"mean": None, "ci95": None}
-    if len(value):
-        rate = Estimate.of_moves(count, total, is_exact).as_dict("rate")
-        mean = _mean_per_move(lost, total, is_exact).as_dict("mean")
-    return {
-        "count": int(count.sum()),
-        **rate,
-        "positions": len(value),
-        "allow": int((allows & known).sum()),
-        "met": len(loss),
-        "loss": mean,
-    }
+    has_any = len(value) > 0
+    return Losses(
+        count=int(count.sum()),
+        rate=Estimate.of_moves(count, total, is_exact) if has_any else None,
+        positions=len(value),
+        allow=int((allows & known).sum()),
+        met=len(loss),
+        loss=_mean_per_move(lost, total, is_exact) if has_any else None,
+    )
 
 
 def _mean_per_move(total: Floats, moves: Floats, is_exact: bool) -> Estimate:

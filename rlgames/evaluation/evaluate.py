@@ -15,14 +15,12 @@ from torch import Tensor
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.estimates import Estimate, Floats
 from rlgames.evaluation.shards import PlayedGames, ShardedGames
-from rlgames.games.capabilities import expected_random_turns, measures
+from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
-from rlgames.players.player import HasProbabilities, Player, Random
+from rlgames.players.player import Player
 from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import InitialStates, sampled_by_game
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.optimum import find_graph, on_cpu
 
 NOT_LISTED = ("games=all: the layouts of this game cannot be listed", "use games=N")
 """An error and its hint."""
@@ -34,14 +32,6 @@ MAX_LAYOUTS = 10**9
 """games="all" plays at most this many layouts."""
 
 EVAL_BATCH = 4096
-
-MAX_RANDOM_PLAY_POSITIONS = 1e40
-"""Random play is not a reference for games with more positions than this, such as 2048 on 6×6."""
-
-RANDOM_PLAY_GAMES = 1000
-
-GRAPH_SECONDS, MAX_GRAPH_POSITIONS = 3.0, 100_000
-"""Limits on listing all positions to compute the mean of random play."""
 
 OUTCOMES = ("win", "draw", "loss")
 
@@ -99,6 +89,10 @@ class Evaluation:
         """The turns and the player's final score of each game, float64 [N]."""
         values = {"turns": self.state.turn, "score": self.state.score[:, 0]}
         return {name: value.cpu().double().numpy() for name, value in values.items()}
+
+    @property
+    def moves_per_second(self) -> float:
+        return self.num_moves / max(self.seconds, 1e-9)
 
     @property
     def points(self) -> float:
@@ -175,33 +169,6 @@ def openings_to_play(
     if openings is None and games == "all":
         raise ConfigError(*NOT_LISTED)
     return openings
-
-
-def random_play_mean(game: Game[Any]) -> float | None:
-    """The mean of random play in a one-player game: exact if known, else the score of 1,000 games.
-    None if that takes too long, and in two-player games."""
-    if game.spec.goal == "outcome" or game.spec.max_positions > MAX_RANDOM_PLAY_POSITIONS:
-        return None
-    cpu_game = on_cpu(game)
-    # A game with far more positions than can be listed would only fill memory until time is up.
-    seconds = GRAPH_SECONDS if game.spec.max_positions <= MAX_POSITIONS else 0.0
-    graph = find_graph(game, seconds, max_positions=MAX_GRAPH_POSITIONS)
-    exact = exact_mean(cpu_game, Random(cpu_game), graph)
-    if exact is not None or game.spec.goal == "turns":
-        return exact
-    rng = torch.Generator().manual_seed(0)
-    settings = EvaluationSettings(games=RANDOM_PLAY_GAMES)
-    return evaluate(cpu_game, Random(cpu_game), settings, rng).score.value
-
-
-def exact_mean(game: Game[Any], player: Player, graph: Graph | None) -> float | None:
-    """The exact mean of a player's turns or score in a one-player game: from theory, or from all
-    positions, the graph, if they are listed. None if it is not known."""
-    if isinstance(player, Random) and game.spec.goal == "turns":
-        return expected_random_turns(game)
-    if graph is None or game.spec.goal != "score" or not isinstance(player, HasProbabilities):
-        return None
-    return graph.solve([player.probabilities]).mean
 
 
 @dataclass(frozen=True)

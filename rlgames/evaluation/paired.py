@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,19 +24,32 @@ from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """The results of players in the same games.
+
+    is_exact: all ways the games can go were played. metric: "turns" or "score". players: the mean
+    of each. pairs: for any two, the first one's value minus the second one's, game by game, and the
+    correlation of their results, None if one of them does not vary.
+    """
+
+    games: int
+    is_exact: bool
+    metric: str
+    players: list[Estimate]
+    pairs: dict[tuple[int, int], tuple[Estimate, float | None]]
+
+
 def compare_paired(
     game: Game[Any],
     names: list[str],
     players: list[Player],
     games: int,
     make_rng: Callable[[str], torch.Generator],
-) -> dict[str, Any]:
+) -> Comparison:
     """Each player plays the same games: the same boards and, after equally many moves, the same
     random numbers. Players without chance play each board once, if the boards can be listed.
 
-    Returns fields of a report: the metric, "turns" or "score", of each player and, for any two, the
-    first one's value minus the second one's, game by game, and the correlation of their results,
-    None where one of them does not vary. exact: all ways the games can go were played.
     make_rng: the generator of a stream with this name; names: of the players, for their streams.
     """
     openings, count = list_openings(game, MAX_ENUMERATED_LAYOUTS), games
@@ -56,20 +70,19 @@ def compare_paired(
     values = [torch.cat(each).cpu().double() for each in results]
     is_exact = openings is not None
     estimate = partial(Estimate.of_games, weight=weight, is_exact=is_exact)
-    return {
-        "games": count,
-        "exact": is_exact,
-        "metric": "turns" if game.spec.goal == "turns" else "score",
-        "players": [estimate(value).as_dict() for value in values],
-        "pairs": [
-            {
-                "players": [names[first], names[second]],
-                "difference": estimate(values[first] - values[second]).as_dict(),
-                "correlation": _correlation(values[first], values[second], weight),
-            }
+    return Comparison(
+        games=count,
+        is_exact=is_exact,
+        metric="turns" if game.spec.goal == "turns" else "score",
+        players=[estimate(value) for value in values],
+        pairs={
+            (first, second): (
+                estimate(values[first] - values[second]),
+                _correlation(values[first], values[second], weight),
+            )
             for first, second in itertools.combinations(range(len(players)), 2)
-        ],
-    }
+        },
+    )
 
 
 def _play(

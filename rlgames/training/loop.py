@@ -10,11 +10,11 @@ from rlgames.core.errors import NonFiniteError
 from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupts
 from rlgames.evaluation.evaluate import Evaluation
+from rlgames.evaluation.references import EARLY_SOLVE_SECONDS, References
 from rlgames.policies.policy import computing_in
 from rlgames.runs.files import LATEST
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.measurements import WHY_NO_REGRET, Regret
-from rlgames.training.references import EARLY_SOLVE_SECONDS, References
 from rlgames.training.state import TrainingState
 
 

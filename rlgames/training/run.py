@@ -18,6 +18,7 @@ from rlgames.core.processes import last_words
 from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.schedule import Schedule
 from rlgames.core.signals import Interrupted, Interrupts
+from rlgames.evaluation.references import References
 from rlgames.games.game import Game
 from rlgames.runs.checkpoint import (
     BadCheckpoint,
@@ -35,7 +36,6 @@ from rlgames.training.components import build_components
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult
 from rlgames.training.images import ImageCallback
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.references import References
 from rlgames.training.state import TrainingState
 
 MAX_RESUME_STATE_BYTES = 1 << 26

@@ -26,7 +26,7 @@ POSITIONS = ROOT / "scripts/checks/connect4_test_positions.txt"
 
 
 def analyze(*words, run=None):
-    return command("analyze", run, [*words])
+    return command("analyze", run, [*words]).as_dict()
 
 
 @pytest.fixture(scope="module")

@@ -122,11 +122,11 @@ def test_two_deterministic_players_play_each_of_their_two_games_once():
     assert result.evaluations[0, 1].turns.interval is None
     assert result.evaluations[0, 1].outcome_rate("win").interval is None
     assert result.evaluations[0, 2].games == 1000
-    low, high = result.intervals
-    assert ((low < result.elo) & (result.elo < high)).all()
+    for rating in result.elo:
+        assert rating.interval[0] < rating.value < rating.interval[1]
     exact = compete(game, ["first", "last"], players[:2], 1000, lambda *_: rng())
-    assert exact.intervals is None
-    assert np.isfinite(exact.elo).all()
+    assert all(rating.is_exact and rating.interval is None for rating in exact.elo)
+    assert np.isfinite([rating.value for rating in exact.elo]).all()
 
 
 def test_ratings_converge_for_one_sided_results():
@@ -153,5 +153,5 @@ def test_a_rating_lies_within_its_interval_where_results_are_one_sided(games):
     game = KInARow(3, 3, 3, False)
     players = [WinOrBlock(game), FirstLegal(game), Random(game)]
     result = compete(game, ["block", "first", "random"], players, games, lambda *_: rng())
-    low, high = result.intervals
-    assert ((low <= result.elo) & (result.elo <= high)).all()
+    for rating in result.elo:
+        assert rating.interval[0] <= rating.value <= rating.interval[1]

@@ -9,7 +9,7 @@ import torch
 from helpers import rng
 
 import rlgames as package
-from rlgames.commands.run_config import game_and_player, with_run
+from rlgames.commands.match import game_and_player, with_run
 from rlgames.config.commands import EvalConfig
 from rlgames.config.compose import load_config
 from rlgames.evaluation.elo import compete
@@ -153,8 +153,8 @@ def test_an_arena_gives_each_seat_the_same_weight():
     game = KInARow(2, 2, 1, False)
     players = [Random(game), Random(game)]
     result = compete(game, ["a", "b"], players, 3, lambda *_: rng())
-    assert result.points[0, 1] == 0.5
-    assert result.elo == pytest.approx([0, 0])
+    assert result.points(0, 1) == 0.5
+    assert [each.value for each in result.elo] == pytest.approx([0, 0])
 
 
 def test_ratings_rest_on_the_games_that_differ():
@@ -163,10 +163,12 @@ def test_ratings_rest_on_the_games_that_differ():
     players = [Shrugging(game), InOrder(game, True)]
     many = compete(game, ["a", "b"], players, 400, lambda *_: rng())
     two = compete(game, ["a", "b"], players, 2, lambda *_: rng())
-    assert many.elo == pytest.approx(two.elo)
-    assert many.intervals[0] == pytest.approx(two.intervals[0])
+    for one, other in zip(many.elo, two.elo, strict=True):
+        assert one.value == pytest.approx(other.value)
+        assert one.interval == pytest.approx(other.interval)
     exact = [InOrder(game), InOrder(game, True)]
-    assert compete(game, ["a", "b"], exact, 400, lambda *_: rng()).intervals is None
+    result = compete(game, ["a", "b"], exact, 400, lambda *_: rng())
+    assert [each.interval for each in result.elo] == [None, None]
 
 
 def test_paired_players_without_chance_play_each_board_once():
@@ -174,10 +176,10 @@ def test_paired_players_without_chance_play_each_board_once():
     players = [InOrder(game), InOrder(game, True)]
     names = ["a", "b"]
     found = compare_paired(game, names, players, 100, lambda name: rng())
-    assert (found["exact"], found["games"]) == (True, len(game.openings(1000)[0]))
+    assert (found.is_exact, found.games) == (True, len(game.openings(1000)[0]))
     players[1] = Shrugging(game)
     found = compare_paired(game, names, players, 100, lambda name: rng())
-    assert (found["exact"], found["games"]) == (False, 100)
+    assert (found.is_exact, found.games) == (False, 100)
 
 
 @pytest.fixture(scope="module")

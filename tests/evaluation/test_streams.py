@@ -50,7 +50,8 @@ def test_the_games_of_a_pair_do_not_depend_on_who_else_plays():
     words = ["game=tictactoe", "games=60"]
 
     def score(*players):
-        result = {each["name"]: each for each in command("arena", [*players], words)["players"]}
+        report = command("arena", [*players], words).as_dict()
+        result = {each["name"]: each for each in report["players"]}
         column = list(players).index("random")
         return result["win_or_block"]["points"][column]
 

@@ -492,7 +492,7 @@ def test_search_on_the_command_line(rlgames, tmp_path):
 def test_searching_players_meet_in_an_arena(tmp_path):
     run = package.train(["game=tictactoe", "policy=mlp", *SMALL_RUN, f"out={tmp_path}/first"])
     who = ["random", "random+mcts", f"{run}+mcts"]
-    report = command("arena", who, ["games=10", "search=mcts", "search.simulations=30"])
+    report = command("arena", who, ["games=10", "search=mcts", "search.simulations=30"]).as_dict()
     elo = {player["name"]: player["elo"] for player in report["players"]}
     assert list(elo) == who
     assert elo["random"] < min(elo[name] for name in who[1:])

@@ -49,7 +49,7 @@ def test_no_result_beats_the_optimum_beside_it(tmp_path):
     facts = json.loads((tmp_path / "run/run.json").read_text())["results"]
     assert facts["optimal"] == optimal < 4.5
     assert facts["held_out_optimal"] == held_out_optimal
-    report = command("eval", tmp_path / "run", [])
+    report = command("eval", tmp_path / "run", []).as_dict()
     assert report["reference"]["optimal"] == pytest.approx(4.5)  # that of all layouts, as played
     for part, expected in (("trained_on", optimal), ("held_out", held_out_optimal)):
         reference = report[part]["reference"]
