@@ -33,7 +33,6 @@ from rlgames.evaluation.analysis import (
     ROUNDING_ERROR,
     Losses,
     Moves,
-    TurnLosses,
     distinct,
     labeled_moves,
     losses_by_group,
@@ -88,15 +87,21 @@ class SearchLosses:
     """
 
     without: dict[str, Losses]
-    turns: list[TurnLosses]
+    turns: dict[tuple[int, int], Losses]
     mistakes: int
     repaired: int
     spoiled: int
 
     def as_dict(self) -> dict[str, Any]:
         without = {name: each.as_dict() for name, each in self.without.items()}
-        turns = [each.as_dict() for each in self.turns]
-        return {**vars(self), "without": without, "turns": turns}
+        return {**vars(self), "without": without, "turns": _turns_as_dicts(self.turns)}
+
+
+def _turns_as_dicts(turns: dict[tuple[int, int], Losses]) -> list[dict[str, Any]]:
+    return [
+        {"first": first, "last": last, **losses.as_dict()}
+        for (first, last), losses in turns.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ class Result:
     is_exact: bool
     unit: str
     losses: dict[str, Losses]
-    turns: list[TurnLosses]
+    turns: dict[tuple[int, int], Losses]
     per_game: float | None
     search_losses: SearchLosses | None
     worst: list[WorstMove]
@@ -148,7 +153,7 @@ class Result:
             "seed": self.cfg.seed,
             "unit": self.unit,
             "losses": {name: each.as_dict() for name, each in self.losses.items()},
-            "turns": [each.as_dict() for each in self.turns],
+            "turns": _turns_as_dicts(self.turns),
             "per_game": self.per_game,
             "search_losses": None if searched is None else searched.as_dict(),
             "worst": [{**vars(each)} for each in self.worst],
@@ -317,12 +322,12 @@ def _draw(result: Result, path: Path) -> None:
     figures.save_figure(figures.draw_panels([panels], figures.WIDTHS["page"]), path)
 
 
-def _line(label: str, turns: list[TurnLosses], key: str) -> Line:
+def _line(label: str, turns: dict[tuple[int, int], Losses], key: str) -> Line:
     """A curve of the rate or the mean loss with its intervals, where values are known."""
-    known = [(each, getattr(each.losses, key)) for each in turns if each.losses.positions]
-    middles = [(each.first + each.last) / 2 for each, _ in known]
-    y = np.array([estimate.value for _, estimate in known], np.float64)
-    ends = [estimate.interval or (estimate.value, estimate.value) for _, estimate in known]
+    known = {place: getattr(each, key) for place, each in turns.items() if each.positions}
+    middles = [(first + last) / 2 for first, last in known]
+    y = np.array([estimate.value for estimate in known.values()], np.float64)
+    ends = [each.interval or (each.value, each.value) for each in known.values()]
     low, high = np.array(ends, np.float64).T
     return Line(label, np.array(middles), y, (low, high))
 
@@ -334,8 +339,8 @@ def show(result: Result) -> None:
     exact = " (exact)" if result.is_exact else ""
     _show_losses(f"{result.name}{opponent}{games}{exact}", "", result.losses, result.unit)
     turns = {
-        f"{each.first}" if each.first == each.last else f"{each.first}-{each.last}": each.losses
-        for each in result.turns
+        f"{first}" if first == last else f"{first}-{last}": losses
+        for (first, last), losses in result.turns.items()
     }
     if len(turns) > 1:
         print()

@@ -15,7 +15,6 @@ import torch
 
 from rlgames.commands.evaluate import (
     check_seats,
-    exact_games_in_words,
     games_in_words,
     mean_text,
     number,
@@ -27,7 +26,7 @@ from rlgames.config.registry import REGISTRY
 from rlgames.config.typed import make_option, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
-from rlgames.core.text import counted, printable
+from rlgames.core.text import printable
 from rlgames.evaluation.elo import Arena, compete
 from rlgames.evaluation.paired import Comparison, compare_paired
 from rlgames.evaluation.references import exact_mean
@@ -214,7 +213,7 @@ def show(result: Result) -> None:
         has_repeats = distinct is not None and 2 * distinct <= evaluation.games
         if has_repeats and not evaluation.is_exact:
             names = " against ".join(result.players[number] for number in pair)
-            print(printable(f"{names}: {games_in_words(evaluation, 2)}"))
+            print(printable(f"{names}: {games_in_words(evaluation.games, distinct, False, 2)}"))
     for row in order:
         if "proven_moves" in result.statistics[row]:
             share = f"{result.statistics[row]['proven_moves']:.1%} of its moves proven optimal"
@@ -268,8 +267,7 @@ def _show_comparison(result: Result, found: Comparison) -> None:
     sign = 1 if found.metric == "turns" else -1
     numbers = range(len(result.players))
     order = sorted(numbers, key=lambda each: sign * found.players[each].value)
-    games = counted(found.games, "game")
-    games = exact_games_in_words(found.games, 1) if found.is_exact else games
+    games = games_in_words(found.games, None, found.is_exact, 1)
     columns = [[(result.players[each], mean_text(found.players[each])) for each in order]]
     exact = [(result.players[each], result.exact_means[each]) for each in order]
     computed = [(name, number(mean)) for name, mean in exact if mean]

@@ -293,6 +293,9 @@ def _save(path: Path, result: Result) -> None:
 def show(result: Result) -> None:
     """Print the table of `rlgames eval`."""
     evaluation, rows = result.evaluation, list[tuple[str, str]]()
+    games = games_in_words(
+        evaluation.games, evaluation.distinct_games, evaluation.is_exact, len(result.names)
+    )
     if result.checkpoint:
         rows.append(("checkpoint", result.checkpoint["checkpoint"]))
         rows.append(("trained for", f"{result.checkpoint['checkpoint_games']:,} games"))
@@ -301,13 +304,13 @@ def show(result: Result) -> None:
     exact: Rows = []
     if result.goal == "outcome":
         names = result.names[0] + search, result.names[1] + _search_suffix(plain["opponent_search"])
-        title = f"{names[0]} against {names[1]}, {games_in_words(evaluation, 2)}"
+        title = f"{names[0]} against {names[1]}, {games}"
         rows += _outcome_rows(result)
         if seats := result.exact_seats:
             mean = {name: sum(seat[name] for seat in seats) / len(seats) for name in seats[0]}
             exact = _rate_rows([*seats, mean])
     else:
-        title = f"{result.goal} per game{search}, {games_in_words(evaluation, 1)}"
+        title = f"{result.goal} per game{search}, {games}"
         rows += _one_player_rows(result)
         if result.exact_mean is not None:
             exact = [(result.names[0], number(result.exact_mean))]
@@ -318,21 +321,15 @@ def show(result: Result) -> None:
     print(f"{evaluation.moves_per_second:,.0f} moves/s, {evaluation.seconds:.1f} s of play")
 
 
-def games_in_words(evaluation: Evaluation, seats: int) -> str:
-    """How many games were played, and how many of them differ."""
-    games, distinct = evaluation.games, evaluation.distinct_games
-    if evaluation.is_exact:
-        return exact_games_in_words(games, seats)
+def games_in_words(games: int, distinct: int | None, is_exact: bool, seats: int) -> str:
+    """How many games were played, and how many of them differ, if that is known."""
+    if is_exact:
+        every = "all layouts" if seats == 1 else f"all {games:,} possible games"
+        words = {1: "the only possible game", 2: "both possible games"}
+        return f"{words.get(games, every)} (exact)"
     if distinct is None or distinct == games:
         return counted(games, "game")
     return f"{games:,} games, {distinct:,} of them different"
-
-
-def exact_games_in_words(games: int, seats: int) -> str:
-    """All games that are possible."""
-    every = "all layouts" if seats == 1 else f"all {games:,} possible games"
-    words = {1: "the only possible game", 2: "both possible games"}
-    return f"{words.get(games, every)} (exact)"
 
 
 def _outcome_rows(result: Result) -> Rows:

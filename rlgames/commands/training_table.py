@@ -33,7 +33,9 @@ def print_result(result: TrainingResult) -> None:
     columns = {BEST_IN_WORDS: result.best, FINAL_IN_WORDS: result.final}
     if result.final is result.best:
         columns = {f"{BEST_IN_WORDS} and {FINAL_IN_WORDS}": result.best}
-    games = games_in_words(evaluation, game.spec.seats)
+    games = games_in_words(
+        evaluation.games, evaluation.distinct_games, evaluation.is_exact, game.spec.seats
+    )
     if game.spec.goal == "outcome":
         title = f"trained, greedy, against {result.opponent}, {games}"
     else:

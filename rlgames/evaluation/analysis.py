@@ -167,18 +167,6 @@ def _fields(estimate: Estimate | None, name: str) -> dict[str, Any]:
     return {name: None, "ci95": None} if estimate is None else estimate.as_dict(name)
 
 
-@dataclass(frozen=True)
-class TurnLosses:
-    """The losses of the turns from first to last."""
-
-    first: int
-    last: int
-    losses: Losses
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"first": self.first, "last": self.last, **self.losses.as_dict()}
-
-
 def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, Losses]:
     """By class and for all: as losses."""
     loss, allows = moves.loss, moves.allows_loss
@@ -190,21 +178,19 @@ def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, Losses]:
     return result | {"all": losses(loss, allows, moves.game, is_exact)}
 
 
-def losses_by_turn(moves: Moves, is_exact: bool) -> list[TurnLosses]:
-    """For each turn in which the player moved, or for as many together as make at most
-    MAX_TURN_ROWS parts."""
+def losses_by_turn(moves: Moves, is_exact: bool) -> dict[tuple[int, int], Losses]:
+    """By the first and the last of the turns: each turn in which the player moved, or as many
+    together as make at most MAX_TURN_ROWS parts."""
     loss, allows = moves.loss, moves.allows_loss
     size = -(-int(moves.turn.max()) // MAX_TURN_ROWS)
     part = (moves.turn - 1) // size
-    return [
-        TurnLosses(
-            size * number + 1,
-            size * (number + 1),
-            losses(loss[rows], allows[rows], moves.game[rows], is_exact),
+    return {
+        (size * number + 1, size * (number + 1)): losses(
+            loss[rows], allows[rows], moves.game[rows], is_exact
         )
         for number in part.unique().tolist()
         for rows in [part == number]
-    ]
+    }
 
 
 def losses(loss: Tensor, allows: Tensor, game: Tensor, is_exact: bool = False) -> Losses:

@@ -143,29 +143,23 @@ def evaluate(
     return _summarize(game, played, seat.cpu(), start, seconds)
 
 
-def list_openings(
-    game: Game[Any], limit: int, layouts: State | None = None
-) -> tuple[State, Tensor] | None:
-    """All initial positions and their probabilities, float64, of a game without chance
-    afterwards; None in others and if there are more than limit.
-
-    layouts: the only initial positions, all equally likely; None: the game's.
-    """
-    if game.spec.num_chance_inputs:
-        return None
-    if layouts is None:
-        return game.openings(limit)
-    weight = torch.full((len(layouts),), 1 / len(layouts), dtype=torch.float64)
-    return (layouts, weight) if len(layouts) <= limit else None
-
-
 def openings_to_play(
     game: Game[Any], games: int | str, layouts: State | None = None
 ) -> tuple[State, Tensor] | None:
-    """The positions where all games start and their probabilities, as list_openings; None if they
-    are sampled. Raises ConfigError for games="all" if the layouts cannot be listed."""
+    """All initial positions and their probabilities, float64, of a game without chance afterwards;
+    None if they are sampled: in other games, and if they are too many.
+
+    layouts: the only initial positions, all equally likely; None: the game's. Raises ConfigError
+    for games="all" if the layouts cannot be listed.
+    """
     limit = {"auto": MAX_ENUMERATED_LAYOUTS, "all": MAX_LAYOUTS}.get(str(games), 1)
-    openings = list_openings(game, limit, layouts)
+    openings = None
+    if not game.spec.num_chance_inputs:
+        if layouts is None:
+            openings = game.openings(limit)
+        elif len(layouts) <= limit:
+            weight = torch.full((len(layouts),), 1 / len(layouts), dtype=torch.float64)
+            openings = layouts, weight
     if openings is None and games == "all":
         raise ConfigError(*NOT_LISTED)
     return openings

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from rlgames.evaluation.estimates import Estimate
-from rlgames.evaluation.evaluate import EVAL_BATCH, MAX_ENUMERATED_LAYOUTS, list_openings
+from rlgames.evaluation.evaluate import EVAL_BATCH, openings_to_play
 from rlgames.games.capabilities import Chance, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
@@ -52,7 +52,7 @@ def compare_paired(
 
     make_rng: the generator of a stream with this name; names: of the players, for their streams.
     """
-    openings, count = list_openings(game, MAX_ENUMERATED_LAYOUTS), games
+    openings, count = openings_to_play(game, "auto"), games
     if openings is not None and all(player.is_deterministic for player in players):
         count, weight = len(openings[0]), openings[1]
     else:  # the game samples the boards

@@ -6,14 +6,13 @@ operation. The processes are forks, so that players and games need not be pickle
 
 from __future__ import annotations
 
-import mmap
 import os
 import pickle
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import current_process, get_context
 from typing import Any, TypeVar
 
@@ -26,7 +25,7 @@ from rlgames.core.processes import kill_with_parent
 from rlgames.core.rng import make_generator
 from rlgames.games.capabilities import find_compiled_rules
 from rlgames.games.compiled import play_packed
-from rlgames.games.game import HIDDEN, Game, State
+from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.random_play import CompiledRandomPlay
 from rlgames.players.player import Agent, Player, Random
@@ -135,27 +134,18 @@ class ShardedGames:
             return [result], final
         seed = int(torch.randint(2**62, (1,), generator=rng, device=rng.device))
         workers = min(torch.get_num_threads(), len(rows)) if self._can_fork(rng.device) else 1
-        example = self.initial_states(0, 1, torch.Generator(rng.device))
-        state = _allocate(example, self.games, is_shared=workers > 1)
 
-        def play_shard(shard: int) -> tuple[T, int]:
-            """Play a shard and store its final positions; the rest of its result."""
-            own_rng = make_generator(seed, f"shard {shard}", rng.device)
-            result, final = play(rows[shard], own_rng)
-            for name, column in vars(final.state).items():
-                if column is not HIDDEN:
-                    getattr(state, name)[rows[shard]] = column
-            return result, final.num_moves
+        def play_shard(shard: int) -> tuple[T, FinalStates]:
+            return play(rows[shard], make_generator(seed, f"shard {shard}", rng.device))
 
-        results = []
+        played = []
         if workers > 1:
-            results = map_in_forks(play_shard, len(rows), workers)
+            played = map_in_forks(play_shard, len(rows), workers)
         else:
             for shard in range(len(rows)):
                 with progress.part(shard, len(rows)):
-                    results.append(play_shard(shard))
-        num_moves = sum(moves for _, moves in results)
-        return [result for result, _ in results], FinalStates(state, num_moves)
+                    played.append(play_shard(shard))
+        return [result for result, _ in played], FinalStates.cat([final for _, final in played])
 
     def _pool(self, rows: slice, rng: torch.Generator) -> GamePool:
         """A pool that plays some of the games."""
@@ -179,24 +169,6 @@ class ShardedGames:
         is_stateful = any(player.is_stateful for player in self.players)
         is_able = sys.platform == "linux" and not current_process().daemon
         return is_able and device.type == "cpu" and not is_stateful
-
-
-def _allocate(example: State, games: int, is_shared: bool) -> State:
-    """Uninitialized positions [games] with the fields of an example [1]; is_shared: in memory that
-    forks can write to."""
-
-    def allocate(column: Tensor) -> Tensor:
-        shape = (games, *column.shape[1:])
-        if not is_shared or not column.numel():
-            return column.new_empty(shape)
-        memory = mmap.mmap(-1, games * column.numel() * column.element_size())
-        return torch.frombuffer(memory, dtype=column.dtype).view(shape)
-
-    columns = vars(example).items()
-    return replace(
-        example,
-        **{name: column if column is HIDDEN else allocate(column) for name, column in columns},
-    )
 
 
 def map_in_forks(task: Callable[[int], T], count: int, workers: int) -> list[T]:

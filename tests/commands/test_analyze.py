@@ -37,21 +37,6 @@ def salvo(tmp_path_factory):
     return package.train([*words, "games=64", "batch=32", "solve_seconds=0", f"out={out}"])
 
 
-RECORDED = {
-    "random": (148, 180, 380, 233, 318, 516, 1775),
-    "win_or_block": (28, 89, 179, 188, 247, 458, 1189),
-}
-"""The moves that lose value in each class of the test positions and in all, as a script counted
-them."""
-
-
-@pytest.mark.parametrize("player", RECORDED)
-def test_the_test_positions_of_connect_4_have_the_losses_on_record(player):
-    words = [f"player={player}", "game=connect4", f"positions={POSITIONS}"]
-    groups = analyze(*words)["losses"]
-    assert tuple(each["count"] for each in groups.values()) == RECORDED[player]
-
-
 @pytest.mark.parametrize("search", quick(["null", "alphabeta"], "null"))
 def test_labeled_positions_are_counted_by_their_labels(search):
     """By a second count of the file's marks, for the agent that comes with rlgames."""
@@ -103,15 +88,6 @@ def test_losses_add_up_to_what_play_is_worse_than_the_optimum(salvo, monkeypatch
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["salvo", "battleship"])
-def test_the_losses_of_agents_that_come_with_rlgames_add_up(name):
-    run = shipped_agents()[name]
-    report, played = analyze("games=all", run=run), package.evaluate(run, ["games=all"])
-    lost = played["moves"]["mean"] - played["reference"]["optimal"]
-    assert report["per_game"] == pytest.approx(lost, abs=1e-9)
-
-
-@pytest.mark.slow
 def test_losses_in_2048_add_up_to_the_gap_of_the_mean_score():
     game = make_game("game=2048", "board=2")
     words = ["player=corner", "game=2048", "board=2"]
@@ -149,19 +125,8 @@ def test_perfect_play_loses_nothing_and_random_play_does(name):
     assert losses[-1] > 0
 
 
-@pytest.mark.parametrize(
-    "words",
-    quick(
-        [
-            ["player=random", "game=tictactoe"],
-            ["player=win_or_block", "game=connect4", "rows=4", "columns=4", "line=3"],
-            ["player=random", "game=hex", "board=3"],
-            ["player=random", "game=salvo", "board=3", "ships=[2]"],
-        ],
-        ["player=random", "game=tictactoe"],
-    ),
-)
-def test_the_commands_of_the_worst_positions_show_the_loss(words, typed):
+def test_the_commands_of_the_worst_positions_show_the_loss(typed):
+    words = ["player=random", "game=tictactoe"]
     worst = analyze(*words, "games=20", "worst=2", "seed=4")["worst"]
     assert len(worst) == 2
     for each in worst:

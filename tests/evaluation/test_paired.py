@@ -4,28 +4,14 @@ import json
 
 import pytest
 import torch
+from helpers import InOrder
 
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.paired import compare_paired
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
-from rlgames.players.player import Player, Random
-
-
-class InOrder(Player):
-    """The first legal action, or the last one."""
-
-    is_deterministic = True
-
-    def __init__(self, game, is_reversed=False):
-        self.game, self.is_reversed = game, is_reversed
-
-    def choose(self, state, rng):
-        legal = self.game.legal_action_mask(state).int()
-        if self.is_reversed:
-            return legal.shape[1] - 1 - legal.flip(1).argmax(1)
-        return legal.argmax(1)
+from rlgames.players.player import Random
 
 
 def compared(game, names, players, games=100):

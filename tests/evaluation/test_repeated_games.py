@@ -6,7 +6,7 @@ import re
 
 import pytest
 import torch
-from helpers import rng
+from helpers import InOrder, rng
 
 import rlgames as package
 from rlgames.commands.match import game_and_player, with_run
@@ -19,22 +19,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
-from rlgames.players.player import Player, Random
-
-
-class InOrder(Player):
-    """The first legal action, or the last one."""
-
-    is_deterministic = True
-
-    def __init__(self, game, is_reversed=False):
-        self.game, self.is_reversed = game, is_reversed
-
-    def choose(self, state, rng):
-        legal = self.game.legal_action_mask(state).int()
-        if self.is_reversed:
-            return legal.shape[1] - 1 - legal.flip(1).argmax(1)
-        return legal.argmax(1)
+from rlgames.players.player import Random
 
 
 class Shrugging(InOrder):
@@ -136,25 +121,11 @@ def test_each_seat_has_the_same_weight(games):
     assert low + high == pytest.approx(1, abs=0.2)
 
 
-def test_a_seat_is_never_left_out():
-    game = KInARow(2, 2, 1, False)
-    found = evaluate(game, Random(game), EvaluationSettings(1), rng(), Random(game))
-    assert found.games == 2
-
-
 @pytest.mark.parametrize("command", ["eval player=random", "arena random win_or_block"])
 def test_one_game_of_two_seats_is_refused(command, typed):
     done = typed(*command.split(), "game=tictactoe", "games=1")
     assert done.returncode != 0
     assert "use games=2" in done.stderr
-
-
-def test_an_arena_gives_each_seat_the_same_weight():
-    game = KInARow(2, 2, 1, False)
-    players = [Random(game), Random(game)]
-    result = compete(game, ["a", "b"], players, 3, lambda *_: rng())
-    assert result.points(0, 1) == 0.5
-    assert [each.value for each in result.elo] == pytest.approx([0, 0])
 
 
 def test_ratings_rest_on_the_games_that_differ():
@@ -171,14 +142,10 @@ def test_ratings_rest_on_the_games_that_differ():
     assert [each.interval for each in result.elo] == [None, None]
 
 
-def test_paired_players_without_chance_play_each_board_once():
+def test_paired_players_with_chance_play_as_many_boards_as_asked():
     game = Battleship(4, 4, [4, 2])
-    players = [InOrder(game), InOrder(game, True)]
-    names = ["a", "b"]
-    found = compare_paired(game, names, players, 100, lambda name: rng())
-    assert (found.is_exact, found.games) == (True, len(game.openings(1000)[0]))
-    players[1] = Shrugging(game)
-    found = compare_paired(game, names, players, 100, lambda name: rng())
+    players = [InOrder(game), Shrugging(game)]
+    found = compare_paired(game, ["a", "b"], players, 100, lambda name: rng())
     assert (found.is_exact, found.games) == (False, 100)
 
 
@@ -207,13 +174,14 @@ WITH_CHANCE = {
 FEW = ["search.simulations=8"]
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-def test_searches_without_chance_play_each_seat_once(name, run):
-    few = FEW if SEARCHES[name] else []
-    words = [f"opponent={run}", "games=40", "solve_seconds=0", *SEARCHES[name], *few]
-    report = package.evaluate(run, words)
+def test_searches_without_chance_play_each_seat_once(run):
+    words = [f"opponent={run}", "games=40", "solve_seconds=0", *FEW]
+    report = package.evaluate(run, [*words, *SEARCHES["value"]])
     assert (report["games"], report["distinct_games"], report["exact"]) == (2, 2, True)
     assert report["win"]["ci95"] is None
+    report = package.evaluate(run, [*words, *WITH_CHANCE["rollouts"]])
+    assert (report["games"], report["exact"]) == (40, False)
+    assert report["distinct_games"] > 2
 
 
 @pytest.mark.parametrize("name", SEARCHES | WITH_CHANCE)
@@ -226,14 +194,6 @@ def test_searches_that_draw_no_random_number_say_so(name, run):
     player.choose(game.initial(3, rng()), generator)
     is_untouched = torch.equal(generator.get_state(), rng(4).get_state())
     assert player.is_deterministic == is_untouched == (name in SEARCHES)
-
-
-@pytest.mark.parametrize("name", WITH_CHANCE)
-def test_searches_with_chance_play_all_games(name, run):
-    words = [f"opponent={run}", "games=40", "solve_seconds=0", *WITH_CHANCE[name], *FEW]
-    report = package.evaluate(run, words)
-    assert (report["games"], report["exact"]) == (40, False)
-    assert report["distinct_games"] > 2
 
 
 def test_ties_that_there_are_not_make_no_evidence(run, typed):

@@ -1,6 +1,5 @@
 """Long evaluations are played in shards, by as many processes as there are threads."""
 
-import errno
 import multiprocessing
 import os
 import signal
@@ -125,16 +124,6 @@ def test_forks_end_when_their_parent_is_killed(tmp_path):
     while not all(map(has_ended, map(int, pids))):
         assert time.monotonic() < until
         time.sleep(0.05)
-
-
-def test_a_fork_that_fails_is_reported(monkeypatch):
-    def no_room():
-        raise OSError(errno.EAGAIN, "no room")
-
-    monkeypatch.setattr(os, "fork", no_room)
-    game = KInARow(3, 3, 3, False)
-    with pytest.raises(OSError, match="no room"):
-        collect(game, [Random(game)], 2)
 
 
 class Waiting(Random):
