@@ -131,9 +131,7 @@ class Result:
             "seed": self.cfg.seed,
             "moves": result.turns.as_dict(),
             **{name: self._part_fields(*part) for name, part in self.parts.items()},
-            **self._outcome_fields(),
-            **self._score_fields(),
-            **(self._exact_fields() if self.goal == "outcome" else self._reference_fields()),
+            **(self._two_player_fields() if self.goal == "outcome" else self._one_player_fields()),
             **self.statistics,
             "seconds": result.seconds,
             "moves_per_s": result.moves_per_second,
@@ -147,10 +145,8 @@ class Result:
             "reference": _as_dict(reference, reference.gap(self.goal, result.turns.value)),
         }
 
-    def _outcome_fields(self) -> dict[str, Any]:
+    def _two_player_fields(self) -> dict[str, Any]:
         result = self.evaluation
-        if not len(result.outcomes):
-            return {}
         both, *seats = (
             {
                 name: {"count": int(count), **result.outcome_rate(name, seat).as_dict("rate")}
@@ -158,9 +154,11 @@ class Result:
             }
             for seat, counts in ((None, result.outcomes.sum(0)), *enumerate(result.outcomes))
         )
-        return {**both, "seats": seats}
+        mean, by_seat = self.exploitability or (None, None)
+        fields = {**both, "seats": seats, "exploitability": mean, "exact_seats": self.exact_seats}
+        return fields if by_seat is None else fields | {"exploitability_seats": by_seat}
 
-    def _score_fields(self) -> dict[str, Any]:
+    def _one_player_fields(self) -> dict[str, Any]:
         result, fields = self.evaluation, dict[str, Any]()
         if self.goal == "score":
             estimates = {"score": result.score, **result.measures}
@@ -170,18 +168,9 @@ class Result:
                 tile: {"count": part[0], **Estimate.of_rate(part).as_dict("rate")}
                 for tile, part in result.tiles.items()
             }
-        return fields
-
-    def _exact_fields(self) -> dict[str, Any]:
-        if self.exploitability is None:
-            return {"exploitability": None, "exact_seats": None}
-        mean, by_seat = self.exploitability
-        fields = {"exploitability": mean, "exact_seats": self.exact_seats}
-        return fields | {"exploitability_seats": by_seat}
-
-    def _reference_fields(self) -> dict[str, Any]:
         assert self.reference is not None
-        return {"exact_mean": self.exact_mean, "reference": _as_dict(self.reference, self.gap)}
+        reference = _as_dict(self.reference, self.gap)
+        return {**fields, "exact_mean": self.exact_mean, "reference": reference}
 
 
 def _as_dict(reference: Reference, gap: float | None) -> dict[str, Any]:
@@ -195,10 +184,21 @@ def run(config: EvalConfig) -> Result:
     holds an evaluation and this one plays fewer games than usual.
     """
     cfg, path = with_run(config)
-    match = build_match(cfg, path)
+    device = build_device(cfg.device, cfg.threads)
+    game, player = game_and_player(cfg, device, path)
+    assert player is not None
+    check_seats(cfg.games, game)
+    if device.type == "cpu":
+        count = DEFAULT_GAMES if isinstance(cfg.games, str) else cfg.games
+        check_batch_memory(min(cfg.batch, count), 1, game)
+        check_evaluation_memory("games", count, game)
+    opponent = build_opponent(cfg, game)
+    if isinstance(player, Random) and isinstance(opponent, Random):
+        opponent = player
+    match = Match(cfg, path, game, player, opponent)
     recorder = None
     if cfg.record:
-        about = Path(cfg.record), match.game, to_plain(cfg)["game"]
+        about = Path(cfg.record), game, to_plain(cfg)["game"]
         records.check_writable(*about)
         recorder = partial(records.append, *about, match.names)
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
@@ -219,22 +219,6 @@ def check_seats(games: str | int, game: Game[Any]) -> None:
         raise ConfigError(
             f"games={games} leaves out a seat of {game.spec.name}", f"use games={game.spec.seats}"
         )
-
-
-def build_match(cfg: EvalConfig, run: Path | None) -> Match:
-    """Build the game and the players of a config. Raises ConfigError for what does not fit."""
-    device = build_device(cfg.device, cfg.threads)
-    game, player = game_and_player(cfg, device, run)
-    assert player is not None
-    check_seats(cfg.games, game)
-    if device.type == "cpu":
-        count = DEFAULT_GAMES if isinstance(cfg.games, str) else cfg.games
-        check_batch_memory(min(cfg.batch, count), 1, game)
-        check_evaluation_memory("games", count, game)
-    opponent = build_opponent(cfg, game)
-    if isinstance(player, Random) and isinstance(opponent, Random):
-        opponent = player
-    return Match(cfg, run, game, player, opponent)
 
 
 def _evaluate(match: Match, recorder: Recorder | None) -> Result:

@@ -159,7 +159,7 @@ class Report:
                     "runs": [str(run.path) for run in row.runs],
                     "status": row.status,
                     "results": {
-                        name: mean.as_dict("value") | {"seeds": len(row.values(name))}
+                        name: mean.as_dict("value") | {"seeds": mean.count}
                         for name in dict.fromkeys(name for run in row.runs for name in run.results)
                         if (mean := row.result(name)) is not None
                     },

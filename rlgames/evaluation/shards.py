@@ -269,13 +269,13 @@ def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
 
 
 class CompiledGreedyPlay:
-    """Plays 2048 on the CPU as this agent does, but with other random tiles.
+    """Plays 2048 on the CPU as a greedy agent does, but with other random tiles.
 
-    agent: it chooses the first best move by this policy, which kernels can read.
+    policy: the agent chooses the first best move by it, and kernels can read it.
     """
 
-    def __init__(self, game: Game2048, agent: Agent, policy: Ntuple) -> None:
-        self._game, self._agent, self._policy = game, agent, policy
+    def __init__(self, game: Game2048, policy: Ntuple) -> None:
+        self._game, self._policy = game, policy
         self._network = pack_network(game, policy, policy.values.stride(0))
 
     def __call__(self, state: Any, seed: int) -> tuple[Any, int]:
@@ -312,4 +312,4 @@ def find_greedy_play(game: Game[Any], player: Player, games: int) -> CompiledGre
     # Values between the statistics of temporal coherence: the kernel that trains them is compiled.
     is_interleaved = not policy.values.is_contiguous()
     pays = is_interleaved or games >= MIN_GREEDY_GAMES
-    return CompiledGreedyPlay(game, player, policy) if pays else None
+    return CompiledGreedyPlay(game, policy) if pays else None
