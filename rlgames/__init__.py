@@ -100,13 +100,13 @@ def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) 
     Returns:
         The fields of `rlgames eval format=json`.
     """
-    from rlgames.commands.evaluate import evaluate_command
+    from rlgames.commands.evaluate import run as evaluate_run
     from rlgames.config.commands import EvalConfig
     from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return evaluate_command(load_config(EvalConfig, _with_run(run, overrides)))
+        return evaluate_run(load_config(EvalConfig, _with_run(run, overrides))).as_dict()
 
 
 def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
@@ -119,13 +119,13 @@ def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -
     Returns:
         The fields of `rlgames analyze format=json`.
     """
-    from rlgames.commands.analyze import analyze_command
+    from rlgames.commands.analyze import run as analyze_run
     from rlgames.config.commands import AnalyzeConfig
     from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return analyze_command(load_config(AnalyzeConfig, _with_run(run, overrides)))
+        return analyze_run(load_config(AnalyzeConfig, _with_run(run, overrides))).as_dict()
 
 
 def report(directories: str | Path | list[str | Path], overrides: list[str] | None = None) -> Any:

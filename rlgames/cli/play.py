@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.commands.run_config import option_name, with_run
+from rlgames.commands.match import option_name, with_run
 from rlgames.config.commands import PlayConfig
 from rlgames.config.registry import make
 from rlgames.config.typed import make_option, to_plain

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.comparison import Comparison
 from rlgames.commands.report_rows import REFERENCES, Report, Row
 from rlgames.config import plugins
 from rlgames.config.schema import as_typed
 from rlgames.core.text import counted, escape_markdown, printable
-from rlgames.evaluation.aggregate import Statistic
+from rlgames.evaluation.estimates import Estimate
 from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
+from rlgames.terminal.tables import Column, print_table
 
 NOTE = "95% intervals in parentheses; IQM: mean of the middle half of the runs"
 
@@ -211,11 +211,11 @@ def _games(entry: dict[str, Any]) -> str:
     return games[0] if len(games) == 1 else f"{len(games)} games"
 
 
-def _in_words(statistic: Statistic) -> str:
-    text = f"{statistic.value:z,.4f}"
-    if statistic.interval is None:
+def _in_words(estimate: Estimate) -> str:
+    text = f"{estimate.value:z,.4f}"
+    if estimate.interval is None:
         return text
-    low, high = statistic.interval
+    low, high = estimate.interval
     return f"{text} ({low:z,.4f} to {high:z,.4f})"
 
 
@@ -223,7 +223,7 @@ def _flat(entry: dict[str, Any]) -> dict[str, Any]:
     """Statistics of an agent or of a pair as a record; an interval takes two columns."""
     record: dict[str, Any] = dict.fromkeys(("agent", "other"))
     for name, value in entry.items():
-        if isinstance(value, Statistic):
+        if isinstance(value, Estimate):
             low, high = value.interval or (None, None)
             record |= {name: value.value, f"{name} low": low, f"{name} high": high}
         elif name == "agents":

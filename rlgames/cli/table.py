@@ -38,7 +38,7 @@ class Command:
     help: str
     example: str
     function: str = ""
-    printer: str | None = "rlgames.cli.display:print_fields"
+    printer: str | None = None
     page: str | None = None
     shows_progress: bool = False
 
@@ -79,15 +79,16 @@ _COMMANDS = (
         "eval",
         "evaluate a run or a player",
         "rlgames eval RUN opponent=exact",
-        function="rlgames.commands.evaluate:evaluate_command",
-        printer="rlgames.cli.display:print_evaluation",
+        function="rlgames.commands.evaluate:run",
+        printer="rlgames.commands.evaluate:show",
         shows_progress=True,
     ),
     Command(
         "analyze",
         "mistakes against perfect play",
         "rlgames analyze RUN opponent=win_or_block",
-        printer="rlgames.cli.analysis:print_analysis",
+        function="rlgames.commands.analyze:run",
+        printer="rlgames.commands.analyze:show",
         shows_progress=True,
     ),
     Command(
@@ -102,14 +103,15 @@ _COMMANDS = (
         "watch",
         "watch a run play, move by move",
         "rlgames watch RUN delay=1",
-        printer="rlgames.cli.positions:print_games",
+        printer="rlgames.commands.watch:show",
         page="rlgames.web.pages:watch_page",
     ),
     Command(
         "show",
         "evaluate a single position",
         "rlgames show RUN state='. X . / . O . / . . .'",
-        printer="rlgames.cli.positions:print_position",
+        function="rlgames.commands.show:run",
+        printer="rlgames.commands.show:show",
         page="rlgames.web.pages:show_page",
     ),
     Command(
@@ -123,7 +125,8 @@ _COMMANDS = (
         "arena",
         "tournament with Elo ratings",
         "rlgames arena RUN random win_or_block",
-        printer="rlgames.cli.display:print_arena",
+        function="rlgames.commands.arena:run",
+        printer="rlgames.commands.arena:show",
         shows_progress=True,
     ),
     Command(

@@ -12,14 +12,7 @@ import numpy as np
 from rlgames.commands.report_rows import Row, in_words
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import direction, goal_of
-from rlgames.evaluation.aggregate import (
-    Floats,
-    Scores,
-    Statistic,
-    aggregate,
-    difference_of_means,
-    normalized,
-)
+from rlgames.evaluation.estimates import Estimate, Floats, Scores, normalized
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 from rlgames.runs.find import RunSummary
 
@@ -207,7 +200,8 @@ def _statistics(sample: Sample, agent: Agent, scores: Scores) -> dict[str, Any]:
         "metric": sample.metric,
         "checkpoint": sample.checkpoint,
         "runs": sum(map(len, scores)),
-        **aggregate(scores),
+        "mean": Estimate.of_seeds(scores),
+        "iqm": Estimate.of_seeds(scores, "iqm"),
     }
 
 
@@ -219,13 +213,13 @@ def _pair(sample: Sample, agents: list[Agent], indices: tuple[int, int]) -> dict
         "games": [game_in_words(game) for game in sorted(agents[first].games)],
         "metric": sample.metric,
         "checkpoint": sample.checkpoint,
-        "difference": difference_of_means(sample.scores[first], sample.scores[second]),
+        "difference": Estimate.difference(sample.scores[first], sample.scores[second]),
     }
 
 
 def _plain(entry: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: value.as_dict() if isinstance(value, Statistic) else value
+        name: value.as_dict("value") if isinstance(value, Estimate) else value
         for name, value in entry.items()
     }
 

@@ -14,8 +14,8 @@ from rlgames.core.metrics import axis_label
 from rlgames.core.text import printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
-from rlgames.evaluation.aggregate import normalized
 from rlgames.evaluation.curves import X_AXES, Curve, along, moving_mean, over_seeds, points
+from rlgames.evaluation.estimates import normalized
 from rlgames.runs.files import metric_names, read_points
 from rlgames.runs.find import RunSummary
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from rlgames.core.rng import make_generator
 from rlgames.drawing.terminal import BoardView
+from rlgames.evaluation.advice import probabilities
 from rlgames.games.game import Game, State
-from rlgames.players.player import HasProbabilities, Player
+from rlgames.players.player import Player
 from rlgames.rollouts.interactive import Ply, before_chance, describe_ending, play_by_ply
 from rlgames.runs.agents import make_advisor
 
@@ -63,11 +63,6 @@ def play_games(
         order = -1 if number % 2 else 1
         rng = make_generator(seed, f"trace {number}", game.device)
         yield frames(game, players[::order], names[::order], rng)
-
-
-def probabilities(player: Player, state: State) -> Tensor | None:
-    """Float64 [A]: what the player is likely to do at a live public position, if it tells."""
-    return player.probabilities(state)[0].cpu() if isinstance(player, HasProbabilities) else None
 
 
 def _describe_move(game: Game[Any], ply: Ply, seats: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from rlgames.config.schema import as_typed
 from rlgames.core.metrics import direction, gap_to_optimum, goal_of
 from rlgames.core.text import printable
-from rlgames.evaluation.aggregate import Statistic, mean_of_runs
+from rlgames.evaluation.estimates import Estimate
 from rlgames.runs.files import FINAL_PREFIX, as_text
 from rlgames.runs.find import RunSummary
 
@@ -27,7 +27,7 @@ class Row:
     """Runs that differ only in their seeds, the best first."""
 
     runs: list[RunSummary]
-    _results: dict[str, Statistic | None] = field(default_factory=dict, init=False, repr=False)
+    _results: dict[str, Estimate | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def first(self) -> RunSummary:
@@ -58,11 +58,11 @@ class Row:
         values = self.values(name)
         return float(np.mean(values)) if values else None
 
-    def result(self, name: str) -> Statistic | None:
+    def result(self, name: str) -> Estimate | None:
         """The same with its interval."""
         if name not in self._results:
             values = self.values(name)
-            self._results[name] = mean_of_runs([np.array(values)]) if values else None
+            self._results[name] = Estimate.of_seeds([np.array(values)]) if values else None
         return self._results[name]
 
     def so_far(self, name: str) -> float | None:
@@ -159,7 +159,7 @@ class Report:
                     "runs": [str(run.path) for run in row.runs],
                     "status": row.status,
                     "results": {
-                        name: mean.as_dict() | {"seeds": len(row.values(name))}
+                        name: mean.as_dict("value") | {"seeds": mean.count}
                         for name in dict.fromkeys(name for run in row.runs for name in run.results)
                         if (mean := row.result(name)) is not None
                     },

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.commands.arena import competitors
-from rlgames.commands.run_config import check_no_opponent
+from rlgames.commands.match import check_no_opponent
 from rlgames.commands.study_checks import check_curves, check_match, check_metrics
 from rlgames.commands.study_evaluations import JobEvaluation
 from rlgames.commands.study_jobs import OUTPUT, Job, StudyJobs

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlgames.commands import board_pictures
 from rlgames.commands.frames import Frame, play_games
-from rlgames.commands.run_config import (
+from rlgames.commands.match import (
     build_opponent,
     game_and_player,
     player_name,
@@ -16,6 +18,8 @@ from rlgames.commands.run_config import (
 )
 from rlgames.config.commands import WatchConfig
 from rlgames.core.devices import build_device
+from rlgames.core.text import printable
+from rlgames.drawing.terminal import format_parts, stack_parts
 
 
 @dataclass(frozen=True)
@@ -51,3 +55,23 @@ def watch_command(config: WatchConfig) -> Replay:
         board_pictures.write_games(games, Path(cfg.picture), cfg.delay)
         games = iter(())
     return Replay(games, cfg.delay, cfg.picture)
+
+
+def show(replay: Replay) -> None:
+    """Print games move by move: on a terminal each board replaces the one before after the delay;
+    elsewhere, and without a delay, one below the other."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    for game in replay.games:
+        if not sys.stdout.isatty() or console.is_dumb_terminal or not replay.delay:
+            for frame in game:
+                print(format_parts(*frame.parts), end="\n\n")
+            continue
+        with Live(console=console, auto_refresh=False) as live:
+            for number, frame in enumerate(game):
+                time.sleep(replay.delay if number else 0)
+                live.update(stack_parts(*frame.parts), refresh=True)
+    if replay.picture is not None:
+        print(f"picture: {printable(replay.picture)}")
