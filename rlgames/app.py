@@ -251,8 +251,8 @@ def run_config(name: str, config: Any) -> int:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     with no_garbage_collection():
         function = command.load_function()
-    if command.shows_progress and not has_human:
-        from rlgames.cli.busy_bar import busy_bar
+    if command.shows_progress and not has_human and sys.stderr.isatty():
+        from rlgames.terminal.progress import busy_bar
 
         with busy_bar("playing"):
             result = function(config)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlgames.cli.text_tables import Column, print_table
 from rlgames.core.text import counted, number_text, printable
+from rlgames.terminal.tables import Column, print_table
 
 
 def print_analysis(report: dict[str, Any]) -> None:

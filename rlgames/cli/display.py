@@ -10,13 +10,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rlgames.cli.text_tables import Column, fits, print_table
 from rlgames.commands.evaluate import result_fields
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
 from rlgames.core.text import counted, printable
 from rlgames.evaluation.evaluate import OUTCOMES
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
+from rlgames.terminal.tables import Column, fits, print_table
 from rlgames.training.evaluator import EvaluationResult
 from rlgames.training.run import TrainingResult
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from rlgames.cli.text_tables import GAP, print_rows, terminal_width
 from rlgames.commands.solve import Solution
 from rlgames.config.schema import as_typed
 from rlgames.core.text import counted, printable
+from rlgames.terminal.tables import GAP, print_rows, terminal_width
 
 GOALS = {"turns": "few turns", "score": "a high score", "outcome": "win, draw or loss"}
 """What a player wants, by Spec.goal."""

@@ -15,7 +15,6 @@ from rlgames.config.typed import make_option, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
-from rlgames.drawing.terminal import BoardView
 from rlgames.factory.agents import (
     build_player,
     load_agent,
@@ -27,13 +26,14 @@ from rlgames.factory.components import build_device, build_game
 from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import Game
 from rlgames.games.salvo_duel import SalvoDuel
-from rlgames.players.human import AnnouncingPlayer, Human, LineInterface, PlayerQuit
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.records import append, check_writable
 from rlgames.rollouts.trace import describe_ending
 from rlgames.runs.names import run_name
 from rlgames.search.search import Search
+from rlgames.terminal.boards import BoardView, format_parts
+from rlgames.terminal.human import AnnouncingPlayer, Human, PlayerQuit, place_fleet
 
 
 def play_command(config: PlayConfig) -> int:
@@ -42,12 +42,11 @@ def play_command(config: PlayConfig) -> int:
     device = build_device(cfg.device, cfg.threads)
     game, opponent, advisor = _opponent_and_advisor(cfg, run, device)
     layout = _fixed_layout(cfg.fleet, game)
-    interface = LineInterface()
-    human = Human(game, advisor, interface, hints=bool(cfg.hints), can_undo=not game.spec.hidden)
+    human = Human(game, advisor, hints=bool(cfg.hints), can_undo=not game.spec.hidden)
     players: list[Player] = [human]
     order = [0]
     if opponent is not None:
-        players.append(AnnouncingPlayer(game, opponent, interface.show_message))
+        players.append(AnnouncingPlayer(game, opponent))
         order = [0, 1] if cfg.seat == 1 else [1, 0]
     if cfg.record:
         check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
@@ -57,14 +56,14 @@ def play_command(config: PlayConfig) -> int:
         is_run = cfg.opponent is None and run is not None
         name = run_name(str(run)) if is_run else option_name(cfg.opponent)
         searched = "" if cfg.search is None else f" with search={cfg.search.name}"
-        interface.show_message(f"you play against {name}{searched}")
+        print(f"you play against {name}{searched}")
     for _ in range(cfg.games):
         if opponent is not None:
             opponent.reset_statistics()
         try:
             state = game.initial(1, rng)
             if isinstance(game, SalvoDuel):
-                own = human.place_fleet(Placement(game.fleet)) if cfg.fleet == "hand" else layout
+                own = place_fleet(Placement(game.fleet)) if cfg.fleet == "hand" else layout
                 state = state if own is None else game.with_layout(state, cfg.seat - 1, own)
             moves, results = InteractiveGame(game, players, order, state, rng).collect()
         except PlayerQuit as left:
@@ -75,7 +74,7 @@ def play_command(config: PlayConfig) -> int:
         ending = describe_ending(game, results.state, seat)
         if opponent is not None and "proven_moves" in (shares := opponent.statistics()):
             ending += f"; {shares['proven_moves']:.0%} of the opponent's moves were proven optimal"
-        interface.show_end(last, ending)
+        print("\n" + format_parts(last, ending))
         if cfg.record:
             names = ["human", "opponent"] if opponent is not None else ["human"]
             append(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)

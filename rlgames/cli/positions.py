@@ -9,11 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.live import Live
 
-from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.show import ShownPosition, exact_text
 from rlgames.commands.watch import Replay
 from rlgames.core.text import number_text, printable
-from rlgames.drawing.terminal import format_parts, stack_parts
+from rlgames.terminal.boards import format_parts, stack_parts
+from rlgames.terminal.tables import Column, print_table
 
 MAX_LISTED_MOVES = 10
 """Moves of a position that are listed, the most likely first."""

@@ -14,10 +14,10 @@ from rich.live import Live
 from rich.text import Text
 
 from rlgames.cli.report_tables import columns, print_comparison, print_report_as, title
-from rlgames.cli.text_tables import table_lines
 from rlgames.commands.report import ReportResult
 from rlgames.commands.report_rows import Report
 from rlgames.core.text import printable
+from rlgames.terminal.tables import table_lines
 
 REFRESH_SECONDS = 2.0
 

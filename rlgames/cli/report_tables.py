@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlgames.cli.text_tables import Column, print_table
 from rlgames.commands.comparison import Comparison
 from rlgames.commands.report_rows import REFERENCES, Report, Row
 from rlgames.config import plugins
@@ -17,6 +16,7 @@ from rlgames.config.schema import as_typed
 from rlgames.core.text import counted, escape_markdown, printable
 from rlgames.evaluation.aggregate import Statistic
 from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
+from rlgames.terminal.tables import Column, print_table
 
 NOTE = "95% intervals in parentheses; IQM: mean of the middle half of the runs"
 

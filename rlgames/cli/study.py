@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.cli.report_tables import print_csv
-from rlgames.cli.text_tables import Column, latex_table, print_table
-from rlgames.cli.text_tables import rows as table_rows
 from rlgames.commands.study import RECORDS, PlannedStudy, plan_study, run_study, selected
 from rlgames.commands.study_record import (
     Record,
@@ -31,6 +29,8 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, markdown_table, printable, with_section
 from rlgames.evaluation.cells import MISSING, NOTE, Cell
 from rlgames.runs import storage
+from rlgames.terminal.tables import Column, latex_table, print_table
+from rlgames.terminal.tables import rows as table_rows
 
 BEST = ("⟦", "⟧")
 """Around the best value of a column, until a format says how it is marked."""

@@ -114,8 +114,8 @@ def sweep_words(config: Any) -> list[str]:
 def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult]) -> int:
     """Call the training of a config with a live view, then print its result and what comes next."""
     from rlgames.cli.display import print_next_commands, print_result
-    from rlgames.cli.live_view import training_view
     from rlgames.core.errors import NonFiniteError
+    from rlgames.terminal.progress import training_view
 
     try:
         with training_view(cfg.games) as callback:

@@ -29,7 +29,6 @@ from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import number_text, printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
-from rlgames.drawing.terminal import BoardView
 from rlgames.evaluation.analysis import (
     ROUNDING_ERROR,
     Moves,
@@ -50,6 +49,7 @@ from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.runs.names import run_name
 from rlgames.solvers.optimum import position_solver
+from rlgames.terminal.boards import BoardView
 
 SAMPLED_GAMES = 200
 """Where not all can be played."""

@@ -13,7 +13,7 @@ from rlgames.core.output_files import check_writable
 from rlgames.drawing import animation, pictures, svg
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Scene
-from rlgames.drawing.terminal import BoardView
+from rlgames.terminal.boards import BoardView
 
 STILLS, ANIMATIONS = (".svg", ".png"), (".gif", ".svg")
 """The endings of files with one position, and with games."""

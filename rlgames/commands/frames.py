@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from rlgames.core.rng import make_generator
-from rlgames.drawing.terminal import BoardView
 from rlgames.factory.agents import make_advisor
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player
 from rlgames.rollouts.trace import Ply, before_chance, describe_ending, play_by_ply
+from rlgames.terminal.boards import BoardView
 
 
 @dataclass(frozen=True)

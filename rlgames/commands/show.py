@@ -19,7 +19,6 @@ from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError, NonFiniteError, value_errors
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.untrusted import sanitized
-from rlgames.drawing.terminal import BoardView
 from rlgames.evaluation.diagnostics import expected_returns
 from rlgames.factory.agents import make_advisor
 from rlgames.factory.components import build_device
@@ -30,6 +29,7 @@ from rlgames.rollouts.trace import describe_ending
 from rlgames.search.search import Search
 from rlgames.solvers.optimum import position_solver, solver_reach
 from rlgames.solvers.position import PositionValue
+from rlgames.terminal.boards import BoardView
 
 MAX_BOARD_LENGTH = 1 << 16
 """The largest number of characters in a board."""

@@ -22,7 +22,7 @@ import torch
 
 from rlgames import app
 
-PARTS = ["cli.display", "cli.live_view", "cli.play", "cli.report_tables"]
+PARTS = ["cli.display", "terminal.progress", "cli.play", "cli.report_tables"]
 PARTS += ["games.game_2048", "training.run"]
 COMMANDS = ["arena", "evaluate", "listing", "report", "resume", "show", "solve"]
 OTHERS = ["PIL.GifImagePlugin", "PIL.PngImagePlugin", "numpy.random", "torch._dynamo"]

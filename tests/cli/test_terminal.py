@@ -294,7 +294,7 @@ def test_an_arena_of_many_shows_the_ranking_whole_and_the_pairs_where_they_fit(m
     display.print_arena(report)
     whole = capsys.readouterr().out
     assert whole.count("50.0%") == 20 + 20 * 19
-    monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 80)
+    monkeypatch.setattr("rlgames.terminal.tables.terminal_width", lambda: 80)
     display.print_arena(report)
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)

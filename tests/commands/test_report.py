@@ -559,7 +559,7 @@ def test_a_report_shows_the_first_rows_and_the_chosen_columns(sweep, typed):
 
 def test_what_a_terminal_has_no_room_for_is_named_not_cut(sweep, typed, monkeypatch):
     every = reported(typed, "sweep").splitlines()
-    monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 40)
+    monkeypatch.setattr("rlgames.terminal.tables.terminal_width", lambda: 40)
     lines = reported(typed, "sweep").splitlines()
     assert all(len(line) <= 40 for line in lines[1:-2])
     assert lines[-2].startswith("no room for: ")
@@ -568,7 +568,7 @@ def test_what_a_terminal_has_no_room_for_is_named_not_cut(sweep, typed, monkeypa
     lines = reported(typed, "sweep", "columns=all", "top=1").splitlines()
     assert max(map(len, lines[1:-1])) <= 40
     assert ["lr", "0.2"] in [line.split() for line in lines]
-    monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 60)
+    monkeypatch.setattr("rlgames.terminal.tables.terminal_width", lambda: 60)
     lines = reported(typed, "sweep", "compare=lr").splitlines()
     assert max(map(len, lines[:-1])) <= 60
     assert "no room for: runs, IQM" in lines

@@ -13,7 +13,6 @@ import pytest
 from processes import Process, run
 
 from rlgames.cli.study import section, update_page
-from rlgames.cli.text_tables import escape_latex
 from rlgames.commands.study import plan_study
 from rlgames.commands.study_record import evaluation_command, logged, make_record
 from rlgames.config.commands import StudyConfig
@@ -22,6 +21,7 @@ from rlgames.config.studies import parse_column
 from rlgames.config.study_file import read_study
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.cells import NEVER, Cell, evaluate_expression
+from rlgames.terminal.tables import escape_latex
 
 TINY = "game=tictactoe policy=mlp games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
 STUDY = f"""

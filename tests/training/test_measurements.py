@@ -73,8 +73,7 @@ def test_they_are_logged_and_belong_to_the_results_of_the_final_network(measured
 
 def test_a_curve_and_a_live_view_show_them(measured, tmp_path):
     pytest.importorskip("matplotlib")
-    from rlgames.cli.live_view import RenderedView
-    from rlgames.cli.progress import PlainProgress, Progress
+    from rlgames.terminal.progress import PlainProgress, Progress
 
     file = tmp_path / "curves.svg"
     words = ["metric=eval/regret", f"curves={file}"]
@@ -84,15 +83,15 @@ def test_a_curve_and_a_live_view_show_them(measured, tmp_path):
     view.on_references("points", None, None)
     for line in read_metrics(measured.directory / "metrics.jsonl"):
         view.on_metrics(int(line["games"]), line)
-        plain._latest.update(line)
+        plain.latest.update(line)
     from rich.console import Console
 
     console = Console(width=120)
     with console.capture() as capture:
-        console.print(RenderedView(view))
+        console.print(view)
     text = capture.get()
     assert "regret 0" in text
-    assert "regret 0" in plain._line()
+    assert "regret 0" in plain.line()
 
 
 @pytest.mark.parametrize("batches", [1, 2])
