@@ -8,16 +8,19 @@ import io
 import os
 import re
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from rlgames.cli.table import COMMANDS, overview
-from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.commands import COMMAND_SCHEMAS, PageConfig
 from rlgames.config.files import Files
 from rlgames.config.flags import Flags, split_flags
+from rlgames.config.help import width
 from rlgames.config.plugins import import_plugins
-from rlgames.config.typed import typed
+from rlgames.config.schema import names_of
+from rlgames.config.typed import changed, typed
 from rlgames.config.words import hydra_words
 from rlgames.core.errors import (
     TRACEBACK,
@@ -29,7 +32,7 @@ from rlgames.core.errors import (
 )
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import Interrupted, exit_on_interrupted_import, exit_on_second_interrupt
-from rlgames.core.text import json_text, printable
+from rlgames.core.text import columns, json_text, printable
 
 HELP_FLAGS = ("-h", "--help")
 
@@ -38,6 +41,105 @@ OWN_DIRECTORY = (
     *("hydra/job_logging=none", "hydra/hydra_logging=none"),
 )
 """Hydra makes no directory: the training makes its own, also by the config.yaml of another run."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, which a module of rlgames.commands runs.
+
+    Args:
+        help: a line of at most ten words.
+        module: the module, if it is not called like the command. Its run(config) returns a result,
+            which show(result) prints, or as_dict() with format=json; or it prints everything itself
+            and returns None.
+        page: "module:function" that serves its page and returns the exit code, with interface=web;
+            of a command without that key, always.
+        shows_progress: whether it may compute for long without a line of its own.
+    """
+
+    name: str
+    help: str
+    example: str
+    module: str = ""
+    page: str = ""
+    shows_progress: bool = False
+
+    def load(self, function: str) -> Callable[..., Any]:
+        """The function run or show."""
+        loaded: Callable[..., Any] = resolve_name(
+            f"rlgames.commands.{self.module or self.name}:{function}"
+        )
+        return loaded
+
+
+_COMMANDS = (
+    Command("train", "train a policy", "rlgames train game=salvo board=4 shots=2"),
+    Command("resume", "resume a run or a sweep", "rlgames resume RUN games=500000"),
+    Command(
+        "eval",
+        "evaluate a run or a player",
+        "rlgames eval RUN opponent=exact",
+        module="evaluate",
+        shows_progress=True,
+    ),
+    Command(
+        "analyze",
+        "mistakes against perfect play",
+        "rlgames analyze RUN opponent=win_or_block",
+        shows_progress=True,
+    ),
+    Command(
+        "play",
+        "play against a run or a player",
+        "rlgames play connect4 seat=2",
+        page="rlgames.web.pages:play_page",
+    ),
+    Command(
+        "watch",
+        "watch a run play, move by move",
+        "rlgames watch RUN delay=1",
+        page="rlgames.web.pages:watch_page",
+    ),
+    Command(
+        "show",
+        "evaluate a single position",
+        "rlgames show RUN state='. X . / . O . / . . .'",
+        page="rlgames.web.pages:show_page",
+    ),
+    Command(
+        "serve",
+        "games on a page in the browser",
+        "rlgames serve connect4 hex",
+        page="rlgames.web.pages:serve_command",
+    ),
+    Command(
+        "arena",
+        "tournament with Elo ratings",
+        "rlgames arena RUN random win_or_block",
+        shows_progress=True,
+    ),
+    Command("solve", "exact optimum of a game", "rlgames solve game=2048 board=2 columns=3"),
+    Command(
+        "report", "comparison of runs and sweeps", "rlgames report outputs curves=curves.png"
+    ),
+    Command("study", "runs and tables from one file", "rlgames study mine.yaml seeds=5"),
+    Command("games", "games with their presets and agents", "rlgames games hex"),
+)
+
+COMMANDS: dict[str, Command] = {command.name: command for command in _COMMANDS}
+"""Every command, in the order of the help."""
+
+
+def overview() -> str:
+    """Every command with its help and an example."""
+    lines = columns([(f"  {each.name}", each.help, each.example) for each in _COMMANDS])
+    if max(map(len, lines)) > width():  # examples on separate lines
+        lines = []
+        for each in _COMMANDS:
+            lines += [f"  {each.name:12}{each.help}", " " * 14 + each.example]
+    title = "rlgames COMMAND [RUN] [key=value ...]: train, evaluate and play agents for board games"
+    closing = "rlgames COMMAND --help: its groups and keys; rlgames --version: the version"
+    return "\n".join([title, "", *lines, "", closing])
 
 
 def main() -> None:
@@ -214,7 +316,7 @@ def run_job(node: Any) -> float | None:
                 raise ConfigError(text, "omit one of them")
             config = dataclasses.replace(config, out=str(directory))
         if is_sweep:
-            from rlgames.cli.training import train_job
+            from rlgames.commands.train import train_job
 
             return train_job(config, settings.job.override_dirname)
         _ended.append(run_config(command, config))
@@ -238,11 +340,15 @@ def _remove_empty(directory: Path) -> None:
 def run_config(name: str, config: Any) -> int:
     """Run one command by its config and print the result; the exit code."""
     if name == "resume":
-        from rlgames.cli.training import sweep_words
+        from rlgames.commands.resume import sweep_words
 
         if words := sweep_words(config):
             return run("train", words)
-    command = COMMANDS[name].for_config(config)
+    command = COMMANDS[name]
+    if command.page and getattr(config, "interface", "web") == "web":
+        return int(resolve_name(command.page)(config))
+    if command.page and (unused := changed(config, *names_of(PageConfig))):
+        raise ConfigError(f"{unused[0]}= is for a page", "add interface=web")
     seats = (getattr(config, seat, None) for seat in ("player", "opponent"))
     players = [seat.name for seat in seats if seat is not None] + getattr(config, "players", [])
     has_human = "human" in players
@@ -250,7 +356,7 @@ def run_config(name: str, config: Any) -> int:
     if as_json and has_human:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     with no_garbage_collection():
-        function = command.load_function()
+        function = command.load("run")
     if command.shows_progress and not has_human and sys.stderr.isatty():
         from rlgames.terminal.progress import busy_bar
 
@@ -258,13 +364,11 @@ def run_config(name: str, config: Any) -> int:
             result = function(config)
     else:
         result = function(config)
-    if command.printer is None:
-        return int(result)
     if as_json:
-        print(json_text(result if isinstance(result, dict) else result.as_dict()))
-    else:
-        resolve_name(command.printer)(result)
-    return 0
+        print(json_text(result.as_dict()))
+    elif result is not None:
+        command.load("show")(result)
+    return int(getattr(result, "exit_code", 0))
 
 
 def _check_omp_num_threads() -> None:
