@@ -39,9 +39,11 @@ def register(
         ValueError: for an unknown group, a part of another kind, and a name that is taken, unless
             by the same part from a reloaded module.
     """
-    from rlgames.factory.components import register as add
+    from rlgames.config.plugins import add_option
+    from rlgames.config.registry import check_kind
 
-    add(group, name, make, schema, **keys)
+    check_kind(group, name, make)
+    add_option(group, name, make, schema, keys)
 
 
 def train(overrides: list[str] | None = None) -> Path:
@@ -59,10 +61,10 @@ def train(overrides: list[str] | None = None) -> Path:
     from rlgames.config.commands import TrainConfig
     from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
-    from rlgames.runs.names import located
+    from rlgames.runs.find import located
 
     config = located(load_config(TrainConfig, _checked(overrides)))
-    from rlgames.training.run import train as run
+    from rlgames.training.train import train as run
 
     with torch_settings_restored():
         trained = run(config)
@@ -81,9 +83,11 @@ def load(run: str | Path, checkpoint: str | None = None) -> Agent:
     Returns:
         An agent; its `choose(state)` returns an action for each row of a batch of positions.
     """
-    from rlgames.factory.agents import load_agent
+    from rlgames.core.devices import torch_settings_restored
+    from rlgames.runs.agents import open_run
 
-    return load_agent(_found(run), checkpoint=checkpoint)
+    with torch_settings_restored():
+        return open_run(_found(run), checkpoint).agent()
 
 
 def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
@@ -158,7 +162,7 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
 
 def _found(run: str | Path) -> Path:
     """The path of a run, which the command line may name otherwise."""
-    from rlgames.runs.names import find_run
+    from rlgames.runs.find import find_run
 
     return find_run(str(run), is_player=False)
 

@@ -1,25 +1,94 @@
-"""Rewards and returns of moves, and generalized advantage estimation."""
+"""Rewards and returns of moves, and generalized advantage estimation.
+
+To add what a reward can score or subtract, add a function, its name in SCORED or SUBTRACTED, and
+the choice in config/options/rewards.py. Shapes: trajectories have M moves of G games with P seats.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import KnownRandomPlay, require
-from rlgames.games.game import Game
-from rlgames.reward_terms import SCORED, SUBTRACTED, FinalTerm, MoveTerm, SubtractedTerm, measure
+from rlgames.games.capabilities import KnownRandomPlay, Measured, measures, require
+from rlgames.games.game import Game, State
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
+
+
+@dataclass(frozen=True)
+class MoveTerm:
+    """A term paid with every move. compute: float32 [M]. constant: what it pays for each turn,
+    whatever the move; None if moves differ in it."""
+
+    compute: Callable[[Trajectories], Tensor]
+    constant: float | None = None
+
+
+@dataclass(frozen=True)
+class FinalTerm:
+    """A term paid once, with each seat's last move of a finished game.
+
+    compute: float32 [G, P]. fits: whether a game has it, by the game and one initial state.
+    """
+
+    compute: Callable[[Reward, FinalStates], Tensor]
+    fits: Callable[[Game[Any], State], bool] = lambda game, start: True
+
+
+def log_score_delta(trajectories: Trajectories) -> Tensor:
+    """sign(Δ) · log2(1 + |Δ|): large changes do not drown small ones."""
+    delta = trajectories.score_delta
+    return delta.sign() * delta.abs().log1p() / math.log(2)
+
+
+def outcome(reward: Reward, final_states: FinalStates) -> Tensor:
+    """reward.win, draws or loss, as the seat's score compares with the mean of the others'."""
+    score = final_states.score
+    others = (score.sum(1, keepdim=True) - score) / (score.shape[1] - 1)
+    lead = score - others
+    draws = reward.draws.to(score.device).expand_as(score)
+    return draws.masked_fill(lead < 0, reward.loss).masked_fill(lead > 0, reward.win)
+
+
+def measure(name: str) -> FinalTerm:
+    """The measure of the final position that Measured.measures returns under this name."""
+
+    def compute(reward: Reward, final_states: FinalStates) -> Tensor:
+        value = cast(Measured, reward.game).measures(final_states.state)[name]
+        return value[:, None].expand_as(final_states.score)
+
+    return FinalTerm(compute, lambda game, start: name in measures(game, start))
+
+
+SCORED: dict[str, MoveTerm | FinalTerm] = {
+    "score_delta": MoveTerm(lambda trajectories: trajectories.score_delta),
+    "log_score_delta": MoveTerm(log_score_delta),
+    "turns": MoveTerm(lambda trajectories: -trajectories.ends_turn.float(), constant=-1.0),
+    "outcome": FinalTerm(outcome, lambda game, start: game.spec.seats > 1),
+    "score": FinalTerm(lambda reward, final_states: final_states.score),
+}
+"""What a reward can score, besides the measures of a game. score_delta: the change in score until
+the seat's next move; turns: -1 per turn; score: the final one."""
+
+SUBTRACTED: dict[str, Callable[[KnownRandomPlay, State], Tensor]] = {
+    "random_shot": lambda game, state: game.expected_random_score_delta(state, plies=True),
+    "random_turn": lambda game, state: game.expected_random_score_delta(state, plies=False),
+}
+"""What a reward can subtract at the end of every turn, for the states before the moves: what one
+random ply or turn is expected to score. In battleship a random shot scores ship cells left ÷ cells
+left, as in both battleship documents."""
 
 
 class Reward:
     """(what is scored - what is subtracted) · scale, with a discount for the future.
 
     scored: a name in SCORED, or of a measure of the game; goal: the game's own.
-    minus: a name in SUBTRACTED.
+    minus: a name in SUBTRACTED, or "nothing".
     discount: γ, per turn of the player's own.
     scale: factor of the reward; a value head learns best from returns of about 1.
     win, loss, draws: values of an outcome; draws has one number for each of the two seats.
@@ -51,17 +120,13 @@ class Reward:
         start = game.example_state()
         if isinstance(term, FinalTerm) and not term.fits(game, start):
             raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")
-        if self._subtracted.needs_known_play:
+        if minus != "nothing":
             require(game, KnownRandomPlay, f"reward.minus={minus}")
 
     # Looked up by name, so that a reward can be pickled with an environment.
     @property
     def _term(self) -> MoveTerm | FinalTerm:
         return SCORED.get(self.scored) or measure(self.scored)
-
-    @property
-    def _subtracted(self) -> SubtractedTerm:
-        return SUBTRACTED[self.minus]
 
     @property
     def payoffs(self) -> tuple[float, float] | None:
@@ -81,8 +146,10 @@ class Reward:
             reward = payoff[trajectories.game, trajectories.seat] * is_last(trajectories)
         else:
             reward = term.compute(trajectories)
-        expected = self._subtracted.compute(self.game, trajectories.state)
-        return (reward - expected * trajectories.ends_turn) * self.scale
+        if self.minus != "nothing":
+            expected = SUBTRACTED[self.minus](cast(KnownRandomPlay, self.game), trajectories.state)
+            reward = reward - expected * trajectories.ends_turn
+        return reward * self.scale
 
     def returns(self, trajectories: Trajectories, final_states: FinalStates) -> Tensor:
         """Float32 [M]: Σ_{t ≥ t0} γ^(t - t0) · reward(t), equation 2 of Landy's article.

@@ -65,12 +65,12 @@ def _short_runs():
     """Hundreds of tests train: their runs show one game each, give up sooner to list all positions
     for the value of random play, and ask git once."""
     from rlgames.evaluation import evaluate
-    from rlgames.runs import run_log
-    from rlgames.training import images
+    from rlgames.runs import log
+    from rlgames.training import pictures
 
-    images.NUM_SHOWN = 1
+    pictures.NUM_SHOWN = 1
     evaluate.MAX_GRAPH_POSITIONS = 20_000
-    run_log._git = cache(run_log._git)
+    log._git = cache(log._git)
 
 
 @pytest.fixture

@@ -15,19 +15,21 @@ from typing import Any
 import torch
 from rich.console import Console, RenderableType
 
-from rlgames.cli.table import COMMANDS
+from rlgames.app import COMMANDS
 from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
 from rlgames.config.compose import composed, load_config
 from rlgames.config.files import Files
 from rlgames.config.plugins import import_plugins
+from rlgames.config.registry import make
 from rlgames.config.typed import typed
 from rlgames.config.words import hydra_words, split_folders
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
-from rlgames.factory import components
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.player import Agent
+from rlgames.runs.agents import make_reward, new_policy
+from rlgames.training.parts import build_learner
 
 SMALL_RULES = {
     "battleship": ["board=6", "ships=[2]"],
@@ -48,13 +50,13 @@ def rng(seed: int = 0) -> torch.Generator:
 
 def make_game(*overrides: str) -> Any:
     """The game of a config, such as `game=2048 board=3`."""
-    return components.build_game(load_config(SolveConfig, overrides).game)
+    return make("game", load_config(SolveConfig, overrides).game)
 
 
 def make_game_and_rules(*overrides: str) -> tuple[Any, dict[str, Any]]:
     """The same, with the config's rules as records of games store them."""
     rules = load_config(SolveConfig, overrides).game
-    return components.build_game(rules), dataclasses.asdict(rules)
+    return make("game", rules), dataclasses.asdict(rules)
 
 
 def make_small_game(name: str) -> Any:
@@ -63,16 +65,15 @@ def make_small_game(name: str) -> Any:
 
 def make_policy(cfg: TrainConfig, game: Game[Any], seed: int = 3) -> Any:
     """The policy of a training config, for this game; seed: of its weights."""
-    reward = components.build_reward(cfg.reward, game)
-    return components.build_policy(cfg.policy, cfg.learner, reward, game, rng(seed))
+    return new_policy(cfg, game, rng(seed))
 
 
 def learner_of(cfg: TrainConfig, game: Game[Any], policy: Any, seed: int = 0) -> Learner:
     """The learner of a training config, for this game and policy."""
-    sampling = components.build_sampling(cfg.sampling)
-    reward = components.build_reward(cfg.reward, game)
+    sampling = make("sampling", cfg.sampling)
+    reward = make_reward(cfg.reward, game)
     context = LearnerContext(game, policy, sampling, reward, rng(seed))
-    return components.build_learner(cfg.learner, context, cfg.lr)
+    return build_learner(cfg.learner, context, cfg.lr)
 
 
 def make_learner(
@@ -89,7 +90,7 @@ def make_learner(
 def make_agent(*overrides: str, seeds: tuple[int, int] = (3, 4)) -> tuple[Any, Any, Any]:
     """The game of a training config, its agent and its learner."""
     cfg = load_config(TrainConfig, overrides)
-    game = components.build_game(cfg.game)
+    game = make("game", cfg.game)
     return game, *agent_and_learner(cfg, game, seeds)
 
 
@@ -97,7 +98,7 @@ def agent_and_learner(
     cfg: TrainConfig, game: Game[Any], seeds: tuple[int, int] = (3, 4)
 ) -> tuple[Agent, Learner]:
     """The agent and the learner of a training config, for this game; seeds: as of make_learner."""
-    policy, sampling = make_policy(cfg, game, seeds[0]), components.build_sampling(cfg.sampling)
+    policy, sampling = make_policy(cfg, game, seeds[0]), make("sampling", cfg.sampling)
     learner = learner_of(cfg, game, policy, seeds[1])
     records = "log_prob" in learner.needs
     return Agent(game, policy, sampling, records_log_prob=records), learner

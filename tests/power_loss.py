@@ -13,7 +13,6 @@ import json
 import os
 import random
 import stat
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,11 +26,10 @@ FOLDER = "folder"
 
 
 class Recorder:
-    """Records what this process and its forks do to the files below a directory.
+    """Records what this process does to the files below a directory.
 
     folder: where the recording goes. A content is recorded when the next operation begins, so that
-    writes by other libraries are seen, too. SQLite syncs its files itself: their content counts as
-    synced whenever it is seen.
+    writes by other libraries are seen.
     """
 
     def __init__(self, root: Path, folder: Path) -> None:
@@ -42,23 +40,20 @@ class Recorder:
         """The name of each file in the recording, by its inode."""
         self.watched: dict[str, tuple[int, tuple[int, int]]] = {}
         """A descriptor, which keeps the inode from being used again, with size and time."""
-        self.counter = itertools.count()
         self.open = os.open
-        self.lock, self.owner = threading.RLock(), 0
-        """Held by the thread that records; what it does for that is not recorded."""
-        os.register_at_fork(after_in_child=self._forked)
 
     def install(self) -> None:
         """Record from now on; called in the process to be recorded. What is there is synced."""
+        folders = [self.root]
         for path in sorted(self.root.rglob("*")):
             if path.is_dir():
+                folders.append(path)
                 self._entry(path, op="bind", file=FOLDER)
             else:
                 handle = os.open(path, os.O_RDONLY)
-                self._create(path, handle)
-                self._write(op="sync", file=self.names[os.fstat(handle).st_ino])
+                self._write(op="sync", file=self._create(path, handle))
                 os.close(handle)
-        for path in (self.root, *(path for path in self.root.rglob("*") if path.is_dir())):
+        for path in folders:
             self._write(op="sync_folder", folder=self._relative(path))
         self._write(op="start")
         for name in ("open", "fsync", "replace", "rename", "unlink", "remove", "mkdir", "rmdir"):
@@ -66,90 +61,60 @@ class Recorder:
 
     def mark(self, **values: Any) -> None:
         """Record that something is promised to be on the disk from now on."""
-        with self.lock:
-            self._look()
-            self._write(op="mark", **values)
-
-    def _forked(self) -> None:
-        self.lock, self.owner = threading.RLock(), 0
+        self._look()
+        self._write(op="mark", **values)
 
     def _recorded(self, name: str, function: Any) -> Any:
-        def call(*words: Any, **options: Any) -> Any:
-            if self.owner == threading.get_ident():
-                return function(*words, **options)
-            with self.lock:
-                self.owner = threading.get_ident()
-                try:
-                    self._look()
-                    before = self._place(words[0]) if name == "open" else None
-                    is_new = before is not None and not os.path.lexists(before)
-                    source = self._source(name, words)
-                    result = function(*words, **options)
-                    getattr(self, f"_{name}")(result, is_new, source, words, options)
-                    return result
-                finally:
-                    self.owner = 0
+        def call(operand: Any, *words: Any, **options: Any) -> Any:
+            self._look()
+            path = self._place(operand)
+            is_new = path is not None and not os.path.lexists(path)
+            result = function(operand, *words, **options)
+            if path is not None:
+                self._note(name, path, is_new, result, words)
+            return result
 
         return call
 
-    def _place(self, path: Any) -> Path | None:
-        """The path of an operand below the root; None elsewhere."""
-        full = Path(os.path.abspath(os.fsdecode(path)))
-        return full if self.root in full.parents else None
+    def _note(self, name: str, path: Path, is_new: bool, result: Any, words: Any) -> None:
+        """Record an operation on a path below the root, or on the root."""
+        if name == "fsync":
+            if path.is_dir():
+                self._write(op="sync_folder", folder=self._relative(path))
+            else:
+                self._write(op="sync", file=self.names[path.stat().st_ino])
+        elif name == "open":
+            status = os.fstat(result)
+            if stat.S_ISREG(status.st_mode):
+                if is_new:
+                    self._create(path, result)
+                elif words[0] & os.O_ACCMODE != os.O_RDONLY:
+                    self._watch(self.names[status.st_ino], result)
+        elif name in ("replace", "rename"):
+            target = Path(os.path.abspath(words[0]))
+            assert path.parent == target.parent
+            file = self.names[os.stat(target).st_ino]
+            self._entry(target, op="rename", old=path.name, file=file)
+        elif name == "mkdir":
+            self._entry(path, op="bind", file=FOLDER)
+        else:
+            self._entry(path, op="unbind")
 
-    def _source(self, name: str, words: tuple[Any, ...]) -> Any:
-        is_on_a_path = name in ("replace", "rename", "unlink", "remove", "mkdir", "rmdir")
-        return self._place(words[0]) if is_on_a_path else None
+    def _place(self, operand: Any) -> Path | None:
+        """The path of an operand, or of a descriptor, below the root or the root; None
+        elsewhere."""
+        is_handle = isinstance(operand, int)
+        name = os.readlink(f"/proc/self/fd/{operand}") if is_handle else os.fsdecode(operand)
+        path = Path(os.path.abspath(name))
+        return path if self.root in (path, *path.parents) else None
 
-    def _open(self, handle: int, is_new: bool, _: Any, words: Any, options: Any) -> None:
-        path = self._place(words[0])
-        status = os.fstat(handle)
-        if path is None or not stat.S_ISREG(status.st_mode):
-            return
-        if is_new:
-            self._create(path, handle)
-        elif words[1] & os.O_ACCMODE != os.O_RDONLY:
-            self._watch(self._name(status.st_ino), handle)
-
-    def _create(self, path: Path, handle: int) -> None:
-        name = f"{os.getpid()}.{next(self.counter)}"
-        inode = os.fstat(handle).st_ino
-        self.names[inode] = name
-        self._entry(path, op="bind", file=name, inode=inode)
+    def _create(self, path: Path, handle: int) -> str:
+        name = str(len(self.watched))
+        self.names[os.fstat(handle).st_ino] = name
+        self._entry(path, op="bind", file=name)
         self._watch(name, handle)
         self._look()
-
-    def _fsync(self, _: Any, __: bool, ___: Any, words: Any, ____: Any) -> None:
-        path = Path(os.readlink(f"/proc/self/fd/{words[0]}"))
-        if path.is_dir() and (path == self.root or self.root in path.parents):
-            self._write(op="sync_folder", folder=self._relative(path))
-        elif self.root in path.parents:
-            self._write(op="sync", file=self._name(os.fstat(words[0]).st_ino))
-
-    def _replace(self, _: Any, __: bool, source: Path | None, words: Any, options: Any) -> None:
-        target = self._place(words[1])
-        if source is not None and target is not None:
-            assert source.parent == target.parent
-            file = self._name(os.stat(target).st_ino)
-            self._entry(target, op="rename", old=source.name, file=file)
-
-    def _unlink(self, _: Any, __: bool, source: Path | None, ___: Any, ____: Any) -> None:
-        if source is not None:
-            self._entry(source, op="unbind")
-
-    def _mkdir(self, _: Any, __: bool, source: Path | None, ___: Any, ____: Any) -> None:
-        if source is not None:
-            self._entry(source, op="bind", file=FOLDER)
-
-    _rename, _remove, _rmdir = _replace, _unlink, _unlink
-
-    def _name(self, inode: int) -> str:
-        """The file of an inode, which another process may have created."""
-        if inode not in self.names:
-            lines = (self.folder / "log").read_text().splitlines()
-            created = [line for line in map(json.loads, lines) if line.get("inode") == inode]
-            self.names[inode] = created[-1]["file"]
-        return self.names[inode]
+        return name
 
     def _watch(self, name: str, handle: int) -> None:
         if name not in self.watched:
@@ -164,15 +129,6 @@ class Recorder:
             if now != seen:
                 self.watched[name] = handle, now
                 self._write(op="content", file=name, content=self._stored(_content(handle)))
-        for path in self.root.rglob("*.db"):
-            with path.open("rb") as file:
-                inode = os.fstat(file.fileno()).st_ino
-                if inode not in self.names:
-                    self.names[inode] = path.name
-                    self._entry(path, op="bind", file=path.name, inode=inode)
-                    self._write(op="sync_folder", folder=self._relative(path.parent))
-                self._write(op="content", file=path.name, content=self._stored(file.read()))
-                self._write(op="sync", file=path.name)
 
     def _stored(self, content: bytes) -> str:
         digest = hashlib.sha1(content).hexdigest()

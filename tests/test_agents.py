@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,17 +9,17 @@ import pytest
 import torch
 import yaml
 from markers import quick
-from processes import FreshTerminal, Terminal
+from processes import Terminal
 
 from rlgames.config.commands import PlayConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.study_file import read_study
 from rlgames.config.typed import from_plain, to_plain
-from rlgames.factory.agents import load_agent, load_shipped_agent
+from rlgames.runs.agents import load_shipped_agent, open_run
 from rlgames.runs.checkpoint import Checkpoint
-from rlgames.runs.names import AGENTS as FOLDER
-from rlgames.runs.names import agent_strengths, run_name, run_path, shipped_agent, shipped_agents
+from rlgames.runs.find import AGENTS as FOLDER
+from rlgames.runs.find import agent_strengths, run_name, run_path, shipped_agent, shipped_agents
 
 ROOT = Path(__file__).parent.parent
 ASKS = "your move (h for help): "
@@ -142,13 +140,13 @@ def test_it_is_named_where_a_run_is_named(typed):
     assert done.returncode == 0, done.stderr
     done = typed("eval", "tictactoo")
     assert done.returncode == 2
-    assert load_agent(shipped_agent("tictactoe")).game.spec.name == "tictactoe"
+    assert open_run(shipped_agent("tictactoe")).agent().game.spec.name == "tictactoe"
 
 
 def test_loading_an_agent_leaves_the_number_of_threads_alone():
     torch.set_num_threads(2)
     try:
-        load_agent(shipped_agent("tictactoe"))
+        open_run(shipped_agent("tictactoe")).agent()
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
@@ -157,25 +155,12 @@ def test_loading_an_agent_leaves_the_number_of_threads_alone():
 def test_an_agent_of_a_device_that_is_missing_plays_on_the_cpu(tmp_path):
     saved = Checkpoint.read(shipped_agent("tictactoe"))
     replace(saved, config=saved.config | {"device": "cuda:7"}).write(tmp_path / "agent.safetensors")
-    agent = load_agent(tmp_path / "agent.safetensors")
+    agent = open_run(tmp_path / "agent.safetensors").agent()
     assert {tensor.device.type for tensor in agent.policy.state_dict().values()} == {"cpu"}
 
 
 def test_play_connect4_at_once(tmp_path):
     play_connect4(Terminal(tmp_path, "play", "connect4", "seed=1"))
-
-
-@pytest.mark.slow
-def test_play_connect4_from_a_fresh_install(tmp_path):
-    pip = [sys.executable, "-m", "pip", "--quiet"]
-    wheel = subprocess.run([*pip, "wheel", "--no-deps", "-w", str(tmp_path), str(ROOT)])
-    if wheel.returncode:
-        pytest.skip("pip cannot build a wheel here")
-    (file,) = tmp_path.glob("*.whl")
-    target = tmp_path / "installed"
-    subprocess.run([*pip, "install", "--no-deps", "--target", target, file], check=True)
-    words = ["play", "connect4", "seed=1"]
-    play_connect4(FreshTerminal(tmp_path, *words, PYTHONPATH=str(target)))
 
 
 def play_connect4(terminal):

@@ -9,7 +9,7 @@ from helpers import make_policy, rng
 import rlgames
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.factory.components import build_game, build_sampling
+from rlgames.config.registry import make
 from rlgames.players.player import Agent, Random
 from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic, greedy_action
 from rlgames.solvers.graph import Graph, exploitability
@@ -62,8 +62,8 @@ def test_only_the_first_of_equal_actions_is_deterministic():
 
 def test_an_untrained_table_with_random_ties_is_as_exploitable_as_random_play():
     cfg = load_config(TrainConfig, ["experiment=hickman"])
-    game = build_game(cfg.game)
-    rule = build_sampling(cfg.sampling)
+    game = make("game", cfg.game)
+    rule = make("sampling", cfg.sampling)
     assert isinstance(rule, EpsilonGreedy)
     assert rule.greedy.is_random
     graph, policy = Graph(game, 60, 1 << 30), make_policy(cfg, game, 0)

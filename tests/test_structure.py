@@ -102,7 +102,7 @@ LOADERS = {
     "hydra": ("config", "app"),
     "gymnasium": ("envs",),
     "pettingzoo": ("envs",),
-    "ray": ("ray_library.py",),  # loaded by engine=ray alone
+    "ray": ("ray_source.py",),  # loaded by engine=ray alone
 }
 """The folders or the file whose import may load a library; functions load it when it is needed."""
 
@@ -195,8 +195,7 @@ def test_schemas_are_frozen_and_each_key_has_help(schema):
 
 
 WRITERS = {
-    "rlgames/runs/storage.py": "opens the files of runs and sweeps",
-    "rlgames/runs/directory.py": "creates and removes directories of runs",
+    "rlgames/runs/storage.py": "opens the files of runs and studies",
     "rlgames/rollouts/records.py": "games are appended to a file that the user names",
     "rlgames/core/output_files.py": "the folders of files that the user names",
     "rlgames/drawing/figures.py": "figures in files that the user names",

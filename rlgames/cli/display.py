@@ -18,7 +18,7 @@ from rlgames.evaluation.evaluate import OUTCOMES
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.terminal.tables import Column, fits, print_table
 from rlgames.training.evaluator import EvaluationResult
-from rlgames.training.run import TrainingResult
+from rlgames.training.train import TrainingResult
 
 COMMON_TILE_RATE = 0.995
 """Tiles that more games reach are not listed."""

@@ -23,7 +23,9 @@ from rlgames.commands.run_config import (
 from rlgames.commands.show import position_rows
 from rlgames.config.commands import AnalyzeConfig
 from rlgames.config.typed import as_words, changed, to_plain
+from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, value_errors
+from rlgames.core.memory import check_memory
 from rlgames.core.output_files import check_writable
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import number_text, printable
@@ -42,12 +44,10 @@ from rlgames.evaluation.analysis import (
 )
 from rlgames.evaluation.evaluate import EvaluationSettings
 from rlgames.evaluation.positions import LabeledPositions, read_positions
-from rlgames.factory.agents import checkpoint_fields, make_advisor
-from rlgames.factory.components import build_device
-from rlgames.factory.memory import check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.names import run_name
+from rlgames.rollouts.trajectories import bytes_per_result
+from rlgames.runs.agents import OpenRun, make_advisor
 from rlgames.solvers.optimum import position_solver
 from rlgames.terminal.boards import BoardView
 
@@ -69,7 +69,7 @@ class _Subject:
     """
 
     cfg: AnalyzeConfig
-    run: Path | None
+    run: OpenRun | None
     words: list[str]
     game: Game[Any]
     player: Player
@@ -106,10 +106,10 @@ def _check(cfg: AnalyzeConfig) -> None:
         raise ConfigError("positions= plays no games", f"omit {unused[0]}=")
 
 
-def _words_of_player(cfg: AnalyzeConfig, run: Path | None) -> list[str]:
+def _words_of_player(cfg: AnalyzeConfig, run: OpenRun | None) -> list[str]:
     """The words with which `show` evaluates a position by the same player."""
     words = as_words(cfg, "player", "game", "sampling", "search", "checkpoint", "plugins")
-    return [*([] if run is None else [run_name(run)]), *words]
+    return [*([] if run is None else [run.name]), *words]
 
 
 def _report(subject: _Subject) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _report(subject: _Subject) -> dict[str, Any]:
     report = {
         "game": to_plain(cfg)["game"],
         "player": player_name(cfg.player, subject.run),
-        **({} if subject.run is None else checkpoint_fields(subject.run, cfg.checkpoint)),
+        **({} if subject.run is None else subject.run.fields()),
         "opponent": option_name(cfg.opponent) if games and game.spec.seats == 2 else None,
         "search": to_plain(cfg)["search"],
         "games": games,
@@ -162,7 +162,7 @@ def _moves(subject: _Subject, rng: torch.Generator) -> tuple[Moves, int | None, 
     else:
         check_seats(cfg.games, game)
         size = SAMPLED_GAMES if isinstance(cfg.games, str) else cfg.games
-        check_evaluation_memory("games", size, game)
+        check_memory("games", size, bytes_per_result(game), "for final states")
         settings = EvaluationSettings(cfg.games, SAMPLED_GAMES)
         moves, evaluation = played_moves(game, player, build_opponent(cfg, game), settings, rng)
         games, is_exact = evaluation.games, evaluation.is_exact

@@ -13,19 +13,20 @@ import torch
 from rlgames.commands.evaluate import check_seats
 from rlgames.commands.run_config import NEEDS_RUNS, matching_runs
 from rlgames.config.commands import ArenaConfig
-from rlgames.config.registry import REGISTRY
+from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option, to_plain
+from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
+from rlgames.core.memory import check_memory
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.elo import compete
 from rlgames.evaluation.evaluate import exact_mean
 from rlgames.evaluation.paired import compare_paired
-from rlgames.factory.agents import build_player, trained_config
-from rlgames.factory.components import build_device, build_game
-from rlgames.factory.memory import check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.names import LATEST_RUN, find_run, run_name, run_path
+from rlgames.rollouts.trajectories import bytes_per_result
+from rlgames.runs.agents import build_player, open_run, opponent_agent, with_search
+from rlgames.runs.find import LATEST_RUN, find_run, run_name, run_path
 
 
 def arena_command(config: ArenaConfig) -> dict[str, Any]:
@@ -131,28 +132,29 @@ def competitors(
     hold for each player with that search.
     """
     parts = [_parts(word) for word in contestants]
-    runs = [find_run(word, is_player=True) for word, _ in parts if not _is_player(word)]
+    paths = {word: find_run(word, is_player=True) for word, _ in parts if not _is_player(word)}
+    runs = {word: open_run(path) for word, path in paths.items()}
     if runs and cfg.game is not None:
         raise ConfigError("game= cannot be combined with a run", "omit one of the two")
     if runs:
-        cfg = dataclasses.replace(cfg, game=trained_config(runs[0]).game)
+        cfg = dataclasses.replace(cfg, game=next(iter(runs.values())).config.game)
     if cfg.game is None:
         raise ConfigError("an arena needs a run or a game", "as in game=tictactoe")
     device = build_device(cfg.device, cfg.threads)
-    game = build_game(cfg.game).to(device)
+    game = make("game", cfg.game).to(device)
     check_seats(cfg.games, game)
     if device.type == "cpu":
-        check_evaluation_memory("games", cfg.games, game)
+        check_memory("games", cfg.games, bytes_per_result(game), "for final states")
     players = []
     for word, name in parts:
-        is_player = _is_player(word)
-        player = (
-            make_option("player", word) if is_player else make_option("player", "run", path=word)
-        )
         search = cfg.search
         if search is None or search.name != name:
             search = make_option("search", name) if name else None
-        players.append(build_player(player, game, cfg.game, search if name else None))
+        if (run := runs.get(word)) is not None:
+            agent = opponent_agent(run, game, cfg.game)
+            players.append(with_search(agent, game, search, run.config.reward))
+        else:
+            players.append(build_player(make_option("player", word), game, cfg.game, search))
     if cfg.search is not None and cfg.search.name not in {name for _, name in parts}:
         raise ConfigError(
             f"no player searches with search={cfg.search.name}",

@@ -21,7 +21,7 @@ from rlgames.evaluation.aggregate import (
     normalized,
 )
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
-from rlgames.runs.index import RunSummary
+from rlgames.runs.find import RunSummary
 
 NORMALIZED = "normalized score"
 """The metric that is 0 for random play and 1 for the optimum."""

@@ -17,7 +17,7 @@ from rlgames.drawing.figures import Line, Panel
 from rlgames.evaluation.aggregate import normalized
 from rlgames.evaluation.curves import X_AXES, Curve, along, moving_mean, over_seeds, points
 from rlgames.runs.files import metric_names, read_points
-from rlgames.runs.index import RunSummary
+from rlgames.runs.find import RunSummary
 
 NORMALIZED = "normalized"
 """The value of metric= for the game's metric between random play (0) and the optimum (1)."""

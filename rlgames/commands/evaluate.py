@@ -19,7 +19,9 @@ from rlgames.commands.run_config import (
 )
 from rlgames.config.commands import EvalConfig
 from rlgames.config.typed import to_plain
+from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, report_error
+from rlgames.core.memory import check_memory
 from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.evaluation.evaluate import (
@@ -29,17 +31,19 @@ from rlgames.evaluation.evaluate import (
     exact_mean,
     random_play_mean,
 )
-from rlgames.factory.agents import checkpoint_fields, trained_config
-from rlgames.factory.components import build_device
-from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
 from rlgames.games.capabilities import KnownRandomPlay, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
-from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.rollouts.trajectories import (
+    FinalStates,
+    Trajectories,
+    bytes_per_game,
+    bytes_per_result,
+)
 from rlgames.runs import storage
-from rlgames.runs.names import run_name
+from rlgames.runs.agents import OpenRun
 from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
 
@@ -56,11 +60,11 @@ Recorder = Callable[[Trajectories, FinalStates], None]
 class Match:
     """The game and the players of an evaluation.
 
-    run: the path of the player, None for another. opponent: None in a game with one seat.
+    run: of the player, None for another. opponent: None in a game with one seat.
     """
 
     cfg: EvalConfig
-    run: Path | None
+    run: OpenRun | None
     game: Game[Any]
     player: Player
     opponent: Player | None
@@ -68,7 +72,7 @@ class Match:
     @property
     def names(self) -> list[str]:
         """The players as reports and records name them."""
-        names = [option_name(self.cfg.player) if self.run is None else run_name(self.run)]
+        names = [option_name(self.cfg.player) if self.run is None else self.run.name]
         return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
 
 
@@ -88,10 +92,10 @@ def evaluate_command(config: EvalConfig) -> dict[str, Any]:
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
     with torch.inference_mode():
         report = _report(match, recorder)
-    if run is not None and run.is_dir():
+    if run is not None and run.path.is_dir():
         is_quick = report["games"] < DEFAULT_GAMES and not report["exact"]
         suffix = "" if cfg.checkpoint in (None, "best") else f"_{cfg.checkpoint}"
-        path = run / f"eval{suffix}.json"
+        path = run.path / f"eval{suffix}.json"
         if not (is_quick and path.exists()):
             _save(path, report)
     return report
@@ -105,7 +109,7 @@ def check_seats(games: str | int, game: Game[Any]) -> None:
         )
 
 
-def build_match(cfg: EvalConfig, run: Path | None) -> Match:
+def build_match(cfg: EvalConfig, run: OpenRun | None) -> Match:
     """Build the game and the players of a config. Raises ConfigError for what does not fit."""
     device = build_device(cfg.device, cfg.threads)
     game, player = game_and_player(cfg, device, run)
@@ -113,8 +117,9 @@ def build_match(cfg: EvalConfig, run: Path | None) -> Match:
     check_seats(cfg.games, game)
     if device.type == "cpu":
         count = DEFAULT_GAMES if isinstance(cfg.games, str) else cfg.games
-        check_batch_memory(min(cfg.batch, count), 1, game)
-        check_evaluation_memory("games", count, game)
+        batch = min(cfg.batch, count)
+        check_memory("batch", batch, bytes_per_game(game, 1), "for its moves")
+        check_memory("games", count, bytes_per_result(game), "for final states")
     opponent = build_opponent(cfg, game)
     if isinstance(player, Random) and isinstance(opponent, Random):
         opponent = player
@@ -131,7 +136,7 @@ def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
     return {
         "game": plain["game"],
         "player": match.names[0],
-        **({} if match.run is None else checkpoint_fields(match.run, cfg.checkpoint)),
+        **({} if match.run is None else match.run.fields()),
         "opponent": None if opponent is None else match.names[1],
         "sampling": None if match.run is None else cfg.sampling.name,
         "search": plain["search"],
@@ -170,9 +175,9 @@ def _save(path: Path, report: dict[str, Any]) -> None:
 
 def _held_out_fields(match: Match, rng: torch.Generator) -> dict[str, Any]:
     """The turns on the layouts that a run was trained on, and on those that it held out."""
-    trained = None if match.run is None else trained_config(match.run)
-    if trained is None:
+    if match.run is None:
         return {}
+    trained = match.run.config
     parts = split_layouts(match.game, trained.holdout, trained.seed)
     if parts is None:
         return {}

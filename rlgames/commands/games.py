@@ -11,7 +11,7 @@ from rlgames.config.files import Files
 from rlgames.config.schema import arguments, as_typed, key_fields
 from rlgames.config.typed import make_option
 from rlgames.core.text import counted, printable
-from rlgames.runs.names import agent_strengths
+from rlgames.runs.find import agent_strengths
 
 GOALS = {"turns": "few turns", "score": "a high score", "outcome": "win, draw or loss"}
 """What a player wants, by Spec.goal."""
@@ -40,11 +40,11 @@ def run(cfg: GamesConfig) -> Result:
 
 
 def _list_game(name: str, presets: list[dict[str, str]]) -> dict[str, Any]:
-    from rlgames.factory.components import build_game
+    from rlgames.config.registry import make
     from rlgames.solvers.optimum import solver_reach
 
     rules = make_option("game", name)
-    game = build_game(rules)
+    game = make("game", rules)
     numbers = [(key, value) for key, value in arguments(rules).items() if type(value) is int]
     return {
         "name": name,
@@ -73,11 +73,11 @@ def describe_game(rules: Any) -> dict[str, Any]:
     whether it can solve these rules, given time and memory. missing: null for a capability that the
     game has, otherwise why it does not.
     """
-    from rlgames.factory.components import build_game
+    from rlgames.config.registry import make
     from rlgames.games.capabilities import CAPABILITIES, reason_missing
     from rlgames.solvers.optimum import solver_of
 
-    game, fields = build_game(rules), key_fields(type(rules))
+    game, fields = make("game", rules), key_fields(type(rules))
     solver = solver_of(game)
     return {
         "name": rules.name,

@@ -9,35 +9,34 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.commands.run_config import option_name, with_run
+from rlgames.commands.match import option_name, with_run
 from rlgames.config.commands import PlayConfig
+from rlgames.config.registry import make
 from rlgames.config.typed import make_option, to_plain
+from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
-from rlgames.factory.agents import (
-    build_player,
-    load_agent,
-    load_shipped_agent,
-    make_advisor,
-    with_search,
-)
-from rlgames.factory.components import build_device, build_game
 from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import Game
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Player
-from rlgames.rollouts.interactive import InteractiveGame
+from rlgames.rollouts.interactive import InteractiveGame, describe_ending
 from rlgames.rollouts.records import append, check_writable
-from rlgames.rollouts.trace import describe_ending
-from rlgames.runs.names import run_name
+from rlgames.runs.agents import (
+    OpenRun,
+    build_player,
+    load_shipped_agent,
+    make_advisor,
+    with_search,
+)
 from rlgames.search.search import Search
 from rlgames.terminal.boards import BoardView, format_parts
 from rlgames.terminal.human import AnnouncingPlayer, Human, PlayerQuit, place_fleet
 
 
-def play_command(config: PlayConfig) -> int:
-    """Play; the exit code: 0, or 2 where the input ended before the game did."""
+def run(config: PlayConfig) -> None:
+    """Play games at the terminal. Raises EOFError if the input ends before a game does."""
     cfg, run = with_run(config)
     device = build_device(cfg.device, cfg.threads)
     game, opponent, advisor = _opponent_and_advisor(cfg, run, device)
@@ -53,8 +52,7 @@ def play_command(config: PlayConfig) -> int:
     seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
     rng = make_generator(seed, "play", device)
     if opponent is not None:
-        is_run = cfg.opponent is None and run is not None
-        name = run_name(str(run)) if is_run else option_name(cfg.opponent)
+        name = run.name if run is not None and cfg.opponent is None else option_name(cfg.opponent)
         searched = "" if cfg.search is None else f" with search={cfg.search.name}"
         print(f"you play against {name}{searched}")
     for _ in range(cfg.games):
@@ -67,8 +65,11 @@ def play_command(config: PlayConfig) -> int:
                 state = state if own is None else game.with_layout(state, cfg.seat - 1, own)
             moves, results = InteractiveGame(game, players, order, state, rng).collect()
         except PlayerQuit as left:
-            print(left if left.by_command else f"\n{left}; the game is not recorded")
-            return 0 if left.by_command else 2
+            if not left.by_command:
+                print()
+                raise
+            print(left)
+            return
         seat = cfg.seat - 1 if opponent is not None else 0
         last = BoardView(game, game.view_from_seat(results.state, seat), reveal=True)
         ending = describe_ending(game, results.state, seat)
@@ -79,19 +80,19 @@ def play_command(config: PlayConfig) -> int:
             names = ["human", "opponent"] if opponent is not None else ["human"]
             append(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)
             print(printable(f"recorded in {cfg.record}"))
-    return 0
 
 
 def _opponent_and_advisor(
-    cfg: PlayConfig, run: Path | None, device: torch.device
+    cfg: PlayConfig, run: OpenRun | None, device: torch.device
 ) -> tuple[Game[Any], Player | None, Player | None]:
     """The game, the player in the other seat, if there is one, and the player that is asked for
     hints: the run's agent, the search, the agent that comes with rlgames, or the opponent."""
     search = cfg.search
     assert cfg.game is not None
-    agent = None if run is None else load_agent(run, cfg.sampling, device, cfg.checkpoint)
-    game = build_game(cfg.game).to(device) if agent is None else agent.game
-    opponent = None if agent is None else with_search(agent, game, search, run)
+    agent = None if run is None else run.agent(cfg.sampling, device)
+    game = make("game", cfg.game).to(device) if agent is None else agent.game
+    reward = None if run is None else run.config.reward
+    opponent = None if agent is None else with_search(agent, game, search, reward)
     two = game.spec.seats == 2
     for key, is_typed in (("seat", cfg.seat > 1), ("opponent", cfg.opponent is not None)):
         if is_typed and not two:

@@ -14,7 +14,7 @@ from rlgames.config.commands import ReportConfig
 from rlgames.config.typed import changed
 from rlgames.core.errors import ConfigError
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing, varying_settings
-from rlgames.runs.index import RunReader, RunSummary, read_summaries
+from rlgames.runs.find import RunSummary, read_summaries
 from rlgames.runs.where import check_column, matching, sorted_by
 
 if TYPE_CHECKING:
@@ -52,12 +52,9 @@ def report_command(cfg: ReportConfig) -> ReportResult:
     return make_report(cfg.runs, cfg)
 
 
-def make_report(
-    directories: list[str], cfg: ReportConfig, readers: dict[Path, RunReader] | None = None
-) -> ReportResult:
-    """As report_command; directories: at least one. readers: of an earlier report."""
-    readers = {} if readers is None else readers
-    every = matching(read_summaries(directories, readers), cfg.where)
+def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
+    """As report_command; directories: at least one."""
+    every = matching(read_summaries(directories), cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
     keys = differing([run.settings for run in runs])
@@ -85,7 +82,7 @@ def make_report(
     if cfg.follow:
         if cfg.format != "table" or comparison is not None:
             raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
-        follow = partial(make_report, directories, cfg, readers)
+        follow = partial(make_report, directories, cfg)
     return ReportResult(report, cfg, comparison, follow)
 
 

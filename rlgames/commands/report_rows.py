@@ -16,7 +16,7 @@ from rlgames.core.metrics import direction, gap_to_optimum, goal_of
 from rlgames.core.text import printable
 from rlgames.evaluation.aggregate import Statistic, mean_of_runs
 from rlgames.runs.files import FINAL_PREFIX, as_text
-from rlgames.runs.index import RunSummary
+from rlgames.runs.find import RunSummary
 
 REFERENCES = ("random", "optimal", "held_out_optimal")
 """Results that are references for the metrics of a run."""

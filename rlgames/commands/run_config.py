@@ -12,16 +12,15 @@ import torch
 
 from rlgames.config.commands import MatchConfig, PlayerConfig, WatchConfig
 from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.registry import make
 from rlgames.config.schema import OptionConfig, groups_of
 from rlgames.config.typed import command_of, make_option
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
-from rlgames.factory.agents import build_player, load_agent, trained_config, with_search
-from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.index import newest_run, read_summaries
-from rlgames.runs.names import LATEST_RUN, find_run, run_name, run_path
+from rlgames.runs.agents import OpenRun, build_player, open_run, with_search
+from rlgames.runs.find import LATEST_RUN, find_run, newest_run, read_summaries, run_name, run_path
 from rlgames.runs.where import matching, sorted_by
 
 C = TypeVar("C")
@@ -29,8 +28,8 @@ C = TypeVar("C")
 NEEDS_RUNS = "chooses among runs, and none of these words names several"
 
 
-def with_run(cfg: C) -> tuple[C, Path | None]:
-    """A command's config with the game of its run, and the path of the run; None without one.
+def with_run(cfg: C) -> tuple[C, OpenRun | None]:
+    """A command's config with the game of its run, and the run; None without one.
 
     Raises ConfigError for a run that does not exist, and for a config without run and game.
     """
@@ -38,11 +37,12 @@ def with_run(cfg: C) -> tuple[C, Path | None]:
     if config.run is None:
         _check_without_run(config)
         return cfg, None
-    run = _chosen_run(config.run, getattr(config, "where", None))
+    path = _chosen_run(config.run, getattr(config, "where", None))
     for name in ("player", "game"):
         if getattr(config, name, None) is not None:
             raise ConfigError(f"{name}= cannot be combined with a run", "omit one of the two")
-    return dataclasses.replace(config, game=trained_config(run).game), run
+    run = open_run(path, getattr(config, "checkpoint", None))
+    return dataclasses.replace(config, game=run.config.game), run
 
 
 def _chosen_run(name: str, where: str | None) -> Path:
@@ -60,7 +60,7 @@ def matching_runs(name: str, where: str) -> list[str]:
     top = Path("outputs" if name == LATEST_RUN and not os.path.exists(name) else name)
     if not top.is_dir() or (top / "run.json").exists():
         return []
-    runs = matching(read_summaries([str(top)], {}), where)
+    runs = matching(read_summaries([str(top)]), where)
     return [str(run.path) for run in sorted_by(runs, lambda run: run.start, is_descending=True)]
 
 
@@ -82,17 +82,17 @@ def _check_without_run(cfg: Any) -> None:
 
 
 def game_and_player(
-    cfg: PlayerConfig, device: torch.device, run: Path | None
+    cfg: PlayerConfig, device: torch.device, run: OpenRun | None
 ) -> tuple[Game[Any], Player | None]:
     """The game, and the run's agent or the named player, with a search around it if given.
 
     The player is None if none is named.
     """
     if run is not None:
-        agent = load_agent(run, cfg.sampling, device, cfg.checkpoint)
-        return agent.game, with_search(agent, agent.game, cfg.search, run)
+        agent = run.agent(cfg.sampling, device)
+        return agent.game, with_search(agent, agent.game, cfg.search, run.config.reward)
     assert cfg.game is not None
-    game = build_game(cfg.game).to(device)
+    game = make("game", cfg.game).to(device)
     player = cfg.player
     return game, None if player is None else build_player(player, game, cfg.game, cfg.search)
 
@@ -115,11 +115,11 @@ def check_no_opponent(game: Game[Any], *options: OptionConfig | None) -> None:
 
 
 def player_name(
-    player: OptionConfig | None, run: Path | None = None, search: OptionConfig | None = None
+    player: OptionConfig | None, run: OpenRun | None = None, search: OptionConfig | None = None
 ) -> str:
     """What a player is called on a screen: a run as it is typed, random if no option names anybody,
     and behind a plus how it looks ahead."""
-    name = option_name(player) if run is None else run_name(run)
+    name = option_name(player) if run is None else run.name
     return printable(name) + ("" if search is None else f"+{search.name}")
 
 

@@ -16,16 +16,16 @@ from rlgames.commands.frames import probabilities
 from rlgames.commands.run_config import game_and_player, player_name, with_run
 from rlgames.config.commands import ShowConfig
 from rlgames.config.typed import to_plain
+from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, NonFiniteError, value_errors
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.untrusted import sanitized
 from rlgames.evaluation.diagnostics import expected_returns
-from rlgames.factory.agents import make_advisor
-from rlgames.factory.components import build_device
 from rlgames.games.game import Game, State
 from rlgames.games.notation import legal_names, parse, render
 from rlgames.players.player import Agent, Player
-from rlgames.rollouts.trace import describe_ending
+from rlgames.rollouts.interactive import describe_ending
+from rlgames.runs.agents import make_advisor
 from rlgames.search.search import Search
 from rlgames.solvers.optimum import position_solver, solver_reach
 from rlgames.solvers.position import PositionValue

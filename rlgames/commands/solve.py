@@ -40,10 +40,10 @@ def run(cfg: SolveConfig) -> Result:
     """Solve a game. Raises ConfigError for a game without a solver."""
     if cfg.game is None:
         raise ConfigError("solve needs a game", "as in: rlgames solve game=salvo board=4 shots=2")
-    from rlgames.factory.components import build_game
+    from rlgames.config.registry import make
     from rlgames.solvers.optimum import find_optimum, solver_reach
 
-    game = build_game(cfg.game)
+    game = make("game", cfg.game)
     reach = solver_reach(game)
     if reach == "no":
         raise ConfigError(

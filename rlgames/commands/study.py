@@ -27,6 +27,7 @@ from rlgames.config.commands import (
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.plugins import plugins_override
+from rlgames.config.registry import make
 from rlgames.config.schema import OptionConfig, arguments, as_typed
 from rlgames.config.studies import (
     REFERENCE,
@@ -39,12 +40,11 @@ from rlgames.config.study_file import read_study
 from rlgames.config.typed import to_plain
 from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
 from rlgames.runs.directory import FILES, FOLDERS
-from rlgames.runs.names import located
-from rlgames.training.components import build_components
+from rlgames.runs.find import located
+from rlgames.training.parts import build_training
 
 DIRECTORY = Path("outputs") / "studies"
 RECORDS = "records"
@@ -97,7 +97,7 @@ def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
             if run.name in (*FILES, *FOLDERS, RECORDS, OUTPUT):
                 raise ConfigError("a study has its own file or folder of that name", "rename it")
             config, rules, agent = _run_config(run, shared)
-            planned.games[run.name] = build_game(rules)
+            planned.games[run.name] = make("game", rules)
             usual = Files().option_values("game", rules.name)
             words = [f"{k}={as_typed(v)}" for k, v in arguments(rules).items() if v != usual[k]]
             planned.rules[run.name] = [f"game={rules.name}", *words]
@@ -144,7 +144,7 @@ def _run_config(
     agent = None
     if words == [*run.words]:  # otherwise the runs that it names do not exist yet
         config = located(config)
-        agent = build_components(config).agent  # which checks that they fit together
+        agent = build_training(config).agent  # which checks that they fit together
     return config, config.game, agent
 
 

@@ -17,10 +17,9 @@ from rlgames.config.studies import Study, StudyColumn
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.evaluation.evaluate import openings_to_play
-from rlgames.factory.agents import build_player
-from rlgames.factory.components import build_search
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
+from rlgames.runs.agents import build_player, with_search
 
 ESTIMATE = "(mean|median|min|max)"
 RATES = "(win|draw|loss)"
@@ -81,7 +80,8 @@ def check_match(
     check_seats(cfg.games, game)
     openings_to_play(game, cfg.games)
     if trained is not None and cfg.search is not None:
-        build_search(cfg.search, game, *trained)
+        agent, reward = trained
+        with_search(agent, game, cfg.search, reward)
     opponent = cfg.opponent or (cfg.opponent_search and make_option("player", "random"))
     for player, search in ((cfg.player, cfg.search), (opponent, cfg.opponent_search)):
         if player is not None and not isinstance(player, ExactConfig):  # which solves the game

@@ -77,6 +77,6 @@ class JobEvaluation:
     def write(self, sweep: Path, own: str, saved: dict[str, Any]) -> None:
         path = self.path(sweep, own)
         assert path is not None
-        storage.make_folder(sweep, f"{own}/{FOLDER}")
+        storage.make_directory(sweep / own / FOLDER)
         text = json.dumps({"name": self.name, "words": self.words} | saved) + "\n"
         storage.write_file(sweep / own, f"{FOLDER}/{path.name}", text)

@@ -29,8 +29,7 @@ from rlgames.core.text import printable
 from rlgames.core.untrusted import YAML_LOADER, parse_object, sanitized
 from rlgames.runs import storage
 from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import LATEST
-from rlgames.runs.run_info import read_info
+from rlgames.runs.files import LATEST, read_info
 
 REPLACED = ".replaced"
 """The folder of runs whose overrides have changed since."""
@@ -147,7 +146,7 @@ class StudyJobs:
                 continue
             if job.config:
                 self._set_aside(job.name)
-            storage.make_folder(self.directory, job.name)
+            storage.make_directory(self.path(job))
             shutil.copytree(there, self.path(job), dirs_exist_ok=True, symlinks=True)
 
     def run(self, jobs: Sequence[Job], parallel: int) -> None:
@@ -172,7 +171,7 @@ class StudyJobs:
         if stop.is_set():
             return
         try:
-            storage.make_folder(self.directory, job.name)
+            storage.make_directory(self.path(job))
             print(printable(f"{job.name}: starts"), flush=True)
             if not self.is_trained(job) and self._type(job, self._training(job), stop)[0]:
                 return
@@ -235,7 +234,9 @@ class StudyJobs:
         if needed := self.needed(job):
             return f"it needs {', '.join(needed)}"
         try:
-            end = storage.read_end(self.path(job), OUTPUT, MAX_REASON_BYTES)
+            with storage.open_to_read(self.path(job), OUTPUT) as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_REASON_BYTES))
+                end = file.read(MAX_REASON_BYTES)
         except (OSError, ConfigError):
             return "not started"
         lines = end.decode(errors="replace").strip().splitlines()

@@ -61,6 +61,15 @@ def find_device(name: str) -> torch.device:
     return device
 
 
+def build_device(name: str, threads: int) -> torch.device:
+    """The device of that name, on which torch then computes with this many threads.
+
+    Raises ConfigError for a device that is not there.
+    """
+    torch.set_num_threads(threads)
+    return find_device(choose_device(name))
+
+
 def find_device_or_cpu(name: str) -> torch.device:
     """A device by its name, the CPU where it is not there: what a run was trained on elsewhere."""
     try:
@@ -122,6 +131,13 @@ def has_bfloat16(device: torch.device) -> bool:
 def has_float64(device: torch.device) -> bool:
     """Whether a device computes with float64."""
     return device.type != "mps"
+
+
+def no_float64(setting: str, device: torch.device) -> ConfigError:
+    """The error of a setting that needs float64."""
+    return ConfigError(
+        f"{setting} computes with float64, which device={device} does not have", "use device=cpu"
+    )
 
 
 def float64_on(device: torch.device) -> torch.dtype:

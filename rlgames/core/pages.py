@@ -8,21 +8,15 @@ import sys
 
 from torch import Tensor
 
-_MADV_PAGEOUT, _MADV_COLLAPSE = 21, 25
+_MADV_COLLAPSE = 25
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def release_pages(tensor: Tensor) -> None:
-    """Give back the memory of a tensor that is mapped from a file and will hardly be read again.
-
-    Its content stays: whoever reads it has it read from the file again. Does nothing where the
-    system cannot do that, and for a tensor with gaps.
-    """
-    _advise(tensor, _MADV_PAGEOUT)
-
-
 def discard_pages(tensor: Tensor) -> None:
-    """The same for a tensor that is not mapped and never read again: its content is lost."""
+    """Give back the memory of a tensor that is never read again: its content is lost.
+
+    Does nothing where the system cannot do that, and for a tensor with gaps.
+    """
     if _LIBC is not None:
         _advise(tensor, mmap.MADV_DONTNEED)
 

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlgames.core.pages import release_pages
 from rlgames.core.untrusted import sanitized
 
 
@@ -38,7 +37,7 @@ def same_layout(tensor: Tensor, expected: Tensor) -> bool:
 
 @torch.no_grad()
 def load_weights(module: nn.Module, tensors: Any) -> None:
-    """Load a state dict, in parts: what is mapped from a file then takes no second copy of memory.
+    """Load a state dict, in parts: to check all of a tensor at once takes more memory.
 
     Raises ValueError unless names, shapes and dtypes match and all numbers are finite; some weights
     may then be loaded.
@@ -54,7 +53,6 @@ def load_weights(module: nn.Module, tensors: Any) -> None:
             if not bool(part.isfinite().all()):
                 raise ValueError("some weights are not finite numbers")
             target.copy_(part)
-            release_pages(part)
 
 
 def parts(tensor: Tensor) -> tuple[Tensor, ...]:

@@ -12,20 +12,14 @@ from rlgames.core.text import printable
 MAX_JSON_DEPTH = 32
 """Maximum nesting depth of JSON."""
 
-MAX_MESSAGE_LENGTH = 300
-"""Maximum characters of an untrusted value in a message."""
-
 MAX_NUMBER = 1e60
 """The largest absolute value of a metric that statistics use: its fourth power is finite."""
-
-MAX_YAML_DEPTH = 20
-"""Maximum nesting depth of YAML."""
 
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The C version, where PyYAML has it, is ten times as fast."""
 
 
-def sanitized(value: Any, max_length: int = MAX_MESSAGE_LENGTH) -> str:
+def sanitized(value: Any, max_length: int = 300) -> str:
     """A value as one printable line of at most max_length characters."""
     prefix = str(value)[: max_length + 1]
     line = printable("".join(" " if char.isspace() else char for char in prefix))
@@ -52,18 +46,6 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")
     return value
-
-
-def is_plain_yaml(text: str) -> bool:
-    """Whether YAML has neither aliases, which turn little text into a huge value, nor deep nesting,
-    which is slow to parse. Raises yaml.YAMLError."""
-    depth = 0
-    for event in yaml.parse(text, YAML_LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_YAML_DEPTH or isinstance(event, yaml.AliasEvent):
-            return False
-    return True
 
 
 def _depth(value: Any) -> int:

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from rlgames.config.commands import EnvConfig
 from rlgames.config.compose import load_config
+from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text
-from rlgames.factory.agents import build_player
-from rlgames.factory.components import build_game, build_reward
 from rlgames.games.game import Game
 from rlgames.players.player import Player, Random
 from rlgames.rewards import Reward
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.runs.agents import build_player, make_reward
 
 MAX_ILLEGAL_ACTIONS = 100
 """A game is truncated after this many illegal actions in a row."""
@@ -55,8 +55,8 @@ class BatchedEnv:
 
     def __init__(self, cfg: EnvConfig, num_games: int) -> None:
         assert cfg.game is not None
-        self.game: Game[Any] = build_game(cfg.game)
-        self.reward: Reward = build_reward(cfg.reward, self.game)
+        self.game: Game[Any] = make("game", cfg.game)
+        self.reward: Reward = make_reward(cfg.reward, self.game)
         self.seat, self.illegal_reward = cfg.seat - 1, cfg.illegal
         if self.game.spec.seats == 1 and (cfg.seat > 1 or cfg.opponent is not None):
             raise ConfigError(

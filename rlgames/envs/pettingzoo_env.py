@@ -14,10 +14,10 @@ from gymnasium.spaces import Box, Dict, Discrete
 from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
 
+from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError
 from rlgames.envs.batched_env import make_config
 from rlgames.envs.gymnasium_env import make_spaces, to_numpy
-from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.games.notation import render
 
@@ -49,7 +49,7 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
                 raise ConfigError(f"{name}= has no meaning if both seats are agents")
         rules = make_config(**keys).game
         assert rules is not None
-        self.game: Game[Any] = build_game(rules)
+        self.game: Game[Any] = make("game", rules)
         if self.game.spec.seats != 2:
             raise ConfigError(f"{self.game.spec.name} is a one-player game", "use gymnasium.make")
         self.metadata = {

@@ -10,8 +10,7 @@ from rlgames.core import progress
 from rlgames.games.game import Game
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player
-from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_ntuple import flat_table, pack_network, reason_not_packed
+from rlgames.policies.ntuple import Ntuple, flat_table, pack_network, reason_not_packed
 from rlgames.sampling import Argmax
 
 MOVES_PER_CALL = 200_000

@@ -30,7 +30,8 @@ from rlgames.games.capabilities import (
     ListedWorlds,
     SymmetricActions,
 )
-from rlgames.games.fleets.game import Fleet, FleetGame
+from rlgames.games.fleets.game import FleetGame, list_events, parse_events
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import MAX_ENUMERATED_LAYOUTS
 from rlgames.games.fleets.salvos import Salvos, is_sequential, random_turns
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
@@ -105,7 +106,7 @@ class Battleship(
         self.max_turns = math.ceil(self.num_cells / shots)
         self.sequential = is_sequential(aim, self.num_cells, shots)
         self.salvos = Salvos(self.num_cells, 1 if self.sequential else shots)
-        self._relative_lengths = self.fleet.lengths.float() / max(rows, columns)
+        self._relative_lengths = self.slots.lengths.float() / max(rows, columns)
         if encoding == "posterior" and not self.posterior.exact:
             raise ValueError("encoding=posterior needs all layouts, and there are too many")
         self.spec = self._make_spec(name)
@@ -186,7 +187,7 @@ class Battleship(
             is_new = new & ~state.hit
             hit_turn = torch.where(is_new, turn.to(torch.int16)[:, None], hit_turn)
         if "sunk" in self.show:
-            sunk_turn = self.slots.record(sunk_turn, self.fleet.sunk(state.ships, hit), turn)
+            sunk_turn = self.slots.record(sunk_turn, self.slots.sunk(state.ships, hit), turn)
         return replace(
             state,
             shot=state.shot | target,
@@ -250,7 +251,8 @@ class Battleship(
         if state.ships is HIDDEN:
             return valid & (hits <= self.ship_cells)
         hits_are_right = (state.hit == state.shot & (state.ships > 0)).all(1)
-        valid &= self.fleet.are_layouts(state.ships) & hits_are_right
+        is_whole = self.slots.sunk(state.ships, torch.ones_like(state.hit)).all(1)
+        valid &= is_whole & ((state.ships > 0).sum(1) == self.ship_cells) & hits_are_right
         sinkings = self.seen(state).sinkings
         return valid if sinkings is None else valid & sinkings.agree(state.ships)
 
@@ -357,10 +359,10 @@ class Battleship(
     def history(self, state: BattleshipState, row: int) -> str:
         timelines = []
         if self._keeps_hit_turns:
-            hits = self.fleet.list_hits(state.hit_turn[row], self.board_format.cell_name)
+            hits = list_events(self.cell_names, state.hit_turn[row])
             timelines.append(games_board.draw_timeline("hits", hits))
         if "sunk" in self.show:
-            sunk = self.slots.list_sinkings(state.sunk_turn[row])
+            sunk = list_events(self.slots.names, state.sunk_turn[row])
             timelines.append(games_board.draw_timeline("sunk", sunk))
         return "\n".join(timelines)
 
@@ -391,12 +393,10 @@ class Battleship(
         self, state: BattleshipState, histories: Sequence[games_board.Timelines]
     ) -> BattleshipState:
         """Raises ValueError for a history that cannot have led to its board."""
-        hit_turn = [
-            self.fleet.parse_hits(each["hits"], self.board_format.cell_name) for each in histories
-        ]
+        hit_turn = [parse_events(self.cell_names, each["hits"]) for each in histories]
         state = replace(state, hit_turn=torch.stack(hit_turn))
         if "sunk" in self.show:
-            sunk_turn = [self.slots.parse(each["sunk"]) for each in histories]
+            sunk_turn = [parse_events(self.slots.names, each["sunk"]) for each in histories]
             state = replace(state, sunk_turn=torch.stack(sunk_turn))
         if not bool(self.is_valid(state).all()):
             raise ValueError("the hits and sinkings listed above a board do not fit it")

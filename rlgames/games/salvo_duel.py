@@ -21,7 +21,8 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.capabilities import HiddenHits, HiddenInformation, Symmetric
-from rlgames.games.fleets.game import Fleet, FleetGame
+from rlgames.games.fleets.game import FleetGame, list_events, parse_events
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 from rlgames.games.game import HIDDEN, Spec, State
 from rlgames.games.numbering import encode_cells
@@ -120,7 +121,7 @@ class SalvoDuel(FleetGame[SalvoDuelState], HiddenHits, HiddenInformation, Symmet
         new_hit = salvo & (state.ships.flip(1) > 0)
         hit_turn = torch.where(new_hit, turn.to(torch.int16)[:, None, None], state.hit_turn)
         other = 1 - state.current_seat
-        sunk = self.fleet.sunk(
+        sunk = self.slots.sunk(
             of_seat(state.ships, other), of_seat(hit_turn, state.current_seat) > 0
         )
         slots = self.slots.record(of_seat(state.sunk_turn, state.current_seat), sunk, turn)
@@ -281,8 +282,8 @@ class SalvoDuel(FleetGame[SalvoDuelState], HiddenHits, HiddenInformation, Symmet
         timelines = []
         seat = int(state.current_seat[row])
         for name, number in (("your", seat), ("their", 1 - seat)):
-            hits = self.fleet.list_hits(state.hit_turn[row, number], self.board_format.cell_name)
-            sunk = self.slots.list_sinkings(state.sunk_turn[row, number])
+            hits = list_events(self.cell_names, state.hit_turn[row, number])
+            sunk = list_events(self.slots.names, state.sunk_turn[row, number])
             timelines.append(games_board.draw_timeline(f"{name} hits", hits))
             timelines.append(games_board.draw_timeline(f"{name} sinkings", sunk))
         return "\n".join(timelines)
@@ -306,11 +307,10 @@ class SalvoDuel(FleetGame[SalvoDuelState], HiddenHits, HiddenInformation, Symmet
         score = [0.0, 0.0]
         if 0 in afloat:
             score = [1.0, -1.0] if afloat[1] == 0 else [-1.0, 1.0]
-        hit_turn = [
-            self.fleet.parse_hits(history[f"{name} hits"], self.board_format.cell_name)
-            for name in ("your", "their")
-        ]
-        sunk_turn = [self.slots.parse(history[f"{name} sinkings"]) for name in ("your", "their")]
+        hit_turn, sunk_turn = (
+            [parse_events(known, history[f"{whose} {what}"]) for whose in ("your", "their")]
+            for known, what in ((self.cell_names, "hits"), (self.slots.names, "sinkings"))
+        )
         state = replace(
             self._start(torch.tensor([[ships, ships]], dtype=torch.uint8)),
             done=torch.tensor([0 in afloat]),
@@ -356,7 +356,7 @@ class SalvoDuel(FleetGame[SalvoDuelState], HiddenHits, HiddenInformation, Symmet
         if hits > fleet.ship_cells or (afloat[1] == 0) != (hits == fleet.ship_cells):
             raise ValueError("the hits do not fit the other's ships afloat")
         layout, own_hit = torch.tensor([ships], dtype=torch.uint8), torch.tensor([hit[1]])
-        own_afloat = len(fleet) - int(fleet.sunk(layout, own_hit).sum())
+        own_afloat = len(fleet) - int(self.slots.sunk(layout, own_hit).sum())
         if afloat[0] != own_afloat or not 0 <= afloat[1] <= len(fleet):
             raise ValueError("the number of ships afloat does not fit the boards")
 

@@ -33,9 +33,8 @@ class Settings(NamedTuple):
     """epsilon: the probability of a random move in units of 2^-32. plies: the most moves of each
     game in a call. discount: from one ply to the next, negative if the other seat moves then.
     scale: the reward of a point. coherent: whether each value in the table is followed by the sum
-    of its errors and the sum of their sizes. minimax: whether a move learns from the best reply
-    where another one was made. expected: whether targets are means over chance. learns: whether
-    the table changes."""
+    of its errors and the sum of their sizes. expected: whether targets are means over chance.
+    learns: whether the table changes."""
 
     epsilon: np.uint64
     plies: int
@@ -44,7 +43,6 @@ class Settings(NamedTuple):
     td_lambda: np.float32
     scale: np.float32
     coherent: bool
-    minimax: bool
     expected: bool
     learns: bool
 
@@ -57,7 +55,6 @@ PLAY = Settings(
     td_lambda=np.float32(0),
     scale=np.float32(1),
     coherent=False,
-    minimax=False,
     expected=False,
     learns=False,
 )
@@ -226,7 +223,7 @@ def learn_backward(
             value = bounded(network, sum_values(table, memory.places, U(0), num, offset))
             following = value + settings.td_lambda * (target - value)
             following += settings.scale * history.points[ply]
-        if settings.minimax and not history.is_best[ply]:
+        if seats == 2 and not history.is_best[ply]:  # the other seat would have had a better reply
             following = history.best_score[ply]
         take_back(network, load(rules.start, history.positions, ply), after, seat, memory)
         seat = seats - 1 - seat

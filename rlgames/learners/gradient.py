@@ -1,4 +1,7 @@
-"""Shared by gradient-based learners: optimizers, gradient steps and checks for finite numbers."""
+"""Shared by gradient-based learners: optimizers, gradient steps, and terms of policy gradients.
+
+Shapes: M moves, A actions.
+"""
 
 from __future__ import annotations
 
@@ -178,3 +181,23 @@ def non_finite_name(optimizer: torch.optim.Optimizer, loss: Tensor) -> str:
         if weight.grad is not None and not bool(weight.grad.isfinite().all()):
             return f"the gradient of {name}"
     return "the norm of the gradient"
+
+
+def select_actions(log_prob: Tensor, action: Tensor) -> Tensor:
+    """Float32 [M]: the log-probabilities of the actions taken, out of all actions [M, A]."""
+    return log_prob.gather(1, action[:, None])[:, 0]
+
+
+def mean_entropy(log_prob: Tensor, prob: Tensor) -> Tensor:
+    """The mean entropy of distributions [M, A]; illegal actions have log-probability -inf."""
+    return -(prob * log_prob.clamp(min=-1e9)).sum(1).mean()
+
+
+def standardized(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
+    """[M] minus its mean, divided by its standard deviation, both weighted by weight [M]."""
+
+    def mean(values: Tensor) -> Tensor:
+        return values.mean() if weight is None else (weight * values).sum() / weight.sum()
+
+    centered = advantage - mean(advantage)
+    return centered / mean(centered.square()).sqrt().clamp(min=1e-6)

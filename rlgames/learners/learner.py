@@ -35,7 +35,7 @@ class LearnerContext:
 
 class Learner(ABC):
     """Updates a policy from trajectories. Subclasses declare what fits them, which
-    training/compatibility.py checks."""
+    training/checks.py checks."""
 
     policy_class: type[Any] = Network
     """The policies that it can train: this class and its subclasses."""

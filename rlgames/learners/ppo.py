@@ -14,9 +14,14 @@ from torch import Tensor
 from rlgames.core.rows import Rows
 from rlgames.core.schedule import Schedule
 from rlgames.games.game import State
-from rlgames.learners.gradient import GradientLearner, OptimizerSettings
+from rlgames.learners.gradient import (
+    GradientLearner,
+    OptimizerSettings,
+    mean_entropy,
+    select_actions,
+    standardized,
+)
 from rlgames.learners.learner import LearnerContext, check_all_finite
-from rlgames.learners.policy_gradient import mean_entropy, select_actions, standardized
 from rlgames.rewards import generalized_advantage
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty

@@ -19,9 +19,9 @@ from rlgames.core.tensor_checks import load_weights, parts
 from rlgames.core.untrusted import checked_int
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import State
+from rlgames.kernels.words import Array
 from rlgames.learners.learner import Learner, LearnerContext
-from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_ntuple import Array, pack_network, reason_not_packed
+from rlgames.policies.ntuple import Ntuple, pack_network, reason_not_packed
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -109,9 +109,12 @@ class TdNtuple(Learner):
         _check_kernel_learns(context)
         self.has_replies = self.policy.has_lines
         if self.has_replies:
-            _check_payoffs(self.reward)
-        if backup == "expected":
-            _check_expected(self.has_replies, td_lambda)
+            _check_replies(self.reward, backup)
+        elif backup == "expected" and td_lambda:
+            raise ValueError(
+                f"learner.td_lambda={td_lambda} mixes targets of sampled moves, and "
+                "learner.backup=expected has none; use learner.backup=sampled"
+            )
         self.backup, self.td_lambda, self.threads = backup, td_lambda, threads
         self.lr = Schedule(lr, lr_end)
         epsilon = epsilon_schedule(context.sampling)
@@ -191,7 +194,6 @@ class TdNtuple(Learner):
             td_lambda=np.float32(self.td_lambda),
             scale=np.float32(self.reward.scale),
             coherent=self.stride > 1,
-            minimax=self.has_replies,
             expected=self.backup == "expected",
             learns=True,
         )
@@ -267,8 +269,8 @@ def _check_kernel_learns(context: LearnerContext) -> None:
         raise NotImplementedError(reason)
 
 
-def _check_payoffs(reward: Reward) -> None:
-    """Raises ValueError for rewards of two seats that do not sum to zero."""
+def _check_replies(reward: Reward, backup: str) -> None:
+    """Raises ValueError for what does not fit two seats, whose rewards sum to zero."""
     if reward.payoffs is None:
         raise ValueError(
             "learner=td_ntuple needs rewards of both seats that sum to zero; reward=outcome "
@@ -276,18 +278,9 @@ def _check_payoffs(reward: Reward) -> None:
         )
     if reward.payoffs[0] <= 0:
         raise ValueError("learner=td_ntuple needs reward.win above 0")
-
-
-def _check_expected(has_replies: bool, td_lambda: float) -> None:
-    """Raises ValueError if targets cannot be means over chance."""
-    if has_replies:
+    if backup == "expected":
         raise ValueError(
             "learner.backup=expected is for games with one seat; use learner.backup=sampled"
-        )
-    if td_lambda:
-        raise ValueError(
-            f"learner.td_lambda={td_lambda} mixes targets of sampled moves, and "
-            "learner.backup=expected has none; use learner.backup=sampled"
         )
 
 

@@ -22,10 +22,7 @@ class AfterstateNetwork(ValueFunction):
             raise ValueError(f"afterstates of {game.spec.name} have hidden information")
         self.network = network
 
-    def value(self, game: Game[Any], state: State) -> Tensor:
-        _, value = self.network.scores(game, state)
+    def value(self, game: Game[Any], afterstate: State) -> Tensor:
+        _, value = self.network.scores(game, afterstate)
         assert value is not None
         return value
-
-    def expected(self, game: Game[Any], afterstate: State) -> Tensor:
-        return self.value(game, afterstate)

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from rlgames.games.fleets.game import Fleet, FleetGame
-from rlgames.games.fleets.layouts import placements
+from rlgames.games.fleets.game import FleetGame
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.game import Game
 from rlgames.policies.policy import Network
 
@@ -47,14 +47,14 @@ class ShipBeliefs(nn.Module):
     def __init__(self, fleet: Fleet) -> None:
         super().__init__()
         count = Counter(fleet.ships)
-        sizes = {length: _num_placements(fleet, length) for length in sorted(count)}
+        sizes = {length: len(fleet.placements[length]) for length in sorted(count)}
         if sum(sizes.values()) * fleet.num_cells > MAX_TABLE_SIZE:
             raise ValueError(
                 f"policy=belief_propagation lists {sum(sizes.values()):,} placements on "
                 f"{fleet.num_cells:,} cells, and {MAX_TABLE_SIZE:,} numbers are the limit"
             )
         for length in sizes:
-            table = placements(fleet.rows, fleet.columns, length).float()
+            table = fleet.placements[length].float()
             self.register_buffer(f"placements_{length}", table, persistent=False)
         self.lengths = list(sizes)
         counts = torch.tensor([float(count[length]) for length in sizes])
@@ -201,12 +201,6 @@ class BeliefPropagation(Network):
         exact = exact.clamp(-MAX_EXACT_LOG_RATIO, MAX_EXACT_LOG_RATIO)
         scaled = [FEATURE_SCALE * log_odds, FEATURE_SCALE * without_own, 2 * FEATURE_SCALE * exact]
         return belief, exact, torch.cat([belief, *scaled])
-
-
-def _num_placements(fleet: Fleet, length: int) -> int:
-    across = fleet.rows * max(0, fleet.columns - length + 1)
-    down = fleet.columns * max(0, fleet.rows - length + 1)
-    return across + down * (length > 1)
 
 
 def _normal(shape: tuple[int, int], deviation: float, rng: torch.Generator) -> Tensor:

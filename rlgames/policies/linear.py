@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.policies.policy import ValueFunction
@@ -134,6 +135,14 @@ class LinearValue(ValueFunction):
         boards = BoardFeatures(game.tiles(state), rows, columns)
         return torch.stack([FEATURES[name](boards).float() for name in self.names], 1)
 
-    def value(self, game: Game[Any], state: State) -> Tensor:
-        value = self.features(game, state) @ self.weights
-        return value * ~state.done if self.score_scale else value
+    def value(self, game: Game[Any], afterstate: State) -> Tensor:
+        """Float32 [B]: the exact mean of V over the outcomes of chance."""
+        probability, outcomes = chance_outcomes(game, afterstate)
+        is_possible = probability > 0
+        state = outcomes[is_possible.flatten()]
+        after_chance = self.features(game, state) @ self.weights
+        if self.score_scale:
+            after_chance = after_chance * ~state.done
+        value = torch.zeros_like(probability)
+        value[is_possible] = after_chance.to(value.dtype)
+        return (probability * value).sum(1).float()

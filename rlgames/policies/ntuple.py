@@ -1,4 +1,4 @@
-"""N-tuple networks: values of boards as sums of table entries."""
+"""N-tuple networks: values of boards as sums of table entries, and the same for kernels."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.policies import line_tuples
-from rlgames.policies.policy import ValueFunction
+from rlgames.kernels.words import Array
+from rlgames.policies import ntuple_lines
+from rlgames.policies.ntuple_2048 import CompiledNetwork, Network, Tuple
+from rlgames.policies.policy import Policy, ValueFunction
 
 MAX_TABLE_SIZE = 200_000_000
+
+TOO_LARGE = "a board this large does not fit in 62 bits"
+"""Why kernels do not read a network, as part of a sentence."""
 
 MAX_VALUE = 0.999
 """Of a game of k in a row in progress, as a part of a win. So no move is preferred to a win."""
@@ -40,7 +46,7 @@ class Ntuple(ValueFunction):
 
     tuples: the cells of each tuple, numbered from 0 in rows from the top; None: DEFAULT_SHAPES in
         all positions on the board, or the whole board if it has at most six cells; in k in a row
-        the random walks of rlgames.policies.line_tuples.
+        the random walks of rlgames.policies.ntuple_lines.
     num_tuples: how many random walks; None: their default. In k in a row without tuples only.
     num_cell_values: distinct exponents; larger tiles count as the last. In k in a row 3: empty, or
         with a stone of either seat; 4 and more: empty cells where a stone can fall are distinct.
@@ -72,13 +78,13 @@ class Ntuple(ValueFunction):
             )
         self.has_lines = isinstance(game, KInARow)
         if isinstance(game, KInARow):
-            line_tuples.check_rules(game)
+            ntuple_lines.check_rules(game)
         _check_num_tuples(game, num_tuples, self.has_lines and tuples is None)
         symmetries, num_cells = game.symmetries(), game.rows * game.columns
         self.num_cell_values = min(num_cell_values, game.num_cell_values)
         if isinstance(game, KInARow):
-            self.num_cell_values = line_tuples.cell_values(game, num_cell_values)
-            tuples = line_tuples.random_walks(game, num_tuples) if tuples is None else tuples
+            self.num_cell_values = ntuple_lines.cell_values(game, num_cell_values)
+            tuples = ntuple_lines.random_walks(game, num_tuples) if tuples is None else tuples
         if tuples is None:
             tuples = default_tuples(game.rows, game.columns, symmetries)
         self.stage_exponents = self._stage_exponents(stage_tiles)
@@ -145,27 +151,24 @@ class Ntuple(ValueFunction):
     def feature_indices(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Int32 [B, K]: the index of the value of each lookup."""
         if isinstance(game, KInARow):
-            cells = line_tuples.digits(game, afterstate, self.num_cell_values)
+            cells = ntuple_lines.digits(game, afterstate, self.num_cell_values)
         else:
             assert isinstance(game, Game2048)
             cells = game.tiles(afterstate)
         offsets = self._offsets_after(cells, afterstate)
         return self._contents(cells.clamp(max=self.num_cell_values - 1)).int() + offsets
 
-    def value(self, game: Game[Any], state: State) -> Tensor:
-        indices = self.feature_indices(game, state)
+    def value(self, game: Game[Any], afterstate: State) -> Tensor:
+        indices = self.feature_indices(game, afterstate)
         # Twice as fast as indexing with a matrix.
         value = self.values.index_select(0, indices.reshape(-1)).view(indices.shape).sum(1)
         if not self.has_lines:
             return value
         win, draw = self.payoffs
-        seat = 1 - state.current_seat
+        seat = 1 - afterstate.current_seat
         final = torch.where(seat == 0, draw, -draw)
-        final[state.score.gather(1, seat[:, None])[:, 0] > 0] = win
-        return torch.where(state.done, final, value.clamp(-self.max_value, self.max_value))
-
-    def expected(self, game: Game[Any], afterstate: State) -> Tensor:
-        return self.value(game, afterstate)
+        final[afterstate.score.gather(1, seat[:, None])[:, 0] > 0] = win
+        return torch.where(afterstate.done, final, value.clamp(-self.max_value, self.max_value))
 
     @property
     def max_value(self) -> float:
@@ -246,10 +249,10 @@ def _check_num_tuples(game: Game2048 | KInARow, num_tuples: int | None, counts: 
             f"policy.num_tuples={num_tuples} counts the random walks of k in a row without "
             "policy.tuples=; leave it out"
         )
-    if game.rows * game.columns <= line_tuples.MAX_SINGLE:
+    if game.rows * game.columns <= ntuple_lines.MAX_SINGLE:
         raise ValueError(
             f"policy.num_tuples={num_tuples} has no effect on a board of at most "
-            f"{line_tuples.MAX_SINGLE} cells, which are one tuple; leave it out"
+            f"{ntuple_lines.MAX_SINGLE} cells, which are one tuple; leave it out"
         )
 
 
@@ -268,3 +271,108 @@ def check_tuples(
             f"{len(tuples)} tuples with policy.num_cell_values={num_cell_values} need "
             f"{needed:.3g} values, and 1 to {MAX_TABLE_SIZE:,} are possible"
         )
+
+
+def reason_not_packed(game: Game[Any], policy: Policy) -> str:
+    """Why kernels cannot read this policy, as part of a sentence; "" if they can."""
+    if not isinstance(policy, Ntuple):
+        return "it needs policy=ntuple"
+    if isinstance(game, KInARow) and game.is_large:
+        return TOO_LARGE
+    if isinstance(game, Game2048):
+        if type(game) is not Game2048:
+            return f"it knows the rules of 2048, not of {game.spec.name}"
+        if len(game.rules.start) > 1:
+            return f"a board of {game.rows}x{game.columns} is larger than 4x4"
+    if policy.values.device.type != "cpu":
+        return "kernels run on the CPU, with device=cpu"
+    return ""
+
+
+def pack_network(game: Game[Any], policy: Ntuple, stride: int) -> Any:
+    """The network of a policy that kernels can read, of one of the classes that implement
+    kernels/ntuple.py. stride: numbers of the table per value."""
+    if isinstance(game, KInARow):
+        return _line_network(game, policy, stride)
+    assert isinstance(game, Game2048)
+    return _network_2048(game, policy, stride)
+
+
+def flat_table(values: Tensor) -> Array:
+    """The numbers from the first of some values to the last; they may have others between them."""
+    stride = values.stride(0)
+    return values.as_strided(((len(values) - 1) * stride + 1,), (1,)).numpy()
+
+
+def _network_2048(game: Game2048, policy: Ntuple, stride: int) -> Any:
+    described: list[Tuple] = []
+    first, radix = 0, policy.num_cell_values
+    for cells in policy.tuples:
+        positions = [16 * (cell // game.columns) + 4 * (cell % game.columns) for cell in cells]
+        views = tuple(tuple(views) for views in _views_by_lookup(game, cells))
+        described.append(Tuple(first * stride, len(cells), tuple(_runs(positions)), views))
+        first += radix ** len(cells)
+    stages = tuple(policy.stage_exponents)
+    return CompiledNetwork(
+        Network(game.rows, game.columns, radix, stride, tuple(described), stages, first * stride)
+    )
+
+
+def _runs(positions: Sequence[int]) -> list[tuple[int, int]]:
+    """Mask and rotation to the right of each run of consecutive cells, given their lowest bits."""
+    runs: list[tuple[int, int]] = []
+    for index, position in enumerate(positions):
+        rotation = (position - 4 * index) % 64
+        if runs and runs[-1][1] == rotation:
+            runs[-1] = (runs[-1][0] | 15 << (4 * index), rotation)
+        else:
+            runs.append((15 << (4 * index), rotation))
+    return runs
+
+
+def _views_by_lookup(game: Game2048, cells: Sequence[int]) -> list[list[int]]:
+    """The views that show a tuple's cells on the same cells of the board, for each set of these."""
+    grid = torch.arange(game.num_cells).view(game.rows, game.columns)
+    views = [grid, grid.flip(1), grid.flip(0), grid.flip(0, 1)]
+    views += [view.T for view in views] if game.rows == game.columns else []
+    lookups: dict[frozenset[int], list[int]] = {}
+    for number, view in enumerate(views):
+        shown = frozenset(view.reshape(-1)[list(cells)].tolist())
+        lookups.setdefault(shown, []).append(number)
+    return list(lookups.values())
+
+
+def _line_network(game: KInARow, policy: Ntuple, stride: int) -> Any:
+    radix = policy.num_cell_values
+    lookups, offsets = zip(*policy.lookups(), strict=True)
+    bits = [int(bit).bit_length() - 1 for bit in game.rules.cell_bits.tolist()]
+    cell_of_bit = {bit: cell for cell, bit in enumerate(bits)}
+    open_digit = 3 if radix == 4 else 0
+    starts, changes = np.zeros(65, np.int64), []
+    for bit in range(64):
+        cell = cell_of_bit.get(bit)
+        above = -1 if cell is None or not game.gravity else cell - game.columns
+        for number, cells in enumerate(lookups) if cell is not None else ():
+            own = radix ** cells.index(cell) if cell in cells else 0
+            opened = open_digit * radix ** cells.index(above) if above in cells else 0
+            was_open = open_digit if game.gravity else 0
+            if own or opened:
+                changes.append((number, *(own * (owner - was_open) + opened for owner in (1, 2))))
+        starts[bit + 1] = len(changes)
+    bottom = range(game.rows * game.columns - game.columns, game.rows * game.columns)
+    empty = [
+        offset + sum(open_digit * radix**n for n, cell in enumerate(cells) if cell in bottom)
+        for offset, cells in zip(offsets, lookups, strict=True)
+    ]
+    table = np.array(changes, np.int64).reshape(-1, 3)
+    win, draw = policy.payoffs
+    return ntuple_lines.LineNetwork(
+        starts=starts,
+        lookups=table[:, 0].astype(np.uint64),
+        deltas=(stride * table[:, 1:].T).reshape(-1).astype(np.uint64),
+        empty=np.array(empty, np.uint64) * np.uint64(stride),
+        half=np.uint64(policy.part_size * stride),
+        win=np.float32(win),
+        draws=np.array([draw, -draw], np.float32),
+        largest=np.float32(policy.max_value),
+    )

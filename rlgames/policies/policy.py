@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -93,9 +92,9 @@ def in_float32(layer: Callable[[Tensor], Any], features: Tensor) -> Any:
 
 
 class ValueFunction(Policy):
-    """Values of states, for the seat whose move led to them.
+    """Values of afterstates, for the seat whose move led to them.
 
-        Q(s, a) = score_scale · (score of s·a - score of s) + E[V(s')], over the chance after s·a
+        Q(s, a) = score_scale · (score of s·a - score of s) + V(s·a), before chance
 
     score_scale: the value of one point of score; 0 if the reward is not the change in score.
     """
@@ -112,16 +111,8 @@ class ValueFunction(Policy):
         self.score_scale = score_scale
 
     @abstractmethod
-    def value(self, game: Game[Any], state: State) -> Tensor:
+    def value(self, game: Game[Any], afterstate: State) -> Tensor:
         """Float32 [B]."""
-
-    def expected(self, game: Game[Any], afterstate: State) -> Tensor:
-        """Float32 [B]: the exact mean of the value over the chance outcomes of afterstates."""
-        probability, outcomes = chance_outcomes(game, afterstate)
-        is_possible = probability > 0
-        value = torch.zeros_like(probability)
-        value[is_possible] = self.value(game, outcomes[is_possible.flatten()]).to(value.dtype)
-        return (probability * value).sum(1).float()
 
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         actions = game.spec.actions
@@ -142,7 +133,7 @@ class ValueFunction(Policy):
     def _action_value(self, game: Game[Any], state: State, action: Tensor) -> Tensor:
         """Float32 [B]: Q(s, a)."""
         afterstate = game.apply_action(state, action)
-        value = self.expected(game, afterstate)
+        value = self.value(game, afterstate)
         if self.score_scale:
             score_delta = (afterstate.score - state.score).gather(1, state.current_seat[:, None])
             value = value + self.score_scale * score_delta[:, 0]
@@ -150,7 +141,7 @@ class ValueFunction(Policy):
 
 
 class AfterstateValues(ValueFunction):
-    """A table of values of afterstates, which need no mean over chance: V(s) = values[index(s)].
+    """A table of values of afterstates: V(s) = values[index(s)].
 
     values: float32 [W], the trained values.
     """
@@ -161,11 +152,8 @@ class AfterstateValues(ValueFunction):
     def index(self, game: Game[Any], afterstate: State) -> Tensor:
         """Int64 [B]: the index of each afterstate's value."""
 
-    def value(self, game: Game[Any], state: State) -> Tensor:
-        return self.values.index_select(0, self.index(game, state))
-
-    def expected(self, game: Game[Any], afterstate: State) -> Tensor:
-        return self.value(game, afterstate)
+    def value(self, game: Game[Any], afterstate: State) -> Tensor:
+        return self.values.index_select(0, self.index(game, afterstate))
 
 
 def init_weights(

@@ -206,25 +206,28 @@ def _parse_lines(path: Path, game: Game[Any], lines: list[tuple[int, bytes]]) ->
 
 def _parse_games(game: Game[Any], lines: list[Any]) -> _Chunk:
     """Raises one of PARSE_ERRORS if a line is not a valid game."""
-    scores = [[checked_float(value, *FLOAT32) for value in _list(line["score"])] for line in lines]
+    scores = [
+        [checked_float(value, *FLOAT32) for value in _checked(line["score"], list)]
+        for line in lines
+    ]
     for score in scores:
         if len(score) != game.spec.seats:
             raise ValueError(f"{len(score)} scores for {game.spec.seats} seats")
-    moves_by_game = [_list(line["moves"]) for line in lines]
+    moves_by_game = [_checked(line["moves"], list) for line in lines]
     moves = [move for game_moves in moves_by_game for move in game_moves]
     if not all(moves_by_game):
         raise ValueError("a game without moves")
-    state = game.parse_all([_text(move["position"]) for move in moves])
+    state = game.parse_all([_checked(move["position"], str) for move in moves])
     is_done, current_seat = state.done.tolist(), state.current_seat.tolist()
     for move, seat, done in zip(moves, current_seat, is_done, strict=True):
         if type(move["seat"]) is not int or move["seat"] != seat or done:
             raise ValueError(f"seat {str(move['seat'])[:40]} cannot move here")
-    action = parse_actions(game, state, [_text(move["move"]) for move in moves])
+    action = parse_actions(game, state, [_checked(move["move"], str) for move in moves])
     score_delta = [checked_float(move["gain"], *FLOAT32) for move in moves]
-    player = [_text(move["player"]) for move in moves]
+    player = [_checked(move["player"], str) for move in moves]
     for game_moves, score in zip(moves_by_game, scores, strict=True):
         _check_sum(game_moves, score)
-    final = game.parse_all([_text(line["final"]) for line in lines])
+    final = game.parse_all([_checked(line["final"], str) for line in lines])
     if not bool(final.done.all()):
         raise ValueError("the final position is not the end of a game")
     length = [len(game_moves) for game_moves in moves_by_game]
@@ -285,15 +288,11 @@ def _score_before(
     return before[:, None].float()
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{str(value)[:40]} is not a string")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{str(value)[:40]!r} is not a list")
+def _checked(value: Any, kind: type) -> Any:
+    """Raises ValueError for a value of another kind, str or list."""
+    if not isinstance(value, kind):
+        name = "string" if kind is str else "list"
+        raise ValueError(f"{str(value)[:40]!r} is not a {name}")
     return value
 
 
@@ -314,21 +313,17 @@ def _repair_last_line(path: Path) -> None:
 
 def _check_header(path: Path, rules: dict[str, Any]) -> None:
     """Raises BadRecord unless the file holds games with these rules."""
-    recorded = _read_header(path)["game"]
-    if _without_presentation(recorded) != _without_presentation(rules):
-        raise BadRecord(f"{path} holds games with other rules, {sanitized(json.dumps(recorded))}")
-
-
-def _without_presentation(rules: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in rules.items() if key not in PRESENTATION_KEYS}
-
-
-def _read_header(path: Path) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             header = parse_json(file.readline(MAX_HEADER_BYTES).decode("utf-8"))
-        if header["rlgames_record"] != FORMAT or not isinstance(header["game"], dict):
+        recorded = header["game"]
+        if header["rlgames_record"] != FORMAT or not isinstance(recorded, dict):
             raise ValueError("unknown format")
     except (ValueError, KeyError, TypeError) as error:
         raise BadRecord(f"{path} is not a record of games ({sanitized(error)})") from None
-    return dict(header)
+    held, wanted = (
+        {key: value for key, value in each.items() if key not in PRESENTATION_KEYS}
+        for each in (recorded, rules)
+    )
+    if held != wanted:
+        raise BadRecord(f"{path} holds games with other rules, {sanitized(json.dumps(recorded))}")

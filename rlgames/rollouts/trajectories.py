@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from rlgames.core.rows import Rows
-from rlgames.games.game import State
+from rlgames.games.game import Game, State
 from rlgames.players.player import Decision
 
 
@@ -210,3 +210,28 @@ def _score_deltas(state: State, game: Tensor, final_score: Tensor) -> Tensor:
     columns = (slot, score, ~state.done, later, score_delta)
     find_score_deltas(*(column.cpu().numpy() for column in columns))
     return score_delta.to(game.device)
+
+
+def bytes_per_game(game: Game[Any], window: int | None = None) -> int:
+    """The memory that the moves of a game, or of a window of it, may take while they are learned
+    from.
+
+    Counted per move: its position, its observation twice (as played and as trained on), and per
+    action a mask and four floats (scores, log-probabilities and their gradients).
+    """
+    spec = game.spec
+    cells = math.prod(spec.observation[1:])
+    move = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
+    # Rules may hardly bound the length of a game; 100 plies per cell exceed any likely one.
+    return move * min(window or spec.max_plies, spec.max_plies, 100 * cells)
+
+
+def bytes_per_result(game: Game[Any]) -> int:
+    """The memory that an evaluation keeps of a game: its final position twice (as it ended and in
+    order), and 100 bytes for seats, lengths, scores and weights."""
+    return 2 * bytes_per_position(game.example_state()) + 100
+
+
+def bytes_per_position(state: State) -> int:
+    """The memory of a batch of one position."""
+    return sum(column.nbytes for column in vars(state).values() if isinstance(column, Tensor))

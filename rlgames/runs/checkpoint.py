@@ -5,37 +5,36 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
+import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
-import safetensors
 import torch
 from torch import Tensor, nn
 
 from rlgames.core.errors import ConfigError
-from rlgames.core.pages import release_pages
 from rlgames.core.tensor_checks import load_weights
-from rlgames.core.untrusted import parse_object, sanitized
+from rlgames.core.untrusted import checked_int, parse_object, sanitized
 from rlgames.runs import storage
-from rlgames.runs.files import read_header
 
 Tree = dict[str, Any]
 """Maps names without slashes to trees, tensors, numbers, text, None, and lists of these."""
 
-FORMAT = 6
+FORMAT = 7
 """Only files of this format are read."""
 
-CHECKSUMS = ("policy_sha256", "sha256")
+NO_CHECKSUM = "0" * 64
+"""Replaces the checksum in the content that it is of: the whole file."""
 
 MAX_FILE_BYTES = 1 << 34
-"""Larger files are not read."""
+"""Larger files are neither written nor read."""
 
-MAX_CONFIG_LENGTH = 1 << 14
-"""Longer configs, in characters of JSON, are neither written nor read."""
+MAX_HEADER_BYTES = 1 << 24
+"""Checkpoints with longer headers are not read."""
 
 MAX_GAMES = 10**12
 
@@ -43,19 +42,21 @@ PART_BYTES = 1 << 24
 """Tensors are written and checked in parts, so that neither takes memory for a second copy."""
 
 DTYPES = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.int16: "I16",
-    torch.int8: "I8",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
 }
-"""The names of safetensors' format. Its own writer takes only tensors that are contiguous, and
-those of a compiled table are not."""
+"""By their names in safetensors' format. Its own functions cannot be used: they write only tensors
+without gaps, and they open a file by its name, which a training may have replaced meanwhile."""
+
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class BadCheckpoint(ConfigError):
@@ -76,150 +77,119 @@ class Checkpoint:
     policy: dict[str, Tensor]
     state: Tree
 
-    @property
-    def num_parameters(self) -> int:
-        """Numbers in the policy's tensors."""
-        return sum(tensor.numel() for tensor in self.policy.values())
+    def write(self, path: Path) -> None:
+        """Replace a file durably: it always holds a whole checkpoint, the old or the new one.
 
-    def write(self, path: Path, is_mapped: bool = False) -> None:
-        """Write a temporary file, force it to the disk and rename it: path always holds a whole
-        checkpoint, the old or the new one.
-
-        is_mapped: the tensors are mapped from a file, and their memory is given back.
-        Raises OSError, and BadCheckpoint for a config that is too long; path is then unchanged.
+        Raises OSError; the file is then unchanged.
         """
         tensors: dict[str, Tensor] = {}
         plain = _split_off_tensors({"policy": self.policy, "state": self.state}, "", tensors)
-        header = {
+        metadata = {
+            "sha256": NO_CHECKSUM,
             "format": str(FORMAT),
             "config": json.dumps(self.config),
             "games": str(self.games),
             "state": json.dumps(plain["state"]),
         }
-        if len(header["config"]) > MAX_CONFIG_LENGTH:
-            raise BadCheckpoint(f"the config is longer than {MAX_CONFIG_LENGTH:,} characters")
-        read = partial(_parts, is_mapped=is_mapped)
-        header |= checksums(header, tensors, lambda name: read(tensors[name]))
-        layout, offset = {}, 0
-        # The format wants every tensor at a multiple of its size: the largest numbers go first.
-        ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
-        for name, tensor in ordered:
-            ends = [offset, offset + tensor.nbytes]
-            dtype = DTYPES[tensor.dtype]
-            layout[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": ends}
-            offset = ends[1]
-        text = json.dumps({"__metadata__": header, **layout}).encode()
-        text += b" " * (-len(text) % 8)
-        if 8 + len(text) + offset > MAX_FILE_BYTES:
-            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
-        with storage.replace_file(path.parent, path.name) as file, storage.errors_name(path):
-            file.write(len(text).to_bytes(8, "little") + text)
-            for _, tensor in ordered:
-                for part in read(tensor):
-                    file.write(part)
+        _write_file(path, metadata, tensors)
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
         """Read a file; no code in it is run.
 
+        Its tensors are mapped, not copied: they stay as they are when the file is replaced.
         Raises BadCheckpoint unless it is a whole regular file in this format.
         """
-        while True:
-            version = storage.stamp(path)
-            try:
-                checkpoint = cls._read(path)
-            except BadCheckpoint:
-                if storage.stamp(path) == version:
-                    raise
-            else:
-                if storage.stamp(path) == version:
-                    return checkpoint
-            # A training has replaced the file, which is opened several times.
-
-    @classmethod
-    def _read(cls, path: Path) -> Checkpoint:
         if not path.exists():
             raise BadCheckpoint(f"there is no checkpoint at {path}")
         if not path.is_file():
             raise BadCheckpoint(f"{path} is not a checkpoint file")
         try:
-            if (size := path.stat().st_size) > MAX_FILE_BYTES:
-                raise ValueError(f"a file of {size:,} bytes is too large")
-            layout, start = read_header(path.parent, path.name)
-            with safetensors.safe_open(path, "pt") as content:
-                header = dict(content.metadata() or {})
-                _check_format(path, header)
-                names = list(content.keys())
-            tensors = {name: _map_tensor(path, name) for name in names}
-            stored = {name: header.pop(name) for name in CHECKSUMS}
-            if len(header["config"]) > MAX_CONFIG_LENGTH:
-                raise ValueError("its config is too long")
-            config, state = (parse_object(header[name]) for name in ("config", "state"))
-            games = int(header["games"])
-            if not 0 <= games <= MAX_GAMES:
-                raise ValueError(f"{games:,} is not a possible number of games")
             with storage.open_to_read(path.parent, path.name) as file:
-                offsets = {name: layout[name]["data_offsets"] for name in tensors}
-                found = checksums(
-                    header, tensors, lambda name: _stored_parts(file, start, offsets[name])
-                )
-        except (
-            safetensors.SafetensorError,
-            KeyError,
-            ValueError,
-            OSError,
-            RuntimeError,
-            TypeError,
-        ) as error:
-            if "allocate memory" in str(error):
-                raise MemoryError from None
+                return cls._parse(file)
+        except BadCheckpoint as error:
+            raise BadCheckpoint(f"{path} {error.error}", error.hint) from None
+        except (LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
             raise BadCheckpoint(
-                f"{path} is not a readable checkpoint ({sanitized(error)})"
+                f"{path} is not a readable checkpoint ({sanitized(reason)})"
             ) from None
-        if found != stored:
+
+    @classmethod
+    def _parse(cls, file: BinaryIO) -> Checkpoint:
+        """The content of an open file, after "there is ..." in an error."""
+        if (size := os.fstat(file.fileno()).st_size) > MAX_FILE_BYTES:
+            raise ValueError(f"a file of {size:,} bytes is too large")
+        text, layout = _read_header(file)
+        metadata = layout.pop("__metadata__")
+        if (number := int(metadata["format"])) != FORMAT:
+            age = "a newer" if number > FORMAT else "an older"
             raise BadCheckpoint(
-                f"{path} is damaged: its content does not match its checksum",
+                f"has format {sanitized(number, 40)}, which {age} version of rlgames reads; "
+                f"this one reads format {FORMAT}"
+            )
+        if not _is_whole(file, text, str(metadata["sha256"])):
+            raise BadCheckpoint(
+                "is damaged: its content does not match its checksum",
                 "use another checkpoint of the run",
             )
+        config, state = (parse_object(metadata[name]) for name in ("config", "state"))
+        games = checked_int(int(metadata["games"]), 0, MAX_GAMES)
+        content = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
         tree: Tree = {"policy": {}, "state": state}
-        for name, tensor in tensors.items():
-            _insert(tree, name.split("/"), tensor, path)
+        for name, entry in layout.items():
+            _insert(tree, name.split("/"), _mapped(content, len(text), entry))
         return cls(config, games, tree["policy"], state)
 
 
+def _write_file(path: Path, metadata: dict[str, str], tensors: dict[str, Tensor]) -> None:
+    """Write a file in safetensors' format. metadata: with NO_CHECKSUM, which is replaced. Raises
+    OSError."""
+    # The format wants every tensor at a multiple of its size: the largest numbers go first.
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    offset = 0
+    for name, tensor in ordered:
+        ends = [offset, offset + tensor.nbytes]
+        dtype = DTYPE_NAMES[tensor.dtype]
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": ends}
+        offset = ends[1]
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    text = len(text).to_bytes(8, "little") + text
+    if len(text) > MAX_HEADER_BYTES or len(text) + offset > MAX_FILE_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    with storage.replace_file(path.parent, path.name) as file, storage.errors_name(path):
+        digest = hashlib.sha256(text)
+        file.write(text)
+        for _, tensor in ordered:
+            for part in _parts(tensor):
+                digest.update(part)
+                file.write(part)
+        file.seek(0)
+        file.write(text.replace(NO_CHECKSUM.encode(), digest.hexdigest().encode(), 1))
+
+
 def read_identity(path: Path) -> str | None:
-    """What identifies a policy and how it was trained: the checksum of its tensors, its config and
-    its games, which the header of a checkpoint has; None without a checkpoint."""
+    """What identifies a checkpoint: its checksum; None without a checkpoint."""
     try:
-        header = read_header(path.parent, path.name)[0]["__metadata__"]
-        text = " ".join(str(header.get(name)) for name in ("policy_sha256", "config", "games"))
-    except (AttributeError, LookupError, OSError, ValueError):
+        with storage.open_to_read(path.parent, path.name) as file:
+            return str(_read_header(file)[1]["__metadata__"]["sha256"])
+    except (LookupError, OSError, TypeError, ValueError):
         return None
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def resume_state_bytes(path: Path) -> int:
-    """The bytes of a checkpoint's tensors that only a resume needs; 0 without any."""
-    try:
-        header, _ = read_header(path.parent, path.name)
-        sizes = [
-            entry["data_offsets"][1] - entry["data_offsets"][0]
-            for name, entry in header.items()
-            if name.startswith("state/")
-        ]
-    except (ConfigError, LookupError, OSError, TypeError, ValueError):
-        return 0  # no checkpoint of ours
-    return sum(map(int, sizes))
-
-
-def drop_state(path: Path) -> None:
-    """Replace a checkpoint by one of its policy and its progress. Raises BadCheckpoint and OSError.
-
-    The state, which may be large, is read for its checksum alone, and never in memory as a whole.
-    """
-    checkpoint = Checkpoint.read(path)
+def drop_state(path: Path, max_bytes: int) -> int:
+    """Replace a checkpoint by one of its policy and its progress, if the tensors of its state have
+    more than max_bytes. Returns how many were dropped. Raises BadCheckpoint and OSError."""
+    checkpoint, tensors = Checkpoint.read(path), dict[str, Tensor]()
+    _split_off_tensors(checkpoint.state, "", tensors)
+    size = sum(tensor.nbytes for tensor in tensors.values())
+    if size <= max_bytes:
+        return 0
     progress = {name: value for name, value in checkpoint.state.items() if name == "progress"}
-    replace(checkpoint, state=progress).write(path, is_mapped=True)
+    replace(checkpoint, state=progress).write(path)
+    return size
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
@@ -246,70 +216,55 @@ def _split_off_tensors(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> T
     return plain
 
 
-def _insert(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:
+def _insert(tree: Tree, path: list[str], tensor: Tensor) -> None:
     """Put a tensor where its path leads. Raises BadCheckpoint if the path does not fit the tree."""
     parent: Any = tree if len(path) > 1 else None
     for name in path[:-1]:
         parent = parent.get(name) if isinstance(parent, dict) else None
     if not isinstance(parent, dict) or path[-1] in parent:
         shown = sanitized("/".join(path), 60)
-        raise BadCheckpoint(f"{file} has a tensor '{shown}' that belongs nowhere")
+        raise BadCheckpoint(f"has a tensor '{shown}' that belongs nowhere")
     parent[path[-1]] = tensor
 
 
-def checksums(
-    header: dict[str, str],
-    tensors: Mapping[str, Tensor],
-    content: Callable[[str], Iterable[bytes | memoryview]],
-) -> dict[str, str]:
-    """The CHECKSUMS of a checkpoint: of its policy's tensors, and of everything.
+def _parts(tensor: Tensor) -> Iterator[memoryview]:
+    """The content of a tensor, which may have gaps, in parts of at most PART_BYTES or one row."""
+    if tensor.numel():
+        rows = tensor if tensor.dim() else tensor[None]
+        for part in rows.split(max(1, PART_BYTES * len(rows) // rows.nbytes)):
+            yield part.contiguous().view(-1).view(torch.uint8).numpy().data
 
-    content: of the tensor of a name, in parts.
+
+def _read_header(file: BinaryIO) -> tuple[bytes, dict[str, Any]]:
+    """The bytes before the first tensor, and the JSON object in them.
+
+    Raises ValueError for a header that is too long, repeats a name or is not a JSON object.
     """
-    policy = hashlib.sha256()
-    rest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name, tensor in sorted(tensors.items()):
-        digest = policy if name.startswith("policy/") else rest
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
-        for part in content(name):
-            digest.update(part)
-    rest.update(policy.digest())
-    return dict(zip(CHECKSUMS, (policy.hexdigest(), rest.hexdigest()), strict=True))
+    length = file.read(8)
+    if (num_bytes := int.from_bytes(length, "little")) > MAX_HEADER_BYTES:
+        raise ValueError(f"a header of {num_bytes:,} bytes is too large")
+    text = file.read(num_bytes)
+    return length + text, parse_object(text)
 
 
-def _parts(tensor: Tensor, is_mapped: bool = False) -> Iterator[memoryview]:
-    """The content of a tensor, which may have gaps, in parts of at most PART_BYTES or one row.
-
-    is_mapped: give back the memory of each part afterwards.
-    """
-    if not tensor.numel():
-        return
-    rows = tensor if tensor.dim() else tensor[None]
-    for part in rows.split(max(1, PART_BYTES * len(rows) // rows.nbytes)):
-        yield part.contiguous().view(-1).view(torch.uint8).numpy().data
-        if is_mapped:
-            release_pages(part)
+def _is_whole(file: BinaryIO, text: bytes, checksum: str) -> bool:
+    """Whether the checksum is that of a file, which was read up to the end of its header, text."""
+    if len(checksum) != len(NO_CHECKSUM):
+        return False
+    digest = hashlib.sha256(text.replace(checksum.encode(), NO_CHECKSUM.encode()))
+    while part := file.read(PART_BYTES):
+        digest.update(part)
+    return digest.hexdigest() == checksum
 
 
-def _stored_parts(file: BinaryIO, start: int, ends: Sequence[int]) -> Iterator[bytes]:
-    """The same, read from a file, so that no page of a mapping is touched."""
-    file.seek(start + ends[0])
-    for left in range(ends[1] - ends[0], 0, -PART_BYTES):
-        yield file.read(min(left, PART_BYTES))
-
-
-def _map_tensor(path: Path, name: str) -> Tensor:
-    """A tensor of a file: a mapping by itself, so that its memory is free as soon as it is."""
-    with safetensors.safe_open(path, "pt") as file:
-        return cast(Tensor, file.get_tensor(name))
-
-
-def _check_format(path: Path, header: dict[str, str]) -> None:
-    """Raises BadCheckpoint for a file of another format."""
-    number = int(header.get("format", 0))
-    if number != FORMAT:
-        age = "a newer" if number > FORMAT else "an older"
-        raise BadCheckpoint(
-            f"{path} has format {sanitized(number, 40)}, which {age} version of rlgames reads; "
-            f"this one reads format {FORMAT}"
-        )
+def _mapped(content: mmap.mmap, start: int, entry: Any) -> Tensor:
+    """A tensor of a mapped file. start: of the tensors. Raises ValueError, LookupError, TypeError
+    or RuntimeError for an entry of the header that cannot be right."""
+    dtype, shape = DTYPES[entry["dtype"]], [checked_int(size, 0) for size in entry["shape"]]
+    first, end = (checked_int(place, 0, len(content) - start) for place in entry["data_offsets"])
+    count = math.prod(shape)
+    if end - first != count * dtype.itemsize or first % dtype.itemsize:
+        raise ValueError("a tensor has not the size that it says")
+    if not count:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(content, dtype=dtype, count=count, offset=start + first).view(shape)

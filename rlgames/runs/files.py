@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-import errno
+import datetime
 import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+import math
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
+
+import yaml
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.files import flat
 from rlgames.config.schema import groups_of
-from rlgames.core.untrusted import checked_int, parse_json, parse_object
+from rlgames.core.errors import ConfigError
+from rlgames.core.processes import is_alive
+from rlgames.core.untrusted import (
+    MAX_NUMBER,
+    YAML_LOADER,
+    checked_int,
+    parse_object,
+    sanitized,
+)
 from rlgames.runs import storage
+
+LATEST, BEST = "latest.safetensors", "best.safetensors"
+"""The checkpoint that a run resumes from, and the weights of its best evaluation."""
 
 BEST_IN_WORDS, FINAL_IN_WORDS = "best (selected)", "final"
 """The names, in tables and reports, of the checkpoint that evaluations during training selected and
@@ -23,22 +38,50 @@ of the network at the end of training."""
 FINAL_PREFIX = "final/"
 """Before the name of a metric: of the final network, not of the best checkpoint."""
 
-LATEST, BEST = "latest.safetensors", "best.safetensors"
-"""The checkpoint that a run resumes from, and the weights of its best evaluation."""
+SWEEP_FILE = "multirun.yaml"
+"""Where Hydra writes how a sweep was started."""
 
-MAX_HEADER_BYTES = 1 << 24
-"""Checkpoints with longer headers are not read."""
+MAX_FILE_BYTES, MAX_METRICS_BYTES = 1 << 20, 1 << 30
+"""Longer files, and a longer metrics.jsonl, are not read."""
 
-MAX_FILE_BYTES = 1 << 20
-"""Longer run.json are not read."""
+MAX_SECONDS, MAX_COUNT = 1e12, 10**18
 
-MAX_LINE_LENGTH = 1 << 16
-"""Longer lines of metrics.jsonl are not read."""
+STATUSES = ("running", "interrupted", "failed", "done")
+"""The values of status in run.json."""
 
-CHUNK_BYTES = 1 << 24
 
-MAX_METRICS_BYTES = 1 << 30
-"""What lies beyond them in metrics.jsonl is not read."""
+class DamagedRun(ConfigError):
+    """A file of a run that is invalid: one printable line that names the file and the value."""
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """The content of run.json; None and empty: unknown.
+
+    status: one of STATUSES; "waiting" without a file; "damaged", with nothing else, for an invalid
+    one. metric: the metric of the game; best_by: the one that selects the best checkpoint. results:
+    of this checkpoint, evaluated at the end, and of the final network, as final/NAME; empty unless
+    the run is done. best_games: played before the best checkpoint was saved. games, seconds: so
+    far. config: plain, with a game that has a name. start: in ISO 8601. pid, host: of its process.
+    """
+
+    status: str
+    config: dict[str, Any] = field(default_factory=dict)
+    metric: str = ""
+    best_by: str = ""
+    results: dict[str, float] = field(default_factory=dict)
+    best_games: int | None = None
+    games: int = 0
+    seconds: float | None = None
+    pid: int | None = None
+    host: str | None = None
+    start: str | None = None
+
+    @property
+    def is_process_gone(self) -> bool:
+        """Whether the process of a running run has certainly died: it may have been killed."""
+        is_here = self.status == "running" and self.host == platform.node()
+        return is_here and bool(self.pid) and not is_alive(self.pid or 0)
 
 
 def read_run(directory: Path) -> dict[str, Any]:
@@ -46,90 +89,164 @@ def read_run(directory: Path) -> dict[str, Any]:
 
     Raises OSError if the system cannot read it.
     """
-    try:
-        return load_run(directory)
-    except ValueError:
-        return {}
+    with suppress(FileNotFoundError, ValueError):
+        return parse_object(storage.read_file(directory, "run.json", MAX_FILE_BYTES))
+    return {}
 
 
-def load_run(directory: Path) -> dict[str, Any]:
-    """As read_run, but raises ValueError for an invalid run.json."""
+def read_info(directory: Path) -> RunInfo:
+    """The checked content of run.json, whatever the file contains."""
     try:
-        return parse_object(storage.read_file(directory, "run.json", MAX_FILE_BYTES).decode())
-    except FileNotFoundError:
-        return {}
+        return parse_info(directory)
+    except DamagedRun:
+        return RunInfo("damaged")
+
+
+def parse_info(directory: Path) -> RunInfo:
+    """The checked content of run.json. Raises DamagedRun for anything but a valid one or none."""
+    with damage_in("run.json"):
+        try:
+            content = parse_object(storage.read_file(directory, "run.json", MAX_FILE_BYTES))
+        except FileNotFoundError:
+            return RunInfo("waiting")
+        values: dict[str, Any] = {}
+        for name, (what, is_valid) in SCHEMA.items():
+            value = content.get(name)
+            if value is not None:
+                if not is_valid(value):
+                    shown = "it" if isinstance(value, dict) else sanitized(value, 40)
+                    raise ValueError(f"{name}: {shown} is not {what}")
+                values[name] = value
+        if "status" not in values:
+            raise ValueError("it has no status")
+        results = _measured(values.pop("results", {}))
+        final = _measured(values.pop("final_results", {}))
+        if values["status"] == "done":
+            final = {FINAL_PREFIX + name: value for name, value in final.items()}
+            return RunInfo(results=results | final, **values)
+        return RunInfo(**values | {"best_games": None})
+
+
+@contextmanager
+def damage_in(name: str) -> Iterator[None]:
+    """Raise every error of a block that reads a file as DamagedRun."""
+    try:
+        yield
     except OSError as error:
-        if error.errno != errno.EFBIG:
-            raise
-        raise ValueError(error.strerror) from None
+        raise DamagedRun(f"{name}: {sanitized(error.strerror)}") from None
+    except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
+        reason = "it is not UTF-8 text" if isinstance(error, UnicodeError) else error
+        raise DamagedRun(f"{name}: {sanitized(reason, 200)}") from None
+
+
+def _measured(results: dict[str, float | None]) -> dict[str, float]:
+    """Without those that were not measured, or are not finite."""
+    return {
+        name: float(value)
+        for name, value in results.items()
+        if value is not None and math.isfinite(value)
+    }
+
+
+def _is_config(value: Any) -> bool:
+    game = value.get("game") if isinstance(value, dict) else None
+    if not isinstance(game, dict) or not isinstance(game.get("name"), str):
+        return False
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _are_results(value: Any) -> bool:
+    """Whether they are numbers that statistics can use, or were not measured."""
+    return isinstance(value, dict) and all(
+        each is None
+        or (type(each) in (int, float) and (not math.isfinite(each) or abs(each) <= MAX_NUMBER))
+        for each in value.values()
+    )
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        year = datetime.datetime.fromisoformat(value).year
+    except (TypeError, ValueError):
+        return False
+    return datetime.MINYEAR < year < datetime.MAXYEAR  # it has to exist in every zone
+
+
+SCHEMA: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "status": (f"one of {', '.join(STATUSES)}", STATUSES.__contains__),
+    "config": ("the config of a game", _is_config),
+    **dict.fromkeys(("metric", "best_by", "host"), ("text", lambda value: isinstance(value, str))),
+    **dict.fromkeys(("results", "final_results"), ("an object of numbers", _are_results)),
+    **dict.fromkeys(
+        ("best_games", "games", "pid"),
+        ("a count", lambda value: type(value) is int and 0 <= value <= MAX_COUNT),
+    ),
+    "seconds": (
+        "a number of seconds",
+        lambda value: type(value) in (int, float) and 0 <= value <= MAX_SECONDS,
+    ),
+    "start": ("a time", _is_time),
+}
+"""What the fields of run.json are, and how that is checked. All but status may be missing."""
+
+
+def metric_lines(directory: Path) -> Iterator[dict[str, float]]:
+    """The whole lines of a run's metrics.jsonl: `games`, and numbers by name. Raises ValueError at
+    the first invalid line, and OSError."""
+    content = storage.read_file(directory, "metrics.jsonl", MAX_METRICS_BYTES)
+    for number, line in enumerate(content.split(b"\n")[:-1], 1):
+        try:
+            values = parse_object(line)
+            checked_int(values["games"], 0)
+            for value in values.values():
+                if type(value) not in (int, float):
+                    raise ValueError(value)
+                float(value)  # raises for integers that are too large for TensorBoard
+        except (ArithmeticError, LookupError, ValueError):
+            raise ValueError(f"line {number} is not valid") from None
+        yield values
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The lines of a metrics.jsonl, up to the first that is torn. Raises OSError."""
-    with storage.open_to_read(path.parent, path.name) as file:
-        return list(metric_lines(file))
-
-
-def metric_lines(file: BinaryIO) -> Iterator[dict[str, float]]:
-    """The lines of a metrics.jsonl, up to the first invalid one or MAX_METRICS_BYTES."""
-    num_bytes = 0
-    while (line := file.readline(MAX_LINE_LENGTH)) and num_bytes < MAX_METRICS_BYTES:
-        num_bytes += len(line)
-        value = parse_line(line)
-        if value is None:
-            return
-        yield value
+    """The lines of a metrics.jsonl, up to the first that is torn or invalid. Raises OSError."""
+    lines = []
+    with suppress(ValueError):
+        for line in metric_lines(path.parent):
+            lines.append(line)
+    return lines
 
 
 def read_points(directory: Path, name: str) -> tuple[list[float], list[float]]:
-    """A metric of a run's metrics.jsonl over games, line by line; empty without the file.
-
-    A line is searched, not parsed: long logs are read ten times as fast. Raises OSError.
-    """
-    games: list[float] = []
-    values: list[float] = []
-    number = rb": (-?[0-9][0-9.eE+-]*)[,}]"
-    metric = re.compile(re.escape(json.dumps(name).encode()) + number)
-    first = re.compile(rb'\{"games"' + number)
-    with suppress(FileNotFoundError), storage.open_to_read(directory, "metrics.jsonl") as file:
-        rest = b""
-        for _ in range(MAX_METRICS_BYTES // CHUNK_BYTES):
-            chunk = file.read(CHUNK_BYTES)
-            if not chunk or len(rest) > MAX_LINE_LENGTH:
-                break
-            chunk = rest + chunk
-            whole, rest = chunk[: chunk.rfind(b"\n") + 1], chunk[chunk.rfind(b"\n") + 1 :]
-            for match in metric.finditer(whole):
-                start = first.match(whole, whole.rfind(b"\n", 0, match.start()) + 1)
-                with suppress(ValueError):  # 1e5.5 is not a number
-                    if start is not None:
-                        point = float(start[1]), float(match[1])
-                        games.append(point[0])
-                        values.append(point[1])
-    return games, values
-
-
-def read_header(directory: Path, name: str) -> tuple[dict[str, Any], int]:
-    """The header of a checkpoint, of which only safetensors checks more, and where it ends.
-
-    Raises ValueError for anything but a regular file and for a header that is too long, repeats a
-    name or is not a JSON object, and OSError.
-    """
-    if (directory / name).exists() and not (directory / name).is_file():
-        raise ValueError("it is not a regular file")
-    with storage.open_to_read(directory, name) as file:
-        length = int.from_bytes(file.read(8), "little")
-        if length > MAX_HEADER_BYTES:
-            raise ValueError(f"a header of {length:,} bytes is too large")
-        return parse_object(file.read(length)), 8 + length
+    """The finite values of a metric of a run's metrics.jsonl over games; empty without the file.
+    Raises OSError."""
+    with suppress(FileNotFoundError):
+        lines = read_metrics(directory / "metrics.jsonl")
+        known = [line for line in lines if math.isfinite(line.get(name, math.nan))]
+        return [line["games"] for line in known], [line[name] for line in known]
+    return [], []
 
 
 def metric_names(directory: Path) -> set[str]:
-    """The metrics in the last lines of a run's metrics.jsonl. Raises as read_points."""
-    lines: list[bytes] = []
+    """The metrics in a run's metrics.jsonl; none without the file. Raises OSError."""
     with suppress(FileNotFoundError):
-        lines = storage.read_end(directory, "metrics.jsonl", MAX_FILE_BYTES).splitlines()
-    return {name for line in lines for name in parse_line(line) or {}} - {"games"}
+        return {name for line in read_metrics(directory / "metrics.jsonl") for name in line} - {
+            "games"
+        }
+    return set()
+
+
+def sweep_overrides(directory: Path) -> dict[str, list[str]]:
+    """How a sweep was started: the words of its jobs (`task`) and Hydra's own (`hydra`); none in
+    the directory of anything else. Raises OSError."""
+    with suppress(FileNotFoundError, LookupError, TypeError, ValueError, yaml.YAMLError):
+        text = storage.read_file(directory, SWEEP_FILE, MAX_FILE_BYTES).decode()
+        overrides = yaml.load(text, YAML_LOADER)["hydra"]["overrides"]
+        return {name: [str(word) for word in overrides[name]] for name in ("task", "hydra")}
+    return {"task": [], "hydra": []}
 
 
 def flatten(config: dict[str, Any]) -> dict[str, Any]:
@@ -190,17 +307,3 @@ def as_text(value: Any) -> str:
     """A value as text, equal for equal values."""
     is_nested = isinstance(value, dict | list)
     return json.dumps(value, sort_keys=True) if is_nested else repr(value)
-
-
-def parse_line(line: bytes) -> dict[str, float] | None:
-    """A line of metrics.jsonl: whole `games`, and numbers by name; None for anything else."""
-    try:
-        value = parse_json(line)
-        checked_int(value["games"], 0)
-        for number in value.values():
-            if type(number) not in (int, float):
-                return None
-            float(number)  # raises for integers that are too large for TensorBoard
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        return None
-    return dict(value)

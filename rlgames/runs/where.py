@@ -13,7 +13,7 @@ from rlgames.config.schema import as_typed
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import counted
 from rlgames.core.untrusted import finite_or_none
-from rlgames.runs.index import RunSummary
+from rlgames.runs.find import RunSummary
 
 T = TypeVar("T")
 

@@ -10,8 +10,7 @@ from torch import Tensor
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Player, choose_in_live_rows
-from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_ntuple import TOO_LARGE, pack_network
+from rlgames.policies.ntuple import TOO_LARGE, Ntuple, pack_network
 
 
 class AlphaBetaSearch(Player):

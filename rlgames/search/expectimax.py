@@ -15,8 +15,7 @@ from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player, choose_in_live_rows
-from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_ntuple import flat_table, pack_network, reason_not_packed
+from rlgames.policies.ntuple import Ntuple, flat_table, pack_network, reason_not_packed
 from rlgames.policies.policy import ValueFunction
 from rlgames.sampling import greedy_action, mask_illegal
 

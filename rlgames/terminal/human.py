@@ -29,7 +29,9 @@ class PlayerQuit(EOFError):
 
     def __init__(self, by_command: bool) -> None:
         super().__init__(
-            "you left the game" if by_command else "the input ended before the game did"
+            "you left the game"
+            if by_command
+            else "the input ended before the game did; the game is not recorded"
         )
         self.by_command = by_command
 

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import GOAL_METRICS, direction, has_metric, reason_unranked
 from rlgames.core.rng import make_generator
+from rlgames.evaluation.analysis import played_moves, with_values
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.games.capabilities import InvertibleKey, find, measures
 from rlgames.games.game import Game
@@ -17,7 +20,7 @@ from rlgames.policies.policy import Policy
 from rlgames.rollouts.holdout import Split
 from rlgames.sampling import Sampling
 from rlgames.solvers.graph import Graph, exploitability
-from rlgames.solvers.optimum import find_graph
+from rlgames.solvers.optimum import find_graph, position_solver
 
 MAX_GRAPH_POSITIONS = 50_000
 """Exploitability is computed during training for games of at most this many positions."""
@@ -26,6 +29,14 @@ GRAPH_SECONDS = 60.0
 
 FINAL_EVAL_FACTOR = 4
 """The final evaluation plays this many times the games of one during training."""
+
+REGRET_GAMES, REGRET_POSITIONS, REGRET_SECONDS = 100, 20_000, 60.0
+"""Of a measurement of mistakes: games, positions searched for each exact value, and the time limit,
+which is there for slow machines: with values that it cuts off, runs would not repeat."""
+
+WHY_NO_REGRET = (
+    f"eval/regret is missing: the solver knows no value after {REGRET_POSITIONS:,} positions"
+)
 
 
 @dataclass(frozen=True)
@@ -167,3 +178,33 @@ EVAL_METRICS = (
     EvalMetric("held_out_turns", _held_out_turns, lambda subject: subject.split is not None),
     EvalMetric("exploitability", _exploitability, lambda subject: subject.graph is not None),
 )
+
+
+class Regret:
+    """Measures the mean value that a move of the greedy policy loses against perfect play, as
+    `rlgames analyze` counts it, with its own random stream.
+
+    every: games between two measurements, for the error.
+    Raises ConfigError for a game without an exact solver.
+    """
+
+    def __init__(self, evaluator: Evaluator, every: int) -> None:
+        self.evaluator, game = evaluator, evaluator.game
+        solver = position_solver(game, max_positions=REGRET_POSITIONS)
+        if solver is None:
+            raise ConfigError(
+                f"no exact solver fits these rules of game={game.spec.name}",
+                f"remove analyze_every={every}",
+            )
+        self._solver = solver
+
+    def measure(self) -> float | None:
+        """The value, None if the solver knows none; changes nothing."""
+        subject = self.evaluator
+        rng = make_generator(subject.seed, "regret", subject.game.device)
+        settings = EvaluationSettings(sampled_games=REGRET_GAMES)
+        with torch.inference_mode():
+            moves, _ = played_moves(subject.game, subject.greedy, subject.opponent, settings, rng)
+        loss = with_values(moves, subject.game, self._solver, REGRET_SECONDS).loss
+        known = loss[~loss.isnan()]
+        return float(known.mean()) if len(known) else None

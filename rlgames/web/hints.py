@@ -14,10 +14,10 @@ from rlgames.commands.show import Evaluation, evaluate_position, exact_text, uni
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.text import short_number
 from rlgames.drawing.pictures import ActionOverlay, overlay_of_cells
-from rlgames.factory.agents import make_advisor
 from rlgames.games.fleets.game import FleetGame
 from rlgames.games.game import State
 from rlgames.games.notation import legal_names
+from rlgames.runs.agents import make_advisor
 from rlgames.web.tables import Table
 
 EXACT_SECONDS = 3.0

@@ -19,11 +19,11 @@ from rlgames.config.commands import (
 from rlgames.config.files import Files
 from rlgames.config.schema import OptionConfig, arguments
 from rlgames.config.typed import changed, make_option
+from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, check_installed
-from rlgames.factory.agents import differing_key, trained_config
-from rlgames.factory.components import build_device
 from rlgames.rollouts.records import PRESENTATION_KEYS
-from rlgames.runs.names import find_run, run_name, shipped_agent
+from rlgames.runs.agents import OpenRun, differing_key, open_run, open_shipped_agent
+from rlgames.runs.find import find_run, shipped_agent
 from rlgames.web.tables import YOU, Offer, Tables
 
 PACKAGES = ("starlette", "uvicorn")
@@ -41,7 +41,7 @@ def offered_tables(cfg: ServeConfig) -> Tables:
     base = _base(cfg)
     offers: dict[str, Offer] = {}
     for name in cfg.runs:
-        _add_run(offers, find_run(name, is_player=False), base)
+        _add_run(offers, open_run(find_run(name, is_player=False), cfg.checkpoint), base)
     if cfg.game is not None:
         label = _free_label(offers, cfg.game)
         offers[label] = dataclasses.replace(base, rules=cfg.game, runs=_shipped(cfg.game))
@@ -49,8 +49,8 @@ def offered_tables(cfg: ServeConfig) -> Tables:
         if cfg.checkpoint is not None:
             raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
         for name in Files().names("game"):
-            if (run := shipped_agent(name)) is not None:
-                _add_run(offers, run, base)
+            if (path := shipped_agent(name)) is not None:
+                _add_run(offers, open_run(path), base)
             else:
                 offers[name] = dataclasses.replace(base, rules=make_option("game", name))
     return Tables(offers)
@@ -105,12 +105,11 @@ def _base(cfg: Any) -> Offer:
         rules=cfg.game,
         searches={} if search is None else {search.name: search},
         sampling=cfg.sampling,
-        checkpoint=cfg.checkpoint,
         device=build_device(cfg.device, cfg.threads),
     )
 
 
-def _offer(cfg: Any, run: Path | None, player: OptionConfig | None) -> tuple[Offer, str]:
+def _offer(cfg: Any, run: OpenRun | None, player: OptionConfig | None) -> tuple[Offer, str]:
     """The game of a run, or of game=, with a player; and the name of the player, or of the run's
     agent without one."""
     offer = dataclasses.replace(_base(cfg), runs=_shipped(cfg.game))
@@ -126,13 +125,13 @@ def _with_player(offer: Offer, player: OptionConfig) -> tuple[Offer, str]:
     return dataclasses.replace(offer, players=dict(offer.players) | {name: player}), name
 
 
-def _add_run(offers: dict[str, Offer], run: Path, base: Offer) -> None:
+def _add_run(offers: dict[str, Offer], run: OpenRun, base: Offer) -> None:
     """Add a run to the offer of its game."""
-    rules, name = trained_config(run).game, run_label(run)
+    rules, name = run.config.game, run_label(run)
     for label, offer in offers.items():
         if not differing_key(offer.rules, rules, PRESENTATION_KEYS):
-            if name in offer.runs and offer.runs[name] != run:
-                name = run_name(run)
+            if name in offer.runs and offer.runs[name].path != run.path:
+                name = run.name
             offers[label] = dataclasses.replace(offer, runs=dict(offer.runs) | {name: run})
             return
     runs = {name: run} | _shipped(rules)
@@ -145,18 +144,16 @@ def _free_label(offers: Mapping[str, Offer], rules: OptionConfig) -> str:
     return " ".join([rules.name, *keys]) if rules.name in offers else rules.name
 
 
-def run_label(run: Path) -> str:
+def run_label(run: OpenRun) -> str:
     """What the page calls a run: the last part of its path."""
-    name = run_name(run)
-    return Path(name).resolve().name if Path(name).exists() else name
+    path = Path(run.name)
+    return path.resolve().name if path.exists() else run.name
 
 
-def _shipped(rules: OptionConfig) -> dict[str, Path]:
+def _shipped(rules: OptionConfig) -> dict[str, OpenRun]:
     """The agent that comes with rlgames for these rules, by its name."""
-    run = shipped_agent(rules.name)
-    if run is None or differing_key(trained_config(run).game, rules, PRESENTATION_KEYS):
-        return {}
-    return {run_label(run): run}
+    run = open_shipped_agent(rules)
+    return {} if run is None else {run_label(run): run}
 
 
 def _serve_game(

@@ -20,7 +20,6 @@ from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
 from rlgames.drawing.svg import board_svg
 from rlgames.evaluation.diagnostics import expected_returns
-from rlgames.factory.agents import make_advisor
 from rlgames.games import board as boards_of
 from rlgames.games.capabilities import HiddenInformation, find
 from rlgames.games.fleets.placement import Placement
@@ -28,9 +27,9 @@ from rlgames.games.game import State
 from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
 from rlgames.players.player import Agent, HasProbabilities, Player
-from rlgames.rollouts.interactive import InteractiveGame
-from rlgames.rollouts.trace import describe_ending
+from rlgames.rollouts.interactive import InteractiveGame, describe_ending
 from rlgames.rollouts.trajectories import PlyRecord
+from rlgames.runs.agents import make_advisor
 from rlgames.web.hints import HINTS
 from rlgames.web.tables import YOU, Table
 

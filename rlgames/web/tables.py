@@ -6,19 +6,17 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 
 import torch
 
-from rlgames.config.registry import REGISTRY
+from rlgames.config.registry import REGISTRY, make
 from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.factory.agents import build_player, load_agent, with_search
-from rlgames.factory.components import build_game
 from rlgames.games.fleets.game import FleetGame
 from rlgames.players.player import Player
-from rlgames.runs.names import agent_strengths, shipped_agent
+from rlgames.runs.agents import OpenRun, build_player, with_search
+from rlgames.runs.find import agent_strengths, shipped_agent
 from rlgames.solvers.optimum import solver_of
 
 YOU = "you"
@@ -33,15 +31,14 @@ class Offer:
     """A game and what is offered in it, besides what fits its rules by itself.
 
     rules: the option of the game. runs: agents by name. players, searches: options by name, with
-    other settings than the default. sampling, checkpoint: of the agents.
+    other settings than the default. sampling: of the agents.
     """
 
     rules: OptionConfig
-    runs: Mapping[str, Path] = field(default_factory=dict)
+    runs: Mapping[str, OpenRun] = field(default_factory=dict)
     players: Mapping[str, OptionConfig] = field(default_factory=dict)
     searches: Mapping[str, OptionConfig] = field(default_factory=dict)
     sampling: OptionConfig = field(default_factory=partial(make_option, "sampling", "argmax"))
-    checkpoint: str | None = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
 
@@ -50,7 +47,7 @@ class Table:
 
     def __init__(self, name: str, offer: Offer) -> None:
         self.name, self.offer = name, offer
-        self.game = build_game(offer.rules).to(offer.device)
+        self.game = make("game", offer.rules).to(offer.device)
         self._built: dict[tuple[str, str | None], Player] = {}
         self._lock = threading.RLock()
 
@@ -72,8 +69,8 @@ class Table:
         around = None if search is None else self._all_searches[search]
         if name in offer.runs:
             run = offer.runs[name]
-            agent = load_agent(run, offer.sampling, offer.device, offer.checkpoint)
-            return with_search(agent, self.game, around, run)
+            agent = run.agent(offer.sampling, offer.device)
+            return with_search(agent, self.game, around, run.config.reward)
         if name not in self._all_players:
             raise ConfigError(f"no player is called {name!r}", nearest(name, self.players))
         return build_player(self._all_players[name], self.game, offer.rules, around)
@@ -99,8 +96,9 @@ class Table:
     def strengths(self) -> dict[str, str]:
         """How strong the agents that come with rlgames are, by the names of the players."""
         known = agent_strengths()
-        runs = self.offer.runs.items()
-        return {name: known[run.stem] for name, run in runs if run == shipped_agent(run.stem)}
+        paths = {name: run.path for name, run in self.offer.runs.items()}
+        shipped = {name: path.stem for name, path in paths.items()}
+        return {n: known[stem] for n, stem in shipped.items() if paths[n] == shipped_agent(stem)}
 
     @cached_property
     def searches(self) -> list[str]:

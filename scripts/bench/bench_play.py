@@ -18,8 +18,8 @@ from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
 import rlgames
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.registry import make
 from rlgames.evaluation.parallel import BATCHES_PER_SHARD
-from rlgames.factory.components import build_game
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.mlp import Mlp
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
@@ -129,7 +129,7 @@ class Pool:
         clock: Callable[[], float] = time.thread_time,
     ) -> None:
         self.clock = clock
-        game, rng = build_game(load_config(TrainConfig, words).game), torch.Generator()
+        game, rng = make("game", load_config(TrainConfig, words).game), torch.Generator()
         player: Player = Random(game, observe=True)
         if with_network:
             policy = Mlp(game, [128, 128], "relu", "orthogonal", True, True, rng.manual_seed(0))

@@ -15,7 +15,7 @@ from rlgames.config.compose import load_config
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions
 from rlgames.search.mcts import make_mcts
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_training
 
 SIMULATIONS = 32
 SECONDS = 1.0
@@ -56,8 +56,8 @@ def self_play(speed: str, case: list[str], trees: int, device: str = "cpu") -> f
     side by side in games that began with random moves; new ones begin where games end."""
     where = [f"search.simulations={SIMULATIONS}", "threads=1", f"device={device}"]
     words = [*case, *where, "solve_seconds=0", f"batch={trees}"]
-    components = build_components(load_config(TrainConfig, words))
-    game, player = components.game, components.players[0]
+    training = build_training(load_config(TrainConfig, words))
+    game, player = training.game, training.source.games.players[0]
     rng = torch.Generator(device).manual_seed(1)
     state, count, wall, cpu = random_positions(game, trees), 0, 0.0, 0.0
     player.act(state, rng)  # compiles
@@ -118,7 +118,7 @@ PLAYOUT_CASES = {
 
 def playouts(case: list[str], num_parallel: int) -> float:
     """Simulations per second of processor time: 1,000 from the start, valued by random play."""
-    game = build_components(load_config(TrainConfig, [*case, "solve_seconds=0"])).game
+    game = build_training(load_config(TrainConfig, [*case, "solve_seconds=0"])).game
     search = make_mcts(game, Random(game), simulations=1000, num_parallel=num_parallel)
     rng = torch.Generator().manual_seed(1)
     search.search(game.initial(1, rng), rng)  # compiles

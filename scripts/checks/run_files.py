@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import BEST, LATEST, read_metrics
-from rlgames.runs.run_log import RESULT_FIELDS
+from rlgames.runs.log import RESULT_FIELDS
 
 EVENTS = "events.out.tfevents.*"
 

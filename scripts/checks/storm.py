@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
-import math
 import os
 import random
 import shutil
@@ -25,32 +24,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
-BEGUN = time.perf_counter()
+import psutil
+from forks import Process, has_ended
+from run_files import differing_files
 
-import psutil  # noqa: E402
-from forks import Process, has_ended  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
-from run_files import differing_files  # noqa: E402
-from storm_kinds import KINDS, Kind  # noqa: E402
-
-from rlgames.core.errors import ConfigError  # noqa: E402
-from rlgames.runs.checkpoint import Checkpoint  # noqa: E402
-from rlgames.runs.files import LATEST  # noqa: E402
-
-IMPORT_SECONDS = time.perf_counter() - BEGUN
-"""What a new interpreter takes to import rlgames, about."""
+from rlgames.core.errors import ConfigError
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import LATEST, SWEEP_FILE
 
 PART_KILLS = 10
-NEW_INTERPRETER_RATE = 0.1
-"""The fraction of processes that are new interpreters; the others are forks."""
 
-EXIT_SECONDS = 10.0 + IMPORT_SECONDS
-"""How long a command may live after a signal, which waits for imports, and then its processes."""
+EXIT_SECONDS = 15.0
+"""How long a command may live after a signal, and then its processes."""
 
 COMMAND_SECONDS = 120.0
 """A command that has not ended by then, after a signal to a part of it, hangs."""
@@ -60,28 +49,84 @@ SIGNALS = {signal.SIGKILL: 7, signal.SIGTERM: 1, signal.SIGINT: 1, signal.SIGHUP
 TARGETS = {"main": 6, "child": 2, "group": 2}
 """What is killed, with weights."""
 
+# ---------------------------------------------------------------- the kinds of runs
 
-@dataclass
-class Outcome:
-    """What a storm over one kind of run has shown; the lists hold a line for each failure."""
+SMALL = ("experiment=null", "solve_seconds=0", "eval_games=20", "batch=20")
+NETWORK = ("policy=mlp", "policy.layers=[8]")
+SALVO = ("game=salvo", "board=3", "ships=[2]", "shots=1", *NETWORK, *SMALL)
+TICTACTOE = ("game=tictactoe", "reward=outcome", *NETWORK, *SMALL)
+CONNECT4 = ("game=connect4", "rows=4", "columns=4", "line=3", "reward=outcome", *NETWORK, *SMALL)
+SLIDE = ("game=2048", "board=2", *SMALL)
+SAVES = ("log_every=40", "eval_every=200", "save_every=60")
 
-    signals: Counter[str] = field(default_factory=Counter)
-    completed: int = 0
-    seconds: float = 0.0
-    lost: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    differing: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
 
-    @property
-    def failures(self) -> list[str]:
-        """A line for each."""
-        return [*self.lost, *self.left, *self.differing, *self.errors]
+@dataclass(frozen=True)
+class Kind:
+    """A kind of run, of a few seconds.
 
-    def add(self, other: Outcome) -> None:
-        for item in fields(self):
-            name = item.name
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    words: the command that starts it. jobs: trainings in it. setup: a training that it needs.
+    """
+
+    words: tuple[str, ...]
+    jobs: int = 1
+    setup: tuple[str, ...] = ()
+
+    def start_words(self, folder: Path) -> list[str]:
+        """The command that starts it or, if it has begun, resumes it."""
+        if self.words[0] == "eval":
+            return [*self.words]
+        run = folder / "run"
+        if (run / SWEEP_FILE).exists() or (run / "checkpoints" / LATEST).exists():
+            return ["resume", "run"]
+        return [*self.words, "out=run"]
+
+    def progress(self, folder: Path) -> float:
+        """The fraction of its games that is saved."""
+        if self.words[0] == "eval":
+            return 0.0
+        saved = [Checkpoint.read(path) for path in folder.rglob(LATEST)]
+        return sum(float(each.games / each.config["games"]) for each in saved) / self.jobs
+
+
+def _train(*words: str) -> Kind:
+    return Kind(("train", *words, *SAVES))
+
+
+KINDS = {
+    "ppo": _train(*SALVO, "games=600"),
+    "dqn": _train(
+        *(*TICTACTOE, "learner=dqn", "sampling=epsilon_greedy", "games=400"),
+        *("learner.buffer_size=200", "learner.minibatch_size=16"),
+    ),
+    "td_ntuple": _train(
+        *(*SLIDE, "learner=td_ntuple", "policy=ntuple", "sampling=argmax", "games=600"),
+        *("restart_fraction=0.5", "window=4"),
+    ),
+    "alphazero": _train(
+        *(*TICTACTOE, "learner=alphazero", "search=mcts", "games=400", "search.simulations=4"),
+        *("search.leaf=value", "learner.buffer_size=500", "learner.updates_per_batch=4"),
+        "learner.minibatch_size=32",
+    ),
+    "adp": _train(
+        *(*SLIDE, "columns=2", "target=32", "learner=adp", "policy=linear", "games=600"),
+        *("reward=score", "sampling=epsilon_greedy"),
+    ),
+    "behavior_cloning": _train(
+        *CONNECT4, "learner=behavior_cloning", "teacher=win_or_block", "games=600"
+    ),
+    "past_selves": _train(
+        *(*CONNECT4, "opponent=past", "opponent.every=100", "games=400", "keep_every=100")
+    ),
+    "sweep": Kind(
+        (*("train", "-m", *SALVO, "games=200", "log_every=40", "eval_every=100"), "seed=0,1"), 2
+    ),
+    "eval": Kind(
+        ("eval", "run", "games=20000", "batch=125", "threads=2", "solve_seconds=0"),
+        setup=("train", *SALVO, "games=40", "log_every=40", "out=run"),
+    ),
+}
+
+# ---------------------------------------------------------------- one command
 
 
 def descendants(ancestor: int) -> list[int]:
@@ -104,16 +149,14 @@ def adopting_orphans() -> Iterator[None]:
 
 
 class Command:
-    """A command of a run in a session of its own, killed or not; a context that no process of it
+    """A command in a session of its own, killed or not; a context that no process of it
     outlives."""
 
-    def __init__(self, kind: Kind, folder: Path, is_forked: bool) -> None:
-        words = kind.start_words(folder)
+    def __init__(self, words: list[str], folder: Path) -> None:
         self.line, self._others = " ".join(words), {*descendants(os.getpid())}
-        self._exit_seconds = EXIT_SECONDS + kind.exit_seconds
         self.code: int | None = None
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        self.process = Process(folder, *words, prepare=lambda: _become(kind, words, is_forked))
+        self.process = Process(folder, *words, prepare=_begin_session)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
     def wait(self, seconds: float) -> bool:
@@ -139,7 +182,7 @@ class Command:
     def clean_up(self) -> list[str]:
         """Wait for all processes that the command has left; kill those that stay and return their
         command lines."""
-        deadline = time.monotonic() + self._exit_seconds
+        deadline = time.monotonic() + EXIT_SECONDS
         while (left := self._family()) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
         lines = [f"{pid}: {_command_line(pid)}" for pid in left]
@@ -160,33 +203,23 @@ class Command:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(POLL_SECONDS)
-        self._reap_orphans()
-
-    def end_of_output(self) -> str:
-        return self.process.output()[0][-500:]
+        own = {*self._others, self.process.pid}
+        for child in psutil.Process().children():  # orphans that have ended
+            if child.pid not in own and has_ended(child.pid):
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(child.pid, os.WNOHANG)
 
     def _family(self) -> list[int]:
         """The processes of the command that have not ended."""
         return [pid for pid in descendants(os.getpid()) if pid not in self._others]
 
-    def _reap_orphans(self) -> None:
-        own = {*self._others, self.process.pid}
-        for child in psutil.Process().children():
-            if child.pid not in own and has_ended(child.pid):
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(child.pid, os.WNOHANG)
 
-
-def _become(kind: Kind, words: list[str], is_forked: bool) -> None:
-    """In a fork: begin a session and, unless the command runs in this fork, become another."""
+def _begin_session() -> None:
     os.setsid()
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     except KeyboardInterrupt:  # which rlgames would report
         os._exit(128 + signal.SIGINT)
-    if not is_forked:
-        sys.stdout.flush()
-        os.execv(sys.executable, [sys.executable, "-m", "rlgames", *words])
 
 
 def _command_line(pid: int) -> str:
@@ -194,6 +227,115 @@ def _command_line(pid: int) -> str:
         return " ".join(psutil.Process(pid).cmdline())[:200]
     except psutil.Error:
         return "ended meanwhile"
+
+
+@dataclass(frozen=True)
+class Blow:
+    """A signal to `target` after some seconds."""
+
+    seconds: float
+    number: signal.Signals
+    target: str
+
+    @classmethod
+    def draw(cls, rng: random.Random, seconds: float) -> Blow:
+        """At any time of a command that takes so long, or a little later."""
+        number = rng.choices([*SIGNALS], [*SIGNALS.values()])[0]
+        target = rng.choices([*TARGETS], [*TARGETS.values()])[0]
+        return cls(rng.uniform(0.0, 1.2) * seconds, number, target)
+
+    def explains(self, code: int | None, output: str) -> bool:
+        """Whether a command that it struck may end so."""
+        partial = [3] if self.target == "child" else []
+        is_expected = code in (0, -self.number, 128 + self.number, *partial)
+        # Ctrl-C in a destructor, of which Python only tells.
+        num_ignored = output.count("Exception ignored in")
+        return is_expected and output.count("Traceback") <= num_ignored
+
+
+# ---------------------------------------------------------------- one part
+
+
+@dataclass
+class Outcome:
+    """What kills of one kind of run have shown. failures: a line for each."""
+
+    signals: Counter[str] = field(default_factory=Counter)
+    completed: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, other: Outcome) -> None:
+        self.signals += other.signals
+        self.completed += other.completed
+        self.failures += other.failures
+
+
+def run_whole(name: str, out: Path) -> tuple[float, list[str]]:
+    """Run a kind without a kill in out/whole. Returns its seconds and what went wrong."""
+    kind, folder = KINDS[name], out / "whole"
+    shutil.rmtree(out, ignore_errors=True)
+    (out / "setup").mkdir(parents=True)
+    with adopting_orphans():
+        if kind.setup:
+            with Command([*kind.setup], out / "setup") as setup:
+                setup.wait(COMMAND_SECONDS)
+        shutil.copytree(out / "setup", folder)
+        begun = time.perf_counter()
+        with Command(kind.start_words(folder), folder) as command:
+            command.wait(COMMAND_SECONDS)
+            seconds = time.perf_counter() - begun
+            errors = [f"not killed: {line} stayed" for line in command.clean_up()]
+    if command.code != 0:
+        errors.append(f"not killed: exit code {command.code}: {command.process.output()[0][-500:]}")
+    return seconds, errors
+
+
+def storm(name: str, out: Path, seed: int, part: int, kills: int, seconds: float) -> Outcome:
+    """One part: this many kills of a kind whose uninterrupted run takes so long."""
+    rng, outcome, number = random.Random(f"{seed} {name} {part}"), Outcome(), 0
+    with adopting_orphans():
+        while outcome.signals.total() < kills and not outcome.failures:
+            folder = out / f"part-{part}" / str(number)
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(out / "setup", folder)
+            _storm_over_run(KINDS[name], folder, rng, kills, seconds, outcome)
+            if not outcome.failures:  # it is done
+                files = differing_files(out / "whole" / "run", folder / "run")
+                outcome.failures += [f"{folder}: {path} differs" for path in files]
+                outcome.completed += 1
+            if not outcome.failures:
+                shutil.rmtree(folder)
+            number += 1
+    return outcome
+
+
+def _storm_over_run(
+    kind: Kind, folder: Path, rng: random.Random, kills: int, seconds: float, outcome: Outcome
+) -> None:
+    """Start, kill and resume one run until it is done, or something is wrong with it."""
+    progress, saved = 0.0, dict[Path, int]()
+    while not outcome.failures:
+        blow = Blow.draw(rng, seconds * (1.0 - 0.85 * progress))
+        has_struck, lines = False, list[str]()
+        with Command(kind.start_words(folder), folder) as command:
+            if outcome.signals.total() < kills and not command.wait(blow.seconds):
+                saved = saved_games(folder)
+                command.kill(blow.number, blow.target, rng)
+                has_struck = True
+                outcome.signals[blow.number.name] += 1
+            is_main = has_struck and blow.target != "child"
+            if not command.wait(EXIT_SECONDS if is_main else COMMAND_SECONDS):
+                lines = ["the command did not end"]
+            lines += [f"{line} stayed" for line in command.clean_up()]
+        lines += losses(folder, saved)
+        output = command.process.output()[0]
+        if not (blow.explains(command.code, output) if has_struck else command.code == 0):
+            lines.append(f"exit code {command.code}: {output[-500:]}")
+        event = f"{folder}: {command.line}; {blow if has_struck else 'not killed'}"
+        outcome.failures += [f"{event}: {line}" for line in lines]
+        if command.code == 0:
+            return
+        progress = kind.progress(folder) if not outcome.failures else 0.0
 
 
 def saved_games(folder: Path) -> dict[Path, int]:
@@ -204,115 +346,6 @@ def saved_games(folder: Path) -> dict[Path, int]:
         with contextlib.suppress(ConfigError):
             saved[path] = Checkpoint.read(path).games
     return saved
-
-
-def run_whole(name: str, out: Path) -> tuple[float, list[str]]:
-    """Run a kind without a kill in out/whole. Returns its seconds and what went wrong."""
-    kind, folder = KINDS[name], out / "whole"
-    shutil.rmtree(out, ignore_errors=True)
-    (out / "setup").mkdir(parents=True)
-    with adopting_orphans():
-        if kind.setup:
-            with Command(Kind(kind.setup), out / "setup", is_forked=True) as setup:
-                setup.wait(COMMAND_SECONDS)
-        shutil.copytree(out / "setup", folder)
-        begun = time.perf_counter()
-        with Command(kind, folder, kind.is_forked) as command:
-            command.wait(COMMAND_SECONDS)
-            seconds = time.perf_counter() - begun
-            errors = [f"not killed: {line} stayed" for line in command.clean_up()]
-    if command.code != 0:
-        errors.append(f"not killed: exit code {command.code}: {command.end_of_output()}")
-    return seconds, errors
-
-
-def storm(name: str, out: Path, seed: int, part: int, kills: int, seconds: float) -> Outcome:
-    """One part: this many kills of a kind whose uninterrupted run takes so long."""
-    rng, outcome, begun = random.Random(f"{seed} {name} {part}"), Outcome(), time.perf_counter()
-    number = 0
-    with adopting_orphans():
-        while outcome.signals.total() < kills and not outcome.failures:
-            folder = out / f"part-{part}" / str(number)
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(out / "setup", folder)
-            _storm_over_run(KINDS[name], folder, rng, kills, seconds, outcome)
-            if not outcome.failures:  # it is done
-                files = differing_files(out / "whole" / "run", folder / "run")
-                outcome.differing += [f"{folder}: {path} differs" for path in files]
-                outcome.completed += 1
-            if not outcome.failures:
-                shutil.rmtree(folder)
-            number += 1
-    outcome.seconds = time.perf_counter() - begun
-    return outcome
-
-
-@dataclass(frozen=True)
-class Blow:
-    """A signal to `target` after some seconds; is_forked: how the command begins."""
-
-    seconds: float
-    number: signal.Signals
-    target: str
-    is_forked: bool
-
-    @classmethod
-    def draw(cls, rng: random.Random, kind: Kind, seconds: float) -> Blow:
-        """At any time of a command that takes so long as a fork, or a little later."""
-        is_forked = kind.is_forked and rng.random() > NEW_INTERPRETER_RATE
-        if kind.is_forked and not is_forked:
-            seconds += IMPORT_SECONDS * kind.processes_in_turn
-        delay = rng.uniform(0.0, 1.2) * seconds
-        number = rng.choices([*SIGNALS], [*SIGNALS.values()])[0]
-        return cls(delay, number, rng.choices([*TARGETS], [*TARGETS.values()])[0], is_forked)
-
-    def __str__(self) -> str:
-        how = "a fork" if self.is_forked else "a new interpreter"
-        return f"{self.number.name} to {self.target} of {how} after {self.seconds:.2f} s"
-
-    def explains(self, code: int | None, output: str, kind: Kind) -> bool:
-        """Whether a command that it struck may end so."""
-        if kind.has_own_codes:
-            return code is not None
-        # An interpreter that starts reports Ctrl-C as it likes; joblib's own processes print
-        # tracebacks when one of them is killed.
-        is_own = self.is_forked or (kind.is_forked and self.number != signal.SIGINT)
-        if is_own and "Traceback" in output:
-            return False
-        if "Fatal Python error: init_" in output or "Could not import runpy" in output:
-            return not self.is_forked and self.number == signal.SIGINT
-        partial = [3] if self.target == "child" else []
-        return code in (0, -self.number, 128 + self.number, *partial)
-
-
-def _storm_over_run(
-    kind: Kind, folder: Path, rng: random.Random, kills: int, seconds: float, outcome: Outcome
-) -> None:
-    """Start, kill and resume one run until it is done, or something is wrong with it."""
-    progress, saved = 0.0, dict[Path, int]()
-    while not outcome.failures:
-        blow = Blow.draw(rng, kind, seconds * (1.0 - 0.85 * progress))
-        has_struck, left = False, list[str]()
-        with Command(kind, folder, blow.is_forked) as command:
-            if outcome.signals.total() < kills and not command.wait(blow.seconds):
-                saved = saved_games(folder)
-                command.kill(blow.number, blow.target, rng)
-                has_struck = True
-                outcome.signals[name_of(blow.number)] += 1
-            is_main = has_struck and blow.target != "child"
-            if not command.wait(EXIT_SECONDS if is_main else COMMAND_SECONDS):
-                left = ["the command did not end"]
-            left += [f"{line} stayed" for line in command.clean_up()]
-        event = f"{folder}: {command.line}; {blow if has_struck else 'not killed'}"
-        outcome.left += [f"{event}: {line}" for line in left]
-        outcome.lost += [f"{event}: {line}" for line in losses(folder, saved)]
-        output = command.process.output()[0]
-        is_expected = blow.explains(command.code, output, kind) if has_struck else not command.code
-        if not is_expected:
-            outcome.errors.append(f"{event}: exit code {command.code}: {command.end_of_output()}")
-        if command.code == 0:
-            return
-        progress = kind.progress(folder) if not outcome.failures else 0.0
 
 
 def losses(folder: Path, saved: dict[Path, int]) -> list[str]:
@@ -329,95 +362,43 @@ def losses(folder: Path, saved: dict[Path, int]) -> list[str]:
     return lines
 
 
-def run_all(chosen: argparse.Namespace, kinds: dict[str, Kind]) -> dict[str, Outcome]:
-    """All parts of these kinds, as many side by side as asked for."""
-    outcomes = {name: Outcome() for name in kinds}
+# ---------------------------------------------------------------- all parts
+
+
+def run_all(chosen: argparse.Namespace) -> Outcome:
+    """All parts of the chosen kinds, as many side by side as asked for."""
+    total, running = Outcome(), {}
     with ProcessPoolExecutor(chosen.processes, get_context("fork")) as pool:
-        try:
-            seconds = run_references(pool, chosen.out, outcomes)
-            run_parts(pool, chosen, kinds, seconds, outcomes)
-        except BaseException:  # Ctrl-C, for example
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return outcomes
+        wholes = {pool.submit(run_whole, name, chosen.out / name): name for name in chosen.kinds}
+        for done in as_completed(wholes):
+            name, (seconds, errors) = wholes[done], done.result()
+            total.failures += report(f"{name}: not killed, {seconds:.1f} s", errors)
+            for part, kills in [] if errors else parts_of(chosen):
+                out = chosen.out / name
+                task = pool.submit(storm, name, out, chosen.seed, part, kills, seconds)
+                running[task] = name, part
+        for ended in as_completed(running):
+            (name, part), outcome = running[ended], ended.result()
+            total.add(outcome)
+            kills = outcome.signals.total()
+            line = f"{name}, part {part}: {kills} kills, {outcome.completed} runs"
+            if report(line, outcome.failures):
+                print(f"again: storm.py --seed {chosen.seed} --kinds {name} --parts {part}")
+    return total
 
 
-def run_references(
-    pool: ProcessPoolExecutor, out: Path, outcomes: dict[str, Outcome]
-) -> dict[str, float]:
-    """Run each kind without a kill; the seconds that each took."""
-    seconds = {}
-    references = {pool.submit(run_whole, name, out / name): name for name in outcomes}
-    for done in as_completed(references):
-        name = references[done]
-        seconds[name], errors = done.result()
-        outcomes[name].errors += errors
-        progress(f"{name}: not killed, {seconds[name]:.1f} s", errors)
-    return seconds
-
-
-def run_parts(
-    pool: ProcessPoolExecutor,
-    chosen: argparse.Namespace,
-    kinds: dict[str, Kind],
-    seconds: dict[str, float],
-    outcomes: dict[str, Outcome],
-) -> None:
-    """Run the parts of all kinds whose reference succeeded, long ones first."""
-    running = {}
-    for name in sorted(kinds, key=lambda name: -seconds[name]):
-        for part, kills in [] if outcomes[name].errors else parts_of(kinds[name], kinds, chosen):
-            out = chosen.out / name
-            task = pool.submit(storm, name, out, chosen.seed, part, kills, seconds[name])
-            running[task] = name, part
-    for done in as_completed(running):
-        (name, part), outcome = running[done], done.result()
-        outcomes[name].add(outcome)
-        kills, count = outcome.signals.total(), outcome.completed
-        line = f"{name}, part {part}: {kills} kills, {count} runs, {outcome.seconds:.0f} s"
-        progress(line, outcome.failures)
-        if outcome.failures:
-            words = f"--seed {chosen.seed} --kinds {name} --parts {part}"
-            print(f"again: python scripts/checks/storm.py {words}", flush=True)
-
-
-def parts_of(
-    kind: Kind, kinds: dict[str, Kind], chosen: argparse.Namespace
-) -> list[tuple[int, int]]:
-    """The numbers of a kind's parts and their kills."""
+def parts_of(chosen: argparse.Namespace) -> list[tuple[int, int]]:
+    """The numbers of each kind's parts and their kills."""
     if chosen.parts:
         return [(part, PART_KILLS) for part in chosen.parts]
-    kills = math.ceil(chosen.kills * kind.weight / sum(kind.weight for kind in kinds.values()))
+    kills = -(-chosen.kills // len(chosen.kinds))
     starts = range(0, kills, PART_KILLS)
     return [(start // PART_KILLS, min(PART_KILLS, kills - start)) for start in starts]
 
 
-def table(outcomes: dict[str, Outcome]) -> Table:
-    """The outcome of each kind, and of all together."""
-    signals = [name_of(number) for number in SIGNALS]
-    names = ["kills", *signals, "runs", "lost", "left", "differ", "errors", "s"]
-    result = Table("kind", box=None, padding=(0, 1), collapse_padding=True)
-    for name in names:
-        result.add_column(name, justify="right")
-    total = Outcome()
-    for outcome in outcomes.values():
-        total.add(outcome)
-    for name, outcome in [*outcomes.items(), ("all", total)]:
-        counts = [outcome.signals.total(), *(outcome.signals[each] for each in signals)]
-        failures = (outcome.lost, outcome.left, outcome.differing, outcome.errors)
-        counts += [outcome.completed, *map(len, failures), round(outcome.seconds)]
-        result.add_row(name, *map(str, counts))
-    return result
-
-
-def name_of(number: signal.Signals) -> str:
-    return number.name.removeprefix("SIG")
-
-
-def progress(line: str, failures: list[str]) -> None:
-    print(f"{time.perf_counter() - BEGUN:6.0f} s  {line}", flush=True)
-    for each in failures:
-        print(f"FAILED: {each}", flush=True)
+def report(line: str, failures: list[str]) -> list[str]:
+    print("\n".join([line, *(f"FAILED: {failure}" for failure in failures)]), flush=True)
+    return failures
 
 
 def main() -> int:
@@ -431,13 +412,11 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("outputs") / "storm")
     chosen = parser.parse_args()
     chosen.out = chosen.out.absolute()
-    kinds = {name: KINDS[name] for name in chosen.kinds if KINDS[name].is_available()}
-    skipped = [name for name in chosen.kinds if name not in kinds]
-    outcomes = run_all(chosen, kinds)
-    Console().print(table(outcomes))
-    for name in skipped:
-        print(f"skipped: {name}, which needs {KINDS[name].extra}")
-    return 1 if any(outcome.failures for outcome in outcomes.values()) else 0
+    total = run_all(chosen)
+    signals = ", ".join(f"{count} {name}" for name, count in total.signals.most_common())
+    print(f"{total.signals.total()} kills ({signals}), {total.completed} runs")
+    print(f"{len(total.failures)} failures")
+    return 1 if total.failures else 0
 
 
 if __name__ == "__main__":

@@ -25,8 +25,7 @@ from PIL import Image
 from rich.console import Console
 from tensorboard import program
 
-from rlgames.runs.files import read_metrics
-from rlgames.runs.run_info import read_info
+from rlgames.runs.files import read_info, read_metrics
 from rlgames.terminal.progress import Progress
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"

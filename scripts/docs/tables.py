@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rlgames.cli.table import COMMANDS
+from rlgames.app import COMMANDS
 from rlgames.commands.listing import list_presets
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files

@@ -13,7 +13,7 @@ from processes import Terminal
 
 import rlgames as package
 from rlgames.cli import display
-from rlgames.cli.table import Command
+from rlgames.app import Command
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 

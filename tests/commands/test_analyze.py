@@ -18,8 +18,8 @@ from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.evaluation import analysis
 from rlgames.evaluation.analysis import distinct
 from rlgames.evaluation.positions import LabeledPositions, read_positions
-from rlgames.factory.agents import load_agent
-from rlgames.runs.names import shipped_agents
+from rlgames.runs.agents import open_run
+from rlgames.runs.find import shipped_agents
 from rlgames.solvers.optimum import find_optimum, position_solver
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +61,7 @@ def test_labeled_positions_are_counted_by_their_labels(search):
     report = analyze(*(words if search != "null" else words[:1]), run=run)
     game = make_game("game=connect4")
     state = LabeledPositions.read(POSITIONS, game).state
-    action = load_agent(run).choose(state, make_generator(0, REPORT_STREAM)).tolist()
+    action = open_run(run).agent().choose(state, make_generator(0, REPORT_STREAM)).tolist()
     counts: dict[str, tuple[int, int, int]] = {}
     lines = [line.split() for line in POSITIONS.read_text().splitlines() if line[0] != "#"]
     for (stage, level, _, marks, _), column in zip(lines, action, strict=True):

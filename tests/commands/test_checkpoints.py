@@ -14,7 +14,7 @@ from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.evaluator import Evaluator
-from rlgames.training.run import train
+from rlgames.training.train import train
 
 SMALL = ["game=battleship", "board=5", "ships=[2]", "games=400", "batch=50", "policy.layers=[16]"]
 

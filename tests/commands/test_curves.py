@@ -13,7 +13,6 @@ from PIL import Image
 from rlgames.core.intervals import student_t
 from rlgames.drawing import figures
 from rlgames.evaluation.curves import along, moving_mean, over_seeds, points
-from rlgames.runs import files
 from rlgames.runs.files import read_points
 
 SALVO = {"name": "salvo", "board": 4}
@@ -356,18 +355,6 @@ def test_points_are_those_of_parsed_lines(tmp_path):
     x, y = points(*read_points(tmp_path, "train/turns"))
     assert (list(x), list(y)) == ([1, 3], [1.0, 7.5e20])
     assert read_points(tmp_path, "x") == ([1, 3], [-1e-30] * 2)
-
-
-def test_no_endless_log_is_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "CHUNK_BYTES", 1 << 17)
-    monkeypatch.setattr(files, "MAX_METRICS_BYTES", 1 << 18)
-    line = json.dumps({"games": 1, "train/turns": 2.5}) + "\n"
-    log = tmp_path / "metrics.jsonl"
-    log.write_text(line * (1 << 15))
-    read = len(read_points(tmp_path, "train/turns")[0]) * len(line)
-    assert 0 <= files.MAX_METRICS_BYTES - read < len(line)
-    log.write_text("x" * (1 << 18) + "\n" + line)
-    assert read_points(tmp_path, "train/turns") == ([], [])
 
 
 def test_long_curves_are_drawn_at_as_many_places_as_a_figure_shows():

@@ -23,7 +23,7 @@ from rlgames.cli import report as report_printer
 from rlgames.commands.report_rows import in_words
 from rlgames.core.intervals import student_t
 from rlgames.runs.files import flatten, read_metrics
-from rlgames.runs.index import find_runs
+from rlgames.runs.find import find_runs
 
 T = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 9: 2.2622, 30: 2.0423, 1000: 1.9623}
 """Student's t, 97.5%, by degrees of freedom, from a printed table."""

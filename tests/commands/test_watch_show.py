@@ -14,7 +14,7 @@ from markers import one_in
 import rlgames as package
 from rlgames.config.files import Files
 from rlgames.games.notation import parse
-from rlgames.runs.names import shipped_agents
+from rlgames.runs.find import shipped_agents
 from rlgames.solvers.optimum import find_optimum, position_solver
 from rlgames.solvers.position import AlphaBetaSolver, ListingSolver
 

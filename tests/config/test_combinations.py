@@ -8,16 +8,16 @@ from functools import cache
 from typing import Any
 
 import pytest
-from helpers import check_message, rng
+from helpers import check_message
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.registry import REGISTRY
+from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_game, build_reward, check_policy_fits
-from rlgames.training.compatibility import Training, check_fits
-from rlgames.training.components import build_components
+from rlgames.runs.agents import check_policy_fits, make_reward
+from rlgames.training.checks import Plan, check_fits
+from rlgames.training.parts import build_training
 
 GROUPS = ("game", "learner", "policy", "reward", "sampling", "search")
 Combination = tuple[str, ...]
@@ -75,15 +75,15 @@ def candidates() -> list[Combination]:
     pairs = list(filter(is_trained, itertools.product(REGISTRY["learner"], REGISTRY["policy"])))
     searches = ("none", *REGISTRY["search"])
     for name, reward_name in itertools.product(REGISTRY["game"], REGISTRY["reward"]):
-        game = build_game(base(name).game)
+        game = make("game", base(name).game)
         with contextlib.suppress(ConfigError):
-            reward = build_reward(option("reward", reward_name), game)
+            reward = make_reward(option("reward", reward_name), game)
             for (learner, policy), *others in itertools.product(
                 pairs, REGISTRY["sampling"], searches
             ):
                 combination = (name, learner, policy, reward_name, *others)
                 with contextlib.suppress(ConfigError):
-                    check_fits(Training(config(combination), game, reward, False))
+                    check_fits(Plan(config(combination), game, reward, False))
                     passed.append(combination)
     return passed
 
@@ -100,16 +100,13 @@ def trains(combination: Combination) -> bool:
     """Whether the components can be built; then two updates are made, with finite metrics."""
     cfg = config(combination)
     try:
-        components = build_components(cfg)
+        training = build_training(cfg)
     except ConfigError as error:
         check_message(error)
         return False
-    generator = rng(5)
     for games in (0, cfg.batch):
-        components.agent.progress = games / cfg.games
-        batch = components.collector.next_batch(cfg.batch, games, generator)
-        progress = components.agent.progress
-        _, metrics = components.collector.train(components.learner, batch, progress)
+        training.agent.progress = games / cfg.games
+        _, metrics = training.learn(training.source.next(cfg.batch, games))
         assert metrics, combination
         assert all(math.isfinite(value) for value in metrics.values()), (combination, metrics)
     return True

@@ -12,10 +12,10 @@ import rlgames as package
 from rlgames import app
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.registry import load_option
+from rlgames.config.registry import load_option, make
 from rlgames.config.schema import arguments
-from rlgames.factory import components, memory
-from rlgames.factory.memory import count_parameters
+from rlgames.core import memory
+from rlgames.core.memory import count_parameters
 from rlgames.games.k_in_a_row import KInARow
 
 
@@ -136,13 +136,13 @@ def test_the_weights_of_a_network_are_counted_without_making_it():
         ["game=tictactoe", "policy=conv", "policy.init=truncated_normal"],
     ):
         cfg = load_config(TrainConfig, words)
-        game = components.build_game(cfg.game)
+        game = make("game", cfg.game)
         made = make_policy(cfg, game)
         settings = arguments(cfg.policy)
         settings.pop("canonical", None)
         network = load_option("policy", cfg.policy.name)
-        make = partial(network, game, value=True, rng=torch.Generator(), **settings)
-        counted = count_parameters(make)
+        made_again = partial(network, game, value=True, rng=torch.Generator(), **settings)
+        counted = count_parameters(made_again)
         assert counted == sum(weight.numel() for weight in made.parameters()), words
 
 

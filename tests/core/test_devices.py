@@ -4,7 +4,7 @@ import signal
 
 import pytest
 import torch
-from helpers import SMALL_TRAINING, make_agent, make_game, rng
+from helpers import SMALL_TRAINING, make_agent, make_game, make_policy, rng
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlgames
@@ -13,14 +13,14 @@ from rlgames.config.compose import load_config
 from rlgames.core import devices
 from rlgames.core.devices import choose_device, compute_dtype, find_device
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_policy, build_reward, policy_to
 from rlgames.learners.ppo import Ppo
 from rlgames.players.player import Random
+from rlgames.policies.build import policy_to
 from rlgames.rollouts.play import collect_games
-from rlgames.training.collector import Collector
-from rlgames.training.compatibility import Training, check_fits
-from rlgames.training.engine import LocalEngine
+from rlgames.runs.agents import make_reward
+from rlgames.training.checks import Plan, check_fits
 from rlgames.training.evaluator import Evaluator
+from rlgames.training.sources import GameSource
 
 MPS = torch.device("mps")
 
@@ -76,13 +76,12 @@ def test_a_run_and_an_evaluation_say_what_auto_is(typed, tmp_path):
 def test_what_needs_float64_is_refused_on_a_device_without_it():
     cfg = load_config(TrainConfig, ["game=2048", "policy=embedding", "experiment=null"])
     game = make_game("game=2048")
-    reward = build_reward(cfg.reward, game)
-    policy = build_policy(cfg.policy, cfg.learner, reward, game, rng())
+    policy = make_policy(cfg, game)
     with pytest.raises(ConfigError, match="policy=embedding computes with float64, which device="):
         policy_to(policy, "embedding", MPS)
     words = ["game=2048", "learner=adp", "policy=linear", "sampling=argmax", "experiment=null"]
     cfg = load_config(TrainConfig, [*words, "reward=score"])
-    training = Training(cfg, game, build_reward(cfg.reward, game), False)
+    training = Plan(cfg, game, make_reward(cfg.reward, game), False)
     check_fits(training)
     game.device = MPS
     with pytest.raises(ConfigError, match="learner=adp computes with float64, which device=mps"):
@@ -138,7 +137,7 @@ def torch_settings():
 
 def test_the_functions_for_python_leave_torchs_settings_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
+    monkeypatch.setattr("rlgames.core.devices.find_device", as_on_cuda(find_device))
     before = torch_settings()
     assert before[0] != 2
     words = [*SMALL_TRAINING, "solve_seconds=0", "threads=2"]
@@ -154,7 +153,7 @@ def test_the_functions_for_python_leave_torchs_settings_alone(tmp_path, monkeypa
         assert torch_settings() == before
     with pytest.raises(ConfigError):
         rlgames.evaluate(run, ["threads=2", "opponent=hunt_target"])
-    monkeypatch.setattr(Collector, "next_batch", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(GameSource, "next", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rlgames.train([*words, "out=other"])
     assert torch_settings() == before
@@ -197,7 +196,7 @@ def test_a_training_in_bfloat16_plays_and_learns_in_it_and_evaluates_in_float32(
 def _noting_the_dtype(part, seen):
     """A method of a part of a training, replaced by one that notes the policy's type as well."""
     owner, name, policy_of = {
-        "agent": (LocalEngine, "play", lambda engine: engine.agent.policy),
+        "agent": (GameSource, "play", lambda source: source.agent.policy),
         "learner": (Ppo, "update", lambda learner: learner.policy),
         "evaluator": (Evaluator, "evaluate", lambda evaluator: evaluator.greedy.policy),
     }[part]
@@ -216,6 +215,6 @@ def _noting_the_dtype(part, seen):
 def test_bfloat16_is_for_networks_that_score_actions(words):
     cfg = load_config(TrainConfig, ["game=2048", *words, "experiment=null", "precision=bf16"])
     game = make_game("game=2048")
-    reward = build_reward(cfg.reward, game)
+    reward = make_reward(cfg.reward, game)
     with pytest.raises(ConfigError, match="precision=bf16 fits networks that score actions"):
-        check_fits(Training(cfg, game, reward, False))
+        check_fits(Plan(cfg, game, reward, False))

@@ -1,4 +1,4 @@
-"""Memory of mapped files that is given back, and what reads it afterwards."""
+"""Memory in huge pages."""
 
 import os
 import re
@@ -6,43 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 
-from rlgames.core.pages import collapse_pages, release_pages
+from rlgames.core.pages import collapse_pages
 from rlgames.core.tensor_checks import load_weights
-
-
-def file_bytes():
-    """The memory of this process that is mapped from files."""
-    return memory("status", "RssFile")
 
 
 def memory(file, name):
     return 1024 * int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self", file).read_text())[1])
-
-
-def test_loading_a_mapped_tensor_holds_a_part_of_it_at_a_time(tmp_path):
-    values = torch.arange(1 << 24, dtype=torch.float32)
-    save_file({"weight": values.clone()}, tmp_path / "a.safetensors")
-    with safe_open(tmp_path / "a.safetensors", "pt") as file:
-        mapped = file.get_tensor("weight")
-    module = torch.nn.Module()
-    module.register_buffer("weight", torch.zeros(2, len(values)).t()[:, 1])
-    before = file_bytes()
-    load_weights(module, {"weight": mapped})
-    assert file_bytes() - before < values.nbytes // 4
-    assert module.state_dict()["weight"].equal(values)
-    assert mapped.equal(values)  # read from the file once more
-    assert file_bytes() - before > values.nbytes // 2  # so that the file was mapped
-
-
-@pytest.mark.parametrize(("start", "size"), [(0, 3), (5, 40_000), (1, 0)])
-def test_memory_that_is_not_mapped_from_a_file_stays_as_it_is(start, size):
-    values = torch.arange(100_000.0)
-    release_pages(values[start : start + size])
-    release_pages(values[::2])
-    assert values.equal(torch.arange(100_000.0))
 
 
 def test_memory_in_small_pages_is_moved_into_huge_ones():

@@ -8,7 +8,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.rng import SELECTION_STREAM, make_generator
 from rlgames.evaluation.parallel import ShardedGames
-from rlgames.training.run import train
+from rlgames.training.train import train
 
 SMALL = ["policy.layers=[8]", "games=100", "batch=50", "eval_every=50", "solve_seconds=0"]
 

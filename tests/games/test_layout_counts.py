@@ -7,7 +7,7 @@ from helpers import check_uncompiled
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets.counts import LayoutCounter
-from rlgames.games.fleets.layouts import enumerate_layouts
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 from rlgames.players.fleets import Density, DensityRollout
 from rlgames.sampling import sample_uniform
@@ -29,8 +29,8 @@ def seen(shot, hit):
 
 def check_positions(fleet, count):
     rows, columns, ships = fleet
-    layouts = (enumerate_layouts(rows, columns, ships) > 0).numpy()
-    counter = LayoutCounter(rows, columns, ships)
+    game = Fleet(rows, columns, ships)
+    layouts, counter = (game.layouts > 0).numpy(), LayoutCounter(game)
     rng = np.random.default_rng(count)
     shots, hits, expected = [], [], []
     for number in range(count):
@@ -56,7 +56,7 @@ def test_counts_of_many_positions_are_those_of_all_layouts(fleet):
 
 
 def test_impossible_positions_and_too_long_counts_give_nan():
-    counter = LayoutCounter(4, 4, [3, 2])
+    counter = LayoutCounter(Fleet(4, 4, [3, 2]))
     none, all_cells = np.zeros((1, 16), bool), np.ones((1, 16), bool)
     shot = np.concatenate([none, all_cells, none])
     occupancy, total = counter.occupancy(seen(shot, np.zeros((3, 16), bool)), 10**9)
@@ -69,7 +69,7 @@ def test_impossible_positions_and_too_long_counts_give_nan():
 def test_the_first_shot_of_the_classic_fleet():
     """The likeliest cells are the four in the middle; all ships have 17 cells."""
     nothing = np.zeros((1, 100), bool)
-    counter = LayoutCounter(10, 10, [5, 4, 3, 3, 2])
+    counter = LayoutCounter(Fleet(10, 10, [5, 4, 3, 3, 2]))
     occupancy = counter.occupancy(seen(nothing, nothing), 5_000_000)[0][0]
     assert occupancy.sum() == pytest.approx(17)
     assert occupancy.max() == pytest.approx(0.2135993641754119)
@@ -81,9 +81,10 @@ def test_the_first_shot_of_the_classic_fleet():
 UNCOMPILED = """
 import torch
 from rlgames.games.fleets.counts import LayoutCounter
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen
 seen = Seen(torch.arange(16)[None] % 5 == 1, torch.arange(16)[None] == 6)
-print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(seen, 10**6)[0].tolist())
+print(LayoutCounter(Fleet(4, 4, [3, 2, 2])).occupancy(seen, 10**6)[0].tolist())
 """
 
 
@@ -118,7 +119,8 @@ def test_counts_with_announced_sinkings_are_those_of_all_layouts(fleet, shots):
     rows, columns, ships = fleet
     game = Battleship(rows, columns, ships, shots, aim="sequential", show=["sunk"])
     layouts = game.fleet.layouts
-    counters = {names: LayoutCounter(rows, columns, ships, True) for names in (True, False)}
+    all_slots = [SinkingSlots(ships, names_length) for names_length in (True, False)]
+    counters = [(slots, LayoutCounter(game.fleet, slots)) for slots in all_slots]
     rng = torch.Generator().manual_seed(shots)
     state = game.initial(30, rng)
     has_excluded = False
@@ -126,10 +128,9 @@ def test_counts_with_announced_sinkings_are_those_of_all_layouts(fleet, shots):
         state = game.step(state, sample_uniform(game.legal_action_mask(state), rng), rng)
         shot, hit, sinkings = state.shot, state.hit, game.seen(state).sinkings
         agrees = ((layouts[None] > 0) & shot[:, None]).eq(hit[:, None]).all(2)
-        for names_length, counter in counters.items():
-            slots = SinkingSlots(ships, names_length)
+        for slots, counter in counters:
             ordered = sinkings.turns
-            if not names_length:  # slots of one group are filled in the order of the sinkings
+            if not slots.names_length:  # slots of one group are filled in the order of the sinkings
                 last = torch.where(ordered == 0, 10**4, ordered).sort(1).values
                 ordered = torch.where(last == 10**4, 0, last).to(torch.int16)
             told = Sinkings(slots, sinkings.hit_turn, ordered)
@@ -164,4 +165,4 @@ def test_many_equal_ships_with_announced_sinkings_are_sampled():
     assert player.statistics() == {"exact_moves": 0.0}
     with pytest.raises(ValueError, match="so large a fleet"):
         DensityRollout(game, 60, 10**6)
-    assert LayoutCounter(10, 10, [1] * 12).can_count
+    assert LayoutCounter(game.fleet).can_count

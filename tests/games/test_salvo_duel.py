@@ -17,7 +17,7 @@ from reference_rules import DuelBook, SalvoBook
 from rlgames.games.battleship import Battleship
 from rlgames.games.capabilities import ExactKey, find
 from rlgames.games.fleets import game as fleets_module
-from rlgames.games.fleets.layouts import enumerate_layouts
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import Posterior
 from rlgames.games.notation import render
 from rlgames.games.salvo_duel import SalvoDuel
@@ -76,6 +76,13 @@ def all_fleets(rows, columns, ships):
         for chosen in itertools.product(*lines)
         if len(frozenset().union(*chosen)) == sum(ships)
     }
+
+
+def sampling_posterior(game):
+    """As if there were too many layouts to list."""
+    fleet = Fleet(game.rows, game.columns, game.fleet.ships)
+    fleet.layouts = None
+    return Posterior(fleet)
 
 
 def assert_equally_often(counts, total):
@@ -364,8 +371,7 @@ def test_fleets_are_drawn_as_often_as_they_agree(
     monkeypatch.setattr(fleets_module, "SAMPLES", 256)
     game, state = start(rows, columns, fleets)
     if not listing:
-        vars(game)["posterior"] = Posterior(rows, columns, game.fleet.ships)
-        assert not game.posterior.exact
+        vars(game)["posterior"] = sampling_posterior(game)
     (book,) = books_of(game, state)
     for cell in shots:
         book.play(cell)
@@ -383,36 +389,6 @@ def test_fleets_are_drawn_as_often_as_they_agree(
     )
     assert set(found) <= possible
     assert_equally_often([found[fleet] for fleet in possible], count)
-
-
-@pytest.mark.parametrize("listing", [True, False], ids=["listed", "sampled"])
-@pytest.mark.parametrize(("rows", "columns", "ships"), DUELS)
-def test_drawn_fleets_agree_with_all_that_was_seen(rows, columns, ships, listing):
-    game = SalvoDuel(rows, columns, ships)
-    if not listing:
-        vars(game)["posterior"] = Posterior(rows, columns, ships)
-    state = game.initial(50, rng(4))
-    for ply in range(game.spec.max_plies):
-        if bool(state.done.all()):
-            break
-        live = state[~state.done]
-        drawn = game.resample(game.public(live), rng(300 + ply))
-        for row, layouts in enumerate(drawn.ships):
-            current_seat = int(live.current_seat[row])
-            shot, hit = (
-                cells_of(live.shot[row, current_seat]),
-                cells_of(live.hit[row, current_seat]),
-            )
-            assert torch.equal(layouts[current_seat], live.ships[row, current_seat])
-            fleet = ships_of(layouts[1 - current_seat], len(ships))
-            assert [len(ship) for ship in fleet] == ships
-            assert set().union(*fleet) & shot == hit
-            afloat = sum(not ship <= hit for ship in fleet)
-            assert afloat == int(live.afloat[row, 1 - current_seat])
-        state = game.apply_action(
-            state, game.sample_legal_action(state, torch.rand(50, generator=rng(400 + ply)))
-        )
-    assert bool(state.done.all())
 
 
 # ---------------------------------------------------------------- Battleship with all it can show
@@ -601,43 +577,6 @@ def test_first_hits_stay_when_further_ships_are_hit():
     assert shown == [set(), {4}, {4}, {4}]
 
 
-@pytest.mark.parametrize("listing", [True, False], ids=["listed", "sampled"])
-def test_drawn_seas_agree_with_the_ships_that_are_shown_as_sunk(listing, monkeypatch):
-    """Ships of different lengths: which one is sunk rules out layouts that the hits allow."""
-    monkeypatch.setattr(fleets_module, "SAMPLES", 256)
-    rows, columns, ships = 3, 3, [2, 1]
-    game = Battleship(rows, columns, ships, 1, show=["sunk"])
-    if not listing:
-        vars(game)["posterior"] = Posterior(rows, columns, ships)
-    layout = torch.tensor([[0, 1, 1, 0, 0, 0, 2, 0, 0]], dtype=torch.uint8)
-    state = replace(game.initial(1, rng()), ships=layout)
-    for cell in (1, 0):
-        state = game.apply_action(state, torch.tensor([cell]))
-    assert state.sunk_turn.tolist() == [[0, 0]]
-    possible = {
-        fleet
-        for fleet in all_fleets(rows, columns, ships)
-        if {0, 1} & frozenset().union(*fleet) == {1} and frozenset({1}) not in fleet
-    }
-    assert 5 < len(possible) < len(all_fleets(rows, columns, ships))
-    count = 3000
-    many = game.public(state)[torch.zeros(count, dtype=torch.int64)]
-    drawn = game.resample(many, rng(6)).ships
-    found = Counter(frozenset(map(frozenset, ships_of(layout, len(ships)))) for layout in drawn)
-    assert set(found) <= possible
-    assert_equally_often([found[fleet] for fleet in possible], count)
-
-
-def test_every_layout_is_known_to_the_duel():
-    game = SalvoDuel(2, 3, [2, 1])
-    listed = enumerate_layouts(2, 3, [2, 1])
-    found = {frozenset(map(frozenset, ships_of(layout, 2))) for layout in listed}
-    assert found == all_fleets(2, 3, [2, 1])
-    state, probability = game.openings(10_000)
-    assert len(state) == len(listed) ** 2
-    assert float(probability.sum()) == pytest.approx(1)
-
-
 # ---------------------------------------------------------------- what the history tells
 
 
@@ -722,8 +661,7 @@ def test_when_a_sinking_was_announced_rules_layouts_out():
 )
 def test_no_resampled_position_contradicts_what_was_seen(game, listing, monkeypatch):
     if not listing:
-        posterior = Posterior(game.rows, game.columns, game.fleet.ships)
-        monkeypatch.setitem(vars(game), "posterior", posterior)
+        monkeypatch.setitem(vars(game), "posterior", sampling_posterior(game))
     num_contradictions, num_positions = count_contradictions(game, 10_000, 20)
     assert num_positions >= 10_000
     assert num_contradictions == 0

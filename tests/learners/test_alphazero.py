@@ -8,11 +8,8 @@ from helpers import learner_of, make_policy, rng
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import (
-    build_sampling,
-    build_self_play_search,
-)
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.alphazero import SearchTargets
 from rlgames.players.player import Agent, Random
@@ -23,8 +20,8 @@ from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 from rlgames.solvers.connect4 import AlphaBeta
-from rlgames.training.components import build_components
-from rlgames.training.run import train
+from rlgames.training.parts import build_self_play_search, build_training
+from rlgames.training.train import train
 
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
@@ -35,10 +32,10 @@ def made(*words):
     """The player and the learner of a small run, around one network."""
     cfg = load_config(TrainConfig, [*SMALL, *words])
     policy = make_policy(cfg, TICTACTOE, 0)
-    sampling = build_sampling(cfg.sampling)
+    sampling = make("sampling", cfg.sampling)
     learner = learner_of(cfg, TICTACTOE, policy)
     agent = Agent(TICTACTOE, policy, sampling)
-    return build_self_play_search(cfg.search, cfg.learner, cfg.reward, TICTACTOE, agent), learner
+    return build_self_play_search(cfg, TICTACTOE, agent), learner
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +206,7 @@ def test_learning_lowers_the_loss(games):
 )
 def test_senseless_configs_are_rejected(words, said):
     with pytest.raises(ConfigError) as error:
-        build_components(load_config(TrainConfig, words))
+        build_training(load_config(TrainConfig, words))
     assert said in f"{error.value.error}; {error.value.hint}"
 
 
@@ -230,9 +227,9 @@ def test_the_same_seed_learns_the_same(tmp_path):
 
 
 def build_agent(run):
-    from rlgames.factory.agents import load_agent
+    from rlgames.runs.agents import open_run
 
-    return list(load_agent(run).policy.parameters())
+    return list(open_run(run).agent().policy.parameters())
 
 
 def test_no_test_position_is_among_those_that_select_networks():

@@ -10,14 +10,14 @@ from helpers import make_agent, rng
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.factory.components import build_game
+from rlgames.config.registry import make
 from rlgames.learners.ppo import importance_weight
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward, generalized_advantage
-from rlgames.rollouts.play import GamePool, collect_games
+from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_training
 
 RULES: dict[str, Sampling] = {
     "stochastic": Stochastic(),
@@ -68,18 +68,6 @@ def test_played_moves_carry_the_log_probability_of_the_rule(name):
         assert torch.allclose(part.log_prob, expected, atol=1e-5)
 
 
-def test_windows_keep_the_log_probabilities_in_step_with_the_moves():
-    words = ["game=2048", "board=2", "columns=3", "policy=mlp", "policy.layers=[8]"]
-    words += ["sampling=epsilon_greedy"]
-    game, agent, _ = make_agent(*words)
-    moves, reached = GamePool(game, [agent], 10, rng(1)).collect(25)
-    assert 0 < int(reached.state.done.sum()) < 10  # finished rows made no move
-    scores, _ = agent.policy.scores(game, moves.state)
-    legal = game.legal_action_mask(moves.state)
-    expected = agent.sampling.log_prob(scores.detach(), legal, moves.action, 0.0)
-    assert torch.allclose(moves.log_prob, expected, atol=1e-5)
-
-
 def test_log_probabilities_are_recorded_only_where_an_update_needs_them():
     """Values of positions only where the rule samples from the policy's softmax."""
     for learner, rule, records, has_values in (
@@ -90,8 +78,8 @@ def test_log_probabilities_are_recorded_only_where_an_update_needs_them():
         ("dqn", "epsilon_greedy", False, False),
     ):
         words = ["game=tictactoe", f"learner={learner}", "policy.layers=[8]", "batch=4"]
-        parts = build_components(load_config(TrainConfig, [*words, f"sampling={rule}"]))
-        moves, _ = parts.collector.engine.play(4, 0, rng())
+        parts = build_training(load_config(TrainConfig, [*words, f"sampling={rule}"]))
+        moves, _ = parts.source.play(4, 0, rng())
         assert (moves.log_prob is not None) == records
         assert (moves.state_value is not None) == has_values
 
@@ -126,8 +114,8 @@ def test_moves_without_a_recorded_value_are_evaluated():
 def test_moves_of_an_opponent_have_no_log_probability():
     words = ["game=tictactoe", "learner=ppo", "policy.layers=[8]", "opponent=random", "batch=4"]
     words.append("sampling=epsilon_greedy")
-    parts = build_components(load_config(TrainConfig, words))
-    moves, _ = parts.collector.engine.play(4, 0, rng())
+    parts = build_training(load_config(TrainConfig, words))
+    moves, _ = parts.source.play(4, 0, rng())
     assert moves.log_prob is not None
     assert torch.equal(moves.log_prob.isnan(), moves.player == 1)
     own = moves.by_player(0).log_prob
@@ -158,7 +146,7 @@ def test_a_move_that_the_behavior_policy_rarely_makes_counts_ten_times_at_most()
 def game_and_words(*words: str) -> tuple[Any, list[str]]:
     chosen = ["game=tictactoe", "learner=ppo", "learner.optimizer=sgd", "policy.layers=[8]"]
     chosen += ["learner.entropy_coef=0", "learner.max_grad_norm=null", "learner.epochs=1", *words]
-    return build_game(load_config(TrainConfig, chosen).game), chosen
+    return make("game", load_config(TrainConfig, chosen).game), chosen
 
 
 @pytest.mark.parametrize("rule", ["epsilon_greedy", "argmax", "stochastic"])

@@ -13,8 +13,8 @@ from markers import one_in
 
 from rlgames.config.commands import SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.registry import make
 from rlgames.core.errors import NonFiniteError
-from rlgames.factory.components import build_game
 from rlgames.learners.gradient import descend, make_optimizer
 from rlgames.players.player import Agent
 from rlgames.rewards import Reward
@@ -83,7 +83,7 @@ def test_non_finite_scores_are_rejected(rule, bad):
 
 def test_permuted_rows_have_permuted_greedy_moves_and_values():
     cfg = load_config(TrainConfig, ["experiment=connect4_mlp"])
-    game = build_game(cfg.game)
+    game = make("game", cfg.game)
     policy = make_policy(cfg, game, 0)
     agent = Agent(game, policy, Argmax())
     moves, _ = collect_games(game, [Agent(game, policy, Stochastic())], 20, rng(1))
@@ -191,11 +191,11 @@ def test_divergence_is_reported_in_one_line(typed, tmp_path):
     ],
 )
 def test_position_counts_may_exceed_a_float(words):
-    assert build_game(load_config(SolveConfig, words).game).spec.max_positions == math.inf
+    assert make("game", load_config(SolveConfig, words).game).spec.max_positions == math.inf
 
 
 def test_the_42nd_stone_can_win():
-    game = build_game(load_config(SolveConfig, ["game=connect4"]).game)
+    game = make("game", load_config(SolveConfig, ["game=connect4"]).game)
     state = game.initial(1, rng())
     for column in "116303261511236224441633636444025050050255":
         assert not state.done.any()

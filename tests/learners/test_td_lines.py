@@ -12,7 +12,7 @@ from rlgames.players.player import Agent
 from rlgames.rollouts.play import GamePool
 from rlgames.sampling import Argmax
 from rlgames.solvers.graph import Graph, exploitability
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_training
 
 SMALL = [
     *("game=connect4", "rows=4", "columns=4", "line=3", "experiment=null", "reward=outcome"),
@@ -147,7 +147,7 @@ def test_what_the_kernel_cannot_do_is_refused_with_the_reason():
     with pytest.raises(ConfigError, match="ties=first"):
         agent("sampling.ties=random")
     with pytest.raises(ConfigError, match="learns from games against itself"):
-        build_components(load_config(TrainConfig, [*SMALL, "opponent=random"]))
+        build_training(load_config(TrainConfig, [*SMALL, "opponent=random"]))
 
 
 def test_boards_of_more_than_62_bits_are_refused():

@@ -8,8 +8,8 @@ from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.learners.td_ntuple import ValueAverage
 from rlgames.runs.checkpoint import Checkpoint
-from rlgames.training.components import build_components
-from rlgames.training.run import train
+from rlgames.training.parts import build_training
+from rlgames.training.train import train
 
 WORDS = ["experiment=null", "game=connect4", "reward=outcome", "policy=ntuple", "learner=td_ntuple"]
 WORDS += ["policy.num_tuples=3", "policy.tuples=null", "sampling=epsilon_greedy", "eval_games=8"]
@@ -18,7 +18,7 @@ WORDS += ["games=200", "batch=20", "log_every=20", "eval_every=100", "solve_seco
 
 @pytest.fixture
 def policy():
-    return build_components(load_config(TrainConfig, WORDS)).agent.policy
+    return build_training(load_config(TrainConfig, WORDS)).agent.policy
 
 
 def fill(policy, value):
@@ -53,28 +53,10 @@ def test_the_mean_begins_anew_if_the_training_becomes_longer(policy):
         assert average.policy.values.eq(expected).all(), progress
 
 
-def test_a_longer_training_counts_the_part_that_was_last(policy):
-    average = ValueAverage(policy, 0.99)
-    for progress, value in [(0.99, 1), (0.5, 2), (0.99, 3)]:
-        fill(policy, value)
-        average.add(progress)
-    fill(policy, 4)
-    assert average.policy.values.eq(3).all()
-
-
 def test_the_games_must_not_go_on_after_the_schedule():
     words = [*WORDS, "schedule_games=100", "learner.average_start=0.5"]
     with pytest.raises(ConfigError, match="averages until schedule_games=100"):
-        build_components(load_config(TrainConfig, words))
-
-
-def test_only_the_values_are_its_own(policy):
-    average = ValueAverage(policy, 0)
-    average.add(0)
-    names = [name for name, _ in policy.named_buffers()]
-    shared = [policy.get_buffer(n) is average.policy.get_buffer(n) for n in names]
-    assert "values" in names
-    assert shared == [name != "values" for name in names]
+        build_training(load_config(TrainConfig, words))
 
 
 def test_a_state_restores_both(policy):

@@ -17,9 +17,9 @@ from rlgames.policies.table import Table
 from rlgames.rewards import Reward, is_last
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, collect_games
 from rlgames.sampling import Argmax
-from rlgames.training.collector import restarting_from_pool
-from rlgames.training.components import build_components
-from rlgames.training.run import train
+from rlgames.training.parts import build_training
+from rlgames.training.sources import restarting_from_pool
+from rlgames.training.train import train
 
 
 def windows(opened, plies, games):
@@ -154,7 +154,7 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(reward
 )
 def test_unsuitable_windows_are_rejected(words, error):
     with pytest.raises(ConfigError, match=error):
-        build_components(load_config(TrainConfig, words))
+        build_training(load_config(TrainConfig, words))
 
 
 def test_restarts_are_one_move_from_an_unfinished_game():

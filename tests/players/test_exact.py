@@ -13,15 +13,15 @@ from helpers import command, make_game, rng
 from rlgames.cli import display
 from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.factory.agents import build_player, load_shipped_agent
-from rlgames.factory.components import build_game
+from rlgames.config.registry import make
 from rlgames.players import exact
 from rlgames.players.exact import exact_player
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
+from rlgames.runs.agents import build_player, load_shipped_agent
 from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.solvers.connect4 import AlphaBeta
-from rlgames.training.run import train
+from rlgames.training.train import train
 
 QUICK = "opponent.move_positions=200"
 
@@ -131,7 +131,7 @@ def position(game, moves):
 def test_unproven_moves_are_those_of_the_agent_that_comes_with_rlgames_with_search():
     """Unless they are known to be worse."""
     cfg = load_config(EvalConfig, ["game=connect4", "player=exact", "player.move_positions=1"])
-    game = build_game(cfg.game)
+    game = make("game", cfg.game)
     player = build_player(cfg.player, game, cfg.game)
     agent = load_shipped_agent(cfg.game, torch.device("cpu"))
     search = AlphaBetaSearch(game, agent, 5)
@@ -155,14 +155,14 @@ def test_unproven_moves_are_those_of_the_agent_that_comes_with_rlgames_with_sear
 def test_other_boards_have_no_such_agent():
     words = ["game=connect4", "rows=7", "player=exact", "player.move_positions=1"]
     cfg = load_config(EvalConfig, words)
-    game = build_game(cfg.game)
+    game = make("game", cfg.game)
     player = build_player(cfg.player, game, cfg.game)
     assert int(player.choose(game.initial(1, rng()), rng())) == 3  # most threats: the center
 
 
 def test_in_training_its_moves_depend_on_the_position_alone():
     cfg = load_config(EvalConfig, ["game=connect4", "player=exact"])
-    game = build_game(cfg.game)
+    game = make("game", cfg.game)
     in_training = build_player(cfg.player, game, cfg.game, in_training=True)
     assert (in_training._max_positions, in_training._seconds) == (200_000, math.inf)
     assert build_player(cfg.player, game, cfg.game)._seconds == 0.5
@@ -176,7 +176,7 @@ def test_it_seldom_loses_value():
     lines = [line for line in lines if 4 <= len(line[2]) <= 13]
     lines = random.Random(0).sample(lines, 300)
     cfg = load_config(EvalConfig, ["game=connect4", "player=exact", "player.move_positions=200000"])
-    game = build_game(cfg.game)
+    game = make("game", cfg.game)
     player = build_player(cfg.player, game, cfg.game)
     lost = 0
     for _, _, moves, outcomes, _ in lines:

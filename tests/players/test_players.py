@@ -12,14 +12,12 @@ from helpers import make_small_game, rng
 from rlgames.config import compose
 from rlgames.config.commands import EvalConfig
 from rlgames.config.files import Files
-from rlgames.config.registry import REGISTRY
+from rlgames.config.registry import REGISTRY, make
 from rlgames.config.schema import arguments
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.statistics import Estimate, Rate
-from rlgames.factory.agents import build_player
-from rlgames.factory.components import build_game
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -28,6 +26,7 @@ from rlgames.players.fleets import Density, HuntTarget
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.rollouts.play import collect_games
+from rlgames.runs.agents import build_player
 
 
 def players_of(game):
@@ -226,7 +225,7 @@ def test_hunt_target_shoots_next_to_hits_and_in_line():
 def test_players_refuse_other_games():
     for player, game in (("corner", "tictactoe"), ("win_or_block", "2048"), ("density", "2048")):
         cfg = compose.load_config(EvalConfig, [f"player={player}", f"game={game}"])
-        sitting_at = build_game(cfg.game)
+        sitting_at = make("game", cfg.game)
         with pytest.raises(ConfigError, match="plays"):
             build_player(cfg.player, sitting_at, cfg.game)
 

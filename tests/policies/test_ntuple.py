@@ -14,10 +14,9 @@ from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random
-from rlgames.policies.ntuple import Ntuple, default_tuples
-from rlgames.policies.packed_ntuple import reason_not_packed
+from rlgames.policies.ntuple import Ntuple, default_tuples, reason_not_packed
 from rlgames.rollouts.play import collect_games
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_training
 
 
 def filled(game, tuples, marks=16):
@@ -85,23 +84,7 @@ def test_boards_have_the_values_of_the_stage_that_their_largest_tile_has_reached
 def test_stages_begin_at_tiles_that_the_network_tells_apart(name, words, reason):
     cfg = load_config(TrainConfig, [f"game={name}", "policy=ntuple", *words.split()])
     with pytest.raises(ConfigError, match=re.escape(reason)):
-        build_components(cfg)
-
-
-def test_five_tuples_lie_on_all_lines_and_squares_and_are_looked_up_once_on_each():
-    game = Game2048(4, 4)
-    tuples = [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 4, 5], [1, 2, 5, 6], [5, 6, 9, 10]]
-    policy = Ntuple(game, 1.0, tuples, 14, 0.0)
-    assert policy.feature_indices(game, game.from_exponents(boards(4, 4, 14))).shape == (200, 8 + 9)
-
-
-def test_symmetric_boards_have_equal_values():
-    game = Game2048(4, 4)
-    policy = filled(game, None, 8)
-    exponents = boards(4, 4, 8)
-    value = policy.value(game, game.from_exponents(exponents))
-    for turned in (exponents.flip(1), exponents.flip(2), exponents.transpose(1, 2)):
-        assert torch.allclose(policy.value(game, game.from_exponents(turned)), value, rtol=1e-5)
+        build_training(cfg)
 
 
 def test_places_are_exact_where_floats_of_32_bits_would_not_be():

@@ -28,9 +28,9 @@ from rlgames.rollouts.conformance import (
     every_ply_follows_the_contract,
     hidden_hits_never_change,
     random_positions,
+    visible,
 )
 from rlgames.rollouts.play import GamePool
-from rlgames.rollouts.random_walk import visible
 
 NAMES = Files().names("game")
 
@@ -117,11 +117,6 @@ def test_any_rules_follow_the_contract_or_are_refused(name, data):
 @pytest.mark.parametrize("rules", ["small", slow("default")])
 def test_games_conform(one, name, rules):
     one(make_small_game(name) if rules == "small" else make_game(f"game={name}"))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_hidden_hits_never_change(name):
-    hidden_hits_never_change(make_game(f"game={name}"))
 
 
 @pytest.mark.parametrize("name", NAMES)

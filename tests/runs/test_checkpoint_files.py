@@ -64,11 +64,11 @@ def test_training_a_table_takes_no_more_memory_than_is_said_before(tmp_path):
 
 
 def peak_bytes(words):
-    """The most memory that a command holds, mapped files included, in bytes."""
+    """The most memory that a command holds, without mapped files, in bytes."""
     process, peak = subprocess.Popen([sys.executable, "-m", "rlgames", *words]), 0
     while process.poll() is None:
         with contextlib.suppress(OSError):
-            found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+            found = re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
             peak = max(peak, 1024 * int(found[1]) if found else 0)
         time.sleep(0.02)
     assert process.returncode == 0
@@ -79,15 +79,15 @@ BUILD = """
 import sys
 from rlgames.config.compose import load_config
 from rlgames.config.commands import TrainConfig
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_training
 
 def kibibytes(name):
     lines = open("/proc/self/status")
     return int(next(line for line in lines if line.startswith(name)).split()[1])
 
-build_components(load_config(TrainConfig, [*sys.argv[1:], "policy.tuples=[[0,1]]"]))
+build_training(load_config(TrainConfig, [*sys.argv[1:], "policy.tuples=[[0,1]]"]))
 before = kibibytes("VmRSS")
-build_components(load_config(TrainConfig, sys.argv[1:]))
+build_training(load_config(TrainConfig, sys.argv[1:]))
 print(1024 * (kibibytes("VmHWM") - before))
 """
 

@@ -12,7 +12,7 @@ from helpers import SMALL_SALVO
 from processes import Process, final_state, metrics_without_times, run, same
 
 from rlgames.runs.files import LATEST, read_run
-from rlgames.training.checkpointer import Checkpointer
+from rlgames.training.loop import TrainingLoop
 
 pytestmark = pytest.mark.slow
 
@@ -33,15 +33,15 @@ def has_checkpoint(folder):
 
 def slowly():
     """Pause after each save, and after the last one for as long as a file `hold` exists."""
-    write = Checkpointer.write
+    write = TrainingLoop.save_state
 
     def slow(self, *names):
         write(self, *names)
         time.sleep(0.1)
-        while self.state.is_over and Path("hold").exists():
+        while self.progress.is_over and Path("hold").exists():
             time.sleep(0.05)
 
-    Checkpointer.write = slow
+    TrainingLoop.save_state = slow
 
 
 @pytest.mark.parametrize("checkpoint", ["best", "latest"])

@@ -23,10 +23,10 @@ from processes import final_state, metrics_without_times, same
 
 from rlgames.core.signals import Interrupted
 from rlgames.drawing import plots
-from rlgames.runs import directory, run_log, storage
+from rlgames.runs import directory, log, storage
 from rlgames.runs.files import LATEST, read_run
-from rlgames.training import images
-from rlgames.training.collector import Collector
+from rlgames.training import pictures
+from rlgames.training.sources import GameSource
 
 WORDS = ["experiment=null", "game=salvo", "board=2", "ships=[1]", "shots=1", "policy.layers=[2]"]
 WORDS += ["games=8", "batch=4", "log_every=4", "save_every=4", "eval_every=4", "keep_every=8"]
@@ -160,14 +160,12 @@ def lock(folder: Path) -> None:
 
 CALLS: dict[str, Callable[[Path], object]] = {
     "write": lambda folder: storage.write_file(folder, "file", "new content"),
-    "cut": lambda folder: storage.cut_file(folder, "file", 3),
     "append": lambda folder: storage.open_to_append(folder, "another").close(),
     "remove": lambda folder: storage.remove_file(folder, "file"),
-    "make a folder": lambda folder: storage.make_folder(folder, "folder"),
     "make a directory": lambda folder: storage.make_directory(folder / "one" / "two"),
     "lock": lock,
 }
-CONTENTS = {"write": ["new content"], "cut": ["old"], "remove": [""]}
+CONTENTS = {"write": ["new content"], "remove": [""]}
 """What a call may leave instead of the old content."""
 
 
@@ -212,24 +210,24 @@ def test_a_file_is_whole_and_named_after_an_error(name, error, tmp_path):
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures are small, and nothing waits."""
 
-    monkeypatch.setattr(run_log, "_git", lambda *words: None)
+    monkeypatch.setattr(log, "_git", lambda *words: None)
     monkeypatch.setattr(plots, "plot_by_move", lambda *args: None)
     monkeypatch.setattr(plots, "encode_png", lambda image: b"PNG")
-    monkeypatch.setattr(images, "draw_game", lambda *args: ([None], b"GIF"))
+    monkeypatch.setattr(pictures, "draw_game", lambda *args: ([None], b"GIF"))
 
 
 @contextlib.contextmanager
 def interrupted() -> Iterator[None]:
     """A context in which a run is interrupted before its second batch."""
-    collect = Collector.next_batch
+    collect = GameSource.next
 
-    def collect_first(self: Collector, count: int, games: int, rng: Any) -> Any:
+    def collect_first(self: GameSource, count: int, games: int) -> Any:
         if games:
             raise Interrupted(signal.SIGTERM)
-        return collect(self, count, games, rng)
+        return collect(self, count, games)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Collector, "next_batch", collect_first)
+        patch.setattr(GameSource, "next", collect_first)
         yield
 
 
@@ -332,6 +330,3 @@ def test_no_error_loses_anything(start, operation, error, quickly, typed, tmp_pa
     for site in bench.sites:
         if site.operation == operation:
             bench.check(site, error)
-
-
-# ---------------------------------------------------------------- a sweep

@@ -1,10 +1,8 @@
 """Loggers: what they get, what a failure of one costs, and the real libraries."""
 
-import contextlib
 import json
-import os
+import re
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
@@ -24,23 +22,16 @@ from rlgames.config.compose import load_config
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
-from rlgames.runs import run_log
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.runs.loggers.logger import (
+from rlgames.runs.loggers import (
     Logger,
     Loggers,
-    RunResults,
     RunStart,
-    TrackedRun,
-    valid_tracked_runs,
 )
-from rlgames.runs.loggers.mlflow_logger import kept_store
-from rlgames.training import images
-from rlgames.training.run import resume
+from rlgames.training import pictures as images
+from rlgames.training.train import resume
 
 WORDS = [*SMALL_TRAINING, "log_every=10", "eval_every=10", "solve_seconds=0"]
-RESULTS = RunResults({"turns": 5.0}, {"turns": 6.0}, 10, False, {"random": 9.0}, {})
-TABLE = [("turns", 5.0, 6.0), ("reference random", 9.0, None)]
 
 
 def train(directory, *words):
@@ -137,20 +128,17 @@ class Recorder(Logger):
         return call
 
 
-CONTRACT = ("start", "scalars", "reference", "histogram", "image", "layout", "results", "artifact")
-CONTRACT += ("sync", "close")
+CONTRACT = ("start", "scalars", "histogram", "image", "layout", "results", "sync", "close")
 
 
 def use_all(loggers, directory):
-    loggers.start_all(RunStart(directory, {}, "", {}), {})
-    loggers.scalars(10, {"train/loss": 1.0})
-    loggers.reference(10, "reference/turns/random", 2.0)
-    loggers.histogram(10, "games/turns", [1.0])
-    loggers.image(10, "values", b"GIF")
-    loggers.layout("turns", "turns")
-    loggers.results(10, RESULTS)
-    loggers.artifact(directory)
-    loggers.sync()
+    loggers.call("start", RunStart(directory, "1", {}, ""))
+    loggers.call("scalars", 10, {"train/loss": 1.0})
+    loggers.call("histogram", 10, "games/turns", [1.0])
+    loggers.call("image", 10, "values", b"GIF")
+    loggers.call("layout", "turns", "turns")
+    loggers.call("results", 10, {"turns": 5.0}, [("turns", 5.0, 6.0)], directory)
+    loggers.call("sync")
     loggers.close("done")
 
 
@@ -167,36 +155,14 @@ def test_a_logger_that_fails_is_reported_once_and_costs_the_others_nothing(faili
     assert "\n" not in warning
 
 
-def test_ids_of_trackers_in_a_strangers_file_are_ids():
-    ids = {"wandb": "../../x", "mlflow": 3, "other": "a" * 65, "good": "a_B-3"}
-    strange = {name: {"id": run_id, "store": 3} for name, run_id in ids.items()}
-    assert valid_tracked_runs(strange) == {"good": TrackedRun("a_B-3")}
-    assert valid_tracked_runs(["wandb"]) == valid_tracked_runs({"wandb": "a"}) == {}
-
-
-def test_a_tracker_that_lost_a_run_is_reported(tmp_path):
-    logger = Recorder()
-    logger.tracked = TrackedRun("new")
-    warnings: list[str] = []
-    with Interrupts() as interrupts:
-        loggers = Loggers({"mine": logger}, warnings.append, interrupts)
-        loggers.start_all(RunStart(tmp_path, {}, "", {}), {"mine": TrackedRun("old")})
-    assert warnings == ["logger=mine no longer finds run old; it starts a new run"]
-
-
-def test_a_tracker_that_is_down_for_a_while_keeps_its_run(tmp_path, monkeypatch):
-    def use(failing):
-        loggers = {"good": Recorder(), "other": Recorder(failing)}
-        for name, logger in loggers.items():
-            logger.tracked = TrackedRun(name) if name == "good" or not failing else None
-        monkeypatch.setattr(run_log, "build_loggers", lambda config: loggers)
-
-    use("")
-    run = train(tmp_path / "run")
-    use("start")
+def test_a_run_keeps_its_id_unless_it_is_not_one(tmp_path):
+    run = train(tmp_path / "run", "logger=null")
+    first = read_run(run)["id"]
     resumed(run, 40)
-    runs = valid_tracked_runs(read_run(run)["trackers"])
-    assert runs == {"good": TrackedRun("good"), "other": TrackedRun("other")}
+    assert read_run(run)["id"] == first
+    (run / "run.json").write_text(json.dumps(read_run(run) | {"id": "../../x"}))
+    resumed(run, 60)
+    assert re.fullmatch("[0-9a-f]{8}", read_run(run)["id"])
 
 
 def test_loggers_change_nothing_in_a_run(tmp_path):
@@ -210,19 +176,12 @@ def needs(package_name):
     return pytest.mark.skipif(missing, reason=f"{package_name} is not installed")
 
 
-def interrupted(directory, elsewhere, monkeypatch, *words):
-    """The tracker's id of a run that was trained for a part of its games, and resumed from another
-    folder and again from the first one."""
-    monkeypatch.chdir(directory.parent)
+def interrupted(directory, *words):
+    """The id of a run that was trained for a part of its games, and resumed twice."""
     train(directory, *words)
-    (first,) = valid_tracked_runs(read_run(directory)["trackers"]).values()
-    for folder, games in ((elsewhere, 40), (directory.parent, 60)):
-        folder.mkdir(exist_ok=True)
-        monkeypatch.chdir(folder)
-        resumed(directory, games)
-        assert valid_tracked_runs(read_run(directory)["trackers"]) == {**{words[0][7:]: first}}
-    assert not any(elsewhere.iterdir())
-    return first.id
+    resumed(directory, 40)
+    resumed(directory, 60)
+    return read_run(directory)["id"]
 
 
 def wandb_records(file):
@@ -251,7 +210,7 @@ def wandb_records(file):
 def test_wandb_has_a_run_and_its_resumptions_offline(tmp_path, monkeypatch):
     monkeypatch.setattr(images, "NUM_SHOWN", 4)
     run, words = tmp_path / "run", ["logger=wandb", "logger.wandb.mode=offline"]
-    run_id = interrupted(run, tmp_path / "elsewhere", monkeypatch, *words)
+    run_id = interrupted(run, *words)
     files = sorted(run.glob(f"wandb/offline-run-*/run-{run_id}.wandb"))
     assert len(files) == 3
     losses: list[Any] = []
@@ -294,31 +253,12 @@ def test_wandb_has_a_run_and_its_resumptions_offline(tmp_path, monkeypatch):
 
 def test_trackers_show_a_run_by_its_sweep_its_options_and_a_readable_name(tmp_path):
     options = {"game": {"name": "salvo"}, "learner": {"name": "ppo"}, "policy": {"name": "mlp"}}
-    alone = RunStart(tmp_path / "salvo" / "2026-11-25_120000_0", options, "", {})
+    alone = RunStart(tmp_path / "salvo" / "2026-11-25_120000_0", "1", options, "")
     assert (alone.label, alone.sweep) == ("salvo 2026-11-25_120000_0", None)
     assert alone.tags == ["salvo", "ppo", "mlp"]
     (tmp_path / "multirun.yaml").write_text("")
-    job = RunStart(tmp_path / "0_lr=0.1", options, "", {})
+    job = RunStart(tmp_path / "0_lr=0.1", "1", options, "")
     assert (job.label, job.sweep) == ("0_lr=0.1", tmp_path.name)
-
-
-def test_a_strangers_run_cannot_choose_what_mlflow_opens(tmp_path):
-    """Only a database that has the run; MLflow would write its tables into any other."""
-    (tmp_path / "text.db").write_text("not a database")
-    os.mkfifo(tmp_path / "fifo.db")
-    for name, run_ids in (("tables.db", None), ("others.db", ["b"]), ("mine.db", ["a"])):
-        with contextlib.closing(sqlite3.connect(tmp_path / name)) as database, database:
-            if run_ids is not None:
-                database.execute("CREATE TABLE runs (run_uuid)")
-                database.execute("INSERT INTO runs VALUES (?)", run_ids)
-
-    def kept(store):
-        return kept_store(RunStart(tmp_path / "run", {}, "", {}, earlier=TrackedRun("a", store)))
-
-    stores = ["text.db", "fifo.db", "tables.db", "others.db", "missing.db", ".", "\0"]
-    assert [kept(f"../{name}") for name in stores] == [None] * len(stores)
-    assert kept("../mine.db") == f"sqlite:///{tmp_path}/mine.db"
-    assert kept(None) is None
 
 
 def free_port():
@@ -348,15 +288,15 @@ def test_mlflow_has_a_run_and_its_resumptions_and_shows_them(tmp_path, monkeypat
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.setenv("USER", "ada")
     run, words = tmp_path / "run", ["logger=mlflow", "logger.mlflow.experiment=mine"]
-    run_id = interrupted(run, tmp_path / "elsewhere", monkeypatch, *words)
     store = f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
+    own_id = interrupted(run, *words)
     client = MlflowClient(store)
-    logged = client.get_run(run_id)
+    (logged,) = client.search_runs([client.get_experiment_by_name("mine").experiment_id])
+    run_id = logged.info.run_id
     assert logged.info.status == "FINISHED"
     assert (logged.data.params["learner"], logged.data.params["games"]) == ("ppo", "20")
-    commit = read_run(run)["commit"]
-    expected = {"mlflow.user": "ada", "mlflow.source.name": sys.argv[0], "rlgames.games": "60"}
-    expected |= {} if commit is None else {"mlflow.source.git.commit": commit}
+    expected = {"mlflow.user": "ada", "mlflow.source.name": sys.argv[0], "rlgames.id": own_id}
     assert {name: logged.data.tags.get(name) for name in expected} == expected
     points = client.get_metric_history(run_id, "train/loss")
     lines = [line for line in read_metrics(run / "metrics.jsonl") if "train/loss" in line]

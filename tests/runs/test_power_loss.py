@@ -26,24 +26,19 @@ from rlgames.core.signals import Interrupts
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.directory import check_new_run, lock_directory
 from rlgames.runs.files import BEST, LATEST, read_run
-from rlgames.runs.hyperparameters import SWEEP_FILE
-from rlgames.runs.loggers.logger import ResumePoint
-from rlgames.runs.run_log import RunLog
-from rlgames.training.checkpointer import Checkpointer
-from rlgames.training.collector import Collector
+from rlgames.runs.log import RunLog
+from rlgames.runs.loggers import ResumePoint
+from rlgames.training.loop import TrainingLoop
+from rlgames.training.sources import GameSource
 
 WORDS = [*SMALL_SALVO, "log_every=20", "save_every=20", "eval_every=40", "eval_games=10"]
 WORDS += ["solve_seconds=0"]
 TRAIN = ["train", *WORDS, "games=120", "out=run"]
-SWEEP = ["train", "-m", *WORDS, "games=40", "seed=0,1", "out=sweep"]
 
 COMMANDS = {
     "training": [TRAIN],
-    "kept checkpoints": [[*TRAIN[:-1], "keep_every=20", TRAIN[-1]]],
     "resume": [TRAIN, ["resume", "run"]],
     "extension": [TRAIN, ["resume", "run", "games=200"]],
-    "sweep": [SWEEP],
-    "resumed sweep": [SWEEP, ["resume", "sweep"]],
 }
 """The last command is recorded. One before it is killed in each second batch, unless the last one
 extends its run."""
@@ -60,17 +55,17 @@ def recorded(kind, folder):
     recorder = Recorder(root, folder / "recording")
 
     def prepare():
-        write, finish = Checkpointer.write, RunLog.finish
+        write, finish = TrainingLoop.save_state, RunLog.finish
 
         def written(self, *names):
             write(self, *names)
-            recorder.mark(**{self.log.directory.name: self.state.progress.games_played})
+            recorder.mark(**{self.log.directory.name: self.progress.games})
 
         def finished(self, status, *more):
             finish(self, status, *more)
             recorder.mark(**{f"{self.directory.name} is": status})
 
-        Checkpointer.write, RunLog.finish = written, finished
+        TrainingLoop.save_state, RunLog.finish = written, finished
         recorder.install()
 
     code, output = run(root, *words, prepare=prepare)
@@ -79,7 +74,7 @@ def recorded(kind, folder):
 
 
 def killed():
-    calls, collect = 0, Collector.next_batch
+    calls, collect = 0, GameSource.next
 
     def there(self, *args):
         nonlocal calls
@@ -88,12 +83,7 @@ def killed():
             os.kill(os.getpid(), signal.SIGKILL)
         return collect(self, *args)
 
-    Collector.next_batch = there
-
-
-def runs(root):
-    """The directories of all runs that a command left, relative to where it was typed."""
-    return [path.parent.relative_to(root) for path in root.rglob("checkpoints")]
+    GameSource.next = there
 
 
 def is_opened(directory, whole, promised, recording):
@@ -113,7 +103,7 @@ def is_opened(directory, whole, promised, recording):
     if checkpoint.games >= 40:
         assert Checkpoint.read(path.with_name(BEST)).policy.keys() == checkpoint.policy.keys()
     names = ("num_log_lines", "num_event_bytes")
-    num_lines, num_bytes = (checkpoint.state[name] for name in names)
+    num_lines, num_bytes = (checkpoint.state["progress"][name] for name in names)
     point = ResumePoint(checkpoint.games, num_lines, num_bytes)
     with Interrupts() as interrupts:
         log = RunLog(lock, checkpoint.config, "yaml", interrupts, point)
@@ -129,34 +119,13 @@ def event_files(directory):
     return [path.read_bytes() for path in sorted(directory.glob("events.out.tfevents.*"))]
 
 
-def opened(root, whole, promised, recording):
-    """Whether there is something to resume, and all of it is right."""
-    if not (root / "sweep" / SWEEP_FILE).exists() and not (root / "run").exists():
-        assert not promised
-        return False
-    if (root / "run").exists():
-        is_saved = is_opened(root / "run", whole / "run", promised, recording)
-        if not is_saved:
-            check_new_run(root / "run")
-        return is_saved
-    for path in (root / name for name in runs(root)):
-        is_opened(path, whole / path.relative_to(root), promised, recording)
-    return True
-
-
-def events_without_config(directory):
-    """TensorBoard's events but the config, which names the directory of a sweep's job."""
-    return [event for event in tensorboard_events(directory) if "config/" not in str(event[1][:20])]
-
-
 def ends_as(root, whole):
-    for path in runs(whole):
-        same(final_state(whole / path), final_state(root / path))
-        assert metrics_without_times(whole / path) == metrics_without_times(root / path)
-        assert events_without_config(whole / path) == events_without_config(root / path)
-        one, two = read_run(whole / path), read_run(root / path)
-        for name in ("status", "results", "final_results", "best_games", "exact"):
-            assert one[name] == two[name], name
+    same(final_state(whole), final_state(root))
+    assert metrics_without_times(whole) == metrics_without_times(root)
+    assert tensorboard_events(whole) == tensorboard_events(root)
+    one, two = read_run(whole), read_run(root)
+    for name in ("status", "results", "final_results", "best_games", "exact"):
+        assert one[name] == two[name], name
 
 
 @pytest.mark.parametrize(
@@ -168,7 +137,7 @@ def ends_as(root, whole):
     ],
 )
 def test_power_loss(kind, num_opened, num_resumed, tmp_path):
-    disk, whole = recorded(kind, tmp_path), tmp_path / "whole"
+    disk, whole = recorded(kind, tmp_path), tmp_path / "whole/run"
     states = [(state, dict(disk.promised)) for state in disk.states()]
     num_states = len(states)
     assert num_states >= num_opened
@@ -176,7 +145,10 @@ def test_power_loss(kind, num_opened, num_resumed, tmp_path):
     for number, (state, promised) in enumerate(states[:num_opened]):
         root = tmp_path / "state"
         write_state(state, root)
-        can_resume = opened(root, whole, promised, disk.recording)
+        run_there = root / "run"
+        can_resume = is_opened(run_there, whole, promised, disk.recording)
+        if not can_resume:
+            check_new_run(run_there)
         if number < num_resumed:
             shutil.rmtree(root)
             write_state(state, root)
@@ -185,6 +157,6 @@ def test_power_loss(kind, num_opened, num_resumed, tmp_path):
                 words = ["resume", words[-1].removeprefix("out=")]
             code, output = run(root, *words)
             assert code == 0, output
-            ends_as(root, whole)
+            ends_as(run_there, whole)
         shutil.rmtree(root)
     print(f"{kind}: {num_states} states, {num_opened} opened, {num_resumed} resumed")

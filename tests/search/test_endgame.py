@@ -8,10 +8,10 @@ from markers import one_in
 from rlgames.config.commands import EvalConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_search
 from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple
 from rlgames.rollouts.play import collect_games
+from rlgames.runs.agents import with_search
 from rlgames.sampling import Argmax
 from rlgames.search.endgame import ExactEndgameSearch
 from rlgames.solvers.connect4 import AlphaBeta
@@ -24,7 +24,7 @@ def search_of(game, *words):
     player = Random(game)
     if config.name == "alphabeta":
         player = Agent(game, Ntuple(game, 0.0, [[0, 1, 2]], 3, 0.0), Argmax())
-    return build_search(config, game, player, None)
+    return with_search(player, game, config, None)
 
 
 def positions(game, seed=3):

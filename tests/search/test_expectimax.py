@@ -9,7 +9,6 @@ from markers import one_in
 
 from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.factory.components import build_search
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.td_ntuple import ValueTable
@@ -17,6 +16,7 @@ from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.table import Table
 from rlgames.rollouts.play import collect_games
+from rlgames.runs.agents import with_search
 from rlgames.sampling import Argmax
 from rlgames.search.expectimax import Expectimax, downgrade_tiles
 from rlgames.solvers.graph import Graph
@@ -106,7 +106,7 @@ def test_the_discount_is_that_of_the_run():
     game = Game2048(2, 2)
     cfg = load_config(EvalConfig, ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
     reward = load_config(TrainConfig, ["game=2048", "reward.discount=0.7"]).reward
-    search: Any = build_search(cfg.search, game, agent_of(game), reward)
+    search: Any = with_search(agent_of(game), game, cfg.search, reward)
     assert (search.plies, search.discount) == (3, 0.7)
 
 

@@ -22,7 +22,7 @@ from rlgames.search.gumbel import gumbel_noise, halving
 from rlgames.search.mcts import Mcts
 from rlgames.search.search import MctsSettings, SearchPolicy
 from rlgames.search.self_play import SearchSelfPlay
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_training
 
 INSTALL = "mctx is not installed: pip install -c constraints.txt '.[engines]'"
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
@@ -332,7 +332,7 @@ def test_alphazero_trains_with_it(tmp_path):
 
 def test_dirichlet_noise_is_refused(rlgames):
     with pytest.raises(ConfigError, match=r"use search\.dirichlet_fraction=0"):
-        build_components(load_config(TrainConfig, GUMBEL))
+        build_training(load_config(TrainConfig, GUMBEL))
     words = ["search=mcts", "search.rule=gumbel", "search.dirichlet_fraction=0.25"]
     done = rlgames("eval", "player=random", "game=tictactoe", *words)
     assert done.returncode == 2

@@ -19,13 +19,13 @@ from rlgames.config.files import Files
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.factory.components import build_search
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.mlp import Mlp
+from rlgames.runs.agents import with_search
 from rlgames.sampling import Argmax
 from rlgames.search import mcts
 from rlgames.search.alphabeta import AlphaBetaSearch
@@ -34,7 +34,7 @@ from rlgames.search.mcts import Mcts
 from rlgames.search.search import MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
-from rlgames.training.components import build_components
+from rlgames.training.parts import build_training
 
 GAMES = Files().names("game")
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
@@ -335,7 +335,7 @@ def test_the_value_head_is_scaled_to_the_units_of_the_game():
     node = make_option("search", "mcts", leaf="value")
     reward = load_config(TrainConfig, ["experiment=2048_ppo"]).reward
     player = with_network(game).player
-    search: Any = build_search(node, game, player, reward)
+    search: Any = with_search(player, game, node, reward)
     assert (search.utility.value, search.settings.value_scale) == ("score", pytest.approx(100))
     for words in (
         ["reward=score", "reward.minus=random_turn"],
@@ -343,7 +343,7 @@ def test_the_value_head_is_scaled_to_the_units_of_the_game():
     ):
         reward = load_config(TrainConfig, ["game=2048", *words]).reward
         with pytest.raises(ConfigError, match="value head"):
-            build_search(node, game, player, reward)
+            with_search(player, game, node, reward)
 
 
 @torch.no_grad()
@@ -364,7 +364,7 @@ def test_what_a_line_earns_is_discounted_like_the_value_at_its_leaf(
     cfg = load_config(
         TrainConfig, [*words, "learner=alphazero", "search=mcts", "search.leaf=value"]
     )
-    search: Any = build_search(cfg.search, game, agent, cfg.reward)
+    search: Any = with_search(agent, game, cfg.search, cfg.reward)
     trees = SampledTrees(game, search.player, search.settings, search.utility, 65)
     roots = game.public(game.initial(6, rng(2)))
     steps = []
@@ -404,7 +404,7 @@ def test_the_papers_search_of_2048(monkeypatch):
     words = ["search=dedieu_amar", "search.simulations=30", "search.depth=3", "search.c_puct=0.5"]
     game, agent, _ = make_agent("experiment=dedieu_amar_stochastic", "board=3", "policy.layers=[8]")
     cfg = load_config(EvalConfig, ["player=random", "game=2048", *words, "search.num_parallel=1"])
-    search: Any = build_search(cfg.search, game, agent, None)
+    search: Any = with_search(agent, game, cfg.search, None)
     roots = game.initial(4, rng(2))
     descents: list[tuple[int, torch.Tensor]] = []
     plies: list[torch.Tensor] = []
@@ -450,7 +450,7 @@ def test_a_value_head_of_an_unknown_unit_is_refused():
     words = ["game=2048", "experiment=null", "reward=score", "reward.scored=log_score_delta"]
     words += ["learner=alphazero", "search=mcts", "search.leaf=value"]
     with pytest.raises(ConfigError, match="cannot tell what the value head learned"):
-        build_components(load_config(TrainConfig, words))
+        build_training(load_config(TrainConfig, words))
 
 
 SMALL_RUN = ["games=40", "batch=20", "solve_seconds=0", "policy.layers=[8]"]

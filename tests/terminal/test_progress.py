@@ -22,7 +22,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.callbacks import Callback
 from rlgames.terminal.progress import PlainProgress, Progress, blocks
-from rlgames.training.run import train
+from rlgames.training.train import train
 
 WORDS = [*SMALL_SALVO, "log_every=40", "eval_every=100", "eval_games=20"]
 

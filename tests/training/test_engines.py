@@ -3,13 +3,12 @@
 import importlib.util
 
 import pytest
-from helpers import check_refused, rng
+from helpers import check_refused
 
-from rlgames.config import registry
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.training.components import build_components
-from rlgames.training.engine import LocalEngine
+from rlgames.training.parts import build_training
+from rlgames.training.sources import GameSource
 
 TICTACTOE = ["experiment=tictactoe_alphazero", "policy.layers=[8]"]
 NAMES = ("learner=dqn", "learner=occupancy", "learner=alphazero")
@@ -33,10 +32,6 @@ def test_what_does_not_fit_is_refused_in_one_line(typed, words, hints):
     check_refused(typed("train", *words, "engine=ray"), *hints)
 
 
-def test_an_unknown_engine_is_refused_with_the_nearest_name(typed):
-    check_refused(typed("train", "game=tictactoe", "engine=rya"), "rya", "ray")
-
-
 def test_a_missing_ray_is_named_with_the_command_that_installs_it(typed, monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
@@ -46,20 +41,8 @@ def test_a_missing_ray_is_named_with_the_command_that_installs_it(typed, monkeyp
     check_refused(done, "engine=ray needs ray", "pip install 'rlgames[ray]'")
 
 
-def test_the_learners_that_can_are_those_that_say_so():
-    learners = {
-        name: registry.load_option("learner", name) for name in registry.REGISTRY["learner"]
-    }
-    able = {name for name, learner in learners.items() if "earlier_weights" in learner.learns_from}
-    assert able == {"alphazero", "dqn", "occupancy"}
-
-
 def test_a_training_plays_in_its_own_process_if_nothing_else_is_named():
-    collector = build_components(load_config(TrainConfig, TICTACTOE)).collector
-    assert isinstance(collector.engine, LocalEngine)
-
-
-def test_the_local_engine_logs_nothing_of_its_own():
-    collector = build_components(load_config(TrainConfig, TICTACTOE)).collector
-    collector.engine.play(4, 0, rng())
-    assert collector.engine.metrics() == {}
+    source = build_training(load_config(TrainConfig, TICTACTOE)).source
+    assert type(source) is GameSource
+    source.next(4, 0)
+    assert source.metrics() == {}

@@ -9,10 +9,10 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
-from rlgames.runs.index import RunReader
+from rlgames.runs.find import read_summary
 from rlgames.terminal.progress import Progress
-from rlgames.training.components import build_components
 from rlgames.training.evaluator import EVAL_METRICS
+from rlgames.training.parts import build_training
 
 NETWORK = ["policy=mlp", "policy.layers=[4]", "eval_games=4", "batch=4"]
 GAMES = {
@@ -29,7 +29,7 @@ GAMES = {
 def evaluator_and_names(request):
     words, names = GAMES[request.param]
     cfg = load_config(TrainConfig, ["experiment=null", *words, *NETWORK])
-    return build_components(cfg).evaluator, names
+    return build_training(cfg).evaluator, names
 
 
 def test_an_evaluation_has_the_metrics_of_its_game(evaluator_and_names):
@@ -40,7 +40,7 @@ def test_an_evaluation_has_the_metrics_of_its_game(evaluator_and_names):
 
 def evaluator_of(*words):
     cfg = load_config(TrainConfig, ["experiment=null", *words, *NETWORK])
-    return build_components(cfg).evaluator
+    return build_training(cfg).evaluator
 
 
 DIRECTIONS = {
@@ -67,7 +67,7 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
         run = {"status": "done", "metric": evaluator.goal_metric, "best_by": metric}
         run["config"] = {"game": {"name": game}}
         (path / "run.json").write_text(json.dumps(run | {"results": {metric: value}}))
-        runs.append(RunReader(path).read())
+        runs.append(read_summary(path))
     assert min(runs, key=lambda run: sort_key(run, run.results)).results[metric] == best
     progress = Progress(2, metric=evaluator.goal_metric)
     progress.on_metrics(1, {f"eval/{progress.metric}": 0.25})
@@ -91,5 +91,5 @@ def test_a_metric_that_ranks_nothing_selects_nothing(game, metric, reason):
 
 def test_metrics_have_one_row_each():
     names = [metric.name for metric in EVAL_METRICS]
-    measured_apart = ["regret"]  # training/measurements.py
+    measured_apart = ["regret"]
     assert sorted([*names, *measured_apart]) == sorted(METRICS)

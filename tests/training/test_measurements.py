@@ -1,7 +1,6 @@
 """Mistakes against perfect play, counted while a run trains."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from helpers import command, resume_config
@@ -12,12 +11,11 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
-from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
+from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.training.components import build_components
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.run import resume, train
-from rlgames.training.state import TrainingState
+from rlgames.training.parts import build_training
+from rlgames.training.train import resume, train
 
 SMALL = ["experiment=null", "policy=mlp", "policy.layers=[8]", "batch=8", "games=48"]
 SMALL += ["eval_games=8", "eval_every=16", "save_every=8", "log_every=16", "solve_seconds=0"]
@@ -47,10 +45,10 @@ def test_measurements_change_nothing_in_a_training(measured, tmp_path):
         Checkpoint.read(run.directory / "checkpoints" / "latest.safetensors")
         for run in (measured, plain)
     )
-    assert counted.state["regret"]["measured_at"] == 48
-    assert without.state["regret"] is None
+    assert counted.state["progress"]["done_at"]["measure"] == 48
+    assert without.state["progress"]["regret"] is None
     same(counted.policy, without.policy)
-    for name in ("learner", "generators", "collector", "players"):
+    for name in ("learner", "source"):
         same(flat(counted.state[name]), flat(without.state[name]))
     lines = [
         [line for line in metrics_without_times(run.directory) if not is_measured(json.loads(line))]
@@ -69,29 +67,6 @@ def test_they_are_logged_and_belong_to_the_results_of_the_final_network(measured
     assert [line["games"] for line in counts] == [16, 32, 48]
     results = read_run(measured.directory)["final_results"]
     assert results["regret"] == counts[-1]["eval/regret"] > 0
-
-
-def test_a_curve_and_a_live_view_show_them(measured, tmp_path):
-    pytest.importorskip("matplotlib")
-    from rlgames.terminal.progress import PlainProgress, Progress
-
-    file = tmp_path / "curves.svg"
-    words = ["metric=eval/regret", f"curves={file}"]
-    command("report", [str(measured.directory)], words)
-    assert "value lost per move" in file.read_text()
-    view, plain = Progress(48), PlainProgress(48)
-    view.on_references("points", None, None)
-    for line in read_metrics(measured.directory / "metrics.jsonl"):
-        view.on_metrics(int(line["games"]), line)
-        plain.latest.update(line)
-    from rich.console import Console
-
-    console = Console(width=120)
-    with console.capture() as capture:
-        console.print(view)
-    text = capture.get()
-    assert "regret 0" in text
-    assert "regret 0" in plain.line()
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -147,16 +122,4 @@ def test_the_regret_is_what_analyze_finds(tmp_path):
 )
 def test_what_does_not_fit_a_game_is_an_error(words, error):
     with pytest.raises(ConfigError, match=error):
-        build_components(load_config(TrainConfig, words))
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("measured_at", -1), ("measured_at", 10**9), ("latest", "high")]
-)
-def test_an_impossible_state_is_named(name, value, measured):
-    checkpoint = Checkpoint.read(measured.directory / "checkpoints" / "latest.safetensors")
-    changed = checkpoint.state["regret"] | {name: value}
-    bad = replace(checkpoint, state={**checkpoint.state, "regret": changed})
-    words = load_config(TrainConfig, [*LINES, *MEASURED])
-    with pytest.raises(BadCheckpoint, match="cannot resume"):
-        TrainingState(words, build_components(words, bad)).load(bad)
+        build_training(load_config(TrainConfig, words))

@@ -15,7 +15,7 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
 from rlgames.runs.files import read_metrics
-from rlgames.training.state import game_statistics
+from rlgames.training.progress import game_statistics
 
 PAGE = Path(package.__file__).parent.parent / "docs" / "metrics.md"
 

@@ -15,8 +15,8 @@ from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship
 from rlgames.players.fleets import Density
 from rlgames.runs.files import read_run
-from rlgames.training.collector import Collector
-from rlgames.training.run import resume, train
+from rlgames.training.sources import GameSource
+from rlgames.training.train import resume, train
 
 pytestmark = on_accelerator
 
@@ -64,7 +64,7 @@ def test_trains_and_repeats(name, tmp_path):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_resumes(name, tmp_path, monkeypatch):
-    batches, next_batch = 0, Collector.next_batch
+    batches, next_batch = 0, GameSource.next
 
     def interrupted(*args):
         nonlocal batches
@@ -75,7 +75,7 @@ def test_resumes(name, tmp_path, monkeypatch):
         return batch
 
     with monkeypatch.context() as patched:
-        patched.setattr(Collector, "next_batch", interrupted)
+        patched.setattr(GameSource, "next", interrupted)
         with pytest.raises(Interrupted):
             train(config(name, tmp_path / "run"))
     result = resume(tmp_path / "run", *load_resumable(tmp_path / "run", resume_config([])))
@@ -125,14 +125,3 @@ def test_density_samples_other_layouts_for_each_move():
     state = game.public(game.initial(1, generator))
     first, second = (Density(game, 50).priority(state, generator) for _ in range(2))
     assert not torch.equal(first, second)
-
-
-@pytest.mark.parametrize("name", ["ppo-othello", "ppo-hex", "ppo-gomoku", "ppo-breakthrough"])
-def test_positions_are_shown_and_set_up(name, tmp_path):
-    train(config(name, tmp_path / "run"))
-    device = f"device={ACCELERATOR}"
-    shown = command("show", tmp_path / "run", [device]).as_dict()
-    assert sum(action["probability"] for action in shown["actions"]) == pytest.approx(1)
-    board = " / ".join(shown["position"].splitlines())
-    again = command("show", tmp_path / "run", [device, f"state={board}"]).as_dict()
-    assert again["position"] == shown["position"]

@@ -11,7 +11,7 @@ from rlgames.config.compose import load_config
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.players.player import Random
 from rlgames.rollouts.holdout import split_layouts
-from rlgames.training.run import train
+from rlgames.training.train import train
 
 BOARDS = [
     ("game=battleship", "board=7", "ships=[3]"),

@@ -17,15 +17,15 @@ from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
-from rlgames.factory.agents import load_agent
 from rlgames.learners.reinforce import Reinforce
 from rlgames.rewards import Reward
+from rlgames.runs.agents import open_run
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.training.collector import Collector
-from rlgames.training.components import build_components
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.run import Run, resume, train
+from rlgames.training.parts import build_training
+from rlgames.training.sources import GameSource
+from rlgames.training.train import Run, resume, train
 
 SMALL = ["games=40", "batch=8", "log_every=16", "eval_every=16", "save_every=8", "eval_games=8"]
 SMALL += ["solve_seconds=0"]
@@ -144,7 +144,7 @@ def test_every_learner_and_every_game_is_resumed():
 def test_no_other_learner_fits_a_game():
     for fits, _, name, words in every_pair():
         try:
-            build_components(load_config(TrainConfig, words))
+            build_training(load_config(TrainConfig, words))
         except ConfigError:
             assert not fits, name
         else:
@@ -155,7 +155,7 @@ def train_and_interrupt(monkeypatch, cfg, batches):
     """Train, and interrupt the run after this many batches, when one more was played. Returns its
     directory."""
     count = 0
-    next_batch = Collector.next_batch
+    next_batch = GameSource.next
 
     def interrupted(*args):
         nonlocal count
@@ -166,7 +166,7 @@ def train_and_interrupt(monkeypatch, cfg, batches):
         return batch
 
     with monkeypatch.context() as patched:
-        patched.setattr(Collector, "next_batch", interrupted)
+        patched.setattr(GameSource, "next", interrupted)
         with pytest.raises(Interrupted, match="rlgames resume"):
             train(cfg)
     return cfg.out
@@ -218,7 +218,7 @@ def test_resumes_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
     real = getattr(owner, name)
 
     def late(self, *args):
-        if self.state.is_over:
+        if self.progress.is_over:
             raise Interrupted(15)
         return real(self, *args)
 
@@ -294,16 +294,6 @@ def test_a_resumed_run_keeps_its_schedule_without_a_word(tmp_path, monkeypatch, 
     assert "epsilon jumps from 0.5 to 0.3;" in capsys.readouterr().err
 
 
-def test_a_converged_run_is_unchanged(tmp_path, typed):
-    words = [*SALVO, "learner=behavior_cloning", "teacher=random", "learner.patience=1", "lr=1e-30"]
-    train(out([*words, "games=400"], tmp_path / "run"))
-    games = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors").games
-    assert games < 400
-    result = typed("resume", "run")
-    assert result.returncode == 0
-    assert f"has converged, after {games} games; nothing was changed" in result.stdout
-
-
 REFUSED = {
     "game=connect4": "game= is of the training; a run keeps its training settings",
     "board=4": "board= is of the training",
@@ -346,18 +336,6 @@ def test_a_damaged_checkpoint_is_refused_and_another_named(tmp_path, monkeypatch
     assert "start a new run from other weights: init_from=run/checkpoints/" in result.stderr
 
 
-def test_a_run_that_ended_before_its_first_checkpoint_says_how_to_start_again(tmp_path, typed):
-    run = tmp_path / "run"
-    train(out([*SALVO, "games=8"], run))
-    shutil.rmtree(run / "checkpoints")
-    (run / "run.json").write_text(json.dumps(read_run(run) | {"status": "running"}))
-    said = typed("resume", "run")
-    assert (said.returncode, said.stdout) == (2, "")
-    again = said.stderr.strip().rpartition("start it again: ")[2]
-    assert typed(*again.split()[1:]).returncode == 0
-    assert Checkpoint.read(run / "checkpoints/latest.safetensors").games == 8
-
-
 @pytest.mark.parametrize("is_missing", [False, True])
 def test_a_run_whose_best_checkpoint_is_damaged_resumes_with_notice(is_missing, tmp_path, typed):
     run = tmp_path / "run"
@@ -397,7 +375,7 @@ def test_a_checkpoint_is_kept_every_keep_every_games(tmp_path):
     kept = {f"games_{games}.safetensors" for games in (16, 32)}
     assert names == {"latest.safetensors", "best.safetensors", *kept}
     for name in names:
-        assert load_agent(tmp_path / "run/checkpoints" / name)
+        assert open_run(tmp_path / "run/checkpoints" / name).agent()
 
 
 def test_a_gpu_run_loads_and_resumes_on_the_cpu(tmp_path, monkeypatch):
@@ -405,11 +383,12 @@ def test_a_gpu_run_loads_and_resumes_on_the_cpu(tmp_path, monkeypatch):
     train_and_interrupt(monkeypatch, out(SALVO, run), 2)
     path = run / "checkpoints/latest.safetensors"
     checkpoint = Checkpoint.read(path)
-    first = checkpoint.state
-    first["generators"] = dict.fromkeys(first["generators"], torch.zeros(16, dtype=torch.uint8))
+    generators = checkpoint.state["source"]["generators"]
+    for name in generators:
+        generators[name] = torch.zeros(16, dtype=torch.uint8)
     changed(path, config=checkpoint.config | {"device": "cuda"}, state=checkpoint.state)
     if not torch.cuda.is_available():
-        assert load_agent(run).policy
+        assert open_run(run).agent().policy
         with pytest.raises(ConfigError, match="this machine has no device=cuda"):
             resume_run(run)
     assert resume_run(run, ["device=cpu"]).best.evaluation.games
@@ -440,7 +419,7 @@ def test_a_non_finite_number_ends_the_run_and_damages_nothing(tmp_path, monkeypa
 SHORT = ["board=3", "ships=[2]", "games=100", "batch=50", "policy.layers=[8]", "solve_seconds=0"]
 
 
-def test_a_run_that_converged_is_final_without_its_resume_state(tmp_path, typed):
+def test_a_run_that_converged_is_final_and_unchanged_by_a_resume(tmp_path, typed):
     words = ["game=tictactoe", "learner=behavior_cloning", "policy.layers=[4]", "batch=16"]
     words += ["teacher=win_or_block", "games=1000", "eval_every=16", "eval_games=4"]
     words += ["learner.patience=1", "keep_resume_state=false", "solve_seconds=0"]
@@ -448,24 +427,25 @@ def test_a_run_that_converged_is_final_without_its_resume_state(tmp_path, typed)
     assert Checkpoint.read(run / "checkpoints/latest.safetensors").games < 1000
     said = typed("eval", "run", "checkpoint=final", "games=4", "solve_seconds=0", "format=json")
     assert json.loads(said.stdout)["checkpoint"] == "final"
+    said = typed("resume", "run")
+    assert said.returncode == 0
+    assert "has converged, after " in said.stdout
+    assert "nothing was changed" in said.stdout
 
 
-def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(tmp_path, monkeypatch):
-    def has_state(*words):
-        run = rlgames.train(["game=salvo", *SHORT, *words, f"out={tmp_path}/{len(words)}{words}"])
-        return "generators" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
+def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(
+    tmp_path, monkeypatch, typed
+):
+    def has_state(*words, out="other"):
+        shutil.rmtree(tmp_path / out, ignore_errors=True)
+        run = rlgames.train(["game=salvo", *SHORT, *words, f"out={tmp_path}/{out}"])
+        return "source" in Checkpoint.read(run / "checkpoints/latest.safetensors").state
 
     assert has_state()
-    assert not has_state("keep_resume_state=false")
-    monkeypatch.setattr("rlgames.training.run.MAX_RESUME_STATE_BYTES", 100)
-    assert not has_state("eval_every=100")
-    assert has_state("keep_resume_state=true", "eval_every=100")
-
-
-def test_a_finished_run_without_its_resume_state_is_not_extended(tmp_path, typed):
-    rlgames.train(["game=salvo", *SHORT, "keep_resume_state=false", f"out={tmp_path}/run"])
-    latest = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors")
-    assert {*latest.state} == {"progress"}
+    assert not has_state("keep_resume_state=false", out="run")
     said = typed("resume", "run", "games=200")
     assert said.returncode == 2
     assert "init_from=run, or train with keep_resume_state=true" in said.stderr
+    monkeypatch.setattr("rlgames.training.train.MAX_RESUME_STATE_BYTES", 100)
+    assert not has_state("eval_every=100")
+    assert has_state("keep_resume_state=true", "eval_every=100")

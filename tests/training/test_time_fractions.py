@@ -6,7 +6,7 @@ import pytest
 from helpers import resume_config
 
 from rlgames.runs.files import read_metrics
-from rlgames.training.state import PHASES, MetricAccumulator
+from rlgames.training.progress import PHASES, LogLine
 
 
 def fractions(metrics):
@@ -14,7 +14,7 @@ def fractions(metrics):
 
 
 def test_a_phase_that_lasts_beyond_a_line_is_split_between_the_lines():
-    metrics = MetricAccumulator()
+    metrics = LogLine()
     with metrics.timed("evaluating"):
         time.sleep(0.05)
         first = fractions(metrics.close())
@@ -25,7 +25,7 @@ def test_a_phase_that_lasts_beyond_a_line_is_split_between_the_lines():
 
 
 def test_a_phase_inside_another_counts_once():
-    metrics = MetricAccumulator()
+    metrics = LogLine()
     with metrics.timed("evaluating"), metrics.timed("saving"):
         time.sleep(0.05)
     line = fractions(metrics.close())
@@ -50,7 +50,7 @@ def test_every_line_counts_moves_updates_and_seconds_also_after_a_resume(tmp_pat
     import rlgames
     from rlgames.commands.resume import load_resumable
     from rlgames.runs.files import read_metrics
-    from rlgames.training.run import resume
+    from rlgames.training.train import resume
 
     words = ["game=salvo", "board=4", "ships=[4]", "shots=2", "experiment=null", "games=32"]
     sizes = ["batch=16", "log_every=16", "eval_games=4", "policy.layers=[4]", "solve_seconds=0"]
@@ -69,7 +69,7 @@ def test_every_line_counts_moves_updates_and_seconds_also_after_a_resume(tmp_pat
 
 def test_fractions_add_up_after_a_resume():
     """The line that a checkpoint interrupts has the time of both processes."""
-    first, second = MetricAccumulator(), MetricAccumulator()
+    first, second = LogLine(), LogLine()
     with first.timed("playing"):
         time.sleep(0.06)
     second.load_state_dict(first.state_dict())

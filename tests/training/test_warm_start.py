@@ -12,24 +12,20 @@ from markers import one_in
 import rlgames as package
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.registry import make
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
-from rlgames.factory.agents import checkpoint_path, load_agent
-from rlgames.factory.components import build_game
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import LearnerContext
-from rlgames.players.player import Agent, Random
-from rlgames.reward_terms import SCORED, SUBTRACTED
-from rlgames.rewards import Reward
+from rlgames.players.player import Random
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
-from rlgames.rollouts.play import GamePool, collect_games
+from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.agents import open_run
 from rlgames.runs.files import read_metrics
-from rlgames.sampling import Argmax
-from rlgames.training.components import build_components
-from rlgames.training.demonstrations import Demonstrations
+from rlgames.training.parts import build_training
+from rlgames.training.sources import Demonstrations
 
 
 def load(*words):
@@ -52,45 +48,6 @@ def by_game(column, moves):
 
 
 # ---------------------------------------------------------------- records as moves
-
-
-@pytest.mark.parametrize(
-    "words",
-    one_in(
-        2,
-        [
-            ["game=2048"],
-            ["game=battleship", "board=6"],
-            ["game=salvo", "aim=sequential", "shots=3"],
-            ["game=salvo", "aim=joint", "shots=3"],
-            ["game=salvo_duel"],
-            ["game=salvo_duel", "ships=[3]"],
-            ["game=tictactoe"],
-            ["game=connect4"],
-        ],
-    ),
-    ids=" ".join,
-)
-def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
-    game, rules = make_game_and_rules(*words)
-    moves, results, record = recorded(tmp_path / "games", game, rules)
-    again = record.trajectories
-    for column in ("seat", "score_delta", "ends_turn", "player", "game"):
-        own, others = getattr(moves, column), getattr(again, column)
-        assert torch.equal(by_game(own, moves), by_game(others, again)), column
-    assert again.ply_sizes == moves.ply_sizes
-    assert record.final_states.num_moves == results.num_moves == len(moves)
-    tried = 0
-    for scored in SCORED:
-        for minus in SUBTRACTED:
-            try:
-                reward = Reward(game, scored, minus, 0.9)
-            except ValueError:
-                continue
-            tried += 1
-            own, others = reward.returns(moves, results), reward.returns(again, record.final_states)
-            assert torch.allclose(by_game(own, moves), by_game(others, again)), (scored, minus)
-    assert tried >= 2
 
 
 def test_a_mismatched_score_or_final_position_is_refused(tmp_path):
@@ -138,7 +95,7 @@ def test_the_encoding_of_a_board_is_not_a_rule(tmp_path):
 )
 def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
     cfg = load_config(TrainConfig, words)
-    game, rules = build_game(cfg.game), to_plain(cfg)["game"]
+    game, rules = make("game", cfg.game), to_plain(cfg)["game"]
     small = [*words, "policy.layers=[8]"] if cfg.policy.name == "mlp" else words
     small += ["learner.num_minibatches=1"] if cfg.learner.name == "ppo" else []
     players = [Random(game)]
@@ -161,18 +118,6 @@ def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
     assert found == pytest.approx(expected, abs=1e-5)
     for one, two in zip(policy.state_dict().values(), other.state_dict().values(), strict=True):
         assert torch.allclose(one, two, atol=1e-6)
-
-
-def test_joined_games_have_the_returns_that_they_had_apart():
-    game = make_game("game=connect4")
-    one, two = (collect_games(game, [Random(game)], games, rng(games)) for games in (7, 3))
-    reward = Reward(game, "outcome", discount=0.9)
-    apart = [by_game(reward.returns(*part), part[0]) for part in (one, two)]
-    joined = Trajectories.cat([one[0], two[0]])
-    assert joined.num_games == 10
-    assert sum(joined.ply_sizes) == len(joined) == len(one[0]) + len(two[0])
-    together = by_game(reward.returns(joined, FinalStates.cat([one[1], two[1]])), joined)
-    assert torch.equal(together, torch.cat(apart))
 
 
 def test_whole_games_are_sampled_evenly():
@@ -336,13 +281,13 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
         "eval_games=4",
     ]
     run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
-    tensors = Checkpoint.read(checkpoint_path(run)).policy
-    policy: Any = build_components(load(*words, f"init_from={run}")).agent.policy
+    tensors = open_run(run).weights
+    policy: Any = build_training(load(*words, f"init_from={run}")).agent.policy
     assert all(torch.equal(value, tensors[name]) for name, value in policy.state_dict().items())
-    other: Any = build_components(load(*words)).agent.policy
+    other: Any = build_training(load(*words)).agent.policy
     assert not torch.equal(other.logits.weight, tensors["logits.weight"])
     # A value head is left out, or begins anew.
-    bare: Any = build_components(
+    bare: Any = build_training(
         load(*words, f"init_from={run}", "learner=reinforce", "learner.baseline=none")
     ).agent.policy
     assert torch.equal(bare.logits.weight, tensors["logits.weight"])
@@ -350,17 +295,17 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     cloned = package.train(
         [*words, "learner=behavior_cloning", "teacher=random", f"out={tmp_path}/cloned"]
     )
-    policy = build_components(load(*words, f"init_from={cloned}")).agent.policy
-    clone: Any = load_agent(cloned)
+    policy = build_training(load(*words, f"init_from={cloned}")).agent.policy
+    clone: Any = open_run(cloned).agent()
     assert torch.equal(policy.logits.weight, clone.policy.logits.weight)
     assert policy.has_value
     # So are those of the networks of a staged policy.
     words += ["policy=staged", "policy.by=turn", "policy.at=[3]"]
     run = package.train([*words, f"out={tmp_path}/staged"])
-    bare = build_components(
+    bare = build_training(
         load(*words, f"init_from={run}", "learner=reinforce", "learner.baseline=none")
     ).agent.policy
-    tensors = Checkpoint.read(checkpoint_path(run)).policy
+    tensors = open_run(run).weights
     assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
 
 
@@ -369,10 +314,10 @@ def test_stages_of_n_tuples_start_with_the_values_of_the_stage_before(tmp_path):
     words += ["learner=td_ntuple", "games=20", "batch=10", "policy.stage_tiles=[16]", *TINY]
     words += ["eval_games=4"]
     run = package.train([*words, f"out={tmp_path}/run"])
-    low, high = Checkpoint.read(checkpoint_path(run)).policy["values"].chunk(2)
+    low, high = open_run(run).weights["values"].chunk(2)
     assert not low.equal(high)
     words = [*words, "policy.stage_tiles=[8,16,32]", f"init_from={run}"]
-    policy: Any = build_components(load(*words)).agent.policy
+    policy: Any = build_training(load(*words)).agent.policy
     assert [values.tolist() for values in policy.values.chunk(4)] == [
         values.tolist() for values in (low, low, high, high)
     ]
@@ -385,12 +330,12 @@ def test_a_network_is_fitted_to_the_adp_and_trained_on_where_new_tiles_differ(tm
     preset = "experiment=dedieu_amar_{}".format
     adp = package.train([preset("adp"), *few, f"out={tmp_path}/adp"])
     words = [preset("adp_cloning"), f"teacher={adp}", *few, "fours=0.1"]
-    parts: Any = build_components(load(*words))
-    teacher = parts.collector.players[0]
+    parts: Any = build_training(load(*words))
+    teacher = parts.source.games.players[0]
     assert teacher.game.fours == 0.1  # the teacher looks ahead by the rules that are played
     clone = package.train([*words, f"out={tmp_path}/clone"])
     words = [preset("warm_start"), f"init_from={clone}", *few]
-    parts = build_components(load(*words))
+    parts = build_training(load(*words))
     assert parts.game.fours == 0.0
     weights = parts.agent.policy.state_dict()
     assert [tuple(weight.shape) for weight in weights.values()] == [
@@ -398,27 +343,12 @@ def test_a_network_is_fitted_to_the_adp_and_trained_on_where_new_tiles_differ(tm
         (100, 200),
         (4, 100),
     ]
-    tensors = Checkpoint.read(checkpoint_path(clone)).policy
+    tensors = open_run(clone).weights
     assert all(torch.equal(value, tensors[name]) for name, value in weights.items())
     run = package.train([*words, f"out={tmp_path}/warm"])
     assert last_value(run, "train/grid_sum") > 0
     with pytest.raises(ConfigError, match="board"):
-        build_components(load(*words, "board=3"))
-
-
-@pytest.mark.slow
-def test_a_table_keeps_learning_greedily_as_in_hickmans_article(tmp_path):
-    small = ["experiment=hickman", "lr=0.3", *TINY]
-    run = package.train([*small, "games=600", "batch=10", f"out={tmp_path}/run"])
-    words = [*small, f"init_from={run}", "games=60", "sampling=argmax", "batch=1", "log_every=20"]
-    again = package.train([*words, f"out={tmp_path}/again"])
-    lines = [line for line in read_metrics(again / "metrics.jsonl") if "train/draws" in line]
-    assert [line["games"] for line in lines] == [20, 40, 60]
-    # Its first game is the greedy game of the run.
-    agent = load_agent(run)
-    results = GamePool(agent.game, [Agent(agent.game, agent.policy, Argmax())], 1, rng()).run()
-    first = package.train([*words, "log_every=1", "games=1", f"out={tmp_path}/first"])
-    assert last_value(first, "train/turns") == int(results.turns[0])
+        build_training(load(*words, "board=3"))
 
 
 # ---------------------------------------------------------------- layouts held out
@@ -431,14 +361,14 @@ def rows(layouts):
 
 
 def test_training_never_plays_held_out_layouts(tmp_path):
-    parts: Any = build_components(load(*SEA, "holdout=0.25"))
-    cut = parts.collector.split
+    parts: Any = build_training(load(*SEA, "holdout=0.25"))
+    cut = parts.source.games.split
     met, kept = rows(cut.trained_on.ships), rows(cut.held_out.ships)
     everything = rows(parts.game.openings(10**6)[0].ships)
     assert met | kept == everything
     assert not met & kept
     assert abs(len(kept) - 0.25 * len(everything)) < 1
-    _, results = parts.collector.next_batch(3000, 0, rng())
+    _, results = parts.source.next(3000, 0)
     assert rows(results.state.ships) == met
     # Two ships end to end may change places, and look the same: those are held out together.
     assert len(everything) < len(cut.trained_on) + len(cut.held_out)
@@ -503,15 +433,6 @@ def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
         with pytest.raises(ConfigError, match=message):
             package.evaluate(None, ["player=random", *bad])
     assert (tmp_path / name).read_bytes() == before
-
-
-def test_games_with_announced_sinkings_are_recorded(tmp_path):
-    rules = ["game=battleship", "ships=[2,1]", "show=[sunk,first_hit]"]
-    path = tmp_path / "sunk"
-    package.evaluate(None, ["player=random", *rules, "games=20", f"record={path}"])
-    found = records.read(path, *make_game_and_rules(*rules))
-    assert found.trajectories.num_games == 20
-    assert bool((vars(found.trajectories.state)["sunk_turn"] > 0).any())
 
 
 # ---------------------------------------------------------------- what does not fit
@@ -584,28 +505,7 @@ MISFITS = [
 def test_settings_that_do_not_fit_are_refused_before_training(words, message, things):
     words = [word.replace("@", str(things)) for word in words]
     with pytest.raises(ConfigError) as caught:
-        build_components(load(*words))
+        build_training(load(*words))
     line = f"{caught.value.error}; {caught.value.hint}"
     assert re.search(message, line), line
     assert "\n" not in line
-
-
-@pytest.mark.parametrize(
-    "words",
-    one_in(
-        2,
-        [
-            [*TTT, "init_from=a run that is not=there (é)"],
-            [*TTT, "teacher=nobody", "learner=behavior_cloning"],
-            [*TTT, "demonstrations=@/text", "demos_per_batch=2"],
-            ["holdout=2"],
-            ["-m", "game=salvo,tictactoe", "holdout=0.2"],
-        ],
-    ),
-    ids=str,
-)
-def test_the_command_line_reports_misfits_in_one_line(words, things, rlgames, tmp_path):
-    done = rlgames("train", *[word.replace("@", str(things)) for word in words])
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert not (tmp_path / "outputs").exists()

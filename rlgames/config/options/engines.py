@@ -17,7 +17,7 @@ class RayConfig(OptionConfig):
 ENGINES = {
     "local": Option(
         OptionConfig,
-        "rlgames.training.engine:LocalEngine",
+        "rlgames.training.sources:GameSource",
     ),
-    "ray": Option(RayConfig, "rlgames.training.ray_engine:RayEngine", extra="ray"),
+    "ray": Option(RayConfig, "rlgames.training.ray_source:RaySource", extra="ray"),
 }

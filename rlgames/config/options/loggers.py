@@ -24,18 +24,18 @@ class MlflowConfig(ArtifactConfig):
     experiment: str = key(help="experiment of the run")
 
 
-_FOLDER = "rlgames.runs.loggers"
+_MODULE = "rlgames.runs.loggers"
 
 LOGGERS = {
     "tensorboard": Option(
         OptionConfig,
-        f"{_FOLDER}.tensorboard:TensorBoardLogger",
+        f"{_MODULE}:TensorBoardLogger",
         viewer=("tensorboard", "--logdir", "RUN"),
     ),
-    "wandb": Option(WandbConfig, f"{_FOLDER}.wandb_logger:WandbLogger", extra="wandb"),
+    "wandb": Option(WandbConfig, f"{_MODULE}:WandbLogger", extra="wandb"),
     "mlflow": Option(
         MlflowConfig,
-        f"{_FOLDER}.mlflow_logger:MlflowLogger",
+        f"{_MODULE}:MlflowLogger",
         extra="mlflow",
         viewer=("mlflow", "ui"),
     ),

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema
-from rlgames.reward_terms import SCORED, SUBTRACTED
+
+SCORED = (
+    "goal",
+    "score_delta",
+    "log_score_delta",
+    "turns",
+    "outcome",
+    "score",
+    "grid_sum",
+    "max_tile",
+    "win",
+)
+SUBTRACTED = ("nothing", "random_shot", "random_turn")
 
 
 @schema
 class RewardConfig(OptionConfig):
     """Keys of every reward."""
 
-    scored: str = key(of=("goal", *SCORED), help="what earns reward; goal: the game's own")
-    minus: str = key(of=tuple(SUBTRACTED), help="expected score of random play to subtract")
+    scored: str = key(of=SCORED, help="what earns reward; goal: the game's own")
+    minus: str = key(of=SUBTRACTED, help="expected score of random play to subtract")
     discount: float = key(0, 1, help="discount factor per own turn")
     scale: float = key(
         POSITIVE, 1e6, help="factor applied to all rewards; returns near 1 train best"

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from rlgames.core.bits import WORD, pack_bits
-from rlgames.games.fleets.layouts import placements
-from rlgames.games.fleets.sunk_ships import Seen, Sinkings
+from rlgames.games.fleets.layouts import Fleet
+from rlgames.games.fleets.sunk_ships import Seen, SinkingSlots
 
 if TYPE_CHECKING:
     from rlgames.games.fleets.count_layouts import Stack
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
 
 MAX_HITS = 64
 """Sets of hits are words."""
@@ -33,6 +34,10 @@ MAX_FLEETS = 1 << 20
 """Ships left of a fleet, with an estimate for each. Many equal ships with sinkings have more."""
 
 
+MAX_UNNAMED_SHIPS = 6
+"""Announcements that do not name the ships are explained in all orders, up to this many ships."""
+
+
 class LayoutCounter:
     """How many layouts that agree with hits and misses have a ship on each cell.
 
@@ -40,21 +45,24 @@ class LayoutCounter:
     unless sinkings are announced: then each ship is a type, as one may have sunk and another not.
     A type is counted as often as such ships are in the same state.
 
-    can_count: whether the fleet is small enough; otherwise nothing is counted.
+    slots: None if no sinkings are announced. can_count: whether the fleet is small enough;
+    otherwise nothing is counted.
     """
 
-    def __init__(self, rows: int, columns: int, ships: list[int], announces: bool = False) -> None:
-        self._fleet = Counter(ships)
-        self._lengths = sorted(ships if announces else self._fleet)
-        self._announces = announces
-        tables = {length: placements(rows, columns, length) for length in self._fleet}
-        self._tables = [tables[length].numpy().astype(bool) for length in self._lengths]
+    def __init__(self, fleet: Fleet, slots: SinkingSlots | None = None) -> None:
+        self._fleet = Counter(fleet.ships)
+        self._lengths = sorted(fleet.ships if slots else self._fleet)
+        self._announces = slots is not None
+        self._tables = [fleet.placements[length].numpy() for length in self._lengths]
         self._max_ships = [self._fleet[length] for length in self._lengths]
-        if announces:  # the first of several equal ships may represent all of them
+        if slots:  # the first of several equal ships may represent all of them
             self._max_ships = [
                 self._lengths[at:].count(length) for at, length in enumerate(self._lengths)
             ]
-        self.can_count = math.prod(count + 1 for count in self._max_ships) <= MAX_FLEETS
+        is_named = slots is None or slots.names_length
+        self.can_count = math.prod(count + 1 for count in self._max_ships) <= MAX_FLEETS and (
+            is_named or len(fleet) <= MAX_UNNAMED_SHIPS
+        )
         self._memo: OrderedDict[bytes, Floats] = OrderedDict()
 
     def occupancy(self, seen: Seen, max_steps: int) -> tuple[Floats, Floats]:
@@ -64,6 +72,9 @@ class LayoutCounter:
         max_steps: the most ways to look at to place all ships but two. NaN in rows where there are
         more, where no layout agrees, and in all rows if the fleet is too large.
         """
+        if not (max_steps and self.can_count):
+            nan = np.full((len(seen), seen.shot.shape[1] + 1), np.nan)
+            return nan[:, 1:], nan[:, 0]
         limit = max_steps.to_bytes(8, "little")
         keys = [key + limit for key in seen.position_keys()]
         rows = {key: row for row, key in enumerate(keys) if key not in self._memo}
@@ -83,12 +94,12 @@ class LayoutCounter:
         from rlgames.games.fleets.occupancy import write_occupancy
 
         shot, hit = seen.shot.numpy(), seen.hit.numpy()
-        if not self.can_count:
-            return np.full(shot.shape, np.nan), np.full((len(shot), 1), np.nan)
-        row, hit_turn, sunk_turn, fleets = self._cases(len(shot), seen.sinkings)
+        row, possible, fleets = self._cases(seen)
         fractions, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
-        seen_by_row = shot[row], hit[row], hit_turn[row], sunk_turn, fleets
-        write_occupancy(*seen_by_row, *self._kernel_arrays, max_steps, totals, fractions)
+        tables, position, stack, estimate, counts = self._kernel_arrays
+        by_row = shot[row], hit[row], possible, fleets
+        room = stack, estimate, counts, max_steps, totals, fractions
+        write_occupancy(*by_row, tables, position, *room)
         weight = np.where(totals < 0, np.nan, totals)
         covered, total = np.zeros(shot.shape), np.zeros((len(shot), 1))
         np.add.at(covered, row, weight[:, None] * fractions)
@@ -119,40 +130,45 @@ class LayoutCounter:
     def write_list(self, seen: Seen, layouts: Layouts) -> int:
         """List the layouts that agree with the observations of one game; returns their number, or
         -1 if not all of them fit. Announcements have to name the ships."""
-        from rlgames.games.fleets.occupancy import keep_sinkings, set_position, set_sizes
+        from rlgames.games.fleets.occupancy import set_position, set_sizes
         from rlgames.games.fleets.rollouts import list_layouts
 
         tables, position, _, estimate, _ = self._kernel_arrays
         stack = self._list_stack
-        _, hit_turn, sunk_turn, fleets = self._cases(1, seen.sinkings)
+        _, possible, fleets = self._cases(seen)
         shot, hit = seen.shot.numpy(), seen.hit.numpy()
-        num_hits = set_position(shot[0], hit[0], tables, position, stack)
+        num_hits = set_position(shot[0], hit[0], possible[0], tables, position, stack)
         if num_hits < 0:
             return -1
-        if seen.sinkings is not None:
-            keep_sinkings(hit_turn[0], sunk_turn[0], tables, position, stack)
         set_sizes(num_hits, position, stack, estimate)
         stack.ships[0] = fleets[0]
         return int(list_layouts(position, stack, layouts))
 
-    def _cases(self, batch: int, sinkings: Sinkings | None) -> tuple[Ints, Ints, Ints, Ints]:
-        """The row of each case, int64 [C]; the ranks of the turns of the hits, [B, N]; and in each
-        case the rank of the turn in which each type sank and its number of ships, [C, types]."""
+    def _cases(self, seen: Seen) -> tuple[Ints, Words, Ints]:
+        """The row of each case, int64 [C]; and in each case the placements that fit the announced
+        sinkings, uint64 [C, W], and the number of ships of each type, int64 [C, types]."""
+        tables, position, *_ = self._kernel_arrays
+        batch, sinkings = len(seen), seen.sinkings
         if sinkings is None:
             fleets = np.tile([self._fleet[length] for length in self._lengths], (batch, 1))
-            return np.arange(batch), np.zeros((batch, 0), np.int64), fleets[:, :0], fleets
-        hit_turn, slots = (each.numpy() for each in sinkings.turn_ranks())
-        cases = [sinkings.slots.list_cases(ranks) for ranks in slots.tolist()]
+            return np.arange(batch), np.tile(tables.placements, (batch, 1)), fleets
+        cells = np.where(tables.cells < 0, tables.cells[:, :1], tables.cells)
+        completed = sinkings.completed(torch.from_numpy(cells)).numpy()
+        cases = [np.array(sinkings.slots.list_cases(turns)) for turns in sinkings.turns.tolist()]
         row = np.repeat(np.arange(batch), [len(each) for each in cases])
-        sunk_turn = np.array([turns for each in cases for turns in each], np.int64)
-        sunk_turn = sunk_turn.reshape(len(row), len(self._lengths))
+        possible = [
+            pack_bits(sunk_turn[:, position.types] == placements)
+            for sunk_turn, placements in zip(cases, completed, strict=True)
+        ]
+        sunk_turn = np.concatenate([np.zeros((0, len(self._lengths)), int), *cases])
         fleets = np.ones_like(sunk_turn)
         for ship in reversed(range(1, len(self._lengths))):
             if self._lengths[ship] == self._lengths[ship - 1]:
                 is_same = sunk_turn[:, ship] == sunk_turn[:, ship - 1]
                 fleets[:, ship - 1] += np.where(is_same, fleets[:, ship], 0)
                 fleets[is_same, ship] = 0
-        return row, hit_turn, sunk_turn, fleets
+        words = np.concatenate([np.zeros((0, len(tables.placements)), np.uint64), *possible])
+        return row, words & tables.placements, fleets
 
     @cached_property
     def _kernel_arrays(self) -> tuple[Any, Any, Any, Any, Ints]:

@@ -1,4 +1,4 @@
-"""Layouts: the ways to place a fleet of straight ships on a rectangle.
+"""The fleet of a game: the placements of its ships, and its layouts, listed or sampled.
 
 Letters in shapes: B games, N cells in row-major order, K placements of one ship, L layouts of the
 whole fleet, S ships.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor
+
+from rlgames.games.state import Tables
 
 MAX_TABLE_CELLS = 20_000_000
 """Layouts are listed while the list has at most this many cells."""
@@ -30,62 +32,98 @@ def placements(rows: int, columns: int, length: int) -> Tensor:
     return table.scatter_(1, torch.tensor(np.array(lines), dtype=torch.int64), 1)
 
 
-def enumerate_layouts(rows: int, columns: int, ships: list[int]) -> Tensor | None:
-    """Uint8 [L, N]: every layout once, 0 for sea and 1, 2, ... for the ships in their order.
+class Fleet(Tables):
+    """Straight ships on a rectangle of N cells; every layout of them is equally likely.
 
-    Ships of equal length are interchangeable: the earlier one has the earlier placement. None if
-    there are too many layouts to list.
+    ships: their lengths. placements: by length, on the CPU. layouts:
+    uint8 [L, N], every layout once, 0 for sea and 1, 2, ... for the ships; None if there are too
+    many to list. Raises ValueError, with the reason, for a fleet that cannot be placed.
     """
-    cells = rows * columns
-    layouts = torch.zeros(1, cells, dtype=torch.uint8)
-    last: dict[int, Tensor] = {}  # by length, the last placement in each layout
-    order = sorted(range(len(ships)), key=lambda ship: -ships[ship])
-    for ship in order:
-        table = placements(rows, columns, ships[ship])
-        if len(layouts) * len(table) * cells > 20 * MAX_TABLE_CELLS:
-            return None
-        free = ((layouts > 0).float() @ table.T.float()) == 0
-        if ships[ship] in last:
-            free &= torch.arange(len(table)) > last[ships[ship]][:, None]
-        layout, placement = free.nonzero().T
-        if len(layout) * cells > MAX_TABLE_CELLS:
-            return None
-        layouts = layouts[layout] + (ship + 1) * table[placement]
-        last = {length: previous[layout] for length, previous in last.items()}
-        last[ships[ship]] = placement
-    return layouts
+
+    def __init__(self, rows: int, columns: int, ships: list[int]) -> None:
+        _check_ships(rows, columns, ships)
+        self.rows, self.columns, self.ships = rows, columns, ships
+        self.num_cells, self.ship_cells = rows * columns, sum(ships)
+        self.placements = {length: placements(rows, columns, length) for length in {*ships}}
+        self.layouts = self._list_layouts()
+        if self.layouts is None:
+            self.sample(1, torch.Generator().manual_seed(0))
+        elif not len(self.layouts):
+            raise ValueError(f"ships={ships} cannot be placed on {rows}x{columns} cells")
+
+    def __len__(self) -> int:
+        return len(self.ships)
+
+    def sample(self, batch: int, rng: torch.Generator) -> Tensor:
+        """Uint8 [B, N]: random layouts, the ships numbered from 1.
+
+        Raises ValueError if MAX_ATTEMPTS random placements of the fleet, or as many as
+        MAX_OPERATIONS allows, all overlap.
+        """
+        if self.layouts is not None:
+            row = torch.randint(len(self.layouts), (batch,), generator=rng, device=rng.device)
+            return self.layouts[row]
+        tables = [self.placements[ship].to(rng.device) for ship in self.ships]
+        max_attempts = min(MAX_ATTEMPTS, MAX_OPERATIONS // (self.num_cells * len(tables)))
+        accepted: list[Tensor] = []
+        missing, attempts = batch, 0
+        while missing > 0:
+            count = max(4 * missing, 1024)
+            covered = torch.zeros(count, self.num_cells, dtype=torch.uint8, device=rng.device)
+            number = torch.zeros_like(covered)
+            for ship, table in enumerate(tables):
+                row = torch.randint(len(table), (count,), generator=rng, device=rng.device)
+                placement = table[row]
+                covered += placement
+                number += (ship + 1) * placement
+            # Rejecting layouts whose ships overlap keeps all layouts equally likely.
+            valid = number[covered.amax(1) == 1][:missing]
+            accepted.append(valid)
+            missing -= len(valid)
+            attempts += count
+            if attempts > max_attempts and missing == batch:
+                raise ValueError(
+                    f"ships={self.ships} could not be placed on {self.rows}x{self.columns} cells: "
+                    f"{attempts:,} random placements all overlapped; use fewer or shorter ships"
+                )
+        return torch.cat(accepted)
+
+    def _list_layouts(self) -> Tensor | None:
+        """Ships of equal length are interchangeable: the earlier one has the earlier placement."""
+        layouts = torch.zeros(1, self.num_cells, dtype=torch.uint8)
+        last: dict[int, Tensor] = {}  # by length, the last placement in each layout
+        order = sorted(range(len(self)), key=lambda ship: -self.ships[ship])
+        for ship in order:
+            length = self.ships[ship]
+            table = self.placements[length]
+            if len(layouts) * len(table) * self.num_cells > 20 * MAX_TABLE_CELLS:
+                return None
+            free = ((layouts > 0).float() @ table.T.float()) == 0
+            if length in last:
+                free &= torch.arange(len(table)) > last[length][:, None]
+            layout, placement = free.nonzero().T
+            if len(layout) * self.num_cells > MAX_TABLE_CELLS:
+                return None
+            layouts = layouts[layout] + (ship + 1) * table[placement]
+            last = {length: previous[layout] for length, previous in last.items()}
+            last[length] = placement
+        return layouts
 
 
-def sample_layouts(
-    rows: int, columns: int, ships: list[int], batch: int, rng: torch.Generator
-) -> Tensor:
-    """Uint8 [B, N], numbered as in enumerate_layouts: all layouts equally likely.
-
-    Raises ValueError if MAX_ATTEMPTS random placements of the fleet, or as many as
-    MAX_OPERATIONS allows, all overlap.
-    """
-    by_length = {ship: placements(rows, columns, ship).to(rng.device) for ship in {*ships}}
-    tables = [by_length[ship] for ship in ships]
-    max_attempts = min(MAX_ATTEMPTS, MAX_OPERATIONS // (rows * columns * len(ships)))
-    accepted: list[Tensor] = []
-    missing, attempts = batch, 0
-    while missing > 0:
-        count = max(4 * missing, 1024)
-        covered = torch.zeros(count, rows * columns, dtype=torch.uint8, device=rng.device)
-        number = torch.zeros_like(covered)
-        for ship, table in enumerate(tables):
-            row = torch.randint(len(table), (count,), generator=rng, device=rng.device)
-            placement = table[row]
-            covered += placement
-            number += (ship + 1) * placement
-        # Rejecting layouts whose ships overlap keeps all layouts equally likely.
-        valid = number[covered.amax(1) == 1][:missing]
-        accepted.append(valid)
-        missing -= len(valid)
-        attempts += count
-        if attempts > max_attempts and missing == batch:
-            raise ValueError(
-                f"ships={ships} could not be placed on {rows}x{columns} cells: {attempts:,} random "
-                "placements all overlapped; use fewer or shorter ships"
-            )
-    return torch.cat(accepted)
+def _check_ships(rows: int, columns: int, ships: list[int]) -> None:
+    if not ships:
+        raise ValueError("ships=[] names no ship; give at least one length, as in ships=[3]")
+    longest = max(rows, columns)
+    if max(ships) > longest:
+        raise ValueError(
+            f"a ship of {max(ships)} does not fit on a board of {rows}x{columns}; "
+            f"the longest that does is {longest}"
+        )
+    if rows == 1 < columns < sum(ships):
+        square = f"game=salvo shots=1 board={columns} ships={ships}".replace(", ", ",")
+        raise ValueError(
+            f"ships={ships} fill {sum(ships)} cells, and battleship is a line of {columns} cells; "
+            f"for a square board use {square}"
+        )
+    if sum(ships) > rows * columns:
+        raise ValueError(f"ships={ships} fill {sum(ships)} cells; the board has {rows * columns}")

@@ -1,6 +1,6 @@
 """The probability that each cell has a ship, over all layouts that agree with the observations.
 
-Placements, words and sets of hits are as in fleet_counts. With announced sinkings, a placement
+Placements, words and sets of hits are as in count_layouts. With announced sinkings, a placement
 was completed at the latest of its hits, so each ship has a set of possible placements: those that
 were completed when it sank, or, while it is afloat, those that are not completed.
 """
@@ -48,13 +48,18 @@ class Estimate(NamedTuple):
 
 @compiled
 def set_position(
-    shot: Bools, hit: Bools, tables: FleetTables, position: Position, stack: Stack
+    shot: Bools,
+    hit: Bools,
+    possible: Words,
+    tables: FleetTables,
+    position: Position,
+    stack: Stack,
 ) -> np.int64:
-    """Write what is known of one board, bool [N] twice; returns the number of hits, or -1 if they
-    are too many."""
+    """Write what is known of one board, bool [N] twice, and the placements, uint64 [W], that fit
+    the announced sinkings; returns the number of hits, or -1 if they are too many."""
     available = stack.available[0]
     for word in range(available.shape[0]):
-        available[word] = tables.placements[word]
+        available[word] = possible[word]
     for cell in range(shot.shape[0]):
         if shot[cell] and not hit[cell]:
             for word in range(available.shape[0]):
@@ -77,25 +82,6 @@ def set_position(
         num_hits += 1
     stack.open_hits[0] = (ONE << np.uint64(num_hits)) - ONE if num_hits < 64 else ~ZERO
     return num_hits
-
-
-@compiled
-def keep_sinkings(
-    hit_turn: Ints, sunk_turn: Ints, tables: FleetTables, position: Position, stack: Stack
-) -> None:
-    """Keep the placements of each type that were completed in its turn, int64 [types]; 0: those
-    that are not completed. hit_turn: int64 [N], 0 for no hit."""
-    available = stack.available[0]
-    for placement in range(tables.cells.shape[0]):
-        completed = np.int64(0)
-        for cell in tables.cells[placement]:
-            if cell >= 0 and hit_turn[cell] == 0:
-                completed = np.int64(0)
-                break
-            if cell >= 0:
-                completed = max(completed, hit_turn[cell])
-        if completed != sunk_turn[position.types[placement]]:
-            available[placement // 64] &= ~(ONE << np.uint64(placement % 64))
 
 
 @compiled
@@ -159,8 +145,7 @@ def estimate_steps(
 def write_occupancy(
     shot: Bools,
     hit: Bools,
-    hit_turn: Ints,
-    sunk_turn: Ints,
+    possible: Words,
     fleets: Ints,
     tables: FleetTables,
     position: Position,
@@ -175,16 +160,14 @@ def write_occupancy(
     fraction, float64 [B, N]. Both are -1 in rows with more than about max_steps ways to place all
     ships but two, and 0 in those that no layout agrees with.
 
-    shot, hit: bool [B, N]. fleets: int64 [B, types], the ships of each type. hit_turn, sunk_turn:
-    int64 [B, N] and [B, types], see keep_sinkings; both [B, 0] where nothing is announced.
+    shot, hit: bool [B, N]. possible: uint64 [B, W], see set_position. fleets: int64 [B, types], the
+    ships of each type.
     """
     for row in range(shot.shape[0]):
         totals[row], occupancy[row] = -1, -1.0
-        num_hits = set_position(shot[row], hit[row], tables, position, stack)
+        num_hits = set_position(shot[row], hit[row], possible[row], tables, position, stack)
         if num_hits < 0:
             continue
-        if sunk_turn.shape[1]:
-            keep_sinkings(hit_turn[row], sunk_turn[row], tables, position, stack)
         set_sizes(num_hits, position, stack, estimate)
         steps = estimate_steps(num_hits, fleets[row], tables, position, stack, estimate)
         if steps > max_steps:

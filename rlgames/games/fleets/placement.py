@@ -8,9 +8,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board
-from rlgames.games.fleets.game import Fleet
-
-NOT_A_LINE = "a ship lies on adjacent cells of one row or column"
+from rlgames.games.fleets.layouts import Fleet
 
 
 class Placement:
@@ -27,36 +25,15 @@ class Placement:
         lengths = [n for ship, n in enumerate(self.fleet.ships) if ship not in self.cells]
         return max(lengths, default=None)
 
-    def place(self, cells: list[int]) -> None:
-        """Place a ship of this length on these cells. Raises ValueError with the reason."""
-        rows = sorted({cell // self.fleet.columns for cell in cells})
-        columns = sorted({cell % self.fleet.columns for cell in cells})
-        is_straight = len(cells) == len(rows) * len(columns) and 1 in (len(rows), len(columns))
-        is_whole = rows[-1] - rows[0] < len(rows) and columns[-1] - columns[0] < len(columns)
-        if not (is_straight and is_whole):
-            raise ValueError(NOT_A_LINE)
-        if taken := {*cells} & {cell for ship in self.cells.values() for cell in ship}:
-            names = " ".join(map(self.board_format.cell_name, sorted(taken)))
-            raise ValueError(f"another ship lies on {names}")
-        for ship, length in enumerate(self.fleet.ships):
-            if length == len(cells) and ship not in self.cells:
-                self.cells[ship] = sorted(cells)
-                return
-        raise ValueError(f"no ship of {len(cells)} is left to place")
-
     def open_places(self) -> dict[str, list[int]]:
         """By name, as in A1-A3: the cells of each place for the next ship."""
-        length, columns = self.next_length or 0, self.fleet.columns
-        taken = {cell for ship in self.cells.values() for cell in ship}
-        places = {}
-        for first in range(self.fleet.num_cells if length else 0):
-            for step, room in ((1, columns - first % columns), (columns, self.fleet.num_cells)):
-                cells = [*range(first, first + step * length, step)]
-                fits = length <= room and cells[-1] < self.fleet.num_cells
-                if fits and not taken & {*cells}:
-                    ends = (cells[0], cells[-1])[:length]
-                    places["-".join(map(self.board_format.cell_name, ends))] = cells
-        return places
+        places = self._list_places(self.next_length) if self.next_length else []
+        name, taken = self.board_format.cell_name, self._taken()
+        return {
+            "-".join(map(name, (cells[0], cells[-1])[: len(cells)])): cells
+            for cells in places
+            if not taken & {*cells}
+        }
 
     def place_text(self, text: str) -> None:
         """Place a ship by the cells at its ends, as in A1-A4 or A1 A4; one cell for a ship of one.
@@ -73,8 +50,17 @@ class Placement:
         first, last = sorted((names[ends[0]], names[ends[-1]]))
         is_across = first // columns == last // columns
         if not is_across and first % columns != last % columns:
-            raise ValueError(NOT_A_LINE)
-        self.place([*range(first, last + 1, 1 if is_across else columns)])
+            raise ValueError("a ship lies on adjacent cells of one row or column")
+        cells = [*range(first, last + 1, 1 if is_across else columns)]
+        if taken := self._taken() & {*cells}:
+            raise ValueError(
+                f"another ship lies on {' '.join(map(self.board_format.cell_name, sorted(taken)))}"
+            )
+        for ship, length in enumerate(self.fleet.ships):
+            if length == len(cells) and ship not in self.cells:
+                self.cells[ship] = cells
+                return
+        raise ValueError(f"no ship of {len(cells)} is left to place")
 
     def remove_last(self) -> None:
         """Take back the ship that was placed last, if any."""
@@ -89,18 +75,21 @@ class Placement:
     def layout(self) -> Tensor:
         """Uint8 [N]: the ships placed so far, numbered from 1 as the rules number them.
 
-        Ships of equal length are numbered by their first cell, across before down, as in the lists
-        of layouts.
+        Ships of equal length are numbered in the order of their placements.
         """
-        columns, cells = self.fleet.columns, torch.zeros(self.fleet.num_cells, dtype=torch.uint8)
-
-        def order(ship: list[int]) -> tuple[bool, int]:
-            is_down = len(ship) > 1 and ship[1] - ship[0] == columns and columns > 1
-            return is_down, ship[0]
-
+        cells = torch.zeros(self.fleet.num_cells, dtype=torch.uint8)
         for length in {*self.fleet.ships}:
             ships = [n for n, each in enumerate(self.fleet.ships) if each == length]
-            placed = sorted((self.cells[n] for n in ships if n in self.cells), key=order)
-            for ship, where in zip(ships, placed, strict=False):
+            places = [self.cells[n] for n in ships if n in self.cells]
+            for ship, where in zip(
+                ships, sorted(places, key=self._list_places(length).index), strict=False
+            ):
                 cells[where] = ship + 1
         return cells
+
+    def _taken(self) -> set[int]:
+        return {cell for ship in self.cells.values() for cell in ship}
+
+    def _list_places(self, length: int) -> list[list[int]]:
+        """The cells of each placement."""
+        return [row.nonzero()[:, 0].tolist() for row in self.fleet.placements[length]]

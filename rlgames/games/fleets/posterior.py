@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from rlgames.core.rows import Rows
-from rlgames.games.fleets.layouts import placements
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings
 
 MAX_ENUMERATED_LAYOUTS = 20_000
@@ -78,30 +78,32 @@ class Posterior:
     probability of drawing it. The last ship is not drawn: all its placements count at once.
     """
 
-    def __init__(
-        self, rows: int, columns: int, ships: list[int], layouts: Tensor | None = None
-    ) -> None:
+    def __init__(self, fleet: Fleet) -> None:
+        layouts, ships = fleet.layouts, fleet.ships
         self.exact = layouts is not None and len(layouts) <= MAX_ENUMERATED_LAYOUTS
-        self._numbered = layouts if self.exact else None
+        self._numbered = layouts.cpu() if layouts is not None and self.exact else None
         self._listed = None if self._numbered is None else (self._numbered > 0).float()
         # What contradicts each layout: a miss where it has a ship, a hit where it has none.
         cells = None if self._listed is None else self._listed.T
         self._contradictions = None if cells is None else torch.cat([cells, 1 - cells])
         count = Counter(ships)
         self._lengths = sorted(count, reverse=True)
-        tables = [placements(rows, columns, length) for length in self._lengths]
+        tables = [fleet.placements[length] for length in self._lengths]
         self._table = torch.cat(tables).float()  # [P, N], the placements of all lengths
         sizes = torch.tensor([len(table) for table in tables])
         self._length_index = torch.arange(len(tables)).repeat_interleave(sizes)  # [P]
         self._placement_lengths = self._table.sum(1).long()
         # [P, longest ship]: the cells of each placement, the last one repeated.
-        first = torch.argsort(self._table, dim=1, descending=True, stable=True)[:, : max(ships)]
-        place = torch.arange(max(ships)).minimum(self._placement_lengths[:, None] - 1)
-        self._cells = first.gather(1, place)
+        place = torch.arange(max(ships))
+        self._cells = torch.cat(
+            [
+                table.nonzero()[:, 1].view(-1, length)[:, place.clamp(max=length - 1)]
+                for table, length in zip(tables, self._lengths, strict=True)
+            ]
+        )
         self._fleet = torch.tensor([float(count[length]) for length in self._lengths])
         self._ship_length_index = torch.tensor([self._lengths.index(length) for length in ships])
-        self._num_ships = len(ships)
-        self._ship_cells = sum(ships)
+        self._num_ships, self._ship_cells = len(ships), fleet.ship_cells
 
     def occupancy(self, seen: Seen, samples: int = 0, rng: torch.Generator | None = None) -> Tensor:
         """Float32 [B, N]: the probability that each cell has a ship.

@@ -20,14 +20,17 @@ class SinkingSlots(Tables):
 
     An announcement does not tell ships of one group apart: ships of equal length if names_length,
     otherwise all. The slots of a group are filled in the order of the sinkings, so they do not say
-    which of its ships sank.
+    which of its ships sank. names: what is announced for each.
     """
 
     def __init__(self, lengths: list[int], names_length: bool) -> None:
         self.names_length = names_length
         self.lengths = torch.tensor(lengths)
+        self.names = [str(length) if names_length else "ship" for length in lengths]
+        self._numbers = torch.arange(1, len(lengths) + 1, dtype=torch.uint8)[:, None]
         self.group = self.group_of(self.lengths)
-        self._shares_group = (self.group[:, None] == self.group).float()
+        self.is_same_group = self.group[:, None] == self.group
+        self._shares_group = self.is_same_group.float()
         groups, self._group_index, counts = self.group.unique(
             return_inverse=True, return_counts=True
         )
@@ -38,6 +41,19 @@ class SinkingSlots(Tables):
     def group_of(self, length: Tensor) -> Tensor:
         """Int64: the group of ships of these lengths."""
         return length if self.names_length else torch.zeros_like(length)
+
+    def sunk(self, layouts: Tensor, hit: Tensor) -> Tensor:
+        """Bool [B, S]: the ships with all cells hit, from numbered layouts, uint8 [B, N], and bool
+        [B, N]."""
+        return ((layouts * hit)[:, None, :] == self._numbers).sum(2) == self.lengths
+
+    def sinking_turns(self, layouts: Tensor, hit_turn: Tensor) -> Tensor:
+        """Int16 [B, S]: the turn in which each ship sank, 0 for those afloat.
+
+        hit_turn: int16 [B, N], 0 for no hit.
+        """
+        turns = (layouts[:, None, :] == self._numbers) * hit_turn[:, None, :]
+        return torch.where(self.sunk(layouts, hit_turn > 0), turns.amax(2), 0)
 
     def record(self, slots: Tensor, sunk: Tensor, turn: Tensor) -> Tensor:
         """The slots after a turn, int64 [B], by which these ships, bool [B, S], have sunk."""
@@ -57,24 +73,6 @@ class SinkingSlots(Tables):
         cells = hit_turn.long()[:, None].expand(-1, self.num_groups, -1)
         return share.gather(2, cells)
 
-    def list_sinkings(self, slots: Tensor) -> list[tuple[str, int]]:
-        """What sank in which turn, in the order of time, from int16 [S]: the length of the ship if
-        it is announced, otherwise "ship"."""
-        pairs = zip(self.lengths.tolist(), slots.tolist(), strict=True)
-        sunk = [(str(length) if self.names_length else "ship", turn) for length, turn in pairs]
-        return sorted((each for each in sunk if each[1]), key=lambda each: each[1])
-
-    def parse(self, sinkings: list[tuple[str, int]]) -> Tensor:
-        """Int16 [S], the inverse of list_sinkings. Raises ValueError for an unknown ship."""
-        slots = [0] * len(self.lengths)
-        names = [str(length) if self.names_length else "ship" for length in self.lengths.tolist()]
-        for name, turn in sinkings:
-            free = [slot for slot, each in enumerate(names) if each == name and not slots[slot]]
-            if not free:
-                raise ValueError(f"{name!r} sank, which is none of the ships that are left")
-            slots[free[0]] = turn
-        return torch.tensor(slots, dtype=torch.int16)
-
     def list_cases(self, slots: list[int]) -> list[tuple[int, ...]]:
         """Each way to assign the turns in the slots of one game to the ships.
 
@@ -93,7 +91,7 @@ class SinkingSlots(Tables):
 
         hit_turn: int16 [B, N], 0 for no hit.
         """
-        is_earlier = self._shares_group.tril(-1).bool()
+        is_earlier = self.is_same_group.tril(-1)
         later, earlier = slots[:, :, None], slots[:, None, :]
         is_ordered = (later == 0) | ((earlier > 0) & (earlier <= later))
         has_hit = (slots[:, :, None] == hit_turn[:, None, :]).any(2) | (slots == 0)
@@ -126,10 +124,9 @@ class Sinkings(Rows):
 
     def agree(self, layouts: Tensor) -> Tensor:
         """Bool [B]: whether the ships of numbered layouts, uint8 [B, N], sank as announced."""
-        ship_turns = sinking_turns(layouts, self.hit_turn, self.slots.lengths)
-        same_kind = self.slots.group[:, None] == self.slots.group
+        ship_turns = self.slots.sinking_turns(layouts, self.hit_turn)
         recorded, sunk = (
-            ((self.turns[:, :, None] == turns[:, None, :]) & same_kind).sum(2)
+            ((self.turns[:, :, None] == turns[:, None, :]) & self.slots.is_same_group).sum(2)
             for turns in (self.turns, ship_turns)
         )
         return (recorded == sunk).all(1)
@@ -151,20 +148,26 @@ class Sinkings(Rows):
 
         return ranks(self.hit_turn), ranks(self.turns)
 
+    def completed(self, cells: Tensor) -> Tensor:
+        """Int16 [B, P]: the turn in which the last cell of each placement was hit, 0 for none.
+
+        cells: int64 [P, K], the cells of each placement, repeated up to the longest ship.
+        """
+        turns = self.hit_turn[:, cells]
+        return torch.where(turns.amin(2) > 0, turns.amax(2), 0)
+
     def slot_of_placement(self, cells: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """The slot that each placement of a ship would fill, and how many ships fill each slot.
 
-        cells: int64 [P, K], the cells of each placement, repeated up to the longest ship. lengths:
-        int64 [P]. Returns int64 [B, P], S where the placement contradicts the announcements, and
-        int64 [B, S]; slots of one group and turn are counted in the first of them.
+        cells: see completed. lengths: int64 [P]. Returns int64 [B, P], S where the placement
+        contradicts the announcements, and int64 [B, S]; slots of one group and turn are counted in
+        the first of them.
         """
-        turns = self.hit_turn[:, cells]  # [B, P, K]
-        sank = torch.where(turns.amin(2) > 0, turns.amax(2), 0)
         same_kind = self.slots.group_of(lengths)[:, None] == self.slots.group
-        fits = (sank[:, :, None] == self.turns[:, None, :]) & same_kind
+        fits = (self.completed(cells)[:, :, None] == self.turns[:, None, :]) & same_kind
         slot = torch.where(fits.any(2), fits.int().argmax(2), self.turns.shape[1])
         same_slot = self.turns[:, :, None] == self.turns[:, None, :]
-        same_slot &= self.slots.group[:, None] == self.slots.group
+        same_slot &= self.slots.is_same_group
         return slot, same_slot.sum(2)
 
 
@@ -192,20 +195,3 @@ class Seen(Rows):
             return [bytes(s) + bytes(h) for s, h in zip(shot, hit, strict=True)]
         hit_turn, slots = (ranks.short().numpy() for ranks in self.sinkings.turn_ranks())
         return [b"".join(map(bytes, row)) for row in zip(shot, hit_turn, slots, strict=True)]
-
-
-def sinking_turns(layouts: Tensor, hit_turn: Tensor, lengths: Tensor) -> Tensor:
-    """Int16 [B, S]: the turn in which each ship sank, 0 for those afloat.
-
-    layouts: uint8 [B, N], the ships numbered from 1. hit_turn: int16 [B, N], 0 for no hit.
-    lengths: int64 [S].
-    """
-    turns = (layouts[:, None, :] == ship_numbers(layouts, lengths)) * hit_turn[:, None, :]
-    is_sunk = (turns > 0).sum(2) == lengths
-    return torch.where(is_sunk, turns.amax(2), 0)
-
-
-def ship_numbers(layouts: Tensor, lengths: Tensor) -> Tensor:
-    """Uint8 [S, 1]: the numbers of the ships in layouts."""
-    number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=layouts.device)
-    return number[:, None]

@@ -8,14 +8,24 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rlgames.core.bits import pack_bits, unpack_bits
-from rlgames.solvers.belief.problem import MAX_TURN_CELLS, Bools, Floats, Ints, Words, build_problem
 from rlgames.solvers.budget import Budget, OutOfBudget
 
 if TYPE_CHECKING:
     from rlgames.solvers.belief.states import Problem, Stack, Table
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+
+MAX_CELLS = 39
+"""Beliefs are numbered in base 3, and 3^39 is the last power of 3 below 2^63."""
+
+MAX_TURN_CELLS = 22
+"""Cells of a turn whose results are compared; with more a solution is out of reach anyway."""
 
 MAX_RESULTS = 1 << 22
 """The most results of a turn from a single state; with more a solution is out of reach anyway."""
@@ -28,6 +38,40 @@ MAX_LOAD = 0.7
 
 WORK = 1 << 21
 """Layouts and results looked at between looks at the clock: some hundredths of a second."""
+
+
+def build_problem(layouts: Bools, shots: int, symmetries: ArrayLike) -> Problem:
+    """What solve_belief searches, packed as kernels take it."""
+    from rlgames.solvers.belief.states import Problem
+
+    cells = layouts.shape[1]
+    if cells > MAX_CELLS:
+        raise ValueError(f"boards of more than {MAX_CELLS} cells are not solved: {cells}")
+    masks, counts = np.unique(pack_bits(layouts)[:, 0], return_counts=True)
+    num_results = 1 << min(shots, cells, MAX_TURN_CELLS)
+    return Problem(
+        layouts=masks,
+        weights=counts.astype(np.float64),
+        numbers=_numbers(np.asarray(symmetries, np.int64)),
+        shots=shots,
+        cells=np.uint64((1 << cells) - 1),
+        sums=np.zeros(num_results),
+        sets=np.zeros((num_results, 2), np.uint64),
+    )
+
+
+def _numbers(permutations: Ints) -> Words:
+    """Uint64 [3, 2^width, G]: the numbers in base 3 of sets of each third of the cells under each
+    symmetry."""
+    symmetries, cells = permutations.shape
+    width = -(-cells // 3)
+    numbers = np.zeros((3, 1 << width, symmetries), np.uint64)
+    powers = np.uint64(3) ** permutations.T.astype(np.uint64)
+    for cell in range(cells):
+        third, bit = divmod(cell, width)
+        has_cell = np.arange(1 << width) >> bit & 1 == 1
+        numbers[third, has_cell] += powers[cell]
+    return numbers
 
 
 class Search:
@@ -282,7 +326,7 @@ def solve_belief(
         at between steps that take a fraction of a second; None for no limit.
         Compiling kernels, once, does not count.
 
-    Raises OutOfBudget at a limit, ValueError for more than 39 cells and for what breaks the above.
+    Raises OutOfBudget at a limit, and ValueError for more than 39 cells.
     """
     problem = build_problem(layouts, shots, symmetries)
     compile_kernels()

@@ -1,1 +1,0 @@
-"""Checked configs into objects: games, policies, learners, players, agents."""

@@ -1,0 +1,98 @@
+"""Builds the policy that a learner trains, from its class and its keys."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection
+from typing import Any
+
+import torch
+
+from rlgames.core.devices import has_float64, no_float64
+from rlgames.core.errors import ConfigError
+from rlgames.core.memory import check_weight_memory, count_parameters
+from rlgames.games.game import Game
+from rlgames.policies.afterstate_network import AfterstateNetwork
+from rlgames.policies.canonical import Canonical
+from rlgames.policies.policy import Network, Policy, ValueFunction
+
+MAX_WEIGHTS = 100_000_000
+"""Of a network. To initialize more takes minutes, before a game is played; AlphaGo Zero had 23
+million."""
+
+
+def build_policy(
+    name: str,
+    make: Any,
+    keys: dict[str, Any],
+    game: Game[Any],
+    rng: torch.Generator,
+    *,
+    trains: Collection[str],
+    has_value: bool,
+    score_scale: float,
+    payoffs: Any,
+) -> Policy:
+    """A policy with weights drawn with rng.
+
+    Args:
+        name: of policy=, for errors.
+        make: its class, called with `keys`.
+        trains: see Learner.trains.
+        has_value: whether a network has a value head.
+        score_scale: the reward of a point, 0 if points are not the reward.
+        payoffs: of the reward, see Reward.payoffs.
+
+    Raises:
+        ConfigError: for a policy that does not fit the game or memory.
+    """
+    try:
+        if issubclass(make, ValueFunction):
+            value_function: ValueFunction = make(game, score_scale=score_scale, **keys)
+            value_function.payoffs = payoffs or value_function.payoffs
+            return value_function
+        if not issubclass(make, Network):
+            policy: Policy = make(game, value=has_value, **keys)
+            return policy
+        network = _build_network(name, make, keys, game, rng, has_value)
+        network.scores_are_logits = "logits" in trains
+        if "afterstates" in trains:
+            return AfterstateNetwork(game, network, score_scale)
+        return network
+    except NotImplementedError as error:
+        raise ConfigError(f"policy={name} does not fit: {error}") from None
+    except ValueError as error:
+        hint = "policy=mlp learner=ppo fits" if issubclass(make, ValueFunction) else ""
+        raise ConfigError(str(error), hint) from None
+
+
+def _build_network(
+    name: str,
+    make: Callable[..., Network],
+    keys: dict[str, Any],
+    game: Game[Any],
+    rng: torch.Generator,
+    has_value: bool,
+) -> Network:
+    canonical = keys.get("canonical", False)
+    settings = {key: value for key, value in keys.items() if key != "canonical"}
+    make = functools.partial(make, game, value=has_value, **settings)
+    num_weights = count_parameters(lambda: make(rng=torch.Generator()))
+    check_weight_memory(name, num_weights)
+    if num_weights > MAX_WEIGHTS:
+        raise ConfigError(
+            f"policy={name} would have {num_weights:,} weights",
+            f"a network can have up to {MAX_WEIGHTS:,}; use fewer or narrower layers",
+        )
+    network = make(rng=rng)
+    network.inputs(game, game.example_state())
+    return Canonical(game, network) if canonical else network
+
+
+def policy_to(policy: Policy, name: str, device: torch.device) -> Policy:
+    """The policy of policy=name, moved to a device. Raises ConfigError where it has numbers that
+    the device cannot hold."""
+    tensors = [*policy.parameters(), *policy.buffers()]
+    if not has_float64(device) and any(tensor.dtype == torch.float64 for tensor in tensors):
+        raise no_float64(f"policy={name}", device)
+    return policy.to(device)

@@ -1,0 +1,280 @@
+"""Finds runs by their names, paths and folders, and sums them up; imports nothing heavy.
+
+A name is a path, `latest`, or a game that a bundled agent plays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlgames.config.commands import TrainConfig
+from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import groups_of
+from rlgames.core.errors import ConfigError, nearest, nearest_path
+from rlgames.core.metrics import direction, goal_of
+from rlgames.core.untrusted import YAML_LOADER, finite_or_none
+from rlgames.runs import storage
+from rlgames.runs.files import (
+    FINAL_PREFIX,
+    DamagedRun,
+    RunInfo,
+    as_text,
+    damage_in,
+    flatten,
+    metric_lines,
+    parse_info,
+)
+
+LATEST_RUN = "latest"
+"""Names the newest run in outputs/."""
+
+AGENTS = Path(__file__).parents[1] / "agents"
+"""The folder of the bundled agents."""
+
+
+def shipped_agent(game: str) -> Path | None:
+    """The checkpoint of the bundled agent for a game of this name, if any."""
+    return shipped_agents().get(game)
+
+
+def shipped_agents() -> dict[str, Path]:
+    """All bundled agents, by the names of their games."""
+    return {path.stem: path for path in sorted(AGENTS.glob("*.safetensors"))}
+
+
+def agent_strengths() -> dict[str, str]:
+    """How strong each bundled agent is, as a phrase, by the name of its game."""
+    measured = yaml.load((AGENTS / "strength.yaml").read_text(encoding="utf-8"), YAML_LOADER)
+    return {name: each["text"] for name, each in measured.items()}
+
+
+def run_path(name: str) -> Path:
+    """The path of a named run, which may not exist.
+
+    An existing path comes first. RUN/checkpoints is RUN, `latest` the newest run in outputs/, and
+    the name of a game its bundled agent. Raises ConfigError if no run is the newest.
+    """
+    path = Path(os.path.expanduser(name))
+    if os.path.exists(path):
+        is_folder = path.name == "checkpoints" and os.path.exists(path.parent / "run.json")
+        return path.parent if is_folder else path
+    if name == LATEST_RUN:
+        run = newest_run(Path("outputs"))
+        if run is None:
+            raise ConfigError("outputs/ holds no run", "name the directory of a run")
+        return run
+    return shipped_agent(name) or path
+
+
+def is_run(name: str) -> bool:
+    """Whether a word names a run."""
+    is_there = os.path.exists(os.path.expanduser(name))
+    return is_there or name in (LATEST_RUN, *shipped_agents())
+
+
+def run_name(run: str | Path) -> str:
+    """What a person types for a run, and reports call it: the inverse of run_path."""
+    path = Path(run)
+    is_shipped = path.parent == AGENTS and not os.path.exists(path.stem)
+    return path.stem if is_shipped else str(run)
+
+
+def find_run(name: str, is_training: bool = False, is_player: bool = True) -> Path:
+    """The run of a path or an agent's name. Raises ConfigError if there is none.
+
+    is_player: a player may be named instead, so they are suggested too; is_training: also those
+    that exist only in training.
+    """
+    path = run_path(name)
+    if os.path.exists(path):
+        return path
+    near = nearest_path(name, is_directory=True)
+    if not is_player:
+        hint = near or nearest(name, [*shipped_agents()])
+        raise ConfigError(f"there is no run {name!r}, and no agent of this name", hint)
+    names = [
+        player
+        for player, option in REGISTRY["player"].items()
+        if player != "run" and (is_training or not option.training_only)
+    ]
+    hint = near or nearest(name, [*names, *shipped_agents()])
+    raise ConfigError(f"no player is called {name!r}, and there is no run there", hint)
+
+
+def located(cfg: TrainConfig) -> TrainConfig:
+    """A training whose runs and records are named by absolute paths, so that it can resume from
+    any folder. Typed paths are relative to the folder where the command is typed.
+
+    Raises ConfigError for a player who is not there.
+    """
+    changed: dict[str, Any] = {}
+    for name, group in groups_of(TrainConfig).items():
+        player = getattr(cfg, name)
+        if isinstance(player, RunPlayerConfig):
+            path = find_run(player.path, group.is_training).absolute()
+            changed[name] = dataclasses.replace(player, path=str(path))
+    if cfg.init_from:
+        path = run_path(cfg.init_from)
+        if not os.path.exists(path):
+            raise ConfigError(
+                f"there is no run at {cfg.init_from}", "init_from= names a run or a checkpoint"
+            )
+        changed["init_from"] = str(path.absolute())
+    if cfg.demonstrations:
+        changed["demonstrations"] = os.path.abspath(cfg.demonstrations)
+    return dataclasses.replace(cfg, **changed)
+
+
+def newest_run(top: Path) -> Path | None:
+    """The run inside a directory with the newest checkpoint, None if there is none."""
+    runs = [Path(run) for run in _runs_inside(str(top))]
+    runs = [run for run in runs if any((run / "checkpoints").glob("*.safetensors"))]
+    return max(runs, key=lambda run: (run / "checkpoints").stat().st_mtime, default=None)
+
+
+def find_runs(directories: list[str]) -> list[Path]:
+    """The runs in each of the directories in turn, sorted by name; each run once.
+
+    Raises ConfigError for a directory that does not exist or contains no run.
+    """
+    runs: dict[str, Path] = {}
+    for name in directories:
+        top = Path(name)
+        if not top.exists():
+            hint = nearest_path(name, is_directory=True)
+            raise ConfigError(f"there is no directory {name}", hint)
+        inside = list(_runs_inside(str(top)))
+        if not inside:
+            raise ConfigError(f"there is no run in {name}", "a run is a directory with run.json")
+        real = os.path.realpath(top)  # no link is followed below it
+        for path in inside:
+            runs.setdefault(real + path[len(str(top)) :], Path(path))
+    return list(runs.values())
+
+
+def _runs_inside(top: str) -> Iterator[str]:
+    """Sorted by name, with numbers by size. Hidden directories and links are skipped, and so is
+    what lies inside a run. A directory without permission counts as an unreadable run."""
+    stack = [top]
+    while stack:
+        directory = stack.pop()
+        try:
+            names = os.listdir(directory)
+        except NotADirectoryError:
+            continue
+        except OSError:
+            names = ["run.json"]
+        if "run.json" in names:
+            yield directory
+            continue
+        paths = [os.path.join(directory, name) for name in names if not name.startswith(".")]
+        folders = [path for path in paths if os.path.isdir(path) and not os.path.islink(path)]
+        stack += sorted(folders, key=_number_first, reverse=True)
+
+
+def _number_first(path: str) -> tuple[int, str]:
+    """A sort key by which 10_lr=1 comes after 9_lr=2."""
+    name = os.path.basename(path)
+    match = re.match(r"[0-9]{1,9}", name)
+    return (int(match[0]) if match else -1), name
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary(RunInfo):
+    """A run by its files.
+
+    status: also "died" for a run that was killed. damage: why the run is damaged; nothing else is
+    then known. config: its game and plugins; settings: all of it, flattened. so_far: the results of
+    a run that is not done, by evaluations during training: the best one by best_by and, as
+    final/NAME, the last.
+    """
+
+    path: Path
+    settings: dict[str, Any] = field(default_factory=dict)
+    so_far: dict[str, float] = field(default_factory=dict)
+    damage: str = ""
+
+    @cached_property
+    def game(self) -> str:
+        """The game with its rules, as text: metrics of different games cannot be compared."""
+        return as_text(self.config.get("game"))
+
+    @property
+    def status_in_words(self) -> str:
+        """The status; of a run that is not done, with the fraction of its games that is played."""
+        games = finite_or_none(self.settings.get("games")) or 0.0
+        if self.status in ("done", "damaged") or games <= 0:
+            return self.status
+        return f"{self.status} at {min(self.games / games, 1):.0%}"
+
+
+def read_summaries(directories: list[str]) -> list[RunSummary]:
+    """The runs in some directories. Raises ConfigError as find_runs."""
+    return [read_summary(run) for run in find_runs(directories)]
+
+
+def read_summary(path: Path) -> RunSummary:
+    """The run as it is now; nothing of a damaged one is used."""
+    try:
+        return _summary(path)
+    except DamagedRun as error:
+        return RunSummary(path=path, status="damaged", damage=error.error)
+
+
+def _summary(path: Path) -> RunSummary:
+    try:
+        with damage_in("run.json"):
+            storage.check_plain(path)
+    except DamagedRun:
+        raise
+    except ConfigError as error:
+        raise DamagedRun(error.error) from None
+    info = parse_info(path)
+    if not info.config:
+        reason = "is empty" if info.status == "waiting" else "has no config"
+        raise DamagedRun(f"run.json: it {reason}")
+    values = vars(info) | {
+        "config": {name: info.config[name] for name in ("game", "plugins") if name in info.config}
+    }
+    if (path / "metrics.jsonl").exists():
+        with damage_in("metrics.jsonl"):
+            if info.status == "done":
+                storage.open_to_read(path, "metrics.jsonl").close()  # curves read it
+            else:
+                values |= _so_far(info, metric_lines(path))
+    if info.is_process_gone:
+        values["status"] = "died"
+    return RunSummary(**values, path=path, settings=flatten(info.config))
+
+
+def _so_far(info: RunInfo, lines: Iterator[dict[str, float]]) -> dict[str, Any]:
+    """What the metrics of a run that is not done say about it."""
+    last, latest, best = dict[str, float](), dict[str, float](), dict[str, float]()
+    sign = direction(goal_of(info.metric), info.best_by)
+
+    def rank(metrics: dict[str, float]) -> tuple[float, float]:  # as Evaluator.better
+        return sign * metrics[info.best_by], metrics.get("points", 0.0)
+
+    for line in lines:
+        numbers = {name: finite_or_none(value) for name, value in line.items()}
+        known = {name: number for name, number in numbers.items() if number is not None}
+        last |= known
+        metrics = {name[5:]: value for name, value in known.items() if name[:5] == "eval/"}
+        latest |= metrics
+        if sign and info.best_by in metrics and (not best or rank(metrics) >= rank(best)):
+            best = metrics
+    return {
+        "games": int(last.get("games", info.games)),
+        "seconds": info.seconds or last.get("time/seconds") or None,
+        "so_far": best | {FINAL_PREFIX + name: value for name, value in latest.items()},
+    }

@@ -1,1 +1,0 @@
-"""Loggers: where the config, metrics, pictures and results of a run go."""

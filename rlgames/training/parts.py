@@ -1,0 +1,219 @@
+"""Builds a training from a checked config."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.config.commands import TrainConfig
+from rlgames.config.options.learners import TdNtupleConfig
+from rlgames.config.options.players import PastConfig
+from rlgames.config.registry import REGISTRY, check_installed, make
+from rlgames.config.schema import OptionConfig
+from rlgames.config.typed import to_plain
+from rlgames.core.devices import build_device, compute_dtype
+from rlgames.core.errors import ConfigError
+from rlgames.core.memory import check_memory, check_weight_memory
+from rlgames.core.rng import make_generator
+from rlgames.games.game import Game
+from rlgames.learners.learner import Learner, LearnerContext
+from rlgames.learners.td_ntuple import TdNtuple
+from rlgames.players.past_selves import PastSelves
+from rlgames.players.player import Agent, Player
+from rlgames.policies.build import policy_to
+from rlgames.policies.policy import Policy, computing_in
+from rlgames.rollouts.holdout import Split, split_layouts
+from rlgames.rollouts.play import GamePool
+from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
+from rlgames.runs.agents import (
+    build_player,
+    greedy_rule,
+    init_policy_from,
+    make_reward,
+    new_policy,
+    with_search,
+)
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.search.search import Search
+from rlgames.search.self_play import SearchSelfPlay
+from rlgames.training.checks import Plan, check_fits
+from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator, Regret
+from rlgames.training.references import References
+from rlgames.training.sources import Batch, Demonstrations, GameSource, SourceContext, WholeGames
+
+FLOATS_PER_TABLE_VALUE = 2
+"""Of policy=table: a value, and a number for its update."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a training is made of, built once from a checked config.
+
+    regret: None without analyze_every=. compute_dtype: of the policy while it plays and learns.
+    """
+
+    cfg: TrainConfig
+    game: Game[Any]
+    agent: Agent
+    learner: Learner
+    source: GameSource
+    evaluator: Evaluator
+    regret: Regret | None
+    references: References
+    compute_dtype: torch.dtype
+
+    def learn(self, batch: Batch | GamePool) -> tuple[FinalStates, dict[str, float]]:
+        """Learn from the agent's moves in a batch, and from recorded ones; how the games ended, and
+        metrics. Raises NonFiniteError."""
+        fraction = self.agent.progress
+        with computing_in(self.agent.policy, self.compute_dtype):
+            if isinstance(batch, GamePool):
+                return self.learner.play_and_learn(batch, self.cfg.window, fraction)
+            trajectories, final_states = self.source.examples(batch)
+            metrics: dict[str, float] = {}
+            if len(trajectories):  # an opponent may have won before the agent moved
+                metrics = self.learner.update(trajectories, final_states, fraction)
+        return batch[1], metrics | self.source.metrics()
+
+    def weights(self) -> dict[str, Tensor]:
+        """Those that are evaluated and saved, by name."""
+        return self.evaluator.greedy.policy.state_dict()
+
+
+def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Training:
+    """Build a training.
+
+    checkpoint: the one whose weights will be loaded, instead of new ones.
+    Raises ConfigError if the parts do not fit together.
+    """
+    for name in cfg.logger:
+        check_installed("logger", name)
+    device = build_device(cfg.device, cfg.threads)
+    game = make("game", cfg.game).to(device)
+    reward = make_reward(cfg.reward, game)
+    split = split_layouts(game, cfg.holdout, cfg.seed)
+    check_fits(Plan(cfg, game, reward, split is not None))  # before a large network is made
+    check_installed("engine", cfg.engine.name)
+    evaluator = build_evaluator(cfg, game, split)
+    regret = None if cfg.analyze_every is None else Regret(evaluator, cfg.analyze_every)
+    policy = _initial_policy(cfg, game, checkpoint)
+    sampling = make("sampling", cfg.sampling)
+    _check_table_memory(cfg, list(policy.buffers()))
+    rng = make_generator(cfg.seed, "learn", device)
+    context = LearnerContext(game, policy, sampling, reward, rng)
+    learner = build_learner(cfg.learner, context, cfg.lr)
+    evaluator.set_policy(learner.evaluated_policy)
+    agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
+    dtype = compute_dtype(cfg.precision, device)
+    games = WholeGames(game, playing(cfg, game, agent), split)
+    source = build_source(cfg, learner, agent, games, dtype)
+    if device.type == "cpu":
+        batch, size = min(cfg.batch, cfg.games), bytes_per_game(game, cfg.window)
+        check_memory("batch", batch, size, "for its moves")
+    is_quick = REGISTRY["player"][cfg.eval_opponent.name].is_quick
+    references = References(game, evaluator.opponent, is_quick, split, cfg.seed)
+    return Training(cfg, game, agent, learner, source, evaluator, regret, references, dtype)
+
+
+def build_source(
+    cfg: TrainConfig, learner: Learner, agent: Agent, games: WholeGames, dtype: torch.dtype
+) -> GameSource:
+    """Where a training's games come from. Raises ConfigError for a record that does not fit."""
+    recorded = None
+    if cfg.demonstrations is not None:
+        path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
+        recorded = Demonstrations.read(path, games.game, rules, cfg.demonstrator, learner.rng)
+    context = SourceContext(cfg, learner, agent, games, recorded, dtype)
+    source: GameSource = make("engine", cfg.engine, context)
+    return source
+
+
+def build_actor(cfg: TrainConfig) -> tuple[Agent, WholeGames]:
+    """Who plays the games of a training in another process than the learner's, with weights that
+    are still to be loaded."""
+    game = make("game", cfg.game).to(build_device(cfg.device, cfg.threads))
+    policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
+    policy = policy_to(policy, cfg.policy.name, game.device)
+    agent = Agent(game, policy, make("sampling", cfg.sampling))
+    split = split_layouts(game, cfg.holdout, cfg.seed)
+    return agent, WholeGames(game, training_players(cfg, game, agent), split)
+
+
+def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> Evaluator:
+    """What evaluates the policies of a training. Raises ConfigError."""
+    if game.device.type == "cpu":
+        size = FINAL_EVAL_FACTOR * bytes_per_result(game)
+        check_memory("eval_games", cfg.eval_games, size, "for final states")
+    opponent = None
+    if game.spec.seats == 2:
+        opponent = build_player(cfg.eval_opponent, game, cfg.game, in_training=True)
+    return Evaluator(game, opponent, split, greedy_rule(cfg), cfg.best_by, cfg.seed)
+
+
+def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor]) -> None:
+    """Raises ConfigError unless a learner's statistics of these tables fit in memory."""
+    copies = FLOATS_PER_TABLE_VALUE
+    if isinstance(cfg.learner, TdNtupleConfig):
+        copies = TdNtuple.floats_per_value(cfg.learner.step_size, cfg.learner.average_start)
+    check_weight_memory(cfg.policy.name, sum(buffer.numel() for buffer in buffers), copies)
+
+
+def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
+    """The agent alone, which also plays itself, or the agent and its opponent; with a search
+    around the agent if the learner learns from one."""
+    players: list[Player] = [agent]
+    if cfg.search is not None:
+        players = [build_self_play_search(cfg, game, agent)]
+    if isinstance(cfg.opponent, PastConfig):
+        players.append(PastSelves(agent, cfg.opponent.every, cfg.opponent.keep))
+    elif cfg.opponent.name != "self":
+        players.append(build_player(cfg.opponent, game, cfg.game, in_training=True))
+    return players
+
+
+def playing(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
+    """The players of the games to learn from: a teacher replaces the agent."""
+    players = training_players(cfg, game, agent)
+    if cfg.teacher is None:
+        return players
+    teacher = build_player(cfg.teacher, game, cfg.game, in_training=True)
+    return [teacher, *players[1:]]
+
+
+def _initial_policy(cfg: TrainConfig, game: Game[Any], checkpoint: Checkpoint | None) -> Policy:
+    policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
+    if cfg.init_from and checkpoint is None:
+        init_policy_from(Path(cfg.init_from), cfg, policy)
+    return policy_to(policy, cfg.policy.name, game.device)
+
+
+def build_learner(config: OptionConfig, context: LearnerContext, lr: float) -> Learner:
+    """Raises ConfigError for a learner that does not fit the policy, the sampling rule, the reward
+    or the game."""
+    try:
+        learner: Learner = make("learner", config, context, lr=lr)
+        return learner
+    except NotImplementedError as error:
+        hint = "learner=ppo fits"
+        raise ConfigError(f"learner={config.name} does not fit: {error}", hint) from None
+
+
+def build_self_play_search(cfg: TrainConfig, game: Game[Any], agent: Agent) -> Player:
+    """The search that plays the games of a training, around the agent that learns from it.
+
+    Raises ConfigError for a search that names no policy to learn from.
+    """
+    search = with_search(agent, game, cfg.search, cfg.reward)
+    if not isinstance(search, Search):
+        name = None if cfg.search is None else cfg.search.name
+        raise ConfigError(
+            f"learner={cfg.learner.name} learns a policy from the search, and search={name} "
+            "gives none",
+            "use search=mcts or search=rollout",
+        )
+    epsilon, turns = (getattr(cfg.learner, f"opening_{name}", 0) for name in ("epsilon", "turns"))
+    return SearchSelfPlay(agent, search, epsilon, turns)

@@ -1,0 +1,336 @@
+"""Where the games to learn from come from: played by the agent or a teacher, or recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.config.commands import TrainConfig
+from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.rng import make_generator, restore_generator
+from rlgames.core.signals import Interrupts
+from rlgames.core.untrusted import checked_int, sanitized
+from rlgames.games.game import Game, State
+from rlgames.learners.behavior_cloning import BehaviorCloning
+from rlgames.learners.learner import Learner, LearnerContext
+from rlgames.players.player import Agent, Player
+from rlgames.policies.policy import Network, computing_in
+from rlgames.rollouts import records
+from rlgames.rollouts.holdout import Split, sampled_from
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates, collect_games
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
+
+HELD_OUT_DIVISOR = 10
+"""One recorded game in this many is held out to tell when behavior cloning has converged."""
+
+MAX_NAMED_PLAYERS = 20
+"""A hint names at most this many players of a record."""
+
+Batch = tuple[Trajectories, FinalStates]
+"""Games to learn from, and how they ended."""
+
+
+@dataclass(frozen=True)
+class WholeGames:
+    """Plays games from start to end in this process.
+
+    players: the agent, a search around it or its teacher, and an opponent if it has one. split: of
+    the hidden layouts, or None.
+    """
+
+    game: Game[Any]
+    players: Sequence[Player]
+    split: Split | None = None
+
+    @property
+    def initial_states(self) -> InitialStates | None:
+        """The positions in which games start; None: the game samples them."""
+        return None if self.split is None else sampled_from(self.split.trained_on)
+
+    def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:
+        """Games of the current weights; games_played: in the run before these."""
+        seating = None
+        if len(self.players) == 2:
+            # The first player has seat 0 in every other game, counted from the start of the run.
+            games = torch.arange(num_games, device=rng.device) + games_played
+            seating = torch.stack([games % 2, 1 - games % 2], 1)
+        starts = self.initial_states
+        return collect_games(
+            self.game, self.players, num_games, rng, initial_states=starts, seating=seating
+        )
+
+
+class Demonstrations:
+    """Recorded games, each sampled as often as any other."""
+
+    def __init__(
+        self, trajectories: Trajectories, final_states: FinalStates, rng: torch.Generator
+    ) -> None:
+        self.trajectories, self.final_states, self.rng = trajectories, final_states, rng
+
+    @classmethod
+    def read(
+        cls,
+        path: Path,
+        game: Game[Any],
+        rules: dict[str, Any],
+        demonstrator: str | None,
+        rng: torch.Generator,
+    ) -> Demonstrations:
+        """Read a record of a game with these rules; of one player if demonstrator is not None.
+
+        Raises ConfigError for a file that is not a record of this game or has no such player.
+        """
+        record = records.read(path, game, rules)
+        trajectories, state = record.trajectories, game.public(record.final_states.state)
+        if demonstrator is not None:
+            if demonstrator not in record.players:
+                names = [sanitized(name, 40) for name in record.players[:MAX_NAMED_PLAYERS]]
+                raise ConfigError(
+                    f"{path} holds no moves of demonstrator={demonstrator}",
+                    nearest(demonstrator, names),
+                )
+            trajectories = trajectories.by_player(record.players.index(demonstrator))
+        trajectories = replace(trajectories, player=torch.zeros_like(trajectories.player))
+        final_states = FinalStates(state.to(rng.device), record.final_states.num_moves)
+        every = cls(trajectories.to(rng.device), final_states, rng)
+        num_moves = torch.bincount(every.trajectories.game, minlength=every.trajectories.num_games)
+        if bool(num_moves.all()):
+            return every
+        # Games without a move of the demonstrator teach nothing.
+        return cls(*every._select(num_moves.nonzero()[:, 0]), rng)
+
+    def sample(self, count: int) -> Batch:
+        """Random games; none is repeated before all of them were sampled."""
+        num_rounds = -(-count // self.trajectories.num_games)
+        order = torch.cat([self._shuffled() for _ in range(num_rounds)])
+        return self._select(order[:count])
+
+    def hold_out(self) -> tuple[Demonstrations, Trajectories]:
+        """All games but a random tenth, and the trajectories of that tenth."""
+        num_games = self.trajectories.num_games
+        if num_games < 2:
+            raise ConfigError(
+                "learner=behavior_cloning holds out recorded games, and there is only one",
+                "record two games or more",
+            )
+        order = self._shuffled()
+        count = max(1, num_games // HELD_OUT_DIVISOR)
+        training = Demonstrations(*self._select(order[count:]), self.rng)
+        return training, self._select(order[:count])[0]
+
+    def _shuffled(self) -> Tensor:
+        """Int64 [G]: all games in random order."""
+        num_games, device = self.trajectories.num_games, self.rng.device
+        return torch.randperm(num_games, generator=self.rng, device=device)
+
+    def _select(self, games: Tensor) -> Batch:
+        trajectories = self.trajectories.select_games(games)
+        return trajectories, FinalStates(self.final_states.state[games], len(trajectories))
+
+
+@dataclass(frozen=True)
+class SourceContext:
+    """What every source of games is built from.
+
+    cfg: of the training. learner: its generator also samples recorded games. agent: in training.
+    games: how its games are played. recorded: games to learn from, or None. dtype: what the agent's
+    network computes in.
+    """
+
+    cfg: TrainConfig
+    learner: Learner
+    agent: Agent
+    games: WholeGames
+    recorded: Demonstrations | None
+    dtype: torch.dtype
+
+
+class GameSource:
+    """Has the games of each batch played, in this process, or samples recorded ones.
+
+    A mark holds everything that playing changes. It is taken after a batch was learned from, so
+    that a run that was interrupted in the next one plays that again.
+
+    learner_plays: whether the learner plays the games itself. is_cloned: whether recorded games are
+    all that it learns from. last_words: what to say if the process ends at once, without an
+    exception; empty if nothing in the source does that. is_exact: whether a resumed run is bit-
+    equal to one that never stopped. pool: games in progress, with window= only. num_pretrained:
+    passes over the recorded games so far. pretraining: the learner of those passes, None before and
+    after.
+    """
+
+    last_words = ""
+    is_exact = True
+
+    def __init__(self, context: SourceContext) -> None:
+        self.context, self.cfg = context, context.cfg
+        self.agent, self.games, self.recorded = context.agent, context.games, context.recorded
+        self.rng = make_generator(self.cfg.seed, "play", context.learner.rng.device)
+        self.pool: GamePool | None = None
+        self.pretraining: BehaviorCloning | None = None
+        self.num_pretrained = 0
+        self._held_out: Trajectories | None = None
+        self.learner_plays = context.learner.learns_while_playing
+        self.is_cloned = "teacher" in context.learner.learns_from and self.cfg.teacher is None
+        if self.is_cloned and self.recorded:
+            self.recorded, self._held_out = self.recorded.hold_out()
+
+    def start(self, games_played: int, interrupts: Interrupts) -> None:
+        """Prepare for play, once and before it. interrupts: the run's.
+
+        Raises ConfigError or ConnectionError where there is nobody to play.
+        """
+
+    def close(self) -> None:
+        """End what start has started; more than one call does no harm."""
+
+    def next(self, num_games: int, games_played: int) -> Batch | GamePool:
+        """The games of the next update, or those that the learner plays itself.
+
+        With window=, the next window of that many games in parallel. games_played: in the run
+        before these.
+        """
+        for player in self.games.players:
+            player.start_batch(games_played, self.rng)
+        with computing_in(self.agent.policy, self.context.dtype):
+            if self.is_cloned and self.recorded:
+                return self.recorded.sample(num_games)
+            if not (self.learner_plays or self.cfg.window):
+                return self.play(num_games, games_played, self.rng)
+            pool = self._pool(num_games)
+            return pool if self.learner_plays else pool.collect(self.cfg.window)
+
+    def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:
+        """Whole games of the agent in training, or of a teacher that replaces it."""
+        return self.games.play(num_games, games_played, rng)
+
+    def metrics(self) -> dict[str, float]:
+        """What else there is to log of the last batch."""
+        return {}
+
+    def examples(self, batch: Batch) -> Batch:
+        """The agent's moves in a batch, together with the recorded games that are added to every
+        batch."""
+        trajectories, final_states = batch[0].by_player(0), batch[1]
+        if not self.cfg.demos_per_batch or self.recorded is None:
+            return trajectories, final_states
+        recorded, recorded_final = self.recorded.sample(self.cfg.demos_per_batch)
+        public = replace(final_states, state=self.games.game.public(final_states.state))
+        return Trajectories.cat([trajectories, recorded]), FinalStates.cat([public, recorded_final])
+
+    def held_out(self) -> Trajectories:
+        """Moves of the teacher that are not learned from; played at the first call, unless
+        recorded."""
+        if self._held_out is None:
+            # These games must not depend on when they are played.
+            players = [each for each in self.games.players if not each.changes_in_training]
+            rng = make_generator(self.cfg.seed, "held out", self.rng.device)
+            count = min(self.cfg.batch, self.cfg.eval_games)
+            steady = replace(self.games, players=players)
+            self._held_out = steady.play(count, 0, rng)[0].by_player(0)
+        return self._held_out
+
+    def pretrain(self) -> dict[str, float] | None:
+        """Fit the policy to all recorded moves once. Returns the metrics, or None after
+        clone_epochs passes."""
+        if self.recorded is None or self.num_pretrained >= self.cfg.clone_epochs:
+            self.pretraining = None
+            return None
+        self.pretraining = self.pretraining or self._make_pretraining()
+        self.num_pretrained += 1
+        return self.pretraining.update(self.recorded.trajectories, self.recorded.final_states, 0.0)
+
+    def mark(self) -> dict[str, Any]:
+        """What playing changes; playing on changes no tensor in it."""
+        return {
+            "generators": {name: rng.get_state() for name, rng in self._generators().items()},
+            "players": {
+                str(index): player.state_dict() for index, player in enumerate(self.games.players)
+            },
+            "num_pretrained": self.num_pretrained,
+            "pretraining": None if self.pretraining is None else self.pretraining.state_dict(),
+            "pool": None if self.pool is None else self.pool.state_dict(),
+        }
+
+    def restore(self, mark: dict[str, Any], games_played: int) -> None:
+        """Go back to a mark. Raises LookupError, TypeError, ValueError or RuntimeError for what
+        does not fit."""
+        for index, player in enumerate(self.games.players):
+            player.load_state_dict(mark["players"][str(index)])
+        self.num_pretrained = checked_int(mark["num_pretrained"], 0)
+        if mark["pretraining"] is not None:
+            if not isinstance(self.agent.policy, Network):
+                raise ValueError("only a network is fitted to a record")
+            self.pretraining = self._make_pretraining()
+            self.pretraining.load_state_dict(mark["pretraining"])
+        if mark["pool"] is not None:
+            self.pool = self._make_pool(checked_int(mark["pool"]["batch"], 1, self.cfg.batch))
+            self.pool.load_state_dict(mark["pool"])
+        for name, generator in self._generators().items():
+            if not restore_generator(generator, mark["generators"][name]):
+                # A stream that nothing has used, the same one each time.
+                stream = f"{name} after {games_played}"
+                unused = make_generator(self.cfg.seed, stream, generator.device)
+                generator.set_state(unused.get_state())
+
+    def _generators(self) -> dict[str, torch.Generator]:
+        return {"play": self.rng, "learn": self.context.learner.rng}
+
+    def _pool(self, num_games: int) -> GamePool:
+        """The agent's games in progress, with window=, else new ones."""
+        if not self.cfg.window:
+            game, players, starts = self.games.game, self.games.players, self.games.initial_states
+            return GamePool(game, players, num_games, self.rng, initial_states=starts)
+        self.pool = self.pool or self._make_pool(num_games)
+        return self.pool
+
+    def _make_pool(self, num_parallel: int) -> GamePool:
+        games = self.games
+        pool = GamePool(
+            games.game,
+            games.players,
+            UNLIMITED_GAMES,
+            self.rng,
+            batch=num_parallel,
+            initial_states=games.initial_states,
+        )
+        if self.cfg.restart_fraction:
+            pool.initial_states = restarting_from_pool(pool, self.cfg.restart_fraction)
+        return pool
+
+    def _make_pretraining(self) -> BehaviorCloning:
+        learner = self.context.learner
+        game, policy = learner.game, learner.policy
+        context = LearnerContext(game, policy, learner.sampling, learner.reward, learner.rng)
+        return BehaviorCloning(context, lr=self.cfg.lr)
+
+
+def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStates:
+    """New games, a fraction of which start one random move away from a game in progress.
+
+    They reach positions that the agent itself rarely reaches. Score and turns continue from those
+    of the copied game; a move that would end it is not made.
+    """
+    initial_states, game = pool.initial_states, pool.game
+
+    def start(first: int, count: int, rng: torch.Generator) -> State:
+        initial = initial_states(first, count, rng)
+        is_copy = torch.rand(count, generator=rng, device=rng.device) < restart_fraction
+        copied = is_copy.nonzero()[:, 0]
+        live = (~pool.state.done).nonzero()[:, 0]
+        if not len(live):
+            return initial
+        chosen = torch.randint(len(live), copied.shape, generator=rng, device=rng.device)
+        before = pool.state[live[chosen]]
+        u = torch.rand(len(before), generator=rng, device=rng.device)
+        after = game.step(before, game.sample_legal_action(game.public(before), u), rng)
+        finished = after.done.nonzero()[:, 0]
+        return initial.put(copied, after.put(finished, before[finished]))
+
+    return start

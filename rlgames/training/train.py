@@ -1,0 +1,361 @@
+"""Trains and resumes runs: what surrounds the training loop, from files to signals."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlgames.config import plugins
+from rlgames.config.commands import TrainConfig
+from rlgames.config.registry import check_installed
+from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
+from rlgames.core.callbacks import Callback, CallbackList
+from rlgames.core.devices import choose_device
+from rlgames.core.processes import last_words
+from rlgames.core.rng import FINAL_STREAM
+from rlgames.core.schedule import Schedule
+from rlgames.core.signals import Interrupted, Interrupts
+from rlgames.core.untrusted import sanitized
+from rlgames.games.game import Game
+from rlgames.runs.checkpoint import (
+    BadCheckpoint,
+    Checkpoint,
+    drop_state,
+    restore_weights,
+)
+from rlgames.runs.directory import DirectoryLock, claim_directory, lock_directory
+from rlgames.runs.files import BEST, LATEST
+from rlgames.runs.log import RunLog, RunResults
+from rlgames.runs.loggers import ResumePoint
+from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult
+from rlgames.training.loop import TrainingLoop
+from rlgames.training.parts import Training, build_training
+from rlgames.training.pictures import ImageCallback
+from rlgames.training.progress import Progress
+from rlgames.training.references import References
+
+MAX_RESUME_STATE_BYTES = 1 << 26
+"""A finished run keeps no more to be extended, unless asked."""
+
+RESTORE_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    UserWarning,
+    ValueError,
+)
+"""What restoring from a damaged state may raise."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """A finished run: its directory, and evaluations of two greedy policies.
+
+    best: the checkpoint that evaluations during training selected. final: the network at the end
+    of training; the same evaluation where it is the best one. references: what random and optimal
+    play reach in the metric of the game.
+    """
+
+    directory: Path
+    game: Game[Any]
+    best: EvaluationResult
+    final: EvaluationResult
+    opponent: str
+    references: References
+    seconds: float
+
+
+def train(
+    cfg: TrainConfig,
+    callback: Callback | None = None,
+) -> TrainingResult:
+    """Train by a config, from the first game to the last.
+
+    Raises ConfigError before anything is written where the components do not fit together;
+    NonFiniteError when learning breaks down and OSError when nothing more can be written, the run
+    then being closed as failed and its checkpoints kept; and Interrupted, after saving, for each of
+    signals.STOP_SIGNALS.
+    """
+    cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
+    with Interrupts() as interrupts:
+        training = build_training(cfg)
+        log = _open_log(cfg, interrupts)
+        training = dataclasses.replace(training, cfg=_located(cfg, log.directory))
+        return Run(training, Progress(cfg), log, interrupts, callback).run()
+
+
+def resume(
+    directory: Path,
+    cfg: TrainConfig,
+    checkpoint: Checkpoint,
+    lock: DirectoryLock | None = None,
+    callback: Callback | None = None,
+) -> TrainingResult:
+    """Resume a run from its checkpoint, by a checked config that is the run's own or has more
+    games; otherwise as train. lock: of the directory, taken before the checkpoint was read.
+
+    On the CPU the results are bit-equal to a run that never stopped.
+    """
+    cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
+    lock = lock or lock_directory(directory)
+    with contextlib.ExitStack() as stack, Interrupts() as interrupts:
+        stack.callback(lock.release)
+        with sanitize_errors():
+            training = build_training(cfg, checkpoint)
+        progress = Progress(cfg)
+        restore(training, progress, checkpoint)
+        resumed_at = ResumePoint(
+            games=progress.games,
+            num_lines=progress.num_log_lines,
+            num_event_bytes=progress.num_event_bytes,
+            is_changed=to_plain(cfg) != checkpoint.config,
+        )
+        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at)
+        trained = from_plain(checkpoint.config)
+        if changes := schedule_changes(trained, cfg, checkpoint.games):
+            log.warn(changes)
+        if not training.source.is_exact:
+            log.warn(f"engine={cfg.engine.name} plays other games than a run that never stopped")
+        run = Run(training, progress, log, interrupts, callback)
+        if progress.best is not None:
+            try:
+                run.read_best()
+            except BadCheckpoint as error:
+                log.warn(f"{error.error}; the best evaluation from now on replaces it")
+                progress.best = None
+                with interrupts.shielded():
+                    run.loop.save_best()
+        return run.run()
+
+
+def restore(training: Training, progress: Progress, checkpoint: Checkpoint) -> None:
+    """Restore the weights and all that the rest of a run depends on. Raises BadCheckpoint where
+    they do not fit."""
+    restore_weights(training.agent.policy, checkpoint.policy)
+    state = checkpoint.state
+    try:
+        with warnings.catch_warnings():
+            # PyTorch warns where a tensor is indexed by a name: a tensor instead of a tree.
+            warnings.filterwarnings("error", "Using a non-tuple", UserWarning)
+            progress.load_state_dict(state["progress"], checkpoint.games)
+            training.learner.load_state_dict(state["learner"])
+            training.source.restore(state["source"], checkpoint.games)
+    except RESTORE_ERRORS as error:
+        why = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
+        raise BadCheckpoint(
+            f"this run cannot resume from its checkpoint ({sanitized(why)})"
+        ) from None
+
+
+def schedule_changes(trained: TrainConfig, cfg: TrainConfig, games: int) -> str:
+    """Which scheduled values jump if a run resumes by another config after this many games, and
+    how to prevent it; empty if none does."""
+    before, after = (each.schedule_progress(games) for each in (trained, cfg))
+    jumps = []
+    keys = [(options, key) for options in (cfg.learner, cfg.sampling) for key in vars(options)]
+    for options, key in keys:
+        name, end = key.removesuffix("_end"), getattr(options, key)
+        if name != key and end is not None:
+            schedule = Schedule(getattr(options, name, cfg.lr), end)
+            values = [f"{schedule.at(progress):.4g}" for progress in (before, after)]
+            if values[0] != values[1]:
+                jumps.append(f"{name} jumps from {values[0]} to {values[1]}")
+    if not jumps:
+        return ""
+    first = trained.schedule_games or trained.games
+    return f"{', '.join(jumps)}; schedule_games={first} keeps the first schedule"
+
+
+class Run:
+    """A training loop with its files: how it ends when done, interrupted or failed."""
+
+    def __init__(
+        self,
+        training: Training,
+        progress: Progress,
+        log: RunLog,
+        interrupts: Interrupts,
+        callback: Callback | None,
+    ) -> None:
+        self.training, self.progress, self.log = training, progress, log
+        self.cfg, self.interrupts = training.cfg, interrupts
+        evaluator = training.evaluator
+        images = ImageCallback(evaluator, log, self.cfg.games, progress.done_at["evaluate"])
+        log_callback = LogCallback(log, evaluator.best_by)
+        self.callbacks = CallbackList([log_callback, images, *filter(None, [callback])])
+        self.loop = TrainingLoop(training, progress, log, self.callbacks, interrupts)
+        self.has_best_weights = self.is_done = False
+
+    def run(self) -> TrainingResult:
+        """Train and evaluate the result. Raises what train raises."""
+        with self.last_words():
+            try:
+                self.loop.run()
+                return self.evaluate_result()
+            except Interrupted as signal:
+                raise Interrupted(signal.number, self.save_on_interrupt()) from None
+            except BaseException as error:
+                self.log.note(f"{type(error).__name__}: {error}")
+                if self.loop.checkpoint_path(LATEST).exists():
+                    error.add_note(f"resume from the last checkpoint: {self.resume_command}")
+                self.close_log("failed")
+                raise
+            finally:
+                self.training.source.close()
+
+    def last_words(self) -> contextlib.AbstractContextManager[None]:
+        """A block that says how to resume if a library ends this process."""
+        words = self.training.source.last_words
+        if not words:
+            return contextlib.nullcontext()
+        return last_words(f"{words}; resume from the last checkpoint: {self.resume_command}")
+
+    def evaluate_result(self) -> TrainingResult:
+        """Evaluate the final and the best weights and compare them with the references."""
+        cfg, training, log = self.cfg, self.training, self.log
+        progress, references = self.progress, training.references
+        self.callbacks.on_phase("evaluating")
+        best, final, best_games = self.evaluate_checkpoints()
+        if training.regret is not None and progress.regret is not None:
+            final.metrics["regret"] = progress.regret  # of the final weights
+        if references.is_solvable:
+            self.callbacks.on_phase("solving")
+            references.solve(cfg.solve_seconds)
+            references.solve_held_out(cfg.solve_seconds)
+        references.compute_random()
+        results = RunResults(
+            best=best.metrics,
+            final=final.metrics,
+            best_games=best_games,
+            is_exact=best.evaluation.is_exact,
+            references=references.as_dict(),
+            opponent_statistics=best.opponent_statistics,
+        )
+        with self.interrupts.shielded():  # a checkpoint must not count events of the results
+            log.finish("done", progress.games, progress.seconds, results)
+            self.is_done = True
+            self.drop_resume_state()
+            log.close()
+        self.callbacks.on_run_end(log.directory)
+        return TrainingResult(
+            directory=log.directory,
+            game=training.game,
+            best=best,
+            final=final,
+            opponent=str(cfg.eval_opponent.name),
+            references=references,
+            seconds=progress.seconds,
+        )
+
+    def drop_resume_state(self) -> None:
+        """Keep no resume state of a run that is done, unless it is small or asked for."""
+        keeps = self.cfg.keep_resume_state
+        if keeps:
+            return
+        latest = self.loop.checkpoint_path(LATEST)
+        try:
+            dropped = drop_state(latest, 0 if keeps is False else MAX_RESUME_STATE_BYTES)
+        except (OSError, BadCheckpoint) as error:
+            self.log.warn(f"the resume state is still there: {error}")
+            return
+        if dropped and keeps is None:
+            self.log.warn(
+                f"the run cannot be extended, because its resume state of {dropped >> 20:,} "
+                "MiB is not kept; keep_resume_state=true keeps it"
+            )
+
+    def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
+        """Evaluate the best and the final weights on the same games, which selected neither, and
+        once if they are the same; the third value: games played before the best were saved."""
+        evaluator = self.training.evaluator
+        games = FINAL_EVAL_FACTOR * self.cfg.eval_games
+        with self.interrupts.shielded():
+            best = self.read_best()
+        final_result = evaluator.evaluate(games, FINAL_STREAM)
+        if best.games == self.progress.games:
+            return final_result, final_result, best.games
+        self.has_best_weights = True
+        restore_weights(evaluator.greedy.policy, best.policy)
+        return evaluator.evaluate(games, FINAL_STREAM), final_result, best.games
+
+    def read_best(self) -> Checkpoint:
+        """The checkpoint of the best evaluation."""
+        return Checkpoint.read(self.loop.checkpoint_path(BEST))
+
+    def save_on_interrupt(self) -> str:
+        """Save, if there is anything to save and nothing was torn apart; a message about it."""
+        if self.is_done:
+            return f"after the run was finished, in {self.log.directory}"
+        games = self.progress.games
+        try:
+            if not (self.has_best_weights or self.interrupts.is_forced):
+                self.callbacks.on_phase("saving")
+                self.loop.save_state(LATEST)
+                self.callbacks.on_checkpoint(games, is_best=False)
+            message = f"saved after {games:,} games; resume with: {self.resume_command}"
+        except (Interrupted, OSError) as error:
+            reason = f"not saved ({error})"
+            message = f"{reason}; resume from the last checkpoint: {self.resume_command}"
+        if self.interrupts.is_forced:
+            message = f"stopped at once; resume from the last checkpoint: {self.resume_command}"
+        self.close_log("interrupted")
+        return message
+
+    def close_log(self, status: str) -> None:
+        """Close the files of a run that is not done; the error that ended it is reported anyway."""
+        with contextlib.suppress(OSError):
+            self.log.finish(status, self.progress.games, self.progress.seconds)
+        self.log.close()
+
+    @property
+    def resume_command(self) -> str:
+        return plugins.command_for_run("resume", self.log.directory, list(self.cfg.plugins))
+
+
+def _open_log(cfg: TrainConfig, interrupts: Interrupts) -> RunLog:
+    for name in to_plain(cfg)["logger"]:  # before anything is written
+        check_installed("logger", name)
+    lock = claim_directory(cfg.out, Path("outputs") / cfg.game.name)
+    try:
+        cfg = _located(cfg, lock.directory)
+        return RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _located(cfg: TrainConfig, directory: Path) -> TrainConfig:
+    """The config with the directory that out= got, which may have a number."""
+    return dataclasses.replace(cfg, out=str(directory)) if cfg.out else cfg
+
+
+class LogCallback(Callback):
+    """Writes metrics and references to a run's files. best_by: selects the best checkpoint."""
+
+    def __init__(self, log: RunLog, best_by: str) -> None:
+        self.log, self.best_by = log, best_by
+        self._first_games = 0
+
+    def on_run_start(self, games: int, directory: Path) -> None:
+        self._first_games = games
+
+    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
+        if random is None:
+            self.log.note("random play takes too long to be measured before the end")
+        self.log.set_references(self._first_games, metric, self.best_by, random)
+
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        self.log.add(games, metrics)
+        evaluated = [
+            f"{name.removeprefix('eval/')} {value:.4f}"
+            for name, value in metrics.items()
+            if name.startswith("eval/")
+        ]
+        if evaluated:
+            self.log.note(f"games {games}, greedy: {', '.join(evaluated)}")
