@@ -100,13 +100,13 @@ def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) 
     Returns:
         The fields of `rlgames eval format=json`.
     """
-    from rlgames.commands.evaluate import evaluate_command
+    from rlgames.commands.evaluate import run as evaluate_run
     from rlgames.config.commands import EvalConfig
     from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return evaluate_command(load_config(EvalConfig, _with_run(run, overrides)))
+        return evaluate_run(load_config(EvalConfig, _with_run(run, overrides))).as_dict()
 
 
 def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
@@ -119,13 +119,13 @@ def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -
     Returns:
         The fields of `rlgames analyze format=json`.
     """
-    from rlgames.commands.analyze import analyze_command
+    from rlgames.commands.analyze import run as analyze_run
     from rlgames.config.commands import AnalyzeConfig
     from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return analyze_command(load_config(AnalyzeConfig, _with_run(run, overrides)))
+        return analyze_run(load_config(AnalyzeConfig, _with_run(run, overrides))).as_dict()
 
 
 def report(directories: str | Path | list[str | Path], overrides: list[str] | None = None) -> Any:
@@ -142,7 +142,7 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
     Raises:
         ConfigError: for bad input, and without the extra pandas.
     """
-    from rlgames.commands.report import report_command
+    from rlgames.commands.report import run
     from rlgames.config.commands import ReportConfig
     from rlgames.config.compose import load_config
     from rlgames.config.words import quoted
@@ -151,13 +151,13 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
     if isinstance(directories, str | Path):
         directories = [directories]
     runs = ",".join(quoted(str(each)) for each in directories)
-    result = report_command(load_config(ReportConfig, [f"runs=[{runs}]", *_checked(overrides)]))
+    result = run(load_config(ReportConfig, [f"runs=[{runs}]", *_checked(overrides)]))
     if result.comparison is not None:
         return result.as_dict()
     check_installed("rlgames.report", "pandas", "pandas")
     from pandas import DataFrame
 
-    return DataFrame(result.report.records)
+    return DataFrame(result.records)
 
 
 def _found(run: str | Path) -> Path:

@@ -119,9 +119,7 @@ _COMMANDS = (
         shows_progress=True,
     ),
     Command("solve", "exact optimum of a game", "rlgames solve game=2048 board=2 columns=3"),
-    Command(
-        "report", "comparison of runs and sweeps", "rlgames report outputs curves=curves.png"
-    ),
+    Command("report", "comparison of runs and sweeps", "rlgames report outputs curves=curves.png"),
     Command("study", "runs and tables from one file", "rlgames study mine.yaml seeds=5"),
     Command("games", "games with their presets and agents", "rlgames games hex"),
 )

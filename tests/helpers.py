@@ -27,7 +27,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
-from rlgames.players.player import Agent
+from rlgames.players.player import Agent, Player
 from rlgames.runs.agents import make_reward, new_policy
 from rlgames.training.parts import build_learner
 
@@ -46,6 +46,21 @@ SMALL_RULES = {
 
 def rng(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+class InOrder(Player):
+    """Takes the first legal action, or the last one."""
+
+    is_deterministic = True
+
+    def __init__(self, game: Game[Any], is_reversed: bool = False) -> None:
+        self.game, self.is_reversed = game, is_reversed
+
+    def choose(self, state: Any, rng: torch.Generator) -> torch.Tensor:
+        legal = self.game.legal_action_mask(state).int()
+        if self.is_reversed:
+            return legal.shape[1] - 1 - legal.flip(1).argmax(1)
+        return legal.argmax(1)
 
 
 def make_game(*overrides: str) -> Any:
@@ -110,7 +125,7 @@ def command(name: str, run: Any = None, words: Sequence[str] = ()) -> Any:
     folders, overrides = split_folders([*named, *words])
     import_plugins(overrides)
     values = composed(name, hydra_words(name, overrides, Files(folders)), folders)
-    return COMMANDS[name].load_function()(typed(COMMAND_SCHEMAS[name], values))
+    return COMMANDS[name].load("run")(typed(COMMAND_SCHEMAS[name], values))
 
 
 def resume_config(words: Sequence[str] = ()) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from helpers import command
 from markers import quick
 from processes import Terminal
 
@@ -141,6 +142,19 @@ def test_it_is_named_where_a_run_is_named(typed):
     done = typed("eval", "tictactoo")
     assert done.returncode == 2
     assert open_run(shipped_agent("tictactoe")).agent().game.spec.name == "tictactoe"
+
+
+def test_a_command_reads_a_checkpoint_once(monkeypatch):
+    read, paths = Checkpoint.read, []
+
+    def noting(path):
+        paths.append(path.stem)
+        return read(path)
+
+    monkeypatch.setattr(Checkpoint, "read", noting)
+    command("eval", "tictactoe", ["search=mcts", "games=2"])
+    command("arena", ["tictactoe", "tictactoe+mcts"], ["games=2"])
+    assert paths == ["tictactoe"] * 2
 
 
 def test_loading_an_agent_leaves_the_number_of_threads_alone():

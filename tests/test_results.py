@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rlgames.cli.study import section, update_page
-from rlgames.commands.study import plan_study
+from rlgames.commands.study import section, update_page
+from rlgames.commands.study_plan import plan_study
 from rlgames.commands.study_record import make_record, read_record
 from rlgames.config.commands import COMMAND_SCHEMAS, StudyConfig
 from rlgames.config.compose import load_config

@@ -96,7 +96,7 @@ def test_no_file_imports_itself_through_others():
 
 LOADERS = {
     "matplotlib": (),  # it is imported when a figure is asked for
-    "rich": ("drawing", "cli"),
+    "rich": ("drawing", "terminal", "cli"),
     "starlette": ("web",),
     "uvicorn": ("web",),
     "hydra": ("config", "app"),

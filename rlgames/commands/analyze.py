@@ -12,15 +12,13 @@ import torch
 
 from rlgames.commands import board_pictures
 from rlgames.commands.evaluate import check_seats
-from rlgames.commands.frames import probabilities
-from rlgames.commands.run_config import (
+from rlgames.commands.match import (
     build_opponent,
     game_and_player,
     option_name,
     player_name,
     with_run,
 )
-from rlgames.commands.show import position_rows
 from rlgames.config.commands import AnalyzeConfig
 from rlgames.config.typed import as_words, changed, to_plain
 from rlgames.core.devices import build_device
@@ -28,11 +26,13 @@ from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.memory import check_memory
 from rlgames.core.output_files import check_writable
 from rlgames.core.rng import REPORT_STREAM, make_generator
-from rlgames.core.text import number_text, printable
+from rlgames.core.text import counted, number_text, printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
+from rlgames.evaluation.advice import probabilities
 from rlgames.evaluation.analysis import (
     ROUNDING_ERROR,
+    Losses,
     Moves,
     distinct,
     labeled_moves,
@@ -42,14 +42,16 @@ from rlgames.evaluation.analysis import (
     played_moves,
     with_values,
 )
+from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import EvaluationSettings
-from rlgames.evaluation.positions import LabeledPositions, read_positions
+from rlgames.evaluation.positions import LabeledPositions, position_rows, read_positions
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.rollouts.trajectories import bytes_per_result
 from rlgames.runs.agents import OpenRun, make_advisor
 from rlgames.solvers.optimum import position_solver
 from rlgames.terminal.boards import BoardView
+from rlgames.terminal.tables import Column, print_table
 
 SAMPLED_GAMES = 200
 """Where not all can be played."""
@@ -76,25 +78,105 @@ class _Subject:
     plain: Player | None
 
 
-def analyze_command(config: AnalyzeConfig) -> dict[str, Any]:
+@dataclass(frozen=True)
+class SearchLosses:
+    """What a search changes about the losses in the same positions.
+
+    without: by phase or class, turns: by turn, without the search. mistakes: moves that lose value
+    without it, repaired: how many of them it avoids, spoiled: how many others it makes mistakes.
+    """
+
+    without: dict[str, Losses]
+    turns: dict[tuple[int, int], Losses]
+    mistakes: int
+    repaired: int
+    spoiled: int
+
+    def as_dict(self) -> dict[str, Any]:
+        without = {name: each.as_dict() for name, each in self.without.items()}
+        return {**vars(self), "without": without, "turns": _turns_as_dicts(self.turns)}
+
+
+def _turns_as_dicts(turns: dict[tuple[int, int], Losses]) -> list[dict[str, Any]]:
+    return [
+        {"first": first, "last": last, **losses.as_dict()}
+        for (first, last), losses in turns.items()
+    ]
+
+
+@dataclass(frozen=True)
+class WorstMove:
+    """A position where much is lost. times: how often it was met. command: what shows it."""
+
+    turn: int
+    position: str
+    move: str
+    best: list[str]
+    loss: float
+    times: int
+    command: str
+
+
+@dataclass(frozen=True)
+class Result:
     """How often and how much a player's moves lose value, where exact values are known.
 
-    {game, player, checkpoint, opponent, search, games, exact, seed, unit, losses, turns, per_game,
-    search_losses, worst}. losses: by phase or class and for all, turns: by turn, as
-    evaluation.analysis.losses_by_turn. per_game: what a game loses; null unless all values are
-    known. search_losses: what the search changes; null without one. worst: [{turn, position, move,
-    best, loss, times, command}], the largest losses first.
+    checkpoint: of a run, see OpenRun.fields. opponent, games: None for positions of a file.
+    losses: by phase or class and for all. turns: by turn. per_game: what a game loses; None unless
+    all values are known. search_losses: None without a search. worst: the largest losses first.
     """
-    cfg, run = with_run(config)
+
+    cfg: AnalyzeConfig
+    player: str
+    checkpoint: dict[str, Any]
+    opponent: str | None
+    games: int | None
+    is_exact: bool
+    unit: str
+    losses: dict[str, Losses]
+    turns: dict[tuple[int, int], Losses]
+    per_game: float | None
+    search_losses: SearchLosses | None
+    worst: list[WorstMove]
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `format=json` prints."""
+        plain, searched = to_plain(self.cfg), self.search_losses
+        return {
+            "game": plain["game"],
+            "player": self.player,
+            **self.checkpoint,
+            "opponent": self.opponent,
+            "search": plain["search"],
+            "games": self.games,
+            "exact": self.is_exact,
+            "seed": self.cfg.seed,
+            "unit": self.unit,
+            "losses": {name: each.as_dict() for name, each in self.losses.items()},
+            "turns": _turns_as_dicts(self.turns),
+            "per_game": self.per_game,
+            "search_losses": None if searched is None else searched.as_dict(),
+            "worst": [{**vars(each)} for each in self.worst],
+        }
+
+    @property
+    def name(self) -> str:
+        """The player with its search."""
+        return self.player + ("" if self.cfg.search is None else f"+{self.cfg.search.name}")
+
+
+def run(config: AnalyzeConfig) -> Result:
+    """Analyze the moves of a player."""
+    cfg, opened = with_run(config)
     _check(cfg)
-    game, player = game_and_player(cfg, build_device(cfg.device, cfg.threads), run)
+    game, player = game_and_player(cfg, build_device(cfg.device, cfg.threads), opened)
     assert player is not None
     plain = None
     if cfg.search is not None:
-        plain = game_and_player(replace(cfg, search=None), game.device, run)[1]
-    subject = _Subject(cfg, run, _words_of_player(config, run), game, player, plain)
+        plain = game_and_player(replace(cfg, search=None), game.device, opened)[1]
+    subject = _Subject(cfg, opened, _words_of_player(config, opened), game, player, plain)
     with torch.inference_mode():
-        return _report(subject)
+        return _analyze(subject)
 
 
 def _check(cfg: AnalyzeConfig) -> None:
@@ -112,7 +194,7 @@ def _words_of_player(cfg: AnalyzeConfig, run: OpenRun | None) -> list[str]:
     return [*([] if run is None else [run.name]), *words]
 
 
-def _report(subject: _Subject) -> dict[str, Any]:
+def _analyze(subject: _Subject) -> Result:
     cfg, game = subject.cfg, subject.game
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
     moves, games, is_exact = _moves(subject, rng)
@@ -122,25 +204,23 @@ def _report(subject: _Subject) -> dict[str, Any]:
             f"no exact value of the {len(moves):,} positions was found within the limits",
             "raise solve_positions= and solve_seconds=, or use a smaller board",
         )
-    report = {
-        "game": to_plain(cfg)["game"],
-        "player": player_name(cfg.player, subject.run),
-        **({} if subject.run is None else subject.run.fields()),
-        "opponent": option_name(cfg.opponent) if games and game.spec.seats == 2 else None,
-        "search": to_plain(cfg)["search"],
-        "games": games,
-        "exact": is_exact,
-        "seed": cfg.seed,
-        "unit": UNITS[game.spec.goal],
-        "losses": losses_by_group(moves, is_exact),
-        "turns": losses_by_turn(moves, is_exact),
-        "per_game": float(loss.sum()) / games if games and not bool(loss.isnan().any()) else None,
-        "search_losses": _search_losses(subject, moves, is_exact),
-        "worst": _worst(subject, moves),
-    }
+    result = Result(
+        cfg=cfg,
+        player=player_name(cfg.player, subject.run),
+        checkpoint={} if subject.run is None else subject.run.fields(),
+        opponent=option_name(cfg.opponent) if games and game.spec.seats == 2 else None,
+        games=games,
+        is_exact=is_exact,
+        unit=UNITS[game.spec.goal],
+        losses=losses_by_group(moves, is_exact),
+        turns=losses_by_turn(moves, is_exact),
+        per_game=float(loss.sum()) / games if games and not bool(loss.isnan().any()) else None,
+        search_losses=_search_losses(subject, moves, is_exact),
+        worst=_worst(subject, moves),
+    )
     if cfg.picture is not None:
-        _draw(report, Path(cfg.picture))
-    return report
+        _draw(result, Path(cfg.picture))
+    return result
 
 
 def _moves(subject: _Subject, rng: torch.Generator) -> tuple[Moves, int | None, bool]:
@@ -170,7 +250,7 @@ def _moves(subject: _Subject, rng: torch.Generator) -> tuple[Moves, int | None, 
         return with_values(moves, game, solver, cfg.solve_seconds), games, is_exact
 
 
-def _search_losses(subject: _Subject, moves: Moves, is_exact: bool) -> dict[str, Any] | None:
+def _search_losses(subject: _Subject, moves: Moves, is_exact: bool) -> SearchLosses | None:
     """The losses without the search in the same positions, and what it changes about them."""
     if subject.plain is None:
         return None
@@ -180,16 +260,16 @@ def _search_losses(subject: _Subject, moves: Moves, is_exact: bool) -> dict[str,
     before, after = plain.loss, moves.loss
     known = ~(before.isnan() | after.isnan())
     before, after = before[known], after[known]
-    return {
-        "without": losses_by_group(plain, is_exact),
-        "turns": losses_by_turn(plain, is_exact),
-        "mistakes": int((before > 0).sum()),
-        "repaired": int(((before > 0) & (after == 0)).sum()),
-        "spoiled": int(((before == 0) & (after > 0)).sum()),
-    }
+    return SearchLosses(
+        without=losses_by_group(plain, is_exact),
+        turns=losses_by_turn(plain, is_exact),
+        mistakes=int((before > 0).sum()),
+        repaired=int(((before > 0) & (after == 0)).sum()),
+        spoiled=int(((before == 0) & (after > 0)).sum()),
+    )
 
 
-def _worst(subject: _Subject, moves: Moves) -> list[dict[str, Any]]:
+def _worst(subject: _Subject, moves: Moves) -> list[WorstMove]:
     """The different positions with the largest losses; of equals those met most often."""
     cfg, game = subject.cfg, subject.game
     _, position = distinct(moves.state)
@@ -208,15 +288,15 @@ def _worst(subject: _Subject, moves: Moves) -> list[dict[str, Any]]:
         text = " / ".join(position_rows(game, state))
         names = [game.action_to_string(state, 0, each) for each in (action, *best)]
         worst.append(
-            {
-                "turn": int(moves.turn[row]),
-                "position": text,
-                "move": names[0],
-                "best": names[1:],
-                "loss": float(loss[row]),
-                "times": int(times[number]),
-                "command": shlex.join(["rlgames", "show", *subject.words, f"state={text}"]),
-            }
+            WorstMove(
+                turn=int(moves.turn[row]),
+                position=text,
+                move=names[0],
+                best=names[1:],
+                loss=float(loss[row]),
+                times=int(times[number]),
+                command=shlex.join(["rlgames", "show", *subject.words, f"state={text}"]),
+            )
         )
         if cfg.boards is not None:
             board = BoardView(game, state, probabilities(make_advisor(subject.player), state))
@@ -227,26 +307,87 @@ def _worst(subject: _Subject, moves: Moves) -> list[dict[str, Any]]:
     return worst
 
 
-def _draw(report: dict[str, Any], path: Path) -> None:
+def _draw(result: Result, path: Path) -> None:
     """The rate of moves that lose value and the mean loss by turn, with 95% intervals."""
-    series = {report["player"]: report["turns"]}
-    if report["search_losses"] is not None:
-        name = f"{report['player']}+{report['search']['name']}"
-        series = {name: report["turns"], report["player"]: report["search_losses"]["turns"]}
+    series = {result.name: result.turns}
+    if result.search_losses is not None:
+        series[result.player] = result.search_losses.turns
     panels = [
         Panel("", "turn", label, [_line(name, turns, key) for name, turns in series.items()])
         for key, label in (
             ("rate", "fraction of mistakes"),
-            ("mean", f"mean loss ({report['unit']})"),
+            ("loss", f"mean loss ({result.unit})"),
         )
     ]
     figures.save_figure(figures.draw_panels([panels], figures.WIDTHS["page"]), path)
 
 
-def _line(label: str, turns: list[dict[str, Any]], key: str) -> Line:
+def _line(label: str, turns: dict[tuple[int, int], Losses], key: str) -> Line:
     """A curve of the rate or the mean loss with its intervals, where values are known."""
-    parts = [each if key == "rate" else each["loss"] for each in turns if each["positions"]]
-    middles = [(each["first"] + each["last"]) / 2 for each in turns if each["positions"]]
-    y = np.array([part[key] for part in parts], np.float64)
-    ends = np.array([part["ci95"] or [part[key]] * 2 for part in parts], np.float64)
-    return Line(label, np.array(middles), y, (ends[:, 0], ends[:, 1]))
+    known = {place: getattr(each, key) for place, each in turns.items() if each.positions}
+    middles = [(first + last) / 2 for first, last in known]
+    y = np.array([estimate.value for estimate in known.values()], np.float64)
+    ends = [each.interval or (each.value, each.value) for each in known.values()]
+    low, high = np.array(ends, np.float64).T
+    return Line(label, np.array(middles), y, (low, high))
+
+
+def show(result: Result) -> None:
+    """Print the losses by phase and by turn, what a search changes, and the worst positions."""
+    games = "" if result.games is None else f", {counted(result.games, 'game')}"
+    opponent = f" against {result.opponent}" if result.opponent else ""
+    exact = " (exact)" if result.is_exact else ""
+    _show_losses(f"{result.name}{opponent}{games}{exact}", "", result.losses, result.unit)
+    turns = {
+        f"{first}" if first == last else f"{first}-{last}": losses
+        for (first, last), losses in result.turns.items()
+    }
+    if len(turns) > 1:
+        print()
+        _show_losses("by turn", "turn", turns, result.unit)
+    if result.per_game is not None:
+        print(f"\nlost per game against perfect play: {result.per_game:.4f} {result.unit}")
+    if (changes := result.search_losses) is not None:
+        print(
+            f"\nwithout the search {_percent(changes.without['all'].rate)} of these moves lose "
+            f"value; it repairs {changes.repaired:,} of {changes.mistakes:,} mistakes and "
+            f"spoils {changes.spoiled:,} other moves"
+        )
+    for place, worst in enumerate(result.worst, 1):
+        times = f", met {worst.times:,} times" if worst.times > 1 else ""
+        best = ", ".join(worst.best[:4]) + ", ..." * (len(worst.best) > 4)
+        move = f"{place}. turn {worst.turn}{times}: {worst.move}"
+        print("\n" + printable(f"{move} loses {number_text(worst.loss)}; best: {best}"))
+        print(printable(f"   {worst.command}"))
+
+
+def _show_losses(title: str, heading: str, losses: dict[str, Losses], unit: str) -> None:
+    rates = [each.rate for each in losses.values()]
+    means = [each.loss for each in losses.values()]
+    columns = [
+        Column(heading, [*losses], is_text=not heading),
+        Column("solved", [_solved(each) for each in losses.values()], 2),
+        Column("could\nlose", [f"{each.allow:,}" for each in losses.values()], 3),
+        Column("lose\nvalue", [_percent(each) for each in rates]),
+        Column("95%", [_interval(each, 100, ".1f") for each in rates], 1),
+        Column(
+            f"mean loss\n({unit})", ["" if each is None else f"{each.value:.4f}" for each in means]
+        ),
+        Column("95%", [_interval(each, 1, ".4f") for each in means], 1),
+    ]
+    print_table(title, [each for each in columns if any(each.cells)], "table")
+
+
+def _solved(each: Losses) -> str:
+    """How many positions have values, of how many."""
+    known, met = each.positions, each.met
+    return f"{known:,}" if known == met else f"{known:,} of {met:,}"
+
+
+def _percent(rate: Estimate | None) -> str:
+    return "" if rate is None else f"{rate.value:.1%}"
+
+
+def _interval(estimate: Estimate | None, factor: float, form: str) -> str:
+    ends = None if estimate is None else estimate.interval
+    return "" if ends is None else " to ".join(f"{factor * end:{form}}" for end in ends)

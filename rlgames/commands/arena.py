@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from os.path import normpath
+from statistics import fmean
 from typing import Any
 
-import numpy as np
 import torch
 
-from rlgames.commands.evaluate import check_seats
-from rlgames.commands.run_config import NEEDS_RUNS, matching_runs
+from rlgames.commands.evaluate import (
+    check_seats,
+    games_in_words,
+    mean_text,
+    number,
+    print_columns,
+)
+from rlgames.commands.match import NEEDS_RUNS, matching_runs
 from rlgames.config.commands import ArenaConfig
 from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option, to_plain
@@ -19,17 +28,88 @@ from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.memory import check_memory
 from rlgames.core.rng import make_generator
-from rlgames.evaluation.elo import compete
-from rlgames.evaluation.evaluate import exact_mean
-from rlgames.evaluation.paired import compare_paired
+from rlgames.core.text import printable
+from rlgames.evaluation.elo import Arena, compete
+from rlgames.evaluation.paired import Comparison, compare_paired
+from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.rollouts.trajectories import bytes_per_result
 from rlgames.runs.agents import build_player, open_run, opponent_agent, with_search
 from rlgames.runs.find import LATEST_RUN, find_run, run_name, run_path
+from rlgames.terminal.tables import Column, fits, print_table
 
 
-def arena_command(config: ArenaConfig) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Result:
+    """What `rlgames arena` prints.
+
+    players: as they are called. statistics: of each, see Player.statistics. arena: of a two-player
+    game, with indices of players. comparison, exact_means: of a one-player game; None where the
+    mean is not known exactly.
+    """
+
+    cfg: ArenaConfig
+    players: list[str]
+    statistics: list[dict[str, float]]
+    arena: Arena | None = None
+    comparison: Comparison | None = None
+    exact_means: Sequence[float | None] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `format=json` prints."""
+        about = {"game": to_plain(self.cfg)["game"], "games": self.cfg.games, "seed": self.cfg.seed}
+        return about | (self._tournament() if self.arena else self._comparison())
+
+    def _tournament(self) -> dict[str, Any]:
+        arena, numbers = self.arena, range(len(self.players))
+        assert arena is not None
+        return {
+            "players": [
+                {
+                    "name": self.players[row],
+                    **arena.elo[row].as_dict("elo"),
+                    "points": [arena.points(row, column) for column in numbers],
+                    **self.statistics[row],
+                }
+                for row in numbers
+            ],
+            "pairs": [
+                {
+                    "players": [self.players[number] for number in pair],
+                    "games": evaluation.games,
+                    "distinct_games": evaluation.distinct_games,
+                    "exact": evaluation.is_exact,
+                }
+                for pair, evaluation in arena.evaluations.items()
+            ],
+        }
+
+    def _comparison(self) -> dict[str, Any]:
+        found = self.comparison
+        assert found is not None
+        return {
+            "games": found.games,
+            "exact": found.is_exact,
+            "metric": found.metric,
+            "players": [
+                {"name": name, **estimate.as_dict(), "exact_mean": exact}
+                for name, estimate, exact in zip(
+                    self.players, found.players, self.exact_means, strict=True
+                )
+            ],
+            "pairs": [
+                {
+                    "players": [self.players[number] for number in pair],
+                    "difference": difference.as_dict(),
+                    "correlation": correlation,
+                }
+                for pair, (difference, correlation) in found.pairs.items()
+            ],
+        }
+
+
+def run(config: ArenaConfig) -> Result:
     """The cross table and the ratings, or in a one-player game the results on the same boards and
     random numbers."""
     contestants = list(config.players)
@@ -47,79 +127,23 @@ def arena_command(config: ArenaConfig) -> dict[str, Any]:
         if normpath(word) in map(normpath, contestants[:index]):
             raise ConfigError(f"{word} is named twice", "name each player once")
     cfg, game, players = competitors(contestants, config)
-    contestants = [
+    names = [
         (player if _is_player(player) else run_name(run_path(player)))
         + (f"+{search}" if search else "")
         for player, search in map(_parts, contestants)
     ]
-    report = {"game": to_plain(cfg)["game"], "games": cfg.games, "seed": cfg.seed}
+    streams = [normpath(name) for name in names]
+
+    def make_rng(name: object) -> torch.Generator:
+        return make_generator(cfg.seed, f"arena {name}", game.device)
+
     if game.spec.seats == 1:
-        return report | _paired_fields(contestants, cfg, game, players)
-    return report | _tournament_fields(contestants, cfg, game, players)
-
-
-def _paired_fields(
-    contestants: list[str], cfg: ArenaConfig, game: Game[Any], players: list[Player]
-) -> dict[str, Any]:
-    """The metric of each player of a one-player game, and the paired differences."""
-
-    def make_rng(stream: str) -> torch.Generator:
-        return make_generator(cfg.seed, f"arena {stream}", game.device)
-
-    with torch.inference_mode():
-        names = [normpath(word) for word in contestants]
-        fields = compare_paired(game, names, players, cfg.games, make_rng)
-    fields["players"] = [
-        {"name": word, **estimate, "exact_mean": exact_mean(game, player, None)}
-        for word, estimate, player in zip(contestants, fields["players"], players, strict=True)
-    ]
-    for pair in fields["pairs"]:
-        pair["players"] = [contestants[names.index(name)] for name in pair["players"]]
-    return fields
-
-
-def _tournament_fields(
-    contestants: list[str], cfg: ArenaConfig, game: Game[Any], players: list[Player]
-) -> dict[str, Any]:
-    """The ratings and the cross table of a two-player game."""
-
-    def rng_of_pair(*names: str) -> torch.Generator:
-        return make_generator(cfg.seed, f"arena {sorted(names)}", game.device)
-
-    # In alphabetical order, so that the games of a pair do not depend on the order of the words.
-    paths = [normpath(word) for word in contestants]
-    order = sorted(range(len(paths)), key=paths.__getitem__)
-    rows = [order.index(number) for number in range(len(paths))]
-    result = compete(
-        game,
-        [paths[number] for number in order],
-        [players[number] for number in order],
-        cfg.games,
-        rng_of_pair,
-    )
-    points = [[None if value != value else float(value) for value in row] for row in result.points]
-    intervals = None if result.intervals is None else np.stack(result.intervals, 1).tolist()
-    return {
-        "players": [
-            {
-                "name": word,
-                "elo": float(result.elo[row]),
-                "ci95": None if intervals is None else intervals[row],
-                "points": [points[row][column] for column in rows],
-                **player.statistics(),
-            }
-            for word, row, player in zip(contestants, rows, players, strict=True)
-        ],
-        "pairs": [
-            {
-                "players": [contestants[order[row]], contestants[order[column]]],
-                "games": evaluation.games,
-                "distinct_games": evaluation.distinct_games,
-                "exact": evaluation.is_exact,
-            }
-            for (row, column), evaluation in result.evaluations.items()
-        ],
-    }
+        with torch.inference_mode():
+            comparison = compare_paired(game, streams, players, cfg.games, make_rng)
+        means = [exact_mean(game, player, None) for player in players]
+        return Result(cfg, names, [], comparison=comparison, exact_means=means)
+    arena = compete(game, streams, players, cfg.games, lambda *pair: make_rng(sorted(pair)))
+    return Result(cfg, names, [player.statistics() for player in players], arena)
 
 
 def competitors(
@@ -173,3 +197,91 @@ def _parts(word: str) -> tuple[str, str]:
     player, _, search = word.rpartition("+")
     searches = player and search in REGISTRY["search"] and not os.path.exists(word)
     return (player, search) if searches else (word, "")
+
+
+def show(result: Result) -> None:
+    """Print the ranking and the cross table of a tournament, the strongest player first; for a
+    one-player game the differences on the same boards and random numbers."""
+    if result.comparison is not None:
+        _show_comparison(result, result.comparison)
+        return
+    arena = result.arena
+    assert arena is not None
+    order = sorted(range(len(result.players)), key=lambda row: -arena.elo[row].value)
+    _show_ranking(result, arena, order)
+    _show_cross_table(result, arena, order)
+    for pair, evaluation in arena.evaluations.items():
+        distinct = evaluation.distinct_games
+        has_repeats = distinct is not None and 2 * distinct <= evaluation.games
+        if has_repeats and not evaluation.is_exact:
+            names = " against ".join(result.players[number] for number in pair)
+            print(printable(f"{names}: {games_in_words(evaluation.games, distinct, False, 2)}"))
+    for row in order:
+        if "proven_moves" in result.statistics[row]:
+            share = f"{result.statistics[row]['proven_moves']:.1%} of its moves proven optimal"
+            print(printable(f"{result.players[row]}: {share}"))
+
+
+def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
+    ratings = [arena.elo[row] for row in order]
+    points = [[arena.points(row, column) for column in order] for row in order]
+    means = [fmean(each for each in row if each is not None) for row in points]
+    intervals = [each.interval for each in ratings]
+    columns = [
+        Column("", [str(rank) for rank, _ in enumerate(order, 1)]),
+        Column("player", [result.players[row] for row in order], is_text=True),
+        Column("Elo", [f"{each.value:+.0f}" for each in ratings]),
+        Column("95%", ["" if ci is None else "{:+.0f} to {:+.0f}".format(*ci) for ci in intervals]),
+        Column("points", [f"{mean:.1%}" for mean in means], 1),
+    ]
+    title = f"ranking, {result.cfg.games:,} games per pair"
+    print_table(title, [each for each in columns if any(each.cells)], "table")
+
+
+def _show_cross_table(result: Result, arena: Arena, order: list[int]) -> None:
+    """The points of each player against each other, if the terminal is wide enough."""
+    exact = {
+        names
+        for pair, evaluation in arena.evaluations.items()
+        if evaluation.is_exact
+        for names in itertools.permutations(pair)
+    }
+
+    def cell(row: int, column: int) -> str:
+        share = arena.points(row, column)
+        return "-" if share is None else f"{share:.1%}" + "*" * ((row, column) in exact)
+
+    labels = [f"{rank} {result.players[row]}" for rank, row in enumerate(order, 1)]
+    columns = [Column("", labels, is_text=True)]
+    for rank, other in enumerate(order, 1):
+        columns.append(Column(str(rank), [cell(row, other) for row in order]))
+    print()
+    if fits(columns):
+        print_table("points of row against column", columns, "table")
+    else:
+        print("the points of each pair need a wider terminal; a pipe and format=json have them")
+    if exact:
+        print("* exact: all games that these two can play")
+
+
+def _show_comparison(result: Result, found: Comparison) -> None:
+    """The metric of each player, then the difference of each pair; the best player first."""
+    sign = 1 if found.metric == "turns" else -1
+    numbers = range(len(result.players))
+    order = sorted(numbers, key=lambda each: sign * found.players[each].value)
+    games = games_in_words(found.games, None, found.is_exact, 1)
+    columns = [[(result.players[each], mean_text(found.players[each])) for each in order]]
+    exact = [(result.players[each], result.exact_means[each]) for each in order]
+    computed = [(name, number(mean)) for name, mean in exact if mean]
+    headings = ["played", "computed exactly"] if computed and not found.is_exact else []
+    columns += [computed] if headings else []
+    print_columns(f"{found.metric} per game, {games}", headings, columns)
+    rows = []
+    for (first, second), (difference, correlation) in found.pairs.items():
+        if order.index(first) > order.index(second):
+            first, second, difference = second, first, -difference
+        r = "" if correlation is None else f", r = {correlation:.2f}"
+        name = f"{result.players[first]} - {result.players[second]}"
+        rows.append((name, mean_text(difference) + r))
+    title = "differences on the same boards and random numbers, r: correlation"
+    print_columns(title, [], [rows])

@@ -1,37 +1,28 @@
-"""`rlgames eval`: how well a player plays, as the numbers that it prints."""
+"""`rlgames eval`: how well a player plays."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from rlgames.commands.run_config import (
-    build_opponent,
-    game_and_player,
-    option_name,
-    with_run,
-)
+from rlgames.commands.match import build_opponent, game_and_player, option_name, with_run
 from rlgames.config.commands import EvalConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.memory import check_memory
-from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
-from rlgames.evaluation.evaluate import (
-    Evaluation,
-    EvaluationSettings,
-    evaluate,
-    exact_mean,
-    random_play_mean,
-)
-from rlgames.games.capabilities import KnownRandomPlay, find
+from rlgames.core.text import counted
+from rlgames.evaluation.estimates import Estimate
+from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
+from rlgames.evaluation.references import Reference, exact_mean
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.rollouts import records
@@ -44,16 +35,31 @@ from rlgames.rollouts.trajectories import (
 )
 from rlgames.runs import storage
 from rlgames.runs.agents import OpenRun
-from rlgames.solvers.graph import Graph, exact_results, exploitability
-from rlgames.solvers.optimum import find_graph, find_optimum
+from rlgames.solvers.graph import exact_results, exploitability
+from rlgames.solvers.optimum import find_graph
+from rlgames.terminal.tables import Column, print_table
 
 DEFAULT_GAMES = 2000
 """The number of games where not all can be played."""
 
-ROUNDING_ERROR = 1e-12
-"""A smaller gap to the optimum is the rounding of sums."""
+COMMON_TILE_RATE = 0.995
+"""Tiles that more games reach are not listed."""
+
+MAX_ASYMMETRY = 0.1
+"""Intervals whose ends are less alike, relative to their width, are shown with both ends."""
+
+COMPUTED = RANDOM_PLAY, OPTIMUM, GAP, EXPLOITABILITY = (
+    "random play", "exact optimum", "gap to the optimum", "exploitability",
+)  # fmt: skip
+"""The names of rows that are computed where exact results of a player are."""
+
+LAYOUTS = {"trained_on": "training layouts", "held_out": "held-out layouts"}
+"""The parts of the layouts of a run with holdout=, in JSON and in words."""
 
 Recorder = Callable[[Trajectories, FinalStates], None]
+
+Rows = list[tuple[str, str]]
+"""The rows of a table: names and values."""
 
 
 @dataclass(frozen=True)
@@ -75,44 +81,115 @@ class Match:
         names = [option_name(self.cfg.player) if self.run is None else self.run.name]
         return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
 
+    def evaluate(
+        self, rng: torch.Generator, layouts: State | None = None, recorder: Recorder | None = None
+    ) -> Evaluation:
+        """Play the games that the config asks for; layouts: on these only."""
+        settings = EvaluationSettings(self.cfg.games, DEFAULT_GAMES, self.cfg.batch, layouts)
+        return evaluate(self.game, self.player, settings, rng, self.opponent, recorder)
 
-def evaluate_command(config: EvalConfig) -> dict[str, Any]:
-    """Evaluate a run or a player; the fields of the JSON.
+
+@dataclass(frozen=True)
+class Result:
+    """What `rlgames eval` prints.
+
+    names: of the players. goal: see Spec. checkpoint: which one of a run, see OpenRun.fields.
+    statistics: of the players, see Player.statistics. parts: by the names of LAYOUTS.
+    reference, exact_mean: in one-player games. exploitability: the mean and by seat, and
+    exact_seats, the rates of OUTCOMES in each seat, in two-player games. None: not known.
+    """
+
+    cfg: EvalConfig
+    names: list[str]
+    goal: str
+    checkpoint: dict[str, Any]
+    evaluation: Evaluation
+    statistics: dict[str, float]
+    parts: dict[str, tuple[Evaluation, Reference]] = field(default_factory=dict)
+    reference: Reference | None = None
+    exact_mean: float | None = None
+    exploitability: tuple[float, list[float]] | None = None
+    exact_seats: list[dict[str, float]] | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """The relative gap to the optimum, positive where play is worse."""
+        assert self.reference is not None
+        mean = estimate_of_goal(self.evaluation, self.goal).value
+        return self.reference.gap(self.goal, mean if self.exact_mean is None else self.exact_mean)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields of eval.json."""
+        plain, result = to_plain(self.cfg), self.evaluation
+        return {
+            "game": plain["game"],
+            "player": self.names[0],
+            **self.checkpoint,
+            "opponent": self.names[1] if len(self.names) > 1 else None,
+            "sampling": self.cfg.sampling.name if self.checkpoint else None,
+            "search": plain["search"],
+            "opponent_search": plain["opponent_search"],
+            "games": result.games,
+            "distinct_games": result.distinct_games,
+            "exact": result.is_exact,
+            "seed": self.cfg.seed,
+            "moves": result.turns.as_dict(),
+            **{name: self._part_fields(*part) for name, part in self.parts.items()},
+            **(self._two_player_fields() if self.goal == "outcome" else self._one_player_fields()),
+            **self.statistics,
+            "seconds": result.seconds,
+            "moves_per_s": result.moves_per_second,
+        }
+
+    def _part_fields(self, result: Evaluation, reference: Reference) -> dict[str, Any]:
+        return {
+            "games": result.games,
+            "exact": result.is_exact,
+            **result.turns.as_dict(),
+            "reference": _as_dict(reference, reference.gap(self.goal, result.turns.value)),
+        }
+
+    def _two_player_fields(self) -> dict[str, Any]:
+        result = self.evaluation
+        both, *seats = (
+            {
+                name: {"count": int(count), **result.outcome_rate(name, seat).as_dict("rate")}
+                for name, count in zip(OUTCOMES, counts, strict=True)
+            }
+            for seat, counts in ((None, result.outcomes.sum(0)), *enumerate(result.outcomes))
+        )
+        mean, by_seat = self.exploitability or (None, None)
+        fields = {**both, "seats": seats, "exploitability": mean, "exact_seats": self.exact_seats}
+        return fields if by_seat is None else fields | {"exploitability_seats": by_seat}
+
+    def _one_player_fields(self) -> dict[str, Any]:
+        result, fields = self.evaluation, dict[str, Any]()
+        if self.goal == "score":
+            estimates = {"score": result.score, **result.measures}
+            fields = {name: estimate.as_dict() for name, estimate in estimates.items()}
+        if result.tiles:
+            fields["reach"] = {
+                tile: {"count": part[0], **Estimate.of_rate(part).as_dict("rate")}
+                for tile, part in result.tiles.items()
+            }
+        assert self.reference is not None
+        reference = _as_dict(self.reference, self.gap)
+        return {**fields, "exact_mean": self.exact_mean, "reference": reference}
+
+
+def _as_dict(reference: Reference, gap: float | None) -> dict[str, Any]:
+    return {**vars(reference), "gap_to_optimal": gap}
+
+
+def run(config: EvalConfig) -> Result:
+    """Evaluate a run or a player.
 
     A run's eval.json is written too, or eval_final.json for checkpoint=final, unless it already
     holds an evaluation and this one plays fewer games than usual.
     """
-    cfg, run = with_run(config)
-    match = build_match(cfg, run)
-    recorder = None
-    if cfg.record:
-        about = Path(cfg.record), match.game, to_plain(cfg)["game"]
-        records.check_writable(*about)
-        recorder = partial(records.append, *about, match.names)
-    # Inference mode makes each call faster: random play takes 7 to 20% less time.
-    with torch.inference_mode():
-        report = _report(match, recorder)
-    if run is not None and run.path.is_dir():
-        is_quick = report["games"] < DEFAULT_GAMES and not report["exact"]
-        suffix = "" if cfg.checkpoint in (None, "best") else f"_{cfg.checkpoint}"
-        path = run.path / f"eval{suffix}.json"
-        if not (is_quick and path.exists()):
-            _save(path, report)
-    return report
-
-
-def check_seats(games: str | int, game: Game[Any]) -> None:
-    """Raises ConfigError for fewer games than seats."""
-    if isinstance(games, int) and games < game.spec.seats:
-        raise ConfigError(
-            f"games={games} leaves out a seat of {game.spec.name}", f"use games={game.spec.seats}"
-        )
-
-
-def build_match(cfg: EvalConfig, run: OpenRun | None) -> Match:
-    """Build the game and the players of a config. Raises ConfigError for what does not fit."""
+    cfg, opened = with_run(config)
     device = build_device(cfg.device, cfg.threads)
-    game, player = game_and_player(cfg, device, run)
+    game, player = game_and_player(cfg, device, opened)
     assert player is not None
     check_seats(cfg.games, game)
     if device.type == "cpu":
@@ -123,40 +200,57 @@ def build_match(cfg: EvalConfig, run: OpenRun | None) -> Match:
     opponent = build_opponent(cfg, game)
     if isinstance(player, Random) and isinstance(opponent, Random):
         opponent = player
-    return Match(cfg, run, game, player, opponent)
+    match = Match(cfg, opened, game, player, opponent)
+    recorder = None
+    if cfg.record:
+        about = Path(cfg.record), game, to_plain(cfg)["game"]
+        records.check_writable(*about)
+        recorder = partial(records.append, *about, match.names)
+    # Inference mode makes each call faster: random play takes 7 to 20% less time.
+    with torch.inference_mode():
+        result = _evaluate(match, recorder)
+    if opened is not None and opened.path.is_dir():
+        is_quick = result.evaluation.games < DEFAULT_GAMES and not result.evaluation.is_exact
+        suffix = "" if cfg.checkpoint in (None, "best") else f"_{cfg.checkpoint}"
+        file = opened.path / f"eval{suffix}.json"
+        if not (is_quick and file.exists()):
+            _save(file, result)
+    return result
 
 
-def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
-    """Play the games, and what `rlgames eval` reports of them."""
+def check_seats(games: str | int, game: Game[Any]) -> None:
+    """Raises ConfigError for fewer games than seats."""
+    if isinstance(games, int) and games < game.spec.seats:
+        raise ConfigError(
+            f"games={games} leaves out a seat of {game.spec.name}", f"use games={game.spec.seats}"
+        )
+
+
+def _evaluate(match: Match, recorder: Recorder | None) -> Result:
+    """Play the games, then compute what is known exactly."""
     cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
-    plain = to_plain(cfg)
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
-    settings = EvaluationSettings(match.cfg.games, DEFAULT_GAMES, cfg.batch)
-    result = evaluate(game, player, settings, rng, opponent, on_games=recorder)
-    return {
-        "game": plain["game"],
-        "player": match.names[0],
-        **({} if match.run is None else match.run.fields()),
-        "opponent": None if opponent is None else match.names[1],
-        "sampling": None if match.run is None else cfg.sampling.name,
-        "search": plain["search"],
-        "opponent_search": plain["opponent_search"],
-        "games": result.games,
-        "distinct_games": result.distinct_games,
-        "exact": result.is_exact,
-        "seed": cfg.seed,
-        "moves": result.turns.as_dict(),
-        **_held_out_fields(match, rng),
-        **result_fields(game, result),
-        **(
-            exact_fields(game, player, opponent, cfg.solve_seconds)
-            if game.spec.goal == "outcome"
-            else _one_player_fields(game, player, result, cfg.solve_seconds)
-        ),
-        **_player_statistics(player, opponent),
-        "seconds": result.seconds,
-        "moves_per_s": result.num_moves / max(result.seconds, 1e-9),
-    }
+    evaluation = match.evaluate(rng, recorder=recorder)
+    result = Result(
+        cfg=cfg,
+        names=match.names,
+        goal=game.spec.goal,
+        checkpoint={} if match.run is None else match.run.fields(),
+        evaluation=evaluation,
+        parts=_evaluate_parts(match, rng),
+        statistics=_player_statistics(player, opponent),
+    )
+    graph = None if game.spec.goal == "turns" else find_graph(game, cfg.solve_seconds)
+    if game.spec.goal != "outcome":
+        reference = Reference.of(game, cfg.solve_seconds, graph=graph)
+        return replace(result, reference=reference, exact_mean=exact_mean(game, player, graph))
+    if graph is None or not isinstance(player, HasProbabilities):
+        return result
+    seats = None
+    if isinstance(opponent, HasProbabilities):
+        seats = exact_results(graph, player.probabilities, opponent.probabilities)
+    exploited = exploitability(graph, player.probabilities)
+    return replace(result, exploitability=exploited, exact_seats=seats)
 
 
 def _player_statistics(player: Player, opponent: Player | None) -> dict[str, float]:
@@ -165,111 +259,177 @@ def _player_statistics(player: Player, opponent: Player | None) -> dict[str, flo
     return player.statistics() | {f"opponent_{name}": value for name, value in others.items()}
 
 
-def _save(path: Path, report: dict[str, Any]) -> None:
-    """Write a report atomically into its run; where that fails, only warn."""
+def _evaluate_parts(match: Match, rng: torch.Generator) -> dict[str, tuple[Evaluation, Reference]]:
+    """The games on the layouts that a run was trained on, and on those that it held out."""
+    trained = None if match.run is None else match.run.config
+    split = None if trained is None else split_layouts(match.game, trained.holdout, trained.seed)
+    parts = {}
+    for name, layouts in {} if split is None else vars(split).items():
+        played = match.evaluate(rng, layouts)
+        parts[name] = played, Reference.of(match.game, match.cfg.solve_seconds, layouts)
+    return parts
+
+
+def _save(path: Path, result: Result) -> None:
+    """Write a result atomically into its run; where that fails, only warn."""
     try:
-        storage.write_file(path.parent, path.name, json.dumps(report, indent=2) + "\n")
+        text = json.dumps(result.as_dict(), indent=2) + "\n"
+        storage.write_file(path.parent, path.name, text)
     except OSError as error:
         report_error(ConfigError(f"{path} was not written: {error.strerror}"))
 
 
-def _held_out_fields(match: Match, rng: torch.Generator) -> dict[str, Any]:
-    """The turns on the layouts that a run was trained on, and on those that it held out."""
-    if match.run is None:
-        return {}
-    trained = match.run.config
-    parts = split_layouts(match.game, trained.holdout, trained.seed)
-    if parts is None:
-        return {}
-    fields = {}
-    for name, layouts in (("trained_on", parts.trained_on), ("held_out", parts.held_out)):
-        settings = EvaluationSettings(match.cfg.games, DEFAULT_GAMES, match.cfg.batch, layouts)
-        result = evaluate(match.game, match.player, settings, rng)
-        fields[name] = {
-            "games": result.games,
-            "exact": result.is_exact,
-            **result.turns.as_dict(),
-            **reference_fields(match.game, result, match.cfg.solve_seconds, layouts),
-        }
-    return fields
+def show(result: Result) -> None:
+    """Print the table of `rlgames eval`."""
+    evaluation, rows = result.evaluation, list[tuple[str, str]]()
+    games = games_in_words(
+        evaluation.games, evaluation.distinct_games, evaluation.is_exact, len(result.names)
+    )
+    if result.checkpoint:
+        rows.append(("checkpoint", result.checkpoint["checkpoint"]))
+        rows.append(("trained for", f"{result.checkpoint['checkpoint_games']:,} games"))
+    plain = to_plain(result.cfg)
+    search = _search_suffix(plain["search"])
+    exact: Rows = []
+    if result.goal == "outcome":
+        names = result.names[0] + search, result.names[1] + _search_suffix(plain["opponent_search"])
+        title = f"{names[0]} against {names[1]}, {games}"
+        rows += _outcome_rows(result)
+        if seats := result.exact_seats:
+            mean = {name: sum(seat[name] for seat in seats) / len(seats) for name in seats[0]}
+            exact = _rate_rows([*seats, mean])
+    else:
+        title = f"{result.goal} per game{search}, {games}"
+        rows += _one_player_rows(result)
+        if result.exact_mean is not None:
+            exact = [(result.names[0], number(result.exact_mean))]
+    if exact and not evaluation.is_exact:
+        _print_computed(title, rows, exact)
+    else:
+        print_columns(title, [], [rows])
+    print(f"{evaluation.moves_per_second:,.0f} moves/s, {evaluation.seconds:.1f} s of play")
 
 
-def result_fields(game: Game[Any], result: Evaluation) -> dict[str, Any]:
-    """The fields of a report that only some games have."""
-    fields: dict[str, Any] = {}
-    if result.outcomes_by_seat:
-        for name in ("win", "draw", "loss"):
-            fields[name] = result.outcome_rate(name).as_dict()
-        fields["seats"] = [
-            {name: rate.as_dict() for name, rate in seat.items()}
-            for seat in result.outcomes_by_seat
-        ]
-    if game.spec.goal == "score":
-        fields["score"] = result.score.as_dict()
-        fields |= {name: estimate.as_dict() for name, estimate in result.measures.items()}
-    if result.tile_rates:
-        fields["reach"] = {tile: rate.as_dict() for tile, rate in result.tile_rates.items()}
-    return fields
+def games_in_words(games: int, distinct: int | None, is_exact: bool, seats: int) -> str:
+    """How many games were played, and how many of them differ, if that is known."""
+    if is_exact:
+        every = "all layouts" if seats == 1 else f"all {games:,} possible games"
+        words = {1: "the only possible game", 2: "both possible games"}
+        return f"{words.get(games, every)} (exact)"
+    if distinct is None or distinct == games:
+        return counted(games, "game")
+    return f"{games:,} games, {distinct:,} of them different"
 
 
-def exact_fields(
-    game: Game[Any], player: Player, opponent: Player | None, seconds: float
-) -> dict[str, Any]:
-    """The exploitability, and the exact results against the opponent, in each seat.
-
-    They are computed over all positions of a game with two seats; None where that is not possible.
-    """
-    fields: dict[str, Any] = {"exploitability": None, "exact_seats": None}
-    graph = find_graph(game, seconds)
-    if graph is None or not isinstance(player, HasProbabilities):
-        return fields
-    fields["exploitability"], by_seat = exploitability(graph, player.probabilities)
-    fields["exploitability_seats"] = by_seat
-    if isinstance(opponent, HasProbabilities):
-        fields["exact_seats"] = exact_results(graph, player.probabilities, opponent.probabilities)
-    return fields
+def _outcome_rows(result: Result) -> Rows:
+    """The rows of an evaluation in a game with two seats."""
+    exploited = None if result.exploitability is None else result.exploitability[0]
+    rows = seat_rows(result.evaluation)
+    rows.append(("turns per game", mean_text(result.evaluation.turns)))
+    rows.append((EXPLOITABILITY, number(exploited)))
+    if "proven_moves" in result.statistics:
+        rows.append(("moves proven optimal", f"{result.statistics['proven_moves']:.1%}"))
+    return rows + opponent_rows(result.statistics.get("opponent_proven_moves"))
 
 
-def _one_player_fields(
-    game: Game[Any], player: Player, result: Evaluation, seconds: float
-) -> dict[str, Any]:
-    """The exact mean of the turns or the score, None if it is not known, and reference_fields."""
-    graph = find_graph(game, seconds) if game.spec.goal == "score" else None
-    mean = exact_mean(game, player, graph)
-    return {"exact_mean": mean, **reference_fields(game, result, seconds, mean=mean, graph=graph)}
+def _one_player_rows(result: Result) -> Rows:
+    """The rows of an evaluation in a game with one seat."""
+    reference, estimate = result.reference, estimate_of_goal(result.evaluation, result.goal)
+    assert reference is not None
+    assert estimate.spread is not None
+    value = mean_text(estimate)
+    rows = reference_rows(reference.random, result.names[0], value, reference.optimal)
+    if result.gap is not None:
+        rows.append((GAP, f"{result.gap:z.2%}"))
+    rows.append(("median, min, max", ", ".join(f"{each:g}" for each in estimate.spread)))
+    for part, (evaluation, own) in result.parts.items():
+        rows.append((LAYOUTS[part], mean_text(evaluation.turns)))
+        rows.append((f"exact optimum, {LAYOUTS[part]}", number(own.optimal)))
+    if "exact_moves" in result.statistics:
+        rows.append(("moves by exact counts", f"{result.statistics['exact_moves']:.1%}"))
+    return rows + reach_rows(result.evaluation)
 
 
-def reference_fields(
-    game: Game[Any],
-    result: Evaluation,
-    seconds: float,
-    layouts: State | None = None,
-    mean: float | None = None,
-    graph: Graph | None = None,
-) -> dict[str, Any]:
-    """Random play, the optimum and the relative gap to it, positive where play is worse.
+def estimate_of_goal(evaluation: Evaluation, goal: str) -> Estimate:
+    """The turns or the score, by the goal of a one-player game."""
+    return evaluation.turns if goal == "turns" else evaluation.score
 
-    layouts: those that were played, None for all of the game. mean: the exact mean of the player,
-    if it is known. graph: all positions, if they are listed.
-    """
-    gap, optimal = None, None
-    random = exact_mean(game, Random(game), graph)
-    if graph is not None:
-        optimal = graph.solve([None]).mean
-    elif game.spec.goal == "turns" and (optimum := find_optimum(game, seconds, layouts=layouts)):
-        optimal = optimum.value
-    if optimal is not None:
-        goal = game.spec.goal
-        if mean is None:
-            mean = result.turns.mean if goal == "turns" else result.score.mean
-        gap = gap_to_optimum(goal, mean, optimal)
-        gap = 0.0 if gap is not None and abs(gap) < ROUNDING_ERROR else gap
-    known = find(game, KnownRandomPlay) if game.spec.goal == "turns" else None
-    return {
-        "reference": {
-            "random": random_play_mean(game) if random is None else random,
-            "random_std": None if known is None else known.random_turns_std(),
-            "optimal": optimal,
-            "gap_to_optimal": gap,
-        }
-    }
+
+def _search_suffix(search: dict[str, Any] | None) -> str:
+    if search is None:
+        return ""
+    # The simulations of search=rollout are for each action, and only where worlds are not listed.
+    has_simulations = "simulations" in search and search["name"] != "rollout"
+    size = f" ({search['simulations']:,} simulations)" if has_simulations else ""
+    return f" with {search['name']}{size}"
+
+
+def seat_rows(evaluation: Evaluation) -> Rows:
+    """The rates of wins, draws and losses, in each seat and in both."""
+    rate = evaluation.outcome_rate
+    rows = _rate_rows(
+        [{name: rate(name, seat).value for name in OUTCOMES} for seat in (0, 1, None)]
+    )
+    if (interval := rate("win").interval) is not None:
+        rows.append(("win, 95%", "{:.2%} to {:.2%}".format(*interval)))
+    return rows
+
+
+def _rate_rows(rates: Sequence[dict[str, float]]) -> Rows:
+    """rates: in the first seat, the second, and both."""
+    texts = [" / ".join(f"{seat[name]:.2%}" for name in OUTCOMES) for seat in rates]
+    names = ("first seat", "second seat", "both")
+    return [("", "won / drawn / lost"), *zip(names, texts, strict=True)]
+
+
+def opponent_rows(proven_moves: float | None) -> Rows:
+    """How much of the opponent's play is exact, where its search has a limit."""
+    if proven_moves is None:
+        return []
+    return [("opponent's moves proven optimal", f"{proven_moves:.1%}")]
+
+
+def reference_rows(random: float | None, name: str, value: str, optimal: float | None) -> Rows:
+    """A value between random play, if it is known, and the optimum."""
+    rows = [] if random is None else [(RANDOM_PLAY, number(random))]
+    return [*rows, (name, value), (OPTIMUM, number(optimal))]
+
+
+def reach_rows(evaluation: Evaluation) -> Rows:
+    """The rates of the tiles that not nearly every game reaches."""
+    rates = [(tile, count / games) for tile, (count, games) in evaluation.tiles.items()]
+    return [(f"reach {tile}", f"{rate:.2%}") for tile, rate in rates if rate < COMMON_TILE_RATE]
+
+
+def _print_computed(title: str, rows: Rows, exact: Rows) -> None:
+    """A table with a column for exact results; rows: also those in COMPUTED, which belong there."""
+    played = [(name, "" if name in COMPUTED else value) for name, value in rows]
+    computed = [*exact, *((name, value) for name, value in rows if name in COMPUTED)]
+    print_columns(title, ["played", "computed exactly"], [played, computed])
+
+
+def print_columns(title: str, headings: list[str], columns: list[Rows]) -> None:
+    """A table of rows that may have several values; the heading of each column, or none at all."""
+    names = list(dict.fromkeys(name for rows in columns for name, _ in rows))
+    values = [[dict(rows).get(name, "") for name in names] for rows in columns]
+    several = map(Column, headings or [""] * len(columns), values)
+    print_table(title, [Column("", names, is_text=True), *several], "table")
+
+
+def mean_text(estimate: Estimate) -> str:
+    """A mean with half its 95% interval, or with both ends where these are not alike."""
+    mean, interval = estimate.value, estimate.interval
+    if estimate.is_exact:
+        return f"{mean:.4f}"
+    is_utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    if interval is None:
+        return f"{mean:.4f} ± –" if is_utf else f"{mean:.4f} +- ?"
+    low, high = interval
+    if abs(low + high - 2 * mean) > MAX_ASYMMETRY * (high - low):
+        return f"{mean:.4f} ({low:.4f} to {high:.4f})"
+    return f"{mean:.4f} {'±' if is_utf else '+-'} {(high - low) / 2:.4f}"
+
+
+def number(value: float | None) -> str:
+    """A computed value, if there is one."""
+    return "not computed" if value is None else f"{value:.4f}"

@@ -67,7 +67,7 @@ def run(config: PlayConfig) -> None:
         except PlayerQuit as left:
             if not left.by_command:
                 print()
-                raise
+                raise EOFError(f"{left}; the game is not recorded") from None
             print(left)
             return
         seat = cfg.seat - 1 if opponent is not None else 0

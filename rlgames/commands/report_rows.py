@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from rlgames.config.schema import as_typed
 from rlgames.core.metrics import direction, gap_to_optimum, goal_of
 from rlgames.core.text import printable
-from rlgames.evaluation.aggregate import Statistic, mean_of_runs
+from rlgames.evaluation.estimates import Estimate
 from rlgames.runs.files import FINAL_PREFIX, as_text
 from rlgames.runs.find import RunSummary
 
@@ -27,7 +26,7 @@ class Row:
     """Runs that differ only in their seeds, the best first."""
 
     runs: list[RunSummary]
-    _results: dict[str, Statistic | None] = field(default_factory=dict, init=False, repr=False)
+    _results: dict[str, Estimate | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def first(self) -> RunSummary:
@@ -58,11 +57,11 @@ class Row:
         values = self.values(name)
         return float(np.mean(values)) if values else None
 
-    def result(self, name: str) -> Statistic | None:
+    def result(self, name: str) -> Estimate | None:
         """The same with its interval."""
         if name not in self._results:
             values = self.values(name)
-            self._results[name] = mean_of_runs([np.array(values)]) if values else None
+            self._results[name] = Estimate.of_seeds([np.array(values)]) if values else None
         return self._results[name]
 
     def so_far(self, name: str) -> float | None:
@@ -118,59 +117,6 @@ class Row:
     def order(self) -> tuple[bool, str, tuple[bool, float, float]]:
         """A sort key: by game, then the best first; damaged runs come last."""
         return bool(self.first.damage), self.first.game, self.rank
-
-
-@dataclass(frozen=True)
-class Report:
-    """A comparison of runs.
-
-    runs: without the damaged ones. rows: damaged runs have a row each, at the end. keys: the
-    settings that differ between runs. metrics: the results that are shown, those that select
-    checkpoints first. best: the best run of each game. num_rows: with those that top= leaves out.
-    folder: the one that holds all runs.
-    """
-
-    runs: list[RunSummary]
-    damaged: list[RunSummary]
-    rows: list[Row]
-    keys: list[str]
-    metrics: list[str]
-    best: list[RunSummary]
-    num_rows: int
-    folder: Path
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """The rows by the names of columns."""
-        return [row.record(self.keys, self.metrics) for row in self.rows]
-
-    def as_dict(self) -> dict[str, Any]:
-        """What `format=json` prints."""
-        names = ("status", "config", "results", "so_far", "best_games", "games", "seconds")
-        return {
-            "runs": [
-                {"path": str(run.path)} | {name: getattr(run, name) for name in names}
-                for run in self.runs
-            ],
-            "damaged": [{"path": str(run.path), "reason": run.damage} for run in self.damaged],
-            "rows": [
-                {
-                    "config": {key: row.first.settings.get(key) for key in self.keys},
-                    "runs": [str(run.path) for run in row.runs],
-                    "status": row.status,
-                    "results": {
-                        name: mean.as_dict() | {"seeds": len(row.values(name))}
-                        for name in dict.fromkeys(name for run in row.runs for name in run.results)
-                        if (mean := row.result(name)) is not None
-                    },
-                    "gap_to_optimal": row.gap(),
-                    "final_gap_to_optimal": row.gap(FINAL_PREFIX),
-                    "seconds": row.seconds,
-                }
-                for row in self.rows
-            ],
-            "best": [str(run.path) for run in self.best],
-        }
 
 
 def sort_key(run: RunSummary, results: dict[str, float]) -> tuple[bool, float, float]:

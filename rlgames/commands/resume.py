@@ -23,7 +23,6 @@ from rlgames.runs.directory import DirectoryLock, lock_directory
 from rlgames.runs.files import BEST, LATEST, SWEEP_FILE, read_run, sweep_overrides
 from rlgames.runs.find import find_run, located, newest_run, run_name
 
-
 LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
 """Hydra's own words that a resumed sweep keeps: none of them runs code that a file names."""
 

@@ -13,8 +13,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from rlgames.commands.study import PlannedStudy, run_of
 from rlgames.commands.study_jobs import Job
+from rlgames.commands.study_plan import PlannedStudy, run_of
 from rlgames.config.studies import (
     OPERATOR,
     REFERENCE,

@@ -357,8 +357,7 @@ class StudyConfig(PluginConfig):
         is_path=True, help="Markdown file to update between its comments; null: none"
     )
     format: str = key(
-        of=("table", "markdown", "latex", "csv", "html", "json"),
-        help="table, markdown, latex, csv, html or json",
+        of=("table", "markdown", "latex", "json"), help="table, markdown, latex or json"
     )
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.core.intervals import Floats, Interval, clustered_rate_interval, mean_interval
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.rows import Rows
+from rlgames.evaluation.estimates import Estimate, Floats, mean_interval
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.evaluation.positions import LabeledPositions
 from rlgames.games.game import Game, State
@@ -136,7 +136,38 @@ def distinct(state: State) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(first), torch.from_numpy(where.reshape(-1))
 
 
-def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True)
+class Losses:
+    """How often moves lose value, and how much.
+
+    count: how many lose, of the positions whose values are known, of all that were met. allow: the
+    positions where a move could lose value. rate, loss: the rate of moves that lose, and the mean
+    loss of a move; None without any.
+    """
+
+    count: int
+    rate: Estimate | None
+    positions: int
+    allow: int
+    met: int
+    loss: Estimate | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "count": self.count,
+            **_fields(self.rate, "rate"),
+            "positions": self.positions,
+            "allow": self.allow,
+            "met": self.met,
+            "loss": _fields(self.loss, "mean"),
+        }
+
+
+def _fields(estimate: Estimate | None, name: str) -> dict[str, Any]:
+    return {name: None, "ci95": None} if estimate is None else estimate.as_dict(name)
+
+
+def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, Losses]:
     """By class and for all: as losses."""
     loss, allows = moves.loss, moves.allows_loss
     result = {
@@ -147,26 +178,23 @@ def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, dict[str,
     return result | {"all": losses(loss, allows, moves.game, is_exact)}
 
 
-def losses_by_turn(moves: Moves, is_exact: bool) -> list[dict[str, Any]]:
-    """For each turn in which the player moved, or for as many together as make at most
-    MAX_TURN_ROWS parts: first, last and losses."""
+def losses_by_turn(moves: Moves, is_exact: bool) -> dict[tuple[int, int], Losses]:
+    """By the first and the last of the turns: each turn in which the player moved, or as many
+    together as make at most MAX_TURN_ROWS parts."""
     loss, allows = moves.loss, moves.allows_loss
     size = -(-int(moves.turn.max()) // MAX_TURN_ROWS)
     part = (moves.turn - 1) // size
-    return [
-        {"first": size * number + 1, "last": size * (number + 1)}
-        | losses(loss[rows], allows[rows], moves.game[rows], is_exact)
+    return {
+        (size * number + 1, size * (number + 1)): losses(
+            loss[rows], allows[rows], moves.game[rows], is_exact
+        )
         for number in part.unique().tolist()
         for rows in [part == number]
-    ]
+    }
 
 
-def losses(loss: Tensor, allows: Tensor, game: Tensor, is_exact: bool = False) -> dict[str, Any]:
-    """How often moves lose value, and how much.
-
-    {count, rate, ci95, positions, allow, met, loss: {mean, ci95}}: count of the positions whose
-    values are known, of all that were met; allow: those where a move could lose value. Rate and
-    mean are None without any.
+def losses(loss: Tensor, allows: Tensor, game: Tensor, is_exact: bool = False) -> Losses:
+    """The losses of N moves.
 
     Args:
         loss: float64 [N], NaN where it is unknown.
@@ -180,22 +208,22 @@ def losses(loss: Tensor, allows: Tensor, game: Tensor, is_exact: bool = False) -
     count: Floats = np.bincount(number, value > 0).astype(np.float64)
     lost: Floats = np.bincount(number, value).astype(np.float64)
     has_any = len(value) > 0
-    mean, interval = _mean_per_move(lost, total) if has_any else (None, None)
-    rate_interval = clustered_rate_interval(count, total) if has_any else None
-    return {
-        "count": int(count.sum()),
-        "rate": float(count.sum() / total.sum()) if has_any else None,
-        "ci95": None if is_exact or rate_interval is None else list(rate_interval),
-        "positions": len(value),
-        "allow": int((allows & known).sum()),
-        "met": len(loss),
-        "loss": {"mean": mean, "ci95": None if is_exact or interval is None else list(interval)},
-    }
+    return Losses(
+        count=int(count.sum()),
+        rate=Estimate.of_moves(count, total, is_exact) if has_any else None,
+        positions=len(value),
+        allow=int((allows & known).sum()),
+        met=len(loss),
+        loss=_mean_per_move(lost, total, is_exact) if has_any else None,
+    )
 
 
-def _mean_per_move(total: Floats, moves: Floats) -> tuple[float, Interval | None]:
-    """The mean over moves, from the totals and the moves of each game, and its interval, by what
-    each game adds to the ratio of the totals."""
-    mean = float(total.sum() / moves.sum())
-    interval = mean_interval(mean + (total - mean * moves) / moves.mean())
-    return mean, None if interval is None else (max(0.0, interval[0]), interval[1])
+def _mean_per_move(total: Floats, moves: Floats, is_exact: bool) -> Estimate:
+    """The mean over moves, from the totals, not negative, and the moves of each game, with an
+    interval by what each game adds to the ratio of the totals."""
+    mean, interval = float(total.sum() / moves.sum()), None
+    if not is_exact:
+        interval = mean_interval(mean + (total - mean * moves) / moves.mean())
+    if interval is not None:
+        interval = max(0.0, interval[0]), interval[1]
+    return Estimate(mean, interval, int(moves.sum()), is_exact)

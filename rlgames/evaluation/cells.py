@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rlgames.evaluation.aggregate import difference_of_means, mean_of_runs
+from rlgames.evaluation.estimates import Estimate
 
 DIGITS = 6
 """Significant digits of a recorded value."""
@@ -45,7 +45,7 @@ class Cell:
         """The cell of the values of all seeds; half: of the games of a single seed."""
         if len(values) > 1:
             has_interval = len(values) > 2 and max(values) < NEVER
-            half = mean_of_runs([np.array(values)]).half if has_interval else None
+            half = Estimate.of_seeds([np.array(values)]).half if has_interval else None
         return cls(sum(values) / len(values), half, len(values), tuple(values))
 
     @classmethod
@@ -141,6 +141,6 @@ def _combined(cell: Cell, operator: str, other: Cell) -> Cell:
     mean = operation(a, b)
     if operator == "-" and len(cell.values) > 1 and len(other.values) > 1:
         samples = [np.array(each.values) for each in (cell, other)]
-        statistic = difference_of_means([samples[0]], [samples[1]])
-        return Cell(mean, statistic.half, cell.n)
+        difference = Estimate.difference([samples[0]], [samples[1]])
+        return Cell(mean, difference.half, cell.n)
     return Cell(mean)

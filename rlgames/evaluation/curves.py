@@ -9,7 +9,7 @@ import numpy as np
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import MAX_NUMBER
-from rlgames.evaluation.aggregate import STATISTICS, Floats, Scores, bootstrapped, mean_of_runs
+from rlgames.evaluation.estimates import STATISTICS, Estimate, Floats, Scores
 
 Curve = tuple[Floats, Floats]
 """x, rising, and y, float64 [N] each."""
@@ -96,9 +96,8 @@ def _with_band(scores: Scores, aggregate: str, band: str) -> tuple[float, float,
         return value, value - spread, value + spread
     if band == "none":
         return value, value, value
-    is_student = band == "ci" and aggregate == "mean"
-    statistic = mean_of_runs(scores) if is_student else bootstrapped(aggregate, scores)
-    return value, *(statistic.interval or (value, value))
+    estimate = Estimate.of_seeds(scores, aggregate, bootstrap=band == "bootstrap")
+    return value, *(estimate.interval or (value, value))
 
 
 def along(curve: Curve, axis: Curve) -> Curve:

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from rlgames.core import progress
-from rlgames.core.intervals import Floats
-from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
+from rlgames.evaluation.estimates import Estimate, Floats
+from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 
@@ -158,16 +158,19 @@ def _check_connected(has_met: NDArray[np.bool_]) -> None:
 class Arena:
     """The result of a tournament of N players.
 
-    evaluations: of the pairs (row, column) with row < column, for the row's player.
-    points: [N, N], the fraction of games that row won against column, where draws count half;
-    NaN on the diagonal. elo: [N], with mean 0. intervals: low [N] and high [N], 95%; None if all
-    games that the players can play against each other were played.
+    evaluations: of the pairs of players, for the first one. table: [N, N, 3], see cross_table.
+    elo: the rating of each, with mean 0; without intervals if all games that the players can play
+    against each other were played.
     """
 
     evaluations: dict[tuple[int, int], Evaluation]
-    points: Floats
-    elo: Floats
-    intervals: tuple[Floats, Floats] | None
+    table: Floats
+    elo: list[Estimate]
+
+    def points(self, row: int, column: int) -> float | None:
+        """The fraction of games that row won against column, where a draw counts half."""
+        games = self.table[row, column]
+        return None if row == column else float((games[0] + games[1] / 2) / games.sum())
 
 
 def compete(
@@ -180,26 +183,33 @@ def compete(
     """Each pair plays this many games, half of them in each seat; two players without chance play
     each of their games once, and games of a seat that are all the same count as one.
 
-    rng_of_pair: the generator of the games between two players, given their names.
+    names: of the players; in their order, that of players does not change the result. rng_of_pair:
+    the generator of the games between two players, given their names.
     """
-    count = len(players)
     evaluations: dict[tuple[int, int], Evaluation] = {}
-    tables: list[Table] = []
-    pairs = [*itertools.combinations(range(count), 2)]
+    order = sorted(range(len(players)), key=names.__getitem__)
+    pairs = [*itertools.combinations(order, 2)]
     for number, (row, column) in enumerate(pairs):
         settings = EvaluationSettings(games)
         rng = rng_of_pair(names[row], names[column])
         with progress.part(number, len(pairs)):
-            result = evaluate(game, players[row], settings, rng, players[column])
-        evaluations[row, column] = result
-        tables.append((row, column, outcome_counts(result), result.is_exact))
-    table = cross_table(tables, count)
-    with np.errstate(invalid="ignore"):
-        points = (table[..., 0] + table[..., 1] / 2) / table.sum(2)
-    return Arena(evaluations, points, *rate(tables, count))
-
-
-def outcome_counts(result: Evaluation) -> Floats:
-    """The games that the player won, drew and lost in each seat, [2, 3]."""
-    seats = result.outcomes_by_seat
-    return np.array([[float(seat[name].count) for name in OUTCOMES] for seat in seats])
+            evaluations[row, column] = evaluate(game, players[row], settings, rng, players[column])
+    tables: list[Table] = [
+        (order.index(row), order.index(column), result.outcomes, result.is_exact)
+        for (row, column), result in evaluations.items()
+    ]
+    table = cross_table(tables, len(players))
+    elo, intervals = rate(tables, len(players))
+    rows = [order.index(number) for number in range(len(players))]
+    ratings = [
+        Estimate(
+            value=float(elo[row]),
+            interval=None
+            if intervals is None
+            else (float(intervals[0][row]), float(intervals[1][row])),
+            count=int(table[row].sum()),
+            is_exact=intervals is None,
+        )
+        for row in rows
+    ]
+    return Arena(evaluations, table[np.ix_(rows, rows)], ratings)

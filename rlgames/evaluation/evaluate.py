@@ -4,34 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.chance import (
-    ChanceUsed,
-    hash_games,
-    hash_moves,
-    list_openings,
-    without_chance,
-)
-from rlgames.evaluation.parallel import ShardedGames, find_kernel
-from rlgames.evaluation.statistics import Estimate, Rate
-from rlgames.games.capabilities import expected_random_turns, measures
+from rlgames.evaluation.estimates import Estimate, Floats
+from rlgames.evaluation.shards import PlayedGames, ShardedGames
+from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
-from rlgames.players.player import HasProbabilities, Player, Random
+from rlgames.players.player import Player
 from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import InitialStates, sampled_by_game
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.optimum import find_graph, on_cpu
 
 NOT_LISTED = ("games=all: the layouts of this game cannot be listed", "use games=N")
 """An error and its hint."""
@@ -43,14 +32,6 @@ MAX_LAYOUTS = 10**9
 """games="all" plays at most this many layouts."""
 
 EVAL_BATCH = 4096
-
-MAX_RANDOM_PLAY_POSITIONS = 1e40
-"""Random play is not a reference for games with more positions than this, such as 2048 on 6×6."""
-
-RANDOM_PLAY_GAMES = 1000
-
-GRAPH_SECONDS, MAX_GRAPH_POSITIONS = 3.0, 100_000
-"""Limits on listing all positions to compute the mean of random play."""
 
 OUTCOMES = ("win", "draw", "loss")
 
@@ -79,10 +60,10 @@ class Evaluation:
     games: how many were played. distinct_games: those with different moves, positions or seats;
     None if a kernel played them. If all games in a seat are the same, all else counts them as one
     game. is_exact: all ways the games can go were played. turns: the length of the games. score:
-    the player's final score. measures: the game's own measures of the final positions. tile_rates:
-    how many games reached each tile of 2048. outcomes_by_seat: for two seats, how many games the
-    player won, drew and lost in each. num_moves, seconds: of the play itself. state: the final
-    positions.
+    the player's final score. measures: the game's own measures of the final positions. tiles: how
+    many games reached each tile of 2048, and of how many. outcomes: for two seats, how many games
+    the player won, drew and lost in each, float64 [2, 3]; [0, 3] for one. num_moves, seconds: of
+    the play itself. state: the final positions.
     """
 
     games: int
@@ -91,25 +72,32 @@ class Evaluation:
     turns: Estimate
     score: Estimate
     measures: dict[str, Estimate]
-    tile_rates: dict[str, Rate]
-    outcomes_by_seat: list[dict[str, Rate]]
+    tiles: dict[str, tuple[int, int]]
+    outcomes: Floats
     num_moves: int
     seconds: float
     state: State = field(repr=False)
 
-    def outcome_rate(self, outcome: str) -> Rate:
-        """The rate of "win", "draw" or "loss" over both seats."""
-        return Rate.pooled([seat[outcome] for seat in self.outcomes_by_seat])
+    def outcome_rate(self, outcome: str, seat: int | None = None) -> Estimate:
+        """The rate of "win", "draw" or "loss" in a seat; None: over both seats."""
+        seats = self.outcomes if seat is None else self.outcomes[[seat]]
+        column = OUTCOMES.index(outcome)
+        parts = [(int(counts[column]), int(counts.sum())) for counts in seats]
+        return Estimate.of_rate(*parts, is_exact=self.is_exact)
 
-    def values_of_games(self) -> dict[str, NDArray[np.float64]]:
+    def values_of_games(self) -> dict[str, Floats]:
         """The turns and the player's final score of each game, float64 [N]."""
         values = {"turns": self.state.turn, "score": self.state.score[:, 0]}
         return {name: value.cpu().double().numpy() for name, value in values.items()}
 
     @property
+    def moves_per_second(self) -> float:
+        return self.num_moves / max(self.seconds, 1e-9)
+
+    @property
     def points(self) -> float:
         """The fraction of games won, where a draw counts half."""
-        return self.outcome_rate("win").rate + self.outcome_rate("draw").rate / 2
+        return self.outcome_rate("win").value + self.outcome_rate("draw").value / 2
 
 
 def evaluate(
@@ -125,85 +113,56 @@ def evaluate(
     opponent: the player in the other seat of a two-player game; each has either seat in half of the
     games, and at least in one. on_games: called with the recorded games.
     If neither the game nor a player uses chance, each game that is possible is played once. In a
-    game with a single initial position that holds whatever the settings.
+    game with a single initial position that holds whatever the settings. See
+    Player.is_deterministic.
     Raises ConfigError for games="all" if the layouts cannot be listed.
     """
     if game.spec.seats == 2 and opponent is None:
         raise ValueError(f"{game.spec.name} needs an opponent")
     players = [player] if opponent is None or opponent is player else [player, opponent]
     openings = openings_to_play(game, settings.games, settings.layouts)
-    certain = without_chance(players)
-    if openings is not None and certain is not None:
+    if openings is not None and all(each.is_deterministic for each in players):
         seats, (states, probability) = game.spec.seats, openings
         each_seat = _in_order(states.to(rng.device), seats)
         weight = probability.repeat_interleave(seats) / seats
         start = _Start(len(weight), each_seat, weight, is_exact=True)
-        with suppress(ChanceUsed):
-            return _evaluate(game, certain, start, settings.batch, rng.clone_state(), on_games)
-    start = _sampled(game, openings, settings, rng.device)
-    return _evaluate(game, players, start, settings.batch, rng, on_games)
+    else:
+        start = _sampled(game, openings, settings, rng.device)
+    seat = torch.zeros(start.games, dtype=torch.int64, device=rng.device)
+    if game.spec.seats == 2:  # the player has seat 0 in every other game
+        seat = torch.arange(start.games, device=rng.device) % 2
+    # A player against itself needs no seating, and its two seats play in one batch.
+    seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
+    games = ShardedGames(game, players, start.games, settings.batch, start.initial_states, seating)
+    begin = time.perf_counter()
+    played = games.play(rng, records=on_games is not None)
+    seconds = time.perf_counter() - begin
+    if on_games is not None:
+        assert played.trajectories is not None
+        on_games(played.trajectories, played.final)
+    return _summarize(game, played, seat.cpu(), start, seconds)
 
 
 def openings_to_play(
     game: Game[Any], games: int | str, layouts: State | None = None
 ) -> tuple[State, Tensor] | None:
-    """The positions where all games start and their probabilities, as list_openings; None if they
-    are sampled. Raises ConfigError for games="all" if the layouts cannot be listed."""
+    """All initial positions and their probabilities, float64, of a game without chance afterwards;
+    None if they are sampled: in other games, and if they are too many.
+
+    layouts: the only initial positions, all equally likely; None: the game's. Raises ConfigError
+    for games="all" if the layouts cannot be listed.
+    """
     limit = {"auto": MAX_ENUMERATED_LAYOUTS, "all": MAX_LAYOUTS}.get(str(games), 1)
-    openings = list_openings(game, limit, layouts)
+    openings = None
+    if not game.spec.num_chance_inputs:
+        if layouts is None:
+            openings = game.openings(limit)
+        elif len(layouts) <= limit:
+            weight = torch.full((len(layouts),), 1 / len(layouts), dtype=torch.float64)
+            openings = layouts, weight
     if openings is None and games == "all":
         raise ConfigError(*NOT_LISTED)
     return openings
-
-
-def _evaluate(
-    game: Game[Any],
-    players: Sequence[Player],
-    start: _Start,
-    batch: int,
-    rng: torch.Generator,
-    on_games: Callable[[Trajectories, FinalStates], None] | None,
-) -> Evaluation:
-    """players: the different ones, the one that is evaluated first; it has seat 0 in every other
-    game."""
-    seat = torch.zeros(start.games, dtype=torch.int64, device=rng.device)
-    if game.spec.seats == 2:
-        seat = torch.arange(start.games, device=rng.device) % 2
-    # A player against itself needs no seating, and its two seats play in one batch.
-    seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
-    kernel = None
-    if on_games is None:
-        kernel = find_kernel(game, players, start.games, batch, rng.device)
-    games = ShardedGames(game, players, start.games, batch, start.initial_states, seating, kernel)
-    final, hashes, seconds = _play(games, rng, on_games)
-    return _summarize(game, final, hashes, seat.cpu(), start, seconds)
-
-
-def random_play_mean(game: Game[Any]) -> float | None:
-    """The mean of random play in a one-player game: exact if known, else the score of 1,000 games.
-    None if that takes too long, and in two-player games."""
-    if game.spec.goal == "outcome" or game.spec.max_positions > MAX_RANDOM_PLAY_POSITIONS:
-        return None
-    cpu_game = on_cpu(game)
-    # A game with far more positions than can be listed would only fill memory until time is up.
-    seconds = GRAPH_SECONDS if game.spec.max_positions <= MAX_POSITIONS else 0.0
-    graph = find_graph(game, seconds, max_positions=MAX_GRAPH_POSITIONS)
-    exact = exact_mean(cpu_game, Random(cpu_game), graph)
-    if exact is not None or game.spec.goal == "turns":
-        return exact
-    rng = torch.Generator().manual_seed(0)
-    settings = EvaluationSettings(games=RANDOM_PLAY_GAMES)
-    return evaluate(cpu_game, Random(cpu_game), settings, rng).score.mean
-
-
-def exact_mean(game: Game[Any], player: Player, graph: Graph | None) -> float | None:
-    """The exact mean of a player's turns or score in a one-player game: from theory, or from all
-    positions, the graph, if they are listed. None if it is not known."""
-    if isinstance(player, Random) and game.spec.goal == "turns":
-        return expected_random_turns(game)
-    if graph is None or game.spec.goal != "score" or not isinstance(player, HasProbabilities):
-        return None
-    return graph.solve([player.probabilities]).mean
 
 
 @dataclass(frozen=True)
@@ -247,34 +206,17 @@ def _in_order(states: State, repeats: int) -> InitialStates:
     ]
 
 
-def _play(
-    games: ShardedGames,
-    rng: torch.Generator,
-    on_games: Callable[[Trajectories, FinalStates], None] | None,
-) -> tuple[FinalStates, Tensor | None, float]:
-    """The final states, the hashes of the moves as ShardedGames.run, and the seconds of play."""
-    begin = time.perf_counter()
-    if on_games is None:
-        final, hashes = games.run(rng)
-        return final, hashes, time.perf_counter() - begin
-    trajectories, final = games.collect(rng)
-    seconds = time.perf_counter() - begin
-    on_games(trajectories, final)
-    return final, hash_moves(trajectories), seconds
-
-
 def _summarize(
     game: Game[Any],
-    final: FinalStates,
-    hashes: Tensor | None,
+    played: PlayedGames,
     seat: Tensor,
     start: _Start,
     seconds: float,
 ) -> Evaluation:
-    """hashes: int64 [G], of the moves. seat: int64 [G], the player's."""
+    """seat: int64 [G], the player's."""
+    final, hashes = played.final, played.hashes
     state, weight, distinct = final.state, start.weight, None
     if hashes is not None:
-        hashes = hash_games(hashes, state)
         distinct = sum(len(hashes[seat == each].unique()) for each in range(game.spec.seats))
         if weight is None:
             counted = _without_repeats(hashes, seat)
@@ -284,7 +226,7 @@ def _summarize(
     stratum = seat if start.layout is None else start.layout
 
     def estimate(value: Tensor) -> Estimate:
-        return Estimate.of(value.cpu().double(), weight, start.is_exact, stratum)
+        return Estimate.of_games(value.cpu().double(), weight, stratum, start.is_exact)
 
     values = measures(game, state)
     max_tile = values.pop("max_tile", None)
@@ -296,8 +238,8 @@ def _summarize(
         turns=estimate(state.turn),
         score=estimate(score.gather(1, seat[:, None])[:, 0]),
         measures={name: estimate(value) for name, value in values.items()},
-        tile_rates={} if max_tile is None else _tile_rates(max_tile.cpu()),
-        outcomes_by_seat=_outcomes_by_seat(score, seat, start) if game.spec.seats == 2 else [],
+        tiles={} if max_tile is None else _tiles(max_tile.cpu()),
+        outcomes=_outcomes(score, seat) if game.spec.seats == 2 else np.empty((0, 3)),
         num_moves=final.num_moves,
         seconds=seconds,
         state=final.state,
@@ -315,24 +257,15 @@ def _without_repeats(hashes: Tensor, seat: Tensor) -> Tensor:
     return counts.nonzero()[:, 0]
 
 
-def _tile_rates(max_tile: Tensor) -> dict[str, Rate]:
-    """For each tile from 8 to the largest of all games, how many games reached it."""
+def _tiles(max_tile: Tensor) -> dict[str, tuple[int, int]]:
+    """For each tile from 8 to the largest of all games, how many games reached it, and of all."""
     top = int(max_tile.max())
     tiles = [2**power for power in range(3, max(top, 8).bit_length())]
-    return {str(tile): Rate(int((max_tile >= tile).sum()), len(max_tile)) for tile in tiles}
+    return {str(tile): (int((max_tile >= tile).sum()), len(max_tile)) for tile in tiles}
 
 
-def _outcomes_by_seat(score: Tensor, seat: Tensor, start: _Start) -> list[dict[str, Rate]]:
-    """By seat of the player; score: float32 [G, 2], seat: int64 [G]."""
+def _outcomes(score: Tensor, seat: Tensor) -> Floats:
+    """[2, 3], as in Evaluation; score: float32 [G, 2], seat: int64 [G], the player's."""
     lead = (score.gather(1, seat[:, None]) - score.gather(1, 1 - seat[:, None]))[:, 0]
-    rates = []
-    for index in (0, 1):
-        seat_lead = lead[seat == index]
-        counts = [(seat_lead > 0).sum(), (seat_lead == 0).sum(), (seat_lead < 0).sum()]
-        rates.append(
-            {
-                name: Rate(int(count), len(seat_lead), start.is_exact)
-                for name, count in zip(OUTCOMES, counts, strict=True)
-            }
-        )
-    return rates
+    column = 1 - lead.sign().long()
+    return (3 * seat + column).bincount(minlength=6).view(2, 3).double().numpy()

@@ -8,20 +8,36 @@ one of separate games (if both vary alike).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.evaluation.chance import ChanceUsed, list_openings, without_chance
-from rlgames.evaluation.evaluate import EVAL_BATCH, MAX_ENUMERATED_LAYOUTS
-from rlgames.evaluation.statistics import Estimate
+from rlgames.evaluation.estimates import Estimate
+from rlgames.evaluation.evaluate import EVAL_BATCH, openings_to_play
 from rlgames.games.capabilities import Chance, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The results of players in the same games.
+
+    is_exact: all ways the games can go were played. metric: "turns" or "score". players: the mean
+    of each. pairs: for any two, the first one's value minus the second one's, game by game, and the
+    correlation of their results, None if one of them does not vary.
+    """
+
+    games: int
+    is_exact: bool
+    metric: str
+    players: list[Estimate]
+    pairs: dict[tuple[int, int], tuple[Estimate, float | None]]
 
 
 def compare_paired(
@@ -30,34 +46,17 @@ def compare_paired(
     players: list[Player],
     games: int,
     make_rng: Callable[[str], torch.Generator],
-) -> dict[str, Any]:
+) -> Comparison:
     """Each player plays the same games: the same boards and, after equally many moves, the same
     random numbers. Players without chance play each board once, if the boards can be listed.
 
-    Returns fields of a report: the metric, "turns" or "score", of each player and, for any two, the
-    first one's value minus the second one's, game by game, and the correlation of their results,
-    None where one of them does not vary. exact: all ways the games can go were played.
     make_rng: the generator of a stream with this name; names: of the players, for their streams.
     """
-    openings = list_openings(game, MAX_ENUMERATED_LAYOUTS)
-    certain = without_chance(players)
-    if openings is not None and certain is not None:
-        with suppress(ChanceUsed):
-            return _compare(game, names, certain, len(openings[0]), make_rng, openings)
-    return _compare(game, names, players, games, make_rng)
-
-
-def _compare(
-    game: Game[Any],
-    names: list[str],
-    players: Sequence[Player],
-    count: int,
-    make_rng: Callable[[str], torch.Generator],
-    openings: tuple[State, Tensor] | None = None,
-) -> dict[str, Any]:
-    """openings: the boards that are played and their probabilities; None: the game samples them."""
-    weight = torch.full((count,), 1 / count, dtype=torch.float64)
-    weight = weight if openings is None else openings[1]
+    openings, count = openings_to_play(game, "auto"), games
+    if openings is not None and all(player.is_deterministic for player in players):
+        count, weight = len(openings[0]), openings[1]
+    else:  # the game samples the boards
+        openings, weight = None, torch.full((count,), 1 / count, dtype=torch.float64)
     rngs = [make_rng(f"player {name}") for name in names]
     results: list[list[Tensor]] = [[] for _ in players]
     for first in range(0, count, EVAL_BATCH):
@@ -70,22 +69,20 @@ def _compare(
             each.append(final.turn if game.spec.goal == "turns" else final.score[:, 0])
     values = [torch.cat(each).cpu().double() for each in results]
     is_exact = openings is not None
-    return {
-        "games": count,
-        "exact": is_exact,
-        "metric": "turns" if game.spec.goal == "turns" else "score",
-        "players": [Estimate.of(value, weight, is_exact).as_dict() for value in values],
-        "pairs": [
-            {
-                "players": [names[first], names[second]],
-                "difference": Estimate.of(
-                    values[first] - values[second], weight, is_exact
-                ).as_dict(),
-                "correlation": _correlation(values[first], values[second], weight),
-            }
+    estimate = partial(Estimate.of_games, weight=weight, is_exact=is_exact)
+    return Comparison(
+        games=count,
+        is_exact=is_exact,
+        metric="turns" if game.spec.goal == "turns" else "score",
+        players=[estimate(value) for value in values],
+        pairs={
+            (first, second): (
+                estimate(values[first] - values[second]),
+                _correlation(values[first], values[second], weight),
+            )
             for first, second in itertools.combinations(range(len(players)), 2)
-        ],
-    }
+        },
+    )
 
 
 def _play(

@@ -1,8 +1,9 @@
-"""Files of positions, with the exact result of each action or without."""
+"""Positions as text: one that is typed, and files of them, with exact results or without."""
 
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,62 @@ from torch import Tensor
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.untrusted import sanitized
 from rlgames.games.game import Game, State
+from rlgames.games.notation import parse, render
 from rlgames.solvers.optimum import on_cpu
+
+MAX_BOARD_LENGTH = 1 << 16
+"""The largest number of characters in a board."""
 
 RESULTS = {"+": 1, "=": 0, "-": -1, ".": -2}
 """What an action leads to for the player to move, by its mark; the last one is illegal."""
+
+
+def parse_position(game: Game[State], text: str | None) -> State:
+    """A public position from text, in lines or with / between them; None: the start of the game.
+
+    Raises ConfigError for text that is not a position.
+    """
+    start = game.public(game.initial(1, torch.Generator().manual_seed(0)))
+    if text is None:
+        return start
+    if len(text) > MAX_BOARD_LENGTH:
+        raise ConfigError("state= is too long for a board")
+    try:
+        return parse(game, text if "\n" in text.strip() else _in_lines(text))
+    except ValueError as error:
+        why = sanitized(error)
+    example = " / ".join(position_rows(game, start))
+    raise ConfigError(f"state= is not a position: {why}", f"as in: state='{example}'")
+
+
+def _in_lines(text: str) -> str:
+    return re.sub(r"\s*/\s*", "\n", text)
+
+
+def position_rows(game: Game[State], state: State) -> list[str]:
+    """The lines of a position [1] as a person types it."""
+    boards = game.boards(state, 0)
+    rows = render(game, state, 0).splitlines()
+    if len(boards) == 1 and not game.caption(state, 0) and not game.history(state, 0):
+        rows = [" ".join(row) for row in boards[0]]  # labels may be omitted
+    return [" ".join(row.split()) for row in rows]
+
+
+def read_position(typed: str) -> str:
+    """The text of a position as it was typed, or from a file (@FILE) or standard input (-).
+
+    Raises ConfigError for a file that cannot be read.
+    """
+    try:
+        if typed == "-":
+            typed = sys.stdin.read(MAX_BOARD_LENGTH + 1)
+        elif typed.startswith("@"):
+            with open(typed[1:], encoding="utf-8") as file:
+                typed = file.read(MAX_BOARD_LENGTH + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise ConfigError(f"state={typed}: {reason}", "name a file that holds a board") from None
+    return typed
 
 
 @dataclass(frozen=True)
@@ -85,7 +138,7 @@ def read_positions(path: Path, game: Game[Any]) -> LabeledPositions | State:
     marks = lines[0].split()[-2:-1] if lines else []
     if not lines or (len("".join(marks)) == game.spec.actions and {*marks[0]} <= {*RESULTS}):
         return LabeledPositions.read(path, game)
-    cpu_game, texts = on_cpu(game), [re.sub(r"\s*/\s*", "\n", line) for line in lines]
+    cpu_game, texts = on_cpu(game), [_in_lines(line) for line in lines]
     try:
         state: State = cpu_game.parse_all(texts)
     except ValueError:

@@ -123,7 +123,7 @@ class AlphaBetaPlayer(Player):
 class BattleshipPlayer(Player):
     """The best shots of battleship."""
 
-    deterministic = True
+    is_deterministic = True
 
     def __init__(self, game: Battleship, solution: BeliefSolution) -> None:
         self.game, self._solution = game, solution

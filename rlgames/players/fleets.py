@@ -52,7 +52,7 @@ class BattleshipBot(Player):
         if len(live):
             priority[live] = self.priority(state[live], rng)
         priority = priority.masked_fill(shot, 0.0)
-        if not self.deterministic:
+        if not self.is_deterministic:
             noise = torch.rand(priority.shape, generator=rng, device=rng.device)
             priority = priority + TIE_BREAK * noise
         scores = self.game.score_actions(priority)
@@ -139,9 +139,9 @@ class Density(BattleshipBot):
                     "player.miss_weight=0"
                 )
         self.miss_weight = miss_weight
-        self.deterministic = self.game.posterior.exact
+        self.is_deterministic = self.game.posterior.exact
         # What was counted is kept, and how often it was; processes would not share it.
-        self.is_stateful = not self.deterministic and steps > 0
+        self.is_stateful = not self.is_deterministic and steps > 0
         self.reset_statistics()
 
     def priority(self, state: Any, rng: torch.Generator) -> Tensor:

@@ -39,9 +39,9 @@ class Decision:
 class Player(ABC):
     """Chooses actions from public positions only."""
 
-    deterministic = False
-    """Whether it always chooses the same action in the same position. search=rollout relies on it;
-    evaluations find out by playing."""
+    is_deterministic = False
+    """Whether it draws no random number: it always chooses the same action in the same position.
+    Evaluations play each game of such players once, and search=rollout relies on it."""
 
     is_stateful = False
     """Whether it gathers statistics while it plays, which would be lost in a forked process."""
@@ -132,7 +132,7 @@ class Agent(Player):
         records_log_prob: bool = False,
     ) -> None:
         self.game, self.policy, self.sampling = game, policy, sampling
-        self.deterministic = sampling.deterministic
+        self.is_deterministic = sampling.deterministic
         self.records_log_prob = records_log_prob
         self.progress = 0.0
 

@@ -56,7 +56,7 @@ class WinOrBlock(UniformOver):
 class Corner(Player):
     """Keeps large tiles of 2048 in a lower corner: down, else left, else right, else up."""
 
-    deterministic = True
+    is_deterministic = True
 
     def __init__(self, game: Game[Any]) -> None:
         if not isinstance(game, Game2048):

@@ -25,6 +25,8 @@ class AlphaBetaSearch(Player):
     Raises ValueError if player and game do not fit together.
     """
 
+    is_deterministic = True
+
     def __init__(self, game: Game[Any], player: Player, plies: int) -> None:
         policy = player.policy if isinstance(player, Agent) else None
         if not isinstance(game, KInARow):

@@ -59,6 +59,7 @@ class ExactEndgame(Player):
 
     def __init__(self, player: Player, solver: EndgameSolver) -> None:
         self.player, self.solver = player, solver
+        self.is_deterministic = player.is_deterministic
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         def choose(live: State) -> Tensor:
@@ -75,6 +76,7 @@ class ExactEndgameSearch(Search):
 
     def __init__(self, inner: Search, solver: EndgameSolver) -> None:
         self.inner, self.solver = inner, solver
+        self.is_deterministic = inner.is_deterministic
         self.game, self.utility, self.explores = inner.game, inner.utility, inner.explores
 
     def search(self, state: State, rng: torch.Generator) -> SearchResult:

@@ -40,6 +40,8 @@ class Expectimax(Player):
     Raises ValueError if player and game do not fit together.
     """
 
+    is_deterministic = True
+
     def __init__(
         self,
         game: Game[Any],

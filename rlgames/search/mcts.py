@@ -76,6 +76,9 @@ class Mcts(Search):
         self.game, self.player, self.settings = game, player, settings
         self.utility = Utility(game, settings.value, settings.discount)
         self.explores = settings.rule == "gumbel"
+        has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
+        has_noise = settings.dirichlet_fraction or (self.explores and settings.gumbel_scale)
+        self.is_deterministic = settings.leaf == "value" and not (has_chance or has_noise)
         plies = settings.depth if settings.fixed_depth and settings.depth else 1
         self._max_nodes = 1 + settings.simulations * plies
         # Four floats per action, what else a node has, and its slots in the table of children.

@@ -63,10 +63,11 @@ class Rollouts(Search):
         self.player = player
         self._keys, self._hidden = find(game, ExactKey), find(game, HiddenInformation)
         self._listed = find(game, ListedWorlds)
-        if player.deterministic and self._keys is not None and game.spec.hidden:
+        if player.is_deterministic and self._keys is not None and game.spec.hidden:
             self.player = _OncePerPosition(self._keys, player)
         is_known = self._listed is not None or not game.spec.hidden
-        self._is_exact = player.deterministic and is_known and game.spec.num_chance_inputs == 0
+        self._is_exact = player.is_deterministic and is_known and game.spec.num_chance_inputs == 0
+        self.is_deterministic = self._is_exact and not gumbel_scale
 
     @torch.no_grad()
     def search(self, state: State, rng: torch.Generator) -> SearchResult:
@@ -156,7 +157,7 @@ class _OncePerPosition(Player):
 
     def __init__(self, keys: ExactKey, player: Player) -> None:
         self._keys, self.player = keys, player
-        self.deterministic = player.deterministic
+        self.is_deterministic = player.is_deterministic
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         first, inverse = _distinct(self._keys.key(state))

@@ -29,9 +29,7 @@ class PlayerQuit(EOFError):
 
     def __init__(self, by_command: bool) -> None:
         super().__init__(
-            "you left the game"
-            if by_command
-            else "the input ended before the game did; the game is not recorded"
+            "you left the game" if by_command else "the input ended before the game did"
         )
         self.by_command = by_command
 

@@ -152,12 +152,12 @@ class Evaluator:
 
 
 def _share(name: str) -> EvalMetric:
-    return EvalMetric(name, lambda subject, result: result.evaluation.outcome_rate(name).rate)
+    return EvalMetric(name, lambda subject, result: result.evaluation.outcome_rate(name).value)
 
 
 def _held_out_turns(subject: Evaluator, result: EvaluationResult) -> float:
     assert result.held_out is not None
-    return result.held_out.turns.mean
+    return result.held_out.turns.value
 
 
 def _exploitability(subject: Evaluator, result: EvaluationResult) -> float:
@@ -168,11 +168,11 @@ def _exploitability(subject: Evaluator, result: EvaluationResult) -> float:
 EVAL_METRICS = (
     EvalMetric("points", lambda subject, result: result.evaluation.points),
     *map(_share, ("win", "draw", "loss")),
-    EvalMetric("turns", lambda subject, result: result.evaluation.turns.mean),
-    EvalMetric("score", lambda subject, result: result.evaluation.score.mean),
+    EvalMetric("turns", lambda subject, result: result.evaluation.turns.value),
+    EvalMetric("score", lambda subject, result: result.evaluation.score.value),
     EvalMetric(
         "grid_sum",
-        lambda subject, result: result.evaluation.measures["grid_sum"].mean,
+        lambda subject, result: result.evaluation.measures["grid_sum"].value,
         lambda subject: "grid_sum" in measures(subject.game, subject.game.example_state()),
     ),
     EvalMetric("held_out_turns", _held_out_turns, lambda subject: subject.split is not None),

@@ -12,13 +12,13 @@ from rlgames.core.errors import NonFiniteError
 from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupts
 from rlgames.evaluation.evaluate import Evaluation
+from rlgames.evaluation.references import EARLY_SOLVE_SECONDS
 from rlgames.runs.checkpoint import Checkpoint, Tree
 from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog
 from rlgames.training.evaluator import WHY_NO_REGRET, Regret
 from rlgames.training.parts import Training
 from rlgames.training.progress import Progress
-from rlgames.training.references import EARLY_SOLVE_SECONDS
 
 
 class TrainingLoop:

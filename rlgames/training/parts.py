@@ -19,6 +19,7 @@ from rlgames.core.devices import build_device, compute_dtype
 from rlgames.core.errors import ConfigError
 from rlgames.core.memory import check_memory, check_weight_memory
 from rlgames.core.rng import make_generator
+from rlgames.evaluation.references import References
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.learners.td_ntuple import TdNtuple
@@ -42,7 +43,6 @@ from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.training.checks import Plan, check_fits
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator, Regret
-from rlgames.training.references import References
 from rlgames.training.sources import Batch, Demonstrations, GameSource, SourceContext, WholeGames
 
 FLOATS_PER_TABLE_VALUE = 2

@@ -16,7 +16,7 @@ from rlgames.core.rng import make_generator
 from rlgames.core.text import short_number
 from rlgames.drawing import animation, plots
 from rlgames.drawing.pictures import ActionOverlay, draw_scene, format_percent, position_scene
-from rlgames.evaluation.diagnostics import afterstate_values, certainty_by_move, expected_returns
+from rlgames.evaluation.advice import afterstate_values, certainty_by_move, expected_returns
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.rollouts.play import GamePool

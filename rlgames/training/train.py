@@ -20,6 +20,7 @@ from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.schedule import Schedule
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.untrusted import sanitized
+from rlgames.evaluation.references import References
 from rlgames.games.game import Game
 from rlgames.runs.checkpoint import (
     BadCheckpoint,
@@ -36,7 +37,6 @@ from rlgames.training.loop import TrainingLoop
 from rlgames.training.parts import Training, build_training
 from rlgames.training.pictures import ImageCallback
 from rlgames.training.progress import Progress
-from rlgames.training.references import References
 
 MAX_RESUME_STATE_BYTES = 1 << 26
 """A finished run keeps no more to be extended, unless asked."""

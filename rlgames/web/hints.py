@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from rlgames.commands.show import Evaluation, evaluate_position, exact_text, unit_of
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.text import short_number
 from rlgames.drawing.pictures import ActionOverlay, overlay_of_cells
+from rlgames.evaluation.advice import Advice, advise, exact_text, unit_of
 from rlgames.games.fleets.game import FleetGame
 from rlgames.games.game import State
 from rlgames.games.notation import legal_names
@@ -48,26 +48,26 @@ def policy_hint(table: Table, seats: Sequence[str], search: str | None, seen: St
     assert name is not None
     player = make_advisor(table.player(name, search))
     who = name if search is None else f"{name}+{search}"
-    found = evaluate_position(table.game, seen, player, who, 0)
+    found = advise(table.game, seen, player, who, 0)
     value = "" if found.value is None else f"expects a return of {short_number(found.value)}"
     if found.likely is None:
         return Hint(f"{who} {value or 'has no probabilities'}")
-    if found.actions[0]["score"] is not None:
+    if found.moves[0].score is not None:
         return Hint(f"{who} {value}", *_values(table, seen, found))
     moves = [
-        {"move": a["action"], "share": a["probability"], "text": f"{a['probability']:.1%}"}
-        for a in found.actions
-        if a["probability"] >= MIN_SHARE
+        {"move": move.action, "share": likely, "text": f"{likely:.1%}"}
+        for move in found.moves
+        if (likely := move.probability or 0.0) >= MIN_SHARE
     ]
     overlay = ActionOverlay(found.likely.numpy(), [], is_distribution=True)
     return Hint(f"{who} {value}", _on_cells(table, seen, overlay), moves)
 
 
 def _values(
-    table: Table, seen: State, found: Evaluation
+    table: Table, seen: State, found: Advice
 ) -> tuple[dict[int, tuple[float, str]], list[dict[str, Any]]]:
     """The overlay and the moves of a hint by action values; the best move is the darkest."""
-    scores = {action["action"]: action["score"] for action in found.actions}
+    scores = {move.action: move.score or 0.0 for move in found.moves}
     low, high = min(scores.values()), max(scores.values())
     shares = {name: (s - low) / (high - low) if high > low else 1.0 for name, s in scores.items()}
     ordered = sorted(scores, key=lambda name: -scores[name])
@@ -81,20 +81,20 @@ def _values(
 def exact_hint(table: Table, seats: Sequence[str], search: str | None, seen: State) -> Hint:
     """The values of the moves if every seat plays perfectly."""
     game, unit = table.game, unit_of(table.game)
-    found = evaluate_position(game, seen, None, "", EXACT_SECONDS)
+    found = advise(game, seen, None, "", EXACT_SECONDS)
     if found.exact is None or all(value is None for value in found.exact.actions):
         return Hint(f"not solved within {EXACT_SECONDS:g} seconds")
     weights = _weights(found, direction(game.spec.goal, GOAL_METRICS[game.spec.goal]), unit)
     labels = ["" if v is None else _label(v, unit) for v in found.exact.actions]
-    moves = [
+    moves: list[dict[str, Any]] = [
         {
-            "move": action["action"],
-            "share": weights[action["exact"]],
-            "text": exact_text(action["exact"], unit)
-            + (f" in {action['plies']} plies" if action["plies"] else ""),
+            "move": move.action,
+            "share": weights[move.exact],
+            "text": exact_text(move.exact, unit)
+            + (f" in {move.plies} plies" if move.plies else ""),
         }
-        for action in found.actions
-        if action["exact"] is not None
+        for move in found.moves
+        if move.exact is not None
     ]
     moves.sort(key=lambda move: -move["share"])
     shades = np.array([weights.get(value, 0.0) for value in found.exact.actions])
@@ -121,7 +121,7 @@ def ships_hint(table: Table, seats: Sequence[str], search: str | None, seen: Sta
         if marks[cell] == "." and shares[cell] >= MIN_SHARE
     ]
     summary = f"probability of a ship, by {how}"
-    exact = evaluate_position(game, seen, None, "", EXACT_SECONDS).exact
+    exact = advise(game, seen, None, "", EXACT_SECONDS).exact
     if exact is not None and exact.value is not None:
         summary += f"; perfect play needs {exact.value:.4f} turns"
     return Hint(summary, {cell: (p, f"{100 * p:.0f}") for cell, p in enumerate(shares)}, moves)
@@ -137,7 +137,7 @@ HINTS: dict[str, Maker] = {
 """By the kinds of Table.hints."""
 
 
-def _weights(found: Evaluation, sign: int, unit: str) -> dict[float | None, float]:
+def _weights(found: Advice, sign: int, unit: str) -> dict[float | None, float]:
     """By exact value: how good it is among the moves, 0 to 1; of an outcome among all outcomes."""
     assert found.exact is not None
     values = [value for value in found.exact.actions if value is not None]

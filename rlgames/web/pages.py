@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlgames.commands.run_config import option_name, with_run
-from rlgames.commands.show import read_position
+from rlgames.commands.match import option_name, with_run
 from rlgames.config.commands import (
     PageConfig,
     PlayConfig,
@@ -21,6 +20,7 @@ from rlgames.config.schema import OptionConfig, arguments
 from rlgames.config.typed import changed, make_option
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, check_installed
+from rlgames.evaluation.positions import read_position
 from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs.agents import OpenRun, differing_key, open_run, open_shipped_agent
 from rlgames.runs.find import find_run, shipped_agent

@@ -12,14 +12,14 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from rlgames.commands.show import parse_position
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import make_generator
 from rlgames.core.text import counted, short_number
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
 from rlgames.drawing.svg import board_svg
-from rlgames.evaluation.diagnostics import expected_returns
+from rlgames.evaluation.advice import expected_returns
+from rlgames.evaluation.positions import parse_position
 from rlgames.games import board as boards_of
 from rlgames.games.capabilities import HiddenInformation, find
 from rlgames.games.fleets.placement import Placement

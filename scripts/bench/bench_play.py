@@ -19,7 +19,7 @@ import rlgames
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
-from rlgames.evaluation.parallel import BATCHES_PER_SHARD
+from rlgames.evaluation.shards import BATCHES_PER_SHARD
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.mlp import Mlp
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool

@@ -22,7 +22,7 @@ import torch
 
 from rlgames import app
 
-PARTS = ["cli.display", "terminal.progress", "games.game_2048", "training.train"]
+PARTS = ["terminal.progress", "games.game_2048", "training.train"]
 COMMANDS = ["arena", "evaluate", "games", "play", "report", "resume", "show", "solve", "train"]
 OTHERS = ["PIL.GifImagePlugin", "PIL.PngImagePlugin", "numpy.random", "torch._dynamo"]
 OTHERS += ["tensorboard.plugins.hparams.api_pb2", "hydra._internal.core_plugins.basic_sweeper"]

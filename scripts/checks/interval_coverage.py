@@ -23,22 +23,10 @@ from numpy.typing import NDArray
 from rlgames.commands.arena import competitors
 from rlgames.config.commands import ArenaConfig
 from rlgames.config.compose import load_config
-from rlgames.core.intervals import (
-    Interval,
-    clustered_rate_interval,
-    mean_interval,
-    pooled_rate_interval,
-    wilson_interval,
-)
 from rlgames.core.rng import make_generator
 from rlgames.core.text import markdown_table, with_section
-from rlgames.evaluation.aggregate import (
-    bootstrapped,
-    difference_of_means,
-    interquartile_mean,
-    mean_of_runs,
-)
 from rlgames.evaluation.elo import elo_intervals, elo_ratings
+from rlgames.evaluation.estimates import Estimate, Interval, interquartile_mean, mean_interval
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "dev" / "coverage.md"
@@ -170,12 +158,12 @@ def rates() -> list[Case]:
     def single(center: float, count: int, rng: np.random.Generator) -> Outcomes:
         low, high = (0.4, 0.6) if center == 0.5 else (center / 2, center * 2)
         rate = rng.uniform(low, high)
-        return [(rate, wilson_interval(int(rng.binomial(count, rate)), count))]
+        return [(rate, Estimate.of_rate((int(rng.binomial(count, rate)), count)).interval)]
 
     def seats(first: float, second: float, count: int, rng: np.random.Generator) -> Outcomes:
         both = [1 - (1 - rate) * rng.uniform(0.5, 1.5) for rate in (first, second)]
         parts = [(int(rng.binomial(count // 2, rate)), count // 2) for rate in both]
-        return [(sum(both) / 2, pooled_rate_interval(parts))]
+        return [(sum(both) / 2, Estimate.of_rate(*parts).interval)]
 
     cases = [
         Case("rate", f"about {center:g}", partial(single, center)) for center in (0.5, 0.1, 0.01)
@@ -195,7 +183,7 @@ def rates_of_moves() -> list[Case]:
         total = rng.integers(5, 21, count)
         rate = rng.beta(0.1 / alike, 0.9 / alike, count)
         lost = rng.binomial(total, rate)
-        return [(0.1, clustered_rate_interval(lost.astype(float), total.astype(float)))]
+        return [(0.1, Estimate.of_moves(lost.astype(float), total.astype(float)).interval)]
 
     situations = {"hardly alike in a game": 0.01, "alike in a game": 0.25}
     return [
@@ -286,7 +274,7 @@ def seeds() -> list[Case]:
 def _seed_mean(
     draw: Callable[..., Floats], truth: float, count: int, rng: np.random.Generator
 ) -> Outcomes:
-    return [(truth, mean_of_runs([draw(rng, count)]).interval)]
+    return [(truth, Estimate.of_seeds([draw(rng, count)]).interval)]
 
 
 def _interquartile_mean(
@@ -297,14 +285,14 @@ def _interquartile_mean(
     rng: np.random.Generator,
 ) -> Outcomes:
     scores = [draw(rng, count) + shift for shift in shifts]
-    return [(truth, bootstrapped("iqm", scores).interval)]
+    return [(truth, Estimate.of_seeds(scores, "iqm").interval)]
 
 
 def pairs_of_agents() -> list[Case]:
     def difference(spread: float, count: int, rng: np.random.Generator) -> Outcomes:
         first = 1 + rng.standard_normal(count)
         second = spread * rng.standard_normal(count)
-        return [(1.0, difference_of_means([first], [second]).interval)]
+        return [(1.0, Estimate.difference([first], [second]).interval)]
 
     return [
         Case("difference of agents", "equal spread", partial(difference, 1), SEEDS),

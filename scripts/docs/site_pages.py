@@ -48,7 +48,7 @@ REFERENCE = {
     "Rewards": ["rlgames.rewards"],
     "Playing games": ["rlgames.rollouts.play", "rlgames.rollouts.trajectories"],
     "Search": ["rlgames.search.mcts", "rlgames.search.expectimax"],
-    "Evaluation": ["rlgames.evaluation.evaluate", "rlgames.evaluation.statistics"],
+    "Evaluation": ["rlgames.evaluation.evaluate", "rlgames.evaluation.estimates"],
     "Environments": ["rlgames.envs.gymnasium_env", "rlgames.envs.pettingzoo_env"],
     "Configuration": ["rlgames.config.schema", "rlgames.config.registry"],
 }

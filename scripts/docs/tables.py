@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rlgames.app import COMMANDS
-from rlgames.commands.listing import list_presets
+from rlgames.commands.games import list_presets
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY

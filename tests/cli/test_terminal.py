@@ -6,16 +6,21 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from helpers import SMALL_TRAINING
 from markers import one_in
 from processes import Terminal
 
 import rlgames as package
-from rlgames.cli import display
 from rlgames.app import Command
+from rlgames.commands import arena
+from rlgames.config.commands import ArenaConfig
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
+from rlgames.evaluation.elo import Arena
+from rlgames.evaluation.estimates import Estimate
 
 EVAL = ["eval", "player=random", "game=2048", "board=2", "games=20"]
 
@@ -123,7 +128,7 @@ def test_json_parses_when_a_command_fails(command, error, code, typed, monkeypat
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(Command, "load_function", lambda self: fail)
+    monkeypatch.setattr(Command, "load", lambda *_: fail)
     done = typed(command, "format=json")
     assert done.returncode == (code if command != "slove" else 2)
     assert set(json.loads(done.stdout)) == {"error", "hint"}
@@ -137,7 +142,7 @@ def test_what_fails_because_of_an_interrupt_is_one(typed, monkeypatch):
         finally:
             raise AttributeError("torn")
 
-    monkeypatch.setattr(Command, "load_function", lambda self: torn)
+    monkeypatch.setattr(Command, "load", lambda *_: torn)
     done = typed("eval", "player=random")
     assert (done.returncode, done.stderr) == (130, "rlgames: interrupted\n")
 
@@ -259,9 +264,7 @@ def test_what_is_printed_controls_no_terminal(typed, tmp_path, capfd):
     done = typed("eval", "x[bold]:smile:\x1b[31m", "games=4")
     assert r"x[bold]:smile:\x1b[31m against random" in done.stdout
     assert "\x1b" not in done.stdout
-    player = {"name": "[red]a\x1b[0m", "elo": 1.0, "ci95": [0.0, 2.0], "points": [None, 0.5]}
-    other = player | {"name": "b", "points": [0.5, None]}
-    display.print_arena({"games": 4, "players": [player, other], "pairs": []})
+    arena.show(tournament(["[red]a\x1b[0m", "b"]))
     assert r"[red]a\x1b[0m" in capfd.readouterr().out
 
 
@@ -279,23 +282,25 @@ def test_a_wrong_number_of_threads_is_refused_in_one_line(number, typed, monkeyp
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_an_arena_of_many_shows_the_ranking_whole_and_the_pairs_where_they_fit(monkeypatch, capsys):
-    names = [f"player {number}" for number in range(20)]
-    players = [
-        {
-            "name": name,
-            "elo": 10.0 * number,
-            "ci95": [10.0 * number - 5, 10.0 * number + 5],
-            "points": [None if name == other else 0.5 for other in names],
-        }
-        for number, name in enumerate(names)
+def tournament(names):
+    """A result in which every game is drawn, and the players that come later have more Elo."""
+    table = np.zeros((len(names), len(names), 3))
+    table[..., 1] = 4
+    elo = [
+        Estimate(10.0 * number, (10.0 * number - 5, 10.0 * number + 5), 4)
+        for number in range(len(names))
     ]
-    report = {"games": 4, "players": players, "pairs": []}
-    display.print_arena(report)
+    cfg = load_config(ArenaConfig, ["game=tictactoe", "games=4"])
+    return arena.Result(cfg, names, [{} for _ in names], Arena({}, table, elo))
+
+
+def test_an_arena_of_many_shows_the_ranking_whole_and_the_pairs_where_they_fit(monkeypatch, capsys):
+    result = tournament([f"player {number}" for number in range(20)])
+    arena.show(result)
     whole = capsys.readouterr().out
     assert whole.count("50.0%") == 20 + 20 * 19
     monkeypatch.setattr("rlgames.terminal.tables.terminal_width", lambda: 80)
-    display.print_arena(report)
+    arena.show(result)
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert [line.split()[2] for line in lines[4:24]] == [str(n) for n in range(19, -1, -1)]

@@ -8,7 +8,8 @@ import torch
 from helpers import command
 
 import rlgames as package
-from rlgames.cli import display
+from rlgames.commands import evaluate
+from rlgames.commands.train import print_result
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -32,10 +33,11 @@ def run(tmp_path_factory):
 
 
 def test_a_user_chooses_the_checkpoint_and_every_report_names_it(run, capsys):
-    reports = {
+    results = {
         name: command("eval", run, [] if name is None else [f"checkpoint={name}"])
         for name in (None, "best", "latest", "final")
     }
+    reports = {name: result.as_dict() for name, result in results.items()}
     assert reports[None]["checkpoint"] == reports["best"]["checkpoint"] == "best (selected)"
     assert reports["latest"]["checkpoint"] == reports["final"]["checkpoint"] == "final"
     assert reports[None]["checkpoint_games"] == reports["best"]["checkpoint_games"] == 50
@@ -45,11 +47,11 @@ def test_a_user_chooses_the_checkpoint_and_every_report_names_it(run, capsys):
     assert reports["latest"]["moves"] == reports["final"]["moves"]
     assert json.loads((run / "eval.json").read_text())["checkpoint"] == "best (selected)"
     assert json.loads((run / "eval_final.json").read_text()) == reports["final"]
-    display.print_evaluation(reports["final"])
+    evaluate.show(results["final"])
     printed = " ".join(capsys.readouterr().out.split())
     assert "checkpoint final" in printed
     assert "trained for 400 games" in printed
-    display.print_evaluation(reports["best"])
+    evaluate.show(results["best"])
     assert "checkpoint best (selected)" in " ".join(capsys.readouterr().out.split())
 
 
@@ -80,12 +82,12 @@ def test_a_run_reports_its_best_and_its_final_network(tmp_path, monkeypatch, cap
     assert streams == ["eval"] * 4 + ["final"] * 2  # games that selected nothing
     assert calls[-2][1] == calls[-3][1]  # the final weights first
     assert calls[-1][1] == calls[0][1] != calls[-2][1]
-    best = command("eval", tmp_path / "run", ["checkpoint=best"])
-    final = command("eval", tmp_path / "run", ["checkpoint=final"])
+    best = command("eval", tmp_path / "run", ["checkpoint=best"]).as_dict()
+    final = command("eval", tmp_path / "run", ["checkpoint=final"]).as_dict()
     assert facts["results"]["turns"] == best["moves"]["mean"]
     assert facts["final_results"]["turns"] == final["moves"]["mean"]
     assert facts["best_games"] == best["checkpoint_games"]
-    display.print_result(result)
+    print_result(result)
     printed = " ".join(capsys.readouterr().out.split())
     assert "all layouts (exact)" in printed
     assert "best (selected) final" in printed
@@ -101,7 +103,7 @@ def test_a_final_network_that_is_the_best_is_evaluated_once(tmp_path, monkeypatc
     assert facts["best_games"] == 400
     references = {name: facts["results"][name] for name in ("random", "optimal")}
     assert facts["results"] == facts["final_results"] | references
-    display.print_result(result)
+    print_result(result)
     assert "best (selected) and final" in capsys.readouterr().out
 
 
@@ -152,5 +154,5 @@ def test_a_checkpoint_that_is_not_there_is_refused(run, tmp_path):
         command("eval", unfinished, ["checkpoint=final"])
     with pytest.raises(ConfigError, match="has no best checkpoint"):
         command("eval", unfinished, ["checkpoint=best"])
-    assert command("eval", unfinished, [])["checkpoint"] == "latest"
-    assert command("eval", path, [])["checkpoint"] == "final"
+    assert command("eval", unfinished, []).checkpoint["checkpoint"] == "latest"
+    assert command("eval", path, []).checkpoint["checkpoint"] == "final"

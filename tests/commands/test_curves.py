@@ -10,9 +10,9 @@ from helpers import check_refused
 from matplotlib.colors import to_rgb
 from PIL import Image
 
-from rlgames.core.intervals import student_t
 from rlgames.drawing import figures
 from rlgames.evaluation.curves import along, moving_mean, over_seeds, points
+from rlgames.evaluation.estimates import student_t
 from rlgames.runs.files import read_points
 
 SALVO = {"name": "salvo", "board": 4}

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from processes import Process, run
 
-from rlgames.cli.study import section, update_page
-from rlgames.commands.study import plan_study
+from rlgames.commands.study import section, update_page
+from rlgames.commands.study_plan import plan_study
 from rlgames.commands.study_record import evaluation_command, logged, make_record
 from rlgames.config.commands import StudyConfig
 from rlgames.config.compose import load_config
@@ -216,10 +216,8 @@ def test_a_format_is_the_only_output(typed, tmp_path):
     assert (said.returncode, "1 of 1 jobs done, in out\n" in said.stderr) == (0, True)
     won = json.loads(said.stdout)["mine"]["runs"]["one"]["cells"]["played.win.rate"]["mean"]
     assert won > 0
-    said = typed("study", "mine.yaml", "out=out", "run=false", "format=html")
-    assert said.stdout.startswith("<!doctype html>")
-    assert said.stdout.rstrip().endswith("</p>")
-    assert f"<tr><td>one</td><td>{won:g} ±" in said.stdout
+    said = typed("study", "mine.yaml", "out=out", "run=false", "format=markdown")
+    assert f"| `one` | {won:g} ±" in said.stdout
     said = typed("study", "mine.yaml", "out=out", "format=json", "dry_run=true")
     assert (said.returncode, "dry_run= prints text" in said.stdout) == (2, True)
 

@@ -158,7 +158,7 @@ class FirstConfig:
 
 
 class First(Player):
-    deterministic = True
+    is_deterministic = True
 
     def __init__(self, game, last):
         self.game, self.last = game, last

@@ -7,7 +7,8 @@ from helpers import make_agent, rng
 from packed_random import PackedRandom
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.evaluation.greedy_play import MIN_GAMES, find_greedy_play
+from rlgames.evaluation.shards import MIN_GREEDY_GAMES as MIN_GAMES
+from rlgames.evaluation.shards import find_greedy_play
 from rlgames.players.player import Agent, Random
 from rlgames.sampling import Argmax, Stochastic
 
@@ -28,7 +29,7 @@ def agent():
 
 def test_it_plays_as_the_agent_does(agent):
     start = agent.game.initial(4, rng(2))
-    final, num_moves = find_greedy_play(agent.game, agent, MIN_GAMES).play(start, 4, seed=7)
+    final, num_moves = find_greedy_play(agent.game, agent, MIN_GAMES)(start, seed=7)
     seed = int(np.random.default_rng(7).integers(1 << 62, dtype=np.uint64))
     plain = PackedRandom(agent.game, seed)
     for game in range(4):
@@ -57,5 +58,5 @@ def test_an_evaluation_uses_it_for_many_games_and_in_training(agent):
     assert few.distinct_games is not None
     assert many.distinct_games is None
     assert many.num_moves == int(many.state.turn.sum())
-    half = few.score.interval[1] - few.score.mean
-    assert many.score.mean == pytest.approx(few.score.mean, abs=2 * half)
+    half = few.score.interval[1] - few.score.value
+    assert many.score.value == pytest.approx(few.score.value, abs=2 * half)

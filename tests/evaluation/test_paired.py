@@ -4,28 +4,14 @@ import json
 
 import pytest
 import torch
+from helpers import InOrder
 
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.paired import compare_paired
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
-from rlgames.players.player import Player, Random
-
-
-class InOrder(Player):
-    """The first legal action, or the last one."""
-
-    deterministic = True
-
-    def __init__(self, game, is_reversed=False):
-        self.game, self.is_reversed = game, is_reversed
-
-    def choose(self, state, rng):
-        legal = self.game.legal_action_mask(state).int()
-        if self.is_reversed:
-            return legal.shape[1] - 1 - legal.flip(1).argmax(1)
-        return legal.argmax(1)
+from rlgames.players.player import Random
 
 
 def compared(game, names, players, games=100):
@@ -35,10 +21,11 @@ def compared(game, names, players, games=100):
 @pytest.mark.parametrize("game", [Game2048(3, 3), Battleship(10, 10, [5, 4, 3, 3, 2])])
 def test_equal_players_have_equal_results_on_the_same_boards_and_dice(game):
     result = compared(game, ["a", "b"], [InOrder(game), InOrder(game)])
-    (pair,) = result["pairs"]
-    assert pair["difference"]["min"] == pair["difference"]["max"] == 0
-    assert pair["correlation"] == pytest.approx(1)
-    assert result["players"][0]["min"] < result["players"][0]["max"]
+    difference, correlation = result.pairs[0, 1]
+    assert difference.spread == (0, 0, 0)
+    assert correlation == pytest.approx(1)
+    _, lowest, highest = result.players[0].spread
+    assert lowest < highest
 
 
 def test_boards_and_dice_do_not_depend_on_the_other_players():
@@ -46,22 +33,21 @@ def test_boards_and_dice_do_not_depend_on_the_other_players():
     game = Game2048(3, 3)
     alone = compared(game, ["a"], [InOrder(game)])
     beside = compared(game, ["r", "b", "a"], [Random(game), InOrder(game, True), InOrder(game)])
-    assert beside["players"][2] == alone["players"][0]
-    assert beside["players"][1] != alone["players"][0]
+    assert beside.players[2] == alone.players[0]
+    assert beside.players[1] != alone.players[0]
 
 
 def test_what_the_boards_do_to_both_players_cancels_out():
     game = Battleship(10, 10, [5, 4, 3, 3, 2])
     players = [InOrder(game), InOrder(game, True), Random(game)]
     result = compared(game, ["first", "last", "random"], players, 400)
-    assert not result["exact"]
-    for pair in result["pairs"]:
-        low, high = pair["difference"]["ci95"]
-        assert low < pair["difference"]["mean"] < high
-    first_last = result["pairs"][0]
-    assert first_last["correlation"] < -0.05  # a board that starts late ends early for the other
-    difference = result["players"][0]["mean"] - result["players"][1]["mean"]
-    assert first_last["difference"]["mean"] == pytest.approx(difference)
+    assert not result.is_exact
+    for difference, _ in result.pairs.values():
+        assert difference.interval[0] < difference.value < difference.interval[1]
+    difference, correlation = result.pairs[0, 1]
+    assert correlation < -0.05  # a board that starts late ends early for the other
+    first, last, _ = result.players
+    assert difference.value == pytest.approx(first.value - last.value)
 
 
 def test_deterministic_players_play_every_board_once():
@@ -69,10 +55,10 @@ def test_deterministic_players_play_every_board_once():
     result = compared(game, ["first", "last"], [InOrder(game), InOrder(game, True)])
     rng = torch.Generator()
     alone = evaluate(game, InOrder(game), EvaluationSettings("all"), rng)
-    assert result["exact"]
-    assert result["games"] == alone.games
-    assert result["players"][0]["mean"] == pytest.approx(alone.turns.mean)
-    assert result["pairs"][0]["difference"]["ci95"] is None
+    assert result.is_exact
+    assert result.games == alone.games
+    assert result.players[0].value == pytest.approx(alone.turns.value)
+    assert result.pairs[0, 1][0].interval is None
 
 
 def test_an_arena_of_a_game_for_one_shows_paired_differences(typed):

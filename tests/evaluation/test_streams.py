@@ -7,7 +7,7 @@ from helpers import command
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.rng import SELECTION_STREAM, make_generator
-from rlgames.evaluation.parallel import ShardedGames
+from rlgames.evaluation.shards import ShardedGames
 from rlgames.training.train import train
 
 SMALL = ["policy.layers=[8]", "games=100", "batch=50", "eval_every=50", "solve_seconds=0"]
@@ -17,16 +17,15 @@ SMALL = ["policy.layers=[8]", "games=100", "batch=50", "eval_every=50", "solve_s
 def first_numbers(monkeypatch):
     """The first random number of each evaluation's games."""
     numbers = []
-    real = ShardedGames.run
+    real = ShardedGames.play
 
-    def run(self, rng):
+    def play(self, rng, records=False):
         clone = torch.Generator()
         clone.set_state(rng.get_state())
-        result = real(self, rng)  # raises for games that are played with chance after all
         numbers.append(float(torch.rand((), generator=clone)))
-        return result
+        return real(self, rng, records)
 
-    monkeypatch.setattr(ShardedGames, "run", run)
+    monkeypatch.setattr(ShardedGames, "play", play)
     return numbers
 
 
@@ -51,7 +50,8 @@ def test_the_games_of_a_pair_do_not_depend_on_who_else_plays():
     words = ["game=tictactoe", "games=60"]
 
     def score(*players):
-        result = {each["name"]: each for each in command("arena", [*players], words)["players"]}
+        report = command("arena", [*players], words).as_dict()
+        result = {each["name"]: each for each in report["players"]}
         column = list(players).index("random")
         return result["win_or_block"]["points"][column]
 

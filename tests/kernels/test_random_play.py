@@ -8,7 +8,7 @@ from helpers import check_uncompiled, rng
 from markers import quick
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.evaluation.parallel import find_kernel
+from rlgames.evaluation.shards import ShardedGames, find_kernel
 from rlgames.games.breakthrough import Breakthrough
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game_2048 import Game2048
@@ -18,7 +18,7 @@ from rlgames.games.notation import parse
 from rlgames.games.othello import Othello
 from rlgames.players.player import Random
 from rlgames.players.scripted import WinOrBlock
-from rlgames.rollouts.play import GamePool
+from rlgames.rollouts.play import GamePool, sampled_by_game
 
 BREAKTHROUGH = Breakthrough(5, 4, 1)
 GAMES: list[Any] = [
@@ -173,7 +173,8 @@ def test_finished_games_do_not_change_and_plies_are_limited(game):
 
 def test_only_many_games_of_random_players_on_the_cpu_use_a_kernel():
     def found(game, players, games=100_000, batch=64):
-        return find_kernel(game, players, games, batch, torch.device("cpu"))
+        played = ShardedGames(game, players, games, batch, sampled_by_game(game))
+        return find_kernel(played, torch.device("cpu"))
 
     player = Random(TICTACTOE, observe=True)
     assert found(TICTACTOE, [player]) is not None

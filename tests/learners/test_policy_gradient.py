@@ -9,7 +9,7 @@ from helpers import make_agent, rng
 
 import rlgames
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.diagnostics import certainty_by_move
+from rlgames.evaluation.advice import certainty_by_move
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow

@@ -10,7 +10,8 @@ import pytest
 import torch
 from helpers import command, make_game, rng
 
-from rlgames.cli import display
+from rlgames.commands import arena, evaluate
+from rlgames.commands.train import print_result
 from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
@@ -64,27 +65,29 @@ def test_a_move_depends_on_the_position_alone():
 
 def test_a_report_says_how_much_of_the_opponents_play_is_proven(capsys):
     words = ["player=random", "game=connect4", "opponent=exact", QUICK, "games=4"]
-    report = command("eval", None, words)
+    result = command("eval", None, words)
+    report = result.as_dict()
     assert "proven_moves" not in report
     assert 0 < report["opponent_proven_moves"] < 1
-    display.print_evaluation(report)
+    evaluate.show(result)
     share = f"{report['opponent_proven_moves']:.1%}"
     printed = " ".join(capsys.readouterr().out.split())
     assert f"opponent's moves proven optimal {share}" in printed
-    both = command("eval", None, ["player=exact", "player.move_positions=200", *words[1:]])
+    words = ["player=exact", "player.move_positions=200", *words[1:]]
+    both = command("eval", None, words).as_dict()
     assert 0 < both["proven_moves"] < 1
     assert 0 < both["opponent_proven_moves"] < 1
     solved = ["player=random", "game=tictactoe", "opponent=exact", "games=4"]
-    assert "opponent_proven_moves" not in command("eval", None, solved)
+    assert "opponent_proven_moves" not in command("eval", None, solved).as_dict()
 
 
 def test_an_arena_says_it_too(capsys, monkeypatch):
     monkeypatch.setattr(exact, "MOVE_SECONDS", 0.02)
-    report = command("arena", ["random", "exact"], ["game=connect4", "games=2"])
-    first, second = report["players"]
+    result = command("arena", ["random", "exact"], ["game=connect4", "games=2"])
+    first, second = result.as_dict()["players"]
     assert "proven_moves" not in first
     assert 0 < second["proven_moves"] <= 1
-    display.print_arena(report)
+    arena.show(result)
     assert f"exact: {second['proven_moves']:.1%} of its moves" in capsys.readouterr().out
 
 
@@ -96,13 +99,13 @@ def test_a_run_says_it_too(tmp_path, capsys):
     share = facts["opponent_statistics"]["proven_moves"]
     assert 0 < share < 1
     assert share == result.best.opponent_statistics["proven_moves"]
-    display.print_result(result)
+    print_result(result)
     assert f"{share:.1%}" in capsys.readouterr().out
 
 
 def test_a_limit_of_time():
     words = ["player=random", "game=connect4", "opponent=exact", "opponent.move_seconds=0.001"]
-    timed = command("eval", None, [*words, "games=2"])
+    timed = command("eval", None, [*words, "games=2"]).as_dict()
     assert 0 < timed["opponent_proven_moves"] < 1
 
 

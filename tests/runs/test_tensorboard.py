@@ -19,7 +19,7 @@ from rlgames.config.registry import REGISTRY
 from rlgames.drawing import animation, pictures
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Cell, Label
-from rlgames.evaluation.diagnostics import afterstate_values
+from rlgames.evaluation.advice import afterstate_values
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.policy import Policy

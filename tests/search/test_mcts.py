@@ -183,7 +183,8 @@ def test_battleship_is_played_well_and_never_better_than_optimal():
     game = Battleship(4, 4, [4])
     search = OneMind(game, Mcts(game, Random(game), MctsSettings(simulations=100)))
     means = [
-        evaluate(game, search, EvaluationSettings("all"), rng(seed)).turns.mean for seed in range(3)
+        evaluate(game, search, EvaluationSettings("all"), rng(seed)).turns.value
+        for seed in range(3)
     ]
     assert min(means) >= 6.0
     assert sum(means) / len(means) < 7.5
@@ -476,7 +477,7 @@ def test_search_on_the_command_line(rlgames, tmp_path):
 def test_searching_players_meet_in_an_arena(tmp_path):
     run = package.train(["game=tictactoe", "policy=mlp", *SMALL_RUN, f"out={tmp_path}/first"])
     who = ["random", "random+mcts", f"{run}+mcts"]
-    report = command("arena", who, ["games=10", "search=mcts", "search.simulations=30"])
+    report = command("arena", who, ["games=10", "search=mcts", "search.simulations=30"]).as_dict()
     elo = {player["name"]: player["elo"] for player in report["players"]}
     assert list(elo) == who
     assert elo["random"] < min(elo[name] for name in who[1:])

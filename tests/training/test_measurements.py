@@ -108,7 +108,7 @@ def test_the_regret_is_what_analyze_finds(tmp_path):
     run = package.train([*words, f"out={tmp_path}/run"])
     logged = read_metrics(run / "metrics.jsonl")
     regret = next(line["eval/regret"] for line in logged if "eval/regret" in line)
-    report = command("analyze", run, ["checkpoint=final", "games=all"])
+    report = command("analyze", run, ["checkpoint=final", "games=all"]).as_dict()
     assert regret == report["losses"]["all"]["loss"]["mean"]
 
 

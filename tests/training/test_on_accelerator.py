@@ -116,7 +116,7 @@ def test_positions_of_a_file_are_analyzed(name, tmp_path):
     file = tmp_path / "positions.txt"
     file.write_text(lines[name])
     words = ["player=win_or_block", f"game={name}", f"device={ACCELERATOR}", f"positions={file}"]
-    assert command("analyze", None, words)["losses"]["all"]["positions"] == 1
+    assert command("analyze", None, words).losses["all"].positions == 1
 
 
 def test_density_samples_other_layouts_for_each_move():

@@ -32,7 +32,7 @@ def test_random_play_takes_the_same_time_on_every_layout(words):
             turns = evaluate(game, Random(game), settings, rng()).turns
         assert turns.interval is not None
         low, high = turns.interval
-        assert abs(turns.mean - game.expected_random_turns()) < high - low
+        assert abs(turns.value - game.expected_random_turns()) < high - low
 
 
 def test_no_result_beats_the_optimum_beside_it(tmp_path):
@@ -43,13 +43,13 @@ def test_no_result_beats_the_optimum_beside_it(tmp_path):
     optimal, held_out_optimal = result.references.optimal, result.references.held_out_optimal
     assert optimal is not None
     assert held_out_optimal is not None
-    assert optimal <= result.best.evaluation.turns.mean
+    assert optimal <= result.best.evaluation.turns.value
     assert result.best.held_out is not None
-    assert held_out_optimal <= result.best.held_out.turns.mean
+    assert held_out_optimal <= result.best.held_out.turns.value
     facts = json.loads((tmp_path / "run/run.json").read_text())["results"]
     assert facts["optimal"] == optimal < 4.5
     assert facts["held_out_optimal"] == held_out_optimal
-    report = command("eval", tmp_path / "run", [])
+    report = command("eval", tmp_path / "run", []).as_dict()
     assert report["reference"]["optimal"] == pytest.approx(4.5)  # that of all layouts, as played
     for part, expected in (("trained_on", optimal), ("held_out", held_out_optimal)):
         reference = report[part]["reference"]

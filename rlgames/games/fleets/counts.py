@@ -97,9 +97,20 @@ class LayoutCounter:
         row, possible, fleets = self._cases(seen)
         fractions, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
         tables, position, stack, estimate, counts = self._kernel_arrays
-        by_row = shot[row], hit[row], possible, fleets
-        room = stack, estimate, counts, max_steps, totals, fractions
-        write_occupancy(*by_row, tables, position, *room)
+        write_occupancy(
+            shot[row],
+            hit[row],
+            possible,
+            fleets,
+            tables,
+            position,
+            stack,
+            estimate,
+            counts,
+            max_steps,
+            totals,
+            fractions,
+        )
         weight = np.where(totals < 0, np.nan, totals)
         covered, total = np.zeros(shot.shape), np.zeros((len(shot), 1))
         np.add.at(covered, row, weight[:, None] * fractions)

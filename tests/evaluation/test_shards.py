@@ -1,19 +1,17 @@
 """Long evaluations are played in shards, by as many processes as there are threads."""
 
-import errno
 import multiprocessing
 import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import torch
 from processes import has_ended
 
 from rlgames.core.signals import STOP_SIGNALS
-from rlgames.evaluation.parallel import BATCHES_PER_SHARD, ShardedGames, _map_in_forks
+from rlgames.evaluation.shards import BATCHES_PER_SHARD, ShardedGames, map_in_forks
 from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
@@ -28,7 +26,8 @@ def collect(game, players, threads, seating=None):
     try:
         torch.set_num_threads(threads)
         games = ShardedGames(game, players, GAMES, 8, sampled_by_game(game), seating)
-        return games.collect(torch.Generator().manual_seed(3))
+        played = games.play(torch.Generator().manual_seed(3), records=True)
+        return played.trajectories, played.final
     finally:
         assert torch.get_num_threads() == threads
         torch.set_num_threads(before)
@@ -94,24 +93,6 @@ def test_exceptions_of_players_are_raised_here(threads):
     assert not multiprocessing.active_children()
 
 
-class Unpicklable(Exception):
-    """Cannot be sent to another process."""
-
-    def __init__(self, one, two):
-        super().__init__(f"{one} and {two}")
-
-
-class RaisesUnpicklable(Random):
-    def choose(self, state, rng):
-        raise Unpicklable("this", "that")
-
-
-def test_unpicklable_exceptions_keep_their_message():
-    game = KInARow(3, 3, 3, False)
-    with pytest.raises(RuntimeError, match="Unpicklable: this and that"):
-        collect(game, [RaisesUnpicklable(game)], 2)
-
-
 class Killed(Random):
     def choose(self, state, rng):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -124,13 +105,6 @@ def test_a_killed_process_is_reported():
     assert not multiprocessing.active_children()
 
 
-def ended(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
 def test_forks_end_when_their_parent_is_killed(tmp_path):
     """Also while they write more than a pipe holds."""
 
@@ -141,25 +115,15 @@ def test_forks_end_when_their_parent_is_killed(tmp_path):
         return bytes(1 << 20)
 
     fork = multiprocessing.get_context("fork")
-    parent = fork.Process(target=_map_in_forks, args=(share, 100, 2))
+    parent = fork.Process(target=map_in_forks, args=(share, 100, 2))
     parent.start()
     parent.join(60)
     assert parent.exitcode == -signal.SIGKILL
     pids, until = [path.name for path in tmp_path.iterdir()], time.monotonic() + 20
     assert len(pids) == 2
-    while not all(map(ended, pids)):
+    while not all(map(has_ended, map(int, pids))):
         assert time.monotonic() < until
         time.sleep(0.05)
-
-
-def test_a_fork_that_fails_is_reported(monkeypatch):
-    def no_room():
-        raise OSError(errno.EAGAIN, "no room")
-
-    monkeypatch.setattr(os, "fork", no_room)
-    game = KInARow(3, 3, 3, False)
-    with pytest.raises(OSError, match="no room"):
-        collect(game, [Random(game)], 2)
 
 
 class Waiting(Random):
@@ -175,28 +139,6 @@ def test_an_interruption_ends_all_forks():
     assert not multiprocessing.active_children()
 
 
-def test_processes_end_with_a_parent_that_is_killed(tmp_path):
-    def note_and_sleep(index):
-        (tmp_path / str(os.getpid())).touch()
-        time.sleep(60)
-
-    parent = os.fork()
-    if not parent:
-        _map_in_forks(note_and_sleep, 2, 2)
-        os._exit(0)
-    deadline = time.monotonic() + 20
-    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(parent, signal.SIGKILL)
-    os.waitpid(parent, 0)
-    pids = [int(path.name) for path in tmp_path.iterdir()]
-    assert len(pids) == 2
-    deadline = time.monotonic() + 5
-    while not all(map(has_ended, pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert all(map(has_ended, pids))
-
-
 @pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_forks_leave_signals_to_their_parent(number):
     """A batch system sends them to every process of a job."""
@@ -205,4 +147,4 @@ def test_forks_leave_signals_to_their_parent(number):
         os.kill(os.getpid(), number)
         return worker
 
-    assert _map_in_forks(strike, 2, 2) == [0, 1]
+    assert map_in_forks(strike, 2, 2) == [0, 1]

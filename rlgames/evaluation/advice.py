@@ -1,0 +1,170 @@
+"""Opinions on positions: what a player does, what it expects, and what perfect play reaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.core.errors import ConfigError, NonFiniteError, value_errors
+from rlgames.core.metrics import GOAL_METRICS, direction
+from rlgames.core.untrusted import sanitized
+from rlgames.games.capabilities import ExactKey, find
+from rlgames.games.game import Game, State
+from rlgames.games.notation import legal_names
+from rlgames.players.player import Agent, HasProbabilities, Player, Random
+from rlgames.policies.policy import Policy, ValueFunction
+from rlgames.rollouts.play import collect_games
+from rlgames.sampling import Stochastic, distance_to_certainty, mask_illegal
+from rlgames.solvers.graph import Graph
+from rlgames.solvers.optimum import position_solver
+from rlgames.solvers.position import PositionValue
+
+NUM_RANDOM_GAMES = 200
+
+
+@dataclass(frozen=True)
+class Move:
+    """An action in words, with None for what is unknown.
+
+    probability: that the player takes it. score: its value for the player, if it is a value
+    function. exact, plies: see PositionValue.
+    """
+
+    action: str
+    probability: float | None
+    score: float | None
+    exact: float | None
+    plies: int | None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a player and a solver say about a position; None for what is unknown.
+
+    likely: float64 [A], the probabilities of the player's actions. value: the return that it
+    expects, in units of its reward. exact: the exact values. moves: the likeliest first.
+    """
+
+    likely: Tensor | None
+    value: float | None
+    exact: PositionValue | None
+    moves: list[Move]
+
+
+def advise(
+    game: Game[Any], state: State, player: Player | None, name: str, solve_seconds: float
+) -> Advice:
+    """Evaluate a live public position by a player, if any, and exactly within the time.
+
+    player: with informative probabilities, see make_advisor. name: of the player. Raises
+    ConfigError for a position that one of them cannot evaluate.
+    """
+    likely = value = scores = None
+    if player is not None:
+        try:
+            likely = probabilities(player, state)
+            if isinstance(player, Agent):
+                returns = expected_returns(player.game, player.policy, state)
+                value, scores = (None if part is None else part[0] for part in returns)
+        except (NonFiniteError, ValueError) as error:
+            raise ConfigError(f"{name} cannot evaluate it: {sanitized(error)}") from None
+    with value_errors("state= is impossible: "):
+        solver = position_solver(game) if solve_seconds else None
+        exact = None if solver is None else solver.solve(state, solve_seconds)[0]
+    moves = [
+        Move(
+            action=words,
+            probability=None if likely is None else float(likely[action]),
+            score=None if scores is None else float(scores[action]),
+            exact=None if exact is None else exact.actions[action],
+            plies=None if exact is None or exact.plies is None else exact.plies[action],
+        )
+        for action, words in legal_names(game, state, 0).items()
+    ]
+    sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
+
+    def order(move: Move) -> tuple[float, float, float]:
+        """The likeliest first, of equals the best; early wins and late losses."""
+        value = move.exact or 0.0
+        return -(move.probability or 0.0), -sign * value, value * (move.plies or 0)
+
+    return Advice(likely, None if value is None else float(value), exact, sorted(moves, key=order))
+
+
+def probabilities(player: Player, state: State) -> Tensor | None:
+    """Float64 [A]: what the player is likely to do at a live public position, if it tells."""
+    return player.probabilities(state)[0].cpu() if isinstance(player, HasProbabilities) else None
+
+
+def unit_of(game: Game[Any]) -> str:
+    """The unit of exact values: turns, points or outcome."""
+    return {"score": "points"}.get(game.spec.goal, game.spec.goal)
+
+
+def exact_text(value: float, unit: str) -> str:
+    """An exact value in words; unit: turns, points or outcome."""
+    if unit == "outcome":
+        return {1.0: "won", 0.0: "drawn", -1.0: "lost"}.get(value, f"{value:+.4f}")
+    return f"{value:.4f} {unit}"
+
+
+def certainty_by_move(game: Game[Any], policy: Policy, rng: torch.Generator) -> Tensor:
+    """Float32 [T]: the distance to certainty at each move of one game sampled from the policy."""
+    agent = Agent(game, policy, Stochastic())
+    trajectories, _ = collect_games(game, [agent], 1, rng)
+    return distance_to_certainty(agent.probabilities(trajectories.state).float())
+
+
+@torch.no_grad()
+def expected_returns(
+    game: Game[Any], policy: Policy, state: State
+) -> tuple[Tensor | None, Tensor | None]:
+    """The returns that a policy expects at live public positions, float32 [B], and after each
+    action, float32 [B, A]; None for what it does not tell."""
+    scores, value = policy.scores(game, state)
+    if policy.scores_are_logits:
+        return value, None
+    return mask_illegal(scores, game.legal_action_mask(state)).amax(1), scores
+
+
+def afterstate_values(
+    game: Game[Any], policy: ValueFunction, graph: Graph | None, rng: torch.Generator
+) -> dict[str, Tensor]:
+    """The policy's values of afterstates for the seat that moved: float32 [N] by kind.
+
+    The kinds are "won", where the move wins the game, and "other"; empty kinds are left out. The
+    afterstates come from all reachable positions if graph lists them, else from 200 random
+    games; each counts once.
+    """
+    keys = find(game, ExactKey)
+    if graph is None:
+        trajectories, _ = collect_games(game, [Random(game)], NUM_RANDOM_GAMES, rng)
+        states = [trajectories.state]
+    else:
+        states = [graph.keys.state_from_key(layer.keys) for layer in graph.layers.values()]
+    values: dict[tuple[int | bytes, bool], float] = {}
+    for state in states:
+        legal = game.legal_action_mask(state)
+        for action in range(game.spec.actions):
+            before = state[(legal[:, action] & ~state.done).nonzero()[:, 0]]
+            after = game.apply_action(before, torch.full_like(before.current_seat, action))
+            score = after.score.gather(1, before.current_seat[:, None])[:, 0]
+            is_won = after.done & (score > 0)
+            value = policy.value(game, after)
+            identity = _observed(game, after) if keys is None else keys.key(after).tolist()
+            afterstates = zip(identity, is_won.tolist(), strict=True)
+            values |= dict(zip(afterstates, value.tolist(), strict=True))
+    by_kind = {
+        kind: torch.tensor([value for (_, won), value in values.items() if won == is_won])
+        for kind, is_won in (("won", True), ("other", False))
+    }
+    return {kind: value for kind, value in by_kind.items() if len(value)}
+
+
+def _observed(game: Game[Any], state: State) -> list[int | bytes]:
+    """What the seats to move see, as bytes."""
+    seen = torch.cat([state.current_seat[:, None], game.observe(state).flatten(1)], 1)
+    return [row.tobytes() for row in seen.cpu().numpy()]

@@ -1,0 +1,312 @@
+"""Plays the games of an evaluation: in shards, which several processes play at once, or in kernels.
+
+Processes rather than threads, because Python threads wait for each other after every torch
+operation. The processes are forks, so that players and games need not be pickled.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import current_process, get_context
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlgames.core import progress, signals
+from rlgames.core.processes import kill_with_parent
+from rlgames.core.rng import make_generator
+from rlgames.games.board_game import BoardGame
+from rlgames.games.game import Game, State
+from rlgames.games.game_2048 import Game2048
+from rlgames.players.player import Agent, Player, Random
+from rlgames.policies.ntuple import Ntuple, flat_table, pack_network, reason_not_packed
+from rlgames.rollouts.play import GamePool, InitialStates
+from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories
+from rlgames.sampling import Argmax
+
+T = TypeVar("T")
+
+BATCHES_PER_SHARD = 8
+"""Long enough that the end of a shard, where few games are left, takes a small part of its time."""
+
+MOVES_PER_CALL = 200_000
+"""Greedy play in a kernel: half a second at most, after which Ctrl-C is answered."""
+
+MAX_PLIES = 4096
+"""The most moves of each game in a call, so that progress is reported when few games are left."""
+
+MIN_GREEDY_GAMES = 1000
+"""Fewer games take less time than compiling the kernel, unless training has done so."""
+
+FACTOR = 6364136223846793005
+"""Of Knuth's linear congruential generator: hashes are numbers to the base of it, modulo 2^64."""
+
+ROWS_PER_PART = 1 << 16
+
+
+@dataclass(frozen=True)
+class PlayedGames:
+    """G games that are over.
+
+    hashes: int64 [G] on the CPU, of the moves and the final position, which holds what chance
+    decided, the layout and the dice; None if a kernel played. trajectories: None unless recorded.
+    """
+
+    final: FinalStates
+    hashes: Tensor | None = None
+    trajectories: Trajectories | None = None
+
+
+@dataclass(frozen=True)
+class ShardedGames:
+    """Games to play, at most `batch` of them side by side; the fields are as in GamePool.
+
+    Up to BATCHES_PER_SHARD batches are played in one pool. More are split into shards, each with
+    its own random stream, and as many shards run at once as torch has threads. The number of
+    threads does not change the result.
+    """
+
+    game: Game[Any]
+    players: Sequence[Player]
+    games: int
+    batch: int
+    initial_states: InitialStates
+    seating: Tensor | None = None
+
+    def play(self, rng: torch.Generator, records: bool = False) -> PlayedGames:
+        """Play all games. records: whether to record every move, which no kernel does.
+
+        Raises ChildProcessError if a process is killed, or what it raised.
+        """
+        kernel = None if records else find_kernel(self, rng.device)
+        if kernel is not None:
+            return PlayedGames(self._play(rng, lambda *shard: (None, kernel(*shard)))[1])
+        play = self._record_shard if records else self._hash_shard
+        parts, final = self._play(rng, play)
+        if not records:
+            return PlayedGames(final, _hash_games(torch.cat(parts), final.state))
+        moves = Trajectories.cat(parts)
+        return PlayedGames(final, _hash_games(_hash_moves(moves), final.state), moves)
+
+    def _record_shard(self, rows: slice, rng: torch.Generator) -> tuple[Any, FinalStates]:
+        return self._pool(rows, rng).collect()
+
+    def _hash_shard(self, rows: slice, rng: torch.Generator) -> tuple[Any, FinalStates]:
+        """A hash of the moves of each game, and how the games ended."""
+        pool = self._pool(rows, rng)
+        hashes = torch.zeros(rows.stop - rows.start, dtype=torch.int64, device=rng.device)
+
+        def on_ply(ply: PlyRecord) -> None:
+            before = hashes[ply.game]
+            after = before * FACTOR + ply.decision.action + 1
+            hashes[ply.game] = torch.where(ply.before.done, before, after)
+            if progress.has_listener():
+                live = int(torch.count_nonzero(~pool.state.done))
+                progress.report((pool.num_started - live) / pool.games)
+
+        return hashes, pool.run(on_ply=on_ply)
+
+    def _play(
+        self,
+        rng: torch.Generator,
+        play: Callable[[slice, torch.Generator], tuple[T, FinalStates]],
+    ) -> tuple[list[T], FinalStates]:
+        """What play returns besides the final states for each shard, and all final states.
+
+        play: plays the games of a shard.
+        """
+        size = BATCHES_PER_SHARD * self.batch
+        starts = range(0, self.games, size)
+        rows = [slice(start, min(start + size, self.games)) for start in starts]
+        if len(rows) == 1:
+            result, final = play(rows[0], rng)
+            return [result], final
+        seed = int(torch.randint(2**62, (1,), generator=rng, device=rng.device))
+        workers = min(torch.get_num_threads(), len(rows)) if self._can_fork(rng.device) else 1
+
+        def play_shard(shard: int) -> tuple[T, FinalStates]:
+            return play(rows[shard], make_generator(seed, f"shard {shard}", rng.device))
+
+        played = []
+        if workers > 1:
+            played = map_in_forks(play_shard, len(rows), workers)
+        else:
+            for shard in range(len(rows)):
+                with progress.part(shard, len(rows)):
+                    played.append(play_shard(shard))
+        return [result for result, _ in played], FinalStates.cat([final for _, final in played])
+
+    def _pool(self, rows: slice, rng: torch.Generator) -> GamePool:
+        """A pool that plays some of the games."""
+
+        def initial_states(first: int, count: int, rng: torch.Generator) -> State:
+            return self.initial_states(rows.start + first, count, rng)
+
+        return GamePool(
+            self.game,
+            self.players,
+            rows.stop - rows.start,
+            rng,
+            batch=self.batch,
+            initial_states=initial_states,
+            seating=None if self.seating is None else self.seating[rows],
+        )
+
+    def _can_fork(self, device: torch.device) -> bool:
+        """Whether forks may play. What a stateful player counts would be lost with the fork.
+        Libraries of macOS start threads, which do not survive one; daemons may have no children."""
+        is_stateful = any(player.is_stateful for player in self.players)
+        is_able = sys.platform == "linux" and not current_process().daemon
+        return is_able and device.type == "cpu" and not is_stateful
+
+
+def map_in_forks(task: Callable[[int], T], count: int, workers: int) -> list[T]:
+    """task(0) to task(count - 1), computed by `workers` forks side by side.
+
+    Raises ChildProcessError if one is killed, or what it raised.
+    """
+    pool = ProcessPoolExecutor(workers, get_context("fork"), _begin, (task, os.getpid()))
+    results = []
+    try:
+        with signals.held_back():  # in the forks for ever: this process ends them
+            futures = [pool.submit(_run, index) for index in range(count)]
+        for future in futures:
+            results.append(pickle.loads(future.result()))
+            progress.report(len(results) / count)
+    except BaseException as error:
+        for process in [*pool._processes.values()]:
+            process.kill()
+        if isinstance(error, BrokenProcessPool):
+            raise ChildProcessError("a process that played games was killed") from None
+        raise
+    finally:
+        pool.shutdown()
+    return results
+
+
+_task: Callable[[int], Any]
+"""In a fork: what it computes."""
+
+
+def _begin(task: Callable[[int], Any], parent: int) -> None:
+    """Prepare a fork."""
+    global _task
+    kill_with_parent(parent)
+    torch.set_num_threads(1)
+    _task = task
+
+
+def _run(index: int) -> bytes:
+    """In a fork: the result as bytes, because torch would send tensors by /dev/shm, which is small
+    in a container."""
+    with progress.listening(None):
+        return pickle.dumps(_task(index))
+
+
+def _hash_moves(moves: Trajectories) -> Tensor:
+    """Int64 [G]: a hash of the moves of each recorded game."""
+    values = torch.zeros(moves.num_games, dtype=torch.int64, device=moves.game.device)
+    for game, action in zip(
+        moves.game.split(moves.ply_sizes), moves.action.split(moves.ply_sizes), strict=True
+    ):
+        values[game] = values[game] * FACTOR + action + 1
+    return values
+
+
+def _hash_games(moves: Tensor, final: State) -> Tensor:
+    """Int64 [G]: PlayedGames.hashes, from hashes of the moves."""
+    content = final.to("cpu").content()
+    rng = torch.Generator().manual_seed(0)
+    factors = torch.randint(2**62, (content.shape[1],), generator=rng)
+    parts = [(part.long() * factors).sum(1) for part in content.split(ROWS_PER_PART)]
+    return moves.cpu() * FACTOR + torch.cat(parts)
+
+
+Kernel = Callable[[slice, torch.Generator], FinalStates]
+"""Plays the games of a shard."""
+
+
+def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
+    """What plays like these players, if there is one and loading it pays.
+
+    If all of them choose at random, it does for games in several shards, as many as
+    min_random_games of the rules asks for.
+    """
+    game, players = games.game, games.players
+    if device.type != "cpu":
+        return None
+    play: Any = find_greedy_play(game, players[0], games.games)
+    if play is None:
+        all_random = all(type(player) is Random for player in players)
+        if not isinstance(game, BoardGame) or not all_random:
+            return None
+        if games.games < max(game.min_random_games, BATCHES_PER_SHARD * games.batch + 1):
+            return None
+        observes = any(isinstance(player, Random) and player.observe for player in players)
+        play_randomly = partial(game.play_randomly, observe=observes)
+        play_randomly(game.example_state(), 1, 0)  # compiled before forks
+
+        def play(start: Any, seed: int) -> Any:
+            return play_randomly(start, games.batch, seed)
+
+    def play_shard(rows: slice, rng: torch.Generator) -> FinalStates:
+        start = games.initial_states(rows.start, rows.stop - rows.start, rng)
+        return FinalStates(*play(start, int(torch.randint(2**62, (1,), generator=rng))))
+
+    return play_shard
+
+
+class CompiledGreedyPlay:
+    """Plays 2048 on the CPU as a greedy agent does, but with other random tiles.
+
+    policy: the agent chooses the first best move by it, and kernels can read it.
+    """
+
+    def __init__(self, game: Game2048, policy: Ntuple) -> None:
+        self._game, self._policy = game, policy
+        self._network = pack_network(game, policy, policy.values.stride(0))
+
+    def __call__(self, state: Any, seed: int) -> tuple[Any, int]:
+        """Play on to the ends of all games; the final positions and the number of moves."""
+        rng, num_moves = np.random.default_rng(seed), 0
+        while True:
+            rows = (~state.done).nonzero()[:, 0]
+            if not len(rows):
+                return state, num_moves
+            played, moves = self._play_window(state[rows], rng)
+            state, num_moves = state.put(rows, played), num_moves + moves
+            progress.report(float(state.done.float().mean()))
+
+    def _play_window(self, state: Any, rng: np.random.Generator) -> tuple[Any, int]:
+        """Play some moves of each game in the kernel; the last positions, the number of moves."""
+        from rlgames.kernels.td import PLAY, learn_games
+
+        policy = self._policy
+        plies, scale = 1 + MOVES_PER_CALL // len(state), np.float32(policy.score_scale)
+        settings = PLAY._replace(plies=min(MAX_PLIES, plies), scale=scale)
+        shared = flat_table(policy.values), self._network, self._game.rules, settings
+        seed = rng.integers(1 << 62, dtype=np.uint64)
+        return self._game.play_with(state, lambda games: learn_games(*shared, games, seed))
+
+
+def find_greedy_play(game: Game[Any], player: Player, games: int) -> CompiledGreedyPlay | None:
+    """The kernel that plays like this player, if there is one and compiling it pays."""
+    if type(player) is not Agent or not isinstance(game, Game2048):
+        return None
+    policy, sampling = player.policy, player.sampling
+    is_greedy = isinstance(sampling, Argmax) and sampling.deterministic
+    if not is_greedy or not isinstance(policy, Ntuple) or reason_not_packed(game, policy):
+        return None
+    # Values between the statistics of temporal coherence: the kernel that trains them is compiled.
+    is_interleaved = not policy.values.is_contiguous()
+    pays = is_interleaved or games >= MIN_GREEDY_GAMES
+    return CompiledGreedyPlay(game, policy) if pays else None
