@@ -1,4 +1,8 @@
-"""`rlgames COMMAND [RUN] [overrides]`: dispatches to a command; imports nothing heavy itself."""
+"""`rlgames COMMAND [RUN] [overrides]`: dispatches to a command.
+
+Configs are imported once the name of the command is known, so that a mistyped one is answered at
+once.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlgames.config.commands import COMMAND_SCHEMAS, PageConfig
-from rlgames.config.files import Files
-from rlgames.config.flags import Flags, split_flags
-from rlgames.config.help import width
-from rlgames.config.plugins import import_plugins
-from rlgames.config.schema import names_of
-from rlgames.config.typed import changed, typed
-from rlgames.config.words import hydra_words
 from rlgames.core.errors import (
     TRACEBACK,
     ConfigError,
@@ -32,7 +28,10 @@ from rlgames.core.errors import (
 )
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import Interrupted, exit_on_interrupted_import, exit_on_second_interrupt
-from rlgames.core.text import columns, json_text, printable
+from rlgames.core.text import columns, help_width, json_text, printable
+
+if TYPE_CHECKING:
+    from rlgames.config.flags import Flags
 
 HELP_FLAGS = ("-h", "--help")
 
@@ -131,7 +130,7 @@ COMMANDS: dict[str, Command] = {command.name: command for command in _COMMANDS}
 def overview() -> str:
     """Every command with its help and an example."""
     lines = columns([(f"  {each.name}", each.help, each.example) for each in _COMMANDS])
-    if max(map(len, lines)) > width():  # examples on separate lines
+    if max(map(len, lines)) > help_width():  # examples on separate lines
         lines = []
         for each in _COMMANDS:
             lines += [f"  {each.name:12}{each.help}", " " * 14 + each.example]
@@ -249,6 +248,13 @@ def run(name: str, words: list[str]) -> int:
     if name not in COMMANDS:
         names = [*COMMANDS, "--help", "--version"]
         raise ConfigError(f"no command is called {name!r}", nearest(name, names))
+    from rlgames.config.commands import COMMAND_SCHEMAS
+    from rlgames.config.files import Files
+    from rlgames.config.flags import split_flags
+    from rlgames.config.plugins import import_plugins
+    from rlgames.config.typed import typed
+    from rlgames.config.words import hydra_words
+
     command = COMMANDS[name]
     flags = split_flags(words, can_sweep=name == "train")
     import_plugins(flags.words)
@@ -273,10 +279,13 @@ def run(name: str, words: list[str]) -> int:
 
 def _run_app(name: str, flags: Flags, words: list[str]) -> int:
     """Run a command by Hydra, once or as a sweep; the exit code."""
-    from rlgames.config.compose import check_sweep, run_app
+    from rlgames.config.compose import run_app, sweep_jobs
 
     if flags.is_sweep and not flags.has_own_config:
-        check_sweep([word for word in words if not word.startswith("hydra")], flags.folders)
+        from rlgames.commands.train import check_sweep
+
+        own = [word for word in words if not word.startswith("hydra")]
+        check_sweep(sweep_jobs(own, flags.folders))
     _ended.clear()
     run_app(name, flags.hydra, words, run_job)
     end = _ended[0] if _ended else 0
@@ -295,7 +304,10 @@ def run_job(node: Any) -> float | None:
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
+    from rlgames.config.commands import COMMAND_SCHEMAS
     from rlgames.config.compose import JobFailed, hydra_errors, plain_values
+    from rlgames.config.plugins import import_plugins
+    from rlgames.config.typed import typed
 
     settings = HydraConfig.get()
     is_sweep = settings.mode == RunMode.MULTIRUN
@@ -342,6 +354,10 @@ def run_config(name: str, config: Any) -> int:
 
         if words := sweep_words(config):
             return run("train", words)
+    from rlgames.config.commands import PageConfig
+    from rlgames.config.schema import names_of
+    from rlgames.config.typed import changed
+
     command = COMMANDS[name]
     if command.page and getattr(config, "interface", "web") == "web":
         return int(resolve_name(command.page)(config))

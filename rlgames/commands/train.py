@@ -6,6 +6,7 @@ What a training needs is imported once its words are checked, so that errors are
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from rlgames.config.commands import TrainConfig
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
+from rlgames.core.errors import ConfigError
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, read_run
@@ -40,6 +42,18 @@ def run(config: TrainConfig) -> Result:
         from rlgames.training.train import train
     with training_view(config.games) as callback:
         return Result(config, train(config, callback))
+
+
+def check_sweep(jobs: Iterable[tuple[str, TrainConfig]]) -> None:
+    """Check jobs of a sweep before the first one starts. Raises ConfigError for parts that do not
+    fit together."""
+    for words, config in jobs:
+        from rlgames.training.parts import check_parts
+
+        try:
+            check_parts(config)
+        except ConfigError as error:
+            raise ConfigError(f"{words}: {error.error}", error.hint) from None
 
 
 def train_job(config: TrainConfig, name: str) -> float | None:
