@@ -47,7 +47,7 @@ MAX_LINES = {
     "rlgames/kernels": 2991,
     "rlgames/version": 3,
     "rlgames/config": 3296,
-    "rlgames/games": 5931,
+    "rlgames/games": 5926,
     "rlgames/sampling": 232,
     "rlgames/terminal": 200,
     "rlgames/drawing": 1420,

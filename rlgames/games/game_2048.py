@@ -335,7 +335,7 @@ def make_rules(rows: int, columns: int, fours: float, planes: int) -> Rules2048:
 
 
 class Game2048(BoardGame, Chance, Measured, SymmetricActions):
-    """rows × columns cells.
+    """board rows × columns cells.
 
     fours: the probability that a new tile is a 4. target: the tile that counts as a win; play
         continues after it. encoding: "onehot" shows a plane for each value of a cell, "exponents"
@@ -349,14 +349,14 @@ class Game2048(BoardGame, Chance, Measured, SymmetricActions):
 
     def __init__(
         self,
-        rows: int,
+        board: int,
         columns: int,
         fours: float = 0.1,
         target: int = 2048,
         encoding: str = "onehot",
         name: str = "2048",
     ) -> None:
-        cells = rows * columns
+        rows, cells = board, board * columns
         if cells < 3:
             raise ValueError(f"a board of {rows}x{columns} has no room to slide; use board=2")
         if max(rows, columns) > MAX_LENGTH:
@@ -498,8 +498,3 @@ class Game2048(BoardGame, Chance, Measured, SymmetricActions):
 
     def action_to_string(self, state: BoardState, row: int, action: int) -> str:
         return ACTIONS[action]
-
-
-def game_2048(board: int, columns: int, **rules: Any) -> Game2048:
-    """game=2048: board rows and as many columns, unless columns= says otherwise."""
-    return Game2048(board, columns, name="2048", **rules)

@@ -8,7 +8,7 @@ import pytest
 from markers import quick
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "statistics.md"
+PAGE = ROOT / "docs" / "dev" / "coverage.md"
 
 SIMULATIONS = 400
 

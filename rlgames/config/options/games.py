@@ -102,5 +102,5 @@ GAMES = {
     "breakthrough": Option(
         BreakthroughConfig, "rlgames.games.breakthrough:Breakthrough", gym_id="Breakthrough"
     ),
-    "2048": Option(Game2048Config, "rlgames.games.game_2048:game_2048", gym_id="2048"),
+    "2048": Option(Game2048Config, "rlgames.games.game_2048:Game2048", gym_id="2048"),
 }
