@@ -11,8 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rlgames.commands.study_file import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_value
 from rlgames.commands.study_plan import RECORDS, PlannedStudy, plan_study, run_study, selected
 from rlgames.commands.study_record import (
+    MISSING,
+    NOTE,
+    Cell,
     Record,
     make_record,
     read_record,
@@ -21,11 +25,9 @@ from rlgames.commands.study_record import (
     write_record,
 )
 from rlgames.config.commands import ReportConfig, StudyConfig
-from rlgames.config.studies import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_value
 from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import markdown_table, printable, with_section
-from rlgames.evaluation.cells import MISSING, NOTE, Cell
 from rlgames.runs import storage
 from rlgames.terminal.tables import Column, latex_table, print_table
 from rlgames.terminal.tables import rows as table_rows

@@ -11,37 +11,41 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.commands.arena import competitors
+from rlgames.commands.evaluate import check_seats
 from rlgames.commands.match import check_no_opponent
-from rlgames.commands.study_checks import check_curves, check_match, check_metrics
-from rlgames.commands.study_evaluations import JobEvaluation
-from rlgames.commands.study_jobs import OUTPUT, Job, StudyJobs
+from rlgames.commands.report import CURVE_KEYS
+from rlgames.commands.study_file import (
+    REFERENCE,
+    Study,
+    StudyEvaluation,
+    StudyRun,
+    read_study,
+)
+from rlgames.commands.study_jobs import OUTPUT, Job, JobEvaluation, StudyJobs
 from rlgames.config.commands import (
     MOVABLE_PLAYERS,
     AnalyzeConfig,
     ArenaConfig,
     EvalConfig,
+    ReportConfig,
     SolveConfig,
     StudyConfig,
     TrainConfig,
 )
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
+from rlgames.config.options.players import ExactConfig
+from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import make
 from rlgames.config.schema import OptionConfig, arguments, as_typed
-from rlgames.config.studies import (
-    REFERENCE,
-    Study,
-    StudyEvaluation,
-    StudyRun,
-    values_of,
-)
-from rlgames.config.study_file import read_study
-from rlgames.config.typed import to_plain
+from rlgames.config.typed import make_option, to_plain
 from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError, nearest
+from rlgames.evaluation.evaluate import openings_to_play
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
+from rlgames.runs.agents import build_player, with_search
 from rlgames.runs.directory import FILES, FOLDERS
 from rlgames.runs.find import located
 from rlgames.training.parts import build_training
@@ -81,9 +85,7 @@ def plan_study(cfg: StudyConfig) -> PlannedStudy:
     planned = PlannedStudy(study, cfg, StudyJobs(directory, shared))
     for leaf in study.leaves:
         _add_jobs(planned, leaf, shared)
-        for run, column in values_of(leaf):
-            check_metrics(planned.games, leaf, run, column)
-        check_curves(leaf)
+        _check_curves(leaf)
     _check_after(planned.work.jobs)
     return planned
 
@@ -216,7 +218,7 @@ def _evaluation_config(
             check_no_opponent(game, cfg.opponent, cfg.opponent_search)
             if words == [*evaluation.words] and (agent is not None or config is None):
                 trained = None if agent is None or config is None else (agent, config.reward)
-                check_match(cfg, game, rules, trained)
+                _check_match(cfg, game, rules, trained)
             checked = to_plain(cfg)
     except ConfigError as error:
         text = f"evaluations.{evaluation.name} of {run.name}: {error.error}"
@@ -224,6 +226,42 @@ def _evaluation_config(
     # A run plays the game of its checkpoint.
     left_out = (*UNCOUNTED, "game") if config is not None else UNCOUNTED
     return first, {key: value for key, value in checked.items() if key not in left_out}
+
+
+def _check_curves(study: Study) -> None:
+    """Raises ConfigError for words of curves: that do not say how learning curves are drawn: the
+    others write files, or print."""
+    valid = ("by", "where", *CURVE_KEYS)
+    for name, text in study.curves.items():
+        words = [word for word in text.split() if "=" in word]
+        try:
+            load_config(ReportConfig, words)
+            for word in words:
+                if word.partition("=")[0] not in valid:
+                    raise ConfigError(
+                        f"{word} is not a key of curves", f"valid: {', '.join(valid)}"
+                    )
+        except ConfigError as error:
+            raise ConfigError(f"curves.{name}: {error.error}", error.hint) from None
+
+
+def _check_match(
+    cfg: Any, game: Game[Any], rules: OptionConfig, trained: tuple[Agent, RewardConfig] | None
+) -> None:
+    """Raises ConfigError for players, searches and games of `eval` or `analyze` that do not fit.
+
+    cfg: their config. rules: of the game. trained: the agent of a run as it starts its training,
+    and its reward; None for a player.
+    """
+    check_seats(cfg.games, game)
+    openings_to_play(game, cfg.games)
+    if trained is not None and cfg.search is not None:
+        agent, reward = trained
+        with_search(agent, game, cfg.search, reward)
+    opponent = cfg.opponent or (cfg.opponent_search and make_option("player", "random"))
+    for player, search in ((cfg.player, cfg.search), (opponent, cfg.opponent_search)):
+        if player is not None and not isinstance(player, ExactConfig):  # which solves the game
+            build_player(player, game, rules, search)
 
 
 def _check_after(jobs: Sequence[Job]) -> None:
@@ -255,8 +293,6 @@ def run_study(planned: PlannedStudy) -> int:
     jobs = selected(planned)
     with work.owned():
         work.set_changed_aside()
-        for source in cfg.merge:
-            work.merge(Path(source))
         work.run(jobs, cfg.jobs)
     return work.report(jobs)
 

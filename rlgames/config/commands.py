@@ -349,7 +349,6 @@ class StudyConfig(PluginConfig):
     dry_run: bool = key(help="print the jobs and their times; run nothing")
     run: bool = key(help="false: make the tables from finished jobs")
     out: str | None = key(is_path=True, help="directory; null: outputs/studies/<study>")
-    merge: list[str] = key(help="directories of the study to copy runs from")
     records: str | None = key(
         is_path=True, help="folder of the records of results; null: records in the directory"
     )
