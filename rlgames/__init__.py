@@ -142,7 +142,7 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
     Raises:
         ConfigError: for bad input, and without the extra pandas.
     """
-    from rlgames.commands.report import report_command
+    from rlgames.commands.report import run
     from rlgames.config.commands import ReportConfig
     from rlgames.config.compose import load_config
     from rlgames.config.words import quoted
@@ -151,13 +151,13 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
     if isinstance(directories, str | Path):
         directories = [directories]
     runs = ",".join(quoted(str(each)) for each in directories)
-    result = report_command(load_config(ReportConfig, [f"runs=[{runs}]", *_checked(overrides)]))
+    result = run(load_config(ReportConfig, [f"runs=[{runs}]", *_checked(overrides)]))
     if result.comparison is not None:
         return result.as_dict()
     check_installed("rlgames.report", "pandas", "pandas")
     from pandas import DataFrame
 
-    return DataFrame(result.report.records)
+    return DataFrame(result.records)
 
 
 def _found(run: str | Path) -> Path:

@@ -1,4 +1,8 @@
-"""`rlgames COMMAND [RUN] [overrides]`: dispatches to a command; imports nothing heavy itself."""
+"""`rlgames COMMAND [RUN] [overrides]`: dispatches to a command.
+
+Configs are imported once the name of the command is known, so that a mistyped one is answered at
+once.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,12 @@ import io
 import os
 import re
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlgames.cli.table import COMMANDS, overview
-from rlgames.config.commands import COMMAND_SCHEMAS
-from rlgames.config.files import Files
-from rlgames.config.flags import Flags, split_flags
-from rlgames.config.plugins import import_plugins
-from rlgames.config.typed import typed
-from rlgames.config.words import hydra_words
 from rlgames.core.errors import (
     TRACEBACK,
     ConfigError,
@@ -29,7 +28,10 @@ from rlgames.core.errors import (
 )
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import Interrupted, exit_on_interrupted_import, exit_on_second_interrupt
-from rlgames.core.text import json_text, printable
+from rlgames.core.text import columns, help_width, json_text, printable
+
+if TYPE_CHECKING:
+    from rlgames.config.flags import Flags
 
 HELP_FLAGS = ("-h", "--help")
 
@@ -38,6 +40,103 @@ OWN_DIRECTORY = (
     *("hydra/job_logging=none", "hydra/hydra_logging=none"),
 )
 """Hydra makes no directory: the training makes its own, also by the config.yaml of another run."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, which a module of rlgames.commands runs.
+
+    Args:
+        help: a line of at most ten words.
+        module: the module, if it is not called like the command. Its run(config) returns a result,
+            which show(result) prints, or as_dict() with format=json; or it prints everything itself
+            and returns None.
+        page: "module:function" that serves its page and returns the exit code, with interface=web;
+            of a command without that key, always.
+        shows_progress: whether it may compute for long without a line of its own.
+    """
+
+    name: str
+    help: str
+    example: str
+    module: str = ""
+    page: str = ""
+    shows_progress: bool = False
+
+    def load(self, function: str) -> Callable[..., Any]:
+        """The function run or show."""
+        loaded: Callable[..., Any] = resolve_name(
+            f"rlgames.commands.{self.module or self.name}:{function}"
+        )
+        return loaded
+
+
+_COMMANDS = (
+    Command("train", "train a policy", "rlgames train game=salvo board=4 shots=2"),
+    Command("resume", "resume a run or a sweep", "rlgames resume RUN games=500000"),
+    Command(
+        "eval",
+        "evaluate a run or a player",
+        "rlgames eval RUN opponent=exact",
+        module="evaluate",
+        shows_progress=True,
+    ),
+    Command(
+        "analyze",
+        "mistakes against perfect play",
+        "rlgames analyze RUN opponent=win_or_block",
+        shows_progress=True,
+    ),
+    Command(
+        "play",
+        "play against a run or a player",
+        "rlgames play connect4 seat=2",
+        page="rlgames.web.pages:play_page",
+    ),
+    Command(
+        "watch",
+        "watch a run play, move by move",
+        "rlgames watch RUN delay=1",
+        page="rlgames.web.pages:watch_page",
+    ),
+    Command(
+        "show",
+        "evaluate a single position",
+        "rlgames show RUN state='. X . / . O . / . . .'",
+        page="rlgames.web.pages:show_page",
+    ),
+    Command(
+        "serve",
+        "games on a page in the browser",
+        "rlgames serve connect4 hex",
+        page="rlgames.web.pages:serve_command",
+    ),
+    Command(
+        "arena",
+        "tournament with Elo ratings",
+        "rlgames arena RUN random win_or_block",
+        shows_progress=True,
+    ),
+    Command("solve", "exact optimum of a game", "rlgames solve game=2048 board=2 columns=3"),
+    Command("report", "comparison of runs and sweeps", "rlgames report outputs curves=curves.png"),
+    Command("study", "runs and tables from one file", "rlgames study mine.yaml seeds=5"),
+    Command("games", "games with their presets and agents", "rlgames games hex"),
+)
+
+COMMANDS: dict[str, Command] = {command.name: command for command in _COMMANDS}
+"""Every command, in the order of the help."""
+
+
+def overview() -> str:
+    """Every command with its help and an example."""
+    lines = columns([(f"  {each.name}", each.help, each.example) for each in _COMMANDS])
+    if max(map(len, lines)) > help_width():  # examples on separate lines
+        lines = []
+        for each in _COMMANDS:
+            lines += [f"  {each.name:12}{each.help}", " " * 14 + each.example]
+    title = "rlgames COMMAND [RUN] [key=value ...]: train, evaluate and play agents for board games"
+    closing = "rlgames COMMAND --help: its groups and keys; rlgames --version: the version"
+    return "\n".join([title, "", *lines, "", closing])
 
 
 def main() -> None:
@@ -149,6 +248,13 @@ def run(name: str, words: list[str]) -> int:
     if name not in COMMANDS:
         names = [*COMMANDS, "--help", "--version"]
         raise ConfigError(f"no command is called {name!r}", nearest(name, names))
+    from rlgames.config.commands import COMMAND_SCHEMAS
+    from rlgames.config.files import Files
+    from rlgames.config.flags import split_flags
+    from rlgames.config.plugins import import_plugins
+    from rlgames.config.typed import typed
+    from rlgames.config.words import hydra_words
+
     command = COMMANDS[name]
     flags = split_flags(words, can_sweep=name == "train")
     import_plugins(flags.words)
@@ -173,10 +279,13 @@ def run(name: str, words: list[str]) -> int:
 
 def _run_app(name: str, flags: Flags, words: list[str]) -> int:
     """Run a command by Hydra, once or as a sweep; the exit code."""
-    from rlgames.config.compose import check_sweep, run_app
+    from rlgames.config.compose import run_app, sweep_jobs
 
     if flags.is_sweep and not flags.has_own_config:
-        check_sweep([word for word in words if not word.startswith("hydra")], flags.folders)
+        from rlgames.commands.train import check_sweep
+
+        own = [word for word in words if not word.startswith("hydra")]
+        check_sweep(sweep_jobs(own, flags.folders))
     _ended.clear()
     run_app(name, flags.hydra, words, run_job)
     end = _ended[0] if _ended else 0
@@ -195,7 +304,10 @@ def run_job(node: Any) -> float | None:
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
+    from rlgames.config.commands import COMMAND_SCHEMAS
     from rlgames.config.compose import JobFailed, hydra_errors, plain_values
+    from rlgames.config.plugins import import_plugins
+    from rlgames.config.typed import typed
 
     settings = HydraConfig.get()
     is_sweep = settings.mode == RunMode.MULTIRUN
@@ -214,7 +326,7 @@ def run_job(node: Any) -> float | None:
                 raise ConfigError(text, "omit one of them")
             config = dataclasses.replace(config, out=str(directory))
         if is_sweep:
-            from rlgames.cli.training import train_job
+            from rlgames.commands.train import train_job
 
             return train_job(config, settings.job.override_dirname)
         _ended.append(run_config(command, config))
@@ -238,11 +350,19 @@ def _remove_empty(directory: Path) -> None:
 def run_config(name: str, config: Any) -> int:
     """Run one command by its config and print the result; the exit code."""
     if name == "resume":
-        from rlgames.cli.training import sweep_words
+        from rlgames.commands.resume import sweep_words
 
         if words := sweep_words(config):
             return run("train", words)
-    command = COMMANDS[name].for_config(config)
+    from rlgames.config.commands import PageConfig
+    from rlgames.config.schema import names_of
+    from rlgames.config.typed import changed
+
+    command = COMMANDS[name]
+    if command.page and getattr(config, "interface", "web") == "web":
+        return int(resolve_name(command.page)(config))
+    if command.page and (unused := changed(config, *names_of(PageConfig))):
+        raise ConfigError(f"{unused[0]}= is for a page", "add interface=web")
     seats = (getattr(config, seat, None) for seat in ("player", "opponent"))
     players = [seat.name for seat in seats if seat is not None] + getattr(config, "players", [])
     has_human = "human" in players
@@ -250,21 +370,19 @@ def run_config(name: str, config: Any) -> int:
     if as_json and has_human:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     with no_garbage_collection():
-        function = command.load_function()
-    if command.shows_progress and not has_human:
-        from rlgames.cli.busy_bar import busy_bar
+        function = command.load("run")
+    if command.shows_progress and not has_human and sys.stderr.isatty():
+        from rlgames.terminal.progress import busy_bar
 
         with busy_bar("playing"):
             result = function(config)
     else:
         result = function(config)
-    if command.printer is None:
-        return int(result)
     if as_json:
-        print(json_text(result if isinstance(result, dict) else result.as_dict()))
-    else:
-        resolve_name(command.printer)(result)
-    return 0
+        print(json_text(result.as_dict()))
+    elif result is not None:
+        command.load("show")(result)
+    return int(getattr(result, "exit_code", 0))
 
 
 def _check_omp_num_threads() -> None:

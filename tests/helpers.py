@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from rich.console import Console, RenderableType
 
-from rlgames.cli.table import COMMANDS
+from rlgames.app import COMMANDS
 from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
 from rlgames.config.compose import composed, load_config
 from rlgames.config.files import Files
@@ -125,7 +125,7 @@ def command(name: str, run: Any = None, words: Sequence[str] = ()) -> Any:
     folders, overrides = split_folders([*named, *words])
     import_plugins(overrides)
     values = composed(name, hydra_words(name, overrides, Files(folders)), folders)
-    return COMMANDS[name].load_function()(typed(COMMAND_SCHEMAS[name], values))
+    return COMMANDS[name].load("run")(typed(COMMAND_SCHEMAS[name], values))
 
 
 def resume_config(words: Sequence[str] = ()) -> Any:

@@ -12,10 +12,10 @@ from helpers import command
 from markers import quick
 from processes import Terminal
 
+from rlgames.commands.study_file import read_study
 from rlgames.config.commands import PlayConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
-from rlgames.config.study_file import read_study
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.runs.agents import load_shipped_agent, open_run
 from rlgames.runs.checkpoint import Checkpoint

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from rlgames.cli.study import section, update_page
-from rlgames.commands.study import plan_study
+from rlgames.commands.study import section, update_page
+from rlgames.commands.study_file import read_study, values_of
+from rlgames.commands.study_plan import plan_study
 from rlgames.commands.study_record import make_record, read_record
 from rlgames.config.commands import COMMAND_SCHEMAS, StudyConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
-from rlgames.config.studies import values_of
-from rlgames.config.study_file import read_study
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "records"

@@ -29,7 +29,6 @@ from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import counted, number_text, printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
-from rlgames.drawing.terminal import BoardView
 from rlgames.evaluation.advice import probabilities
 from rlgames.evaluation.analysis import (
     ROUNDING_ERROR,
@@ -51,6 +50,7 @@ from rlgames.players.player import Player
 from rlgames.rollouts.trajectories import bytes_per_result
 from rlgames.runs.agents import OpenRun, make_advisor
 from rlgames.solvers.optimum import position_solver
+from rlgames.terminal.boards import BoardView
 from rlgames.terminal.tables import Column, print_table
 
 SAMPLED_GAMES = 200

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from rlgames.commands.frames import Frame
 from rlgames.core.errors import ConfigError
 from rlgames.core.output_files import check_writable
 from rlgames.drawing import animation, pictures, svg
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Scene
-from rlgames.drawing.terminal import BoardView
+from rlgames.terminal.boards import BoardView
 
 STILLS, ANIMATIONS = (".svg", ".png"), (".gif", ".svg")
 """The endings of files with one position, and with games."""
 
 WIDTH = 360
 """Pixels of a board; it is made narrower to fit whole cells."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A position of a game: the move in words, the board, and the action that is taken, if any."""
+
+    title: str
+    board: BoardView
+    action: int | None = None
 
 
 def check_picture(path: Path, formats: Sequence[str], delay: float | None = None) -> None:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rlgames.commands.report import print_csv
 from rlgames.commands.report_rows import Row, in_words
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import direction, goal_of
 from rlgames.evaluation.estimates import Estimate, Floats, Scores, normalized
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 from rlgames.runs.find import RunSummary
+from rlgames.terminal.tables import Column, print_table
 
 NORMALIZED = "normalized score"
 """The metric that is 0 for random play and 1 for the optimum."""
+
+NOTE = "95% intervals in parentheses; IQM: mean of the middle half of the runs"
 
 CHECKPOINTS = {BEST_IN_WORDS: "", FINAL_IN_WORDS: FINAL_PREFIX}
 """Before the names of the results of each checkpoint that a run evaluates at its end."""
@@ -237,3 +242,70 @@ def game_titles(games: list[str]) -> dict[str, str]:
         shown = differing([each for each in rules.values() if each["name"] == own["name"]])
         titles[game] = in_words({key: own[key] for key in own if key in ("name", *shown)})
     return titles
+
+
+def show(comparison: Comparison, format: str) -> None:
+    """Print the statistics of agents, then of pairs of agents."""
+    if format == "csv":
+        print_csv([_flat(entry) for entry in (*comparison.statistics, *comparison.pairs)])
+        return
+    for heading, table in (
+        ("agents", _agent_columns(comparison.statistics)),
+        ("pairs of agents", _pair_columns(comparison.pairs)),
+    ):
+        if table[0].cells:
+            print_table(heading, table, format)
+            print()
+    print(f"% {NOTE}" if format == "latex" else NOTE)
+
+
+def _agent_columns(entries: Sequence[dict[str, Any]]) -> list[Column]:
+    runs = [f"{each['runs']} of {_games(each)}" for each in entries]
+    return [
+        Column("agent", [each["agent"] for each in entries], is_text=True),
+        _metric_column(entries),
+        Column("runs", runs, 1),
+        Column("mean", [_in_words(each["mean"]) for each in entries]),
+        Column("IQM", [_in_words(each["iqm"]) for each in entries], 2),
+    ]
+
+
+def _pair_columns(entries: Sequence[dict[str, Any]]) -> list[Column]:
+    return [
+        Column("A", [each["agents"][0] for each in entries], is_text=True),
+        Column("B", [each["agents"][1] for each in entries], is_text=True),
+        _metric_column(entries),
+        Column("A - B", [_in_words(each["difference"]) for each in entries]),
+    ]
+
+
+def _metric_column(entries: Sequence[dict[str, Any]]) -> Column:
+    metrics = [f"{each['metric']}, {each['checkpoint']}" for each in entries]
+    return Column("metric", metrics, is_text=True)
+
+
+def _games(entry: dict[str, Any]) -> str:
+    games: list[str] = entry["games"]
+    return games[0] if len(games) == 1 else f"{len(games)} games"
+
+
+def _in_words(estimate: Estimate) -> str:
+    text = f"{estimate.value:z,.4f}"
+    if estimate.interval is None:
+        return text
+    low, high = estimate.interval
+    return f"{text} ({low:z,.4f} to {high:z,.4f})"
+
+
+def _flat(entry: dict[str, Any]) -> dict[str, Any]:
+    """Statistics of an agent or of a pair as a record; an interval takes two columns."""
+    record: dict[str, Any] = dict.fromkeys(("agent", "other"))
+    for name, value in entry.items():
+        if isinstance(value, Estimate):
+            low, high = value.interval or (None, None)
+            record |= {name: value.value, f"{name} low": low, f"{name} high": high}
+        elif name == "agents":
+            record |= dict(zip(("agent", "other"), value, strict=True))
+        else:
+            record[name] = _games(entry) if name == "games" else value
+    return record

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlgames.commands.comparison import game_titles, group_agents, random_and_optimum
-from rlgames.commands.report_rows import Report, Row, in_words
-from rlgames.config.commands import ReportConfig
+from rlgames.commands.report import Result
+from rlgames.commands.report_rows import Row, in_words
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import axis_label
 from rlgames.core.text import printable
@@ -46,17 +46,18 @@ class Source:
     games: dict[str, list[list[RunSummary]]]
 
 
-def draw(report: Report, rows: Sequence[Row], path: Path, options: ReportConfig) -> None:
+def draw(report: Result, rows: Sequence[Row], path: Path) -> None:
     """Write the curves of the first rows, or of agents, with bands over their seeds.
 
     Metrics are rows of panels, and games are columns. Raises ConfigError for a format that is not
     known, an unknown metric, a window that the logs do not allow, and OSError.
     """
+    options = report.config
     figures.check_figure("curves", path)
     if options.band == "sd" and options.aggregate != "mean":
         aggregate = AGGREGATES[options.aggregate]
         raise ConfigError(f"band=sd is about the mean, not the {aggregate}", "write band=ci")
-    drawing = _Drawing(report, options)
+    drawing = _Drawing(report)
     sources = _sources(report, rows, options.compare)
     panels = drawing.panels(drawing.metrics(), sources)
     width = figures.width_in_inches(options.width)
@@ -67,8 +68,8 @@ def draw(report: Report, rows: Sequence[Row], path: Path, options: ReportConfig)
 class _Drawing:
     """Panels of metrics, and what their legend has to say."""
 
-    def __init__(self, report: Report, options: ReportConfig) -> None:
-        self.report, self.options = report, options
+    def __init__(self, report: Result) -> None:
+        self.report, self.options = report, report.config
         self.num_seeds = self.num_left_out = 0
         self.titles_left_out: list[str] = []
         self._curves: dict[tuple[Path, str], Curve] = {}
@@ -209,7 +210,7 @@ class _Drawing:
         return ", ".join(words)
 
 
-def _sources(report: Report, rows: Sequence[Row], compare: str | None) -> list[Source]:
+def _sources(report: Result, rows: Sequence[Row], compare: str | None) -> list[Source]:
     """Agents, or rows without the keys of their games, which the panels name."""
     if compare is not None:
         agents = group_agents(report.runs, compare)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlgames.commands.report_rows import REFERENCES, Report, Row, sort_key
+from rlgames.commands.report_rows import REFERENCES, Row, sort_key
+from rlgames.config import plugins
 from rlgames.config.commands import ReportConfig
+from rlgames.config.schema import as_typed
 from rlgames.config.typed import changed
 from rlgames.core.errors import ConfigError
-from rlgames.runs.files import FINAL_PREFIX, as_text, differing, varying_settings
+from rlgames.core.text import counted, escape_markdown, printable
+from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing, varying_settings
 from rlgames.runs.find import RunSummary, read_summaries
 from rlgames.runs.where import check_column, matching, sorted_by
+from rlgames.terminal.tables import Column, print_table, table_lines
 
 if TYPE_CHECKING:
     from rlgames.commands.comparison import Comparison
@@ -23,38 +31,86 @@ if TYPE_CHECKING:
 CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", "width", "style")
 """Keys that say how learning curves are drawn."""
 
+REFRESH_SECONDS = 2.0
+
+MAX_FRACTION = 0.02
+"""The most of one core's time that following may take; many runs are looked at less often."""
+
+MARGIN_ROWS = 8
+"""Lines of a terminal besides the rows of the table."""
+
+IDLE_SECONDS = 6.0
+"""Seconds without a running run after which nothing more is expected: a sweep needs a moment to
+start its next job."""
+
 
 @dataclass(frozen=True)
-class ReportResult:
-    """A report and the config that says how to print it.
+class Result:
+    """A comparison of runs.
 
-    comparison: the statistics of compare=, None without it. follow: the same report later, for
-    follow=true.
+    config: of the command. runs: without the damaged ones. rows: damaged runs have a row each, at
+    the end. keys: the settings that differ between runs. metrics: the results that are shown, those
+    that select checkpoints first. best: the best run of each game. num_rows: with those that top=
+    leaves out. folder: the one that holds all runs. comparison: the statistics of compare=, None
+    without it.
     """
 
-    report: Report
-    cfg: ReportConfig
+    config: ReportConfig
+    runs: list[RunSummary]
+    damaged: list[RunSummary]
+    rows: list[Row]
+    keys: list[str]
+    metrics: list[str]
+    best: list[RunSummary]
+    num_rows: int
+    folder: Path
     comparison: Comparison | None = None
-    follow: Callable[[], ReportResult] | None = None
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The rows by the names of columns."""
+        return [row.record(self.keys, self.metrics) for row in self.rows]
 
     def as_dict(self) -> dict[str, Any]:
-        fields = self.report.as_dict()
-        return fields if self.comparison is None else fields | self.comparison.as_dict()
+        """What `format=json` prints."""
+        names = ("status", "config", "results", "so_far", "best_games", "games", "seconds")
+        compared = {} if self.comparison is None else self.comparison.as_dict()
+        return {
+            "runs": [
+                {"path": str(run.path)} | {name: getattr(run, name) for name in names}
+                for run in self.runs
+            ],
+            "damaged": [{"path": str(run.path), "reason": run.damage} for run in self.damaged],
+            "rows": [
+                {
+                    "config": {key: row.first.settings.get(key) for key in self.keys},
+                    "runs": [str(run.path) for run in row.runs],
+                    "status": row.status,
+                    "results": {
+                        name: mean.as_dict("value") | {"seeds": mean.count}
+                        for name in dict.fromkeys(name for run in row.runs for name in run.results)
+                        if (mean := row.result(name)) is not None
+                    },
+                    "gap_to_optimal": row.gap(),
+                    "final_gap_to_optimal": row.gap(FINAL_PREFIX),
+                    "seconds": row.seconds,
+                }
+                for row in self.rows
+            ],
+            "best": [str(run.path) for run in self.best],
+        } | compared
 
 
-def report_command(cfg: ReportConfig) -> ReportResult:
+def run(cfg: ReportConfig) -> Result:
     """Compare the runs in some directories; writes the picture of curves=.
 
     Raises ConfigError if there are no runs, and OSError.
     """
     if not cfg.runs:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
-    return make_report(cfg.runs, cfg)
-
-
-def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
-    """As report_command; directories: at least one."""
-    every = matching(read_summaries(directories), cfg.where)
+    if cfg.follow and (cfg.format != "table" or cfg.compare is not None):
+        raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
+    every = matching(read_summaries(cfg.runs), cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
     keys = differing([run.settings for run in runs])
@@ -66,24 +122,18 @@ def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
         check_column("columns", name, ["all", *shown[0].record(keys, metrics)])
     top = _top(shown, cfg.top)
     folder = Path(os.path.commonpath([run.path for run in every]))
-    report = Report(runs, damaged, top, keys, metrics, _best(rows), len(shown), folder)
+    result = Result(cfg, runs, damaged, top, keys, metrics, _best(rows), len(shown), folder)
     if cfg.curves is not None:
         from rlgames.commands.curves import draw
 
-        draw(report, rows, Path(cfg.curves), cfg)
+        draw(result, rows, Path(cfg.curves))
     elif unused := changed(cfg, *CURVE_KEYS):
         raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
-    comparison = None
     if cfg.compare is not None:
         from rlgames.commands.comparison import compare
 
-        comparison = compare(runs, cfg.compare, cfg.top)
-    follow = None
-    if cfg.follow:
-        if cfg.format != "table" or comparison is not None:
-            raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
-        follow = partial(make_report, directories, cfg)
-    return ReportResult(report, cfg, comparison, follow)
+        return replace(result, comparison=compare(runs, cfg.compare, cfg.top))
+    return result
 
 
 def _rows(runs: list[RunSummary], by: str) -> list[Row]:
@@ -152,3 +202,216 @@ def _sorted(rows: list[Row], sort: str, keys: list[str], metrics: list[str]) -> 
     check_column("sort", name, ["best", *records[0]])
     values = {id(row): record[name] for row, record in zip(rows, records, strict=True)}
     return sorted_by(rows, lambda row: values[id(row)], is_reversed)
+
+
+def show(result: Result) -> None:
+    """Print a report in the format of its command; a comparison replaces the runs."""
+    config = result.config
+    if config.follow:
+        _follow(result)
+    elif result.comparison is not None:
+        from rlgames.commands.comparison import show as show_comparison
+
+        show_comparison(result.comparison, config.format)
+    else:
+        _show_table(result)
+    if result.comparison is not None and config.format == "table":
+        every = [*result.runs, *result.damaged]
+        if left_out := sum(not run.results for run in every):
+            print(
+                f"left out, because they are not done or damaged: {left_out} of {len(every)} runs"
+            )
+    if config.curves and config.format == "table":
+        print(f"curves: {printable(config.curves)}")
+
+
+def _follow(result: Result) -> None:
+    """Show a report until no run is running, or until Ctrl-C: in place on a terminal, otherwise
+    again whenever it has changed."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console()
+    with suppress(KeyboardInterrupt):
+        if sys.stdout.isatty() and not console.is_dumb_terminal:
+            with Live(console=console, auto_refresh=False) as live:
+                for each in _results(result):
+                    running_first = sorted(each.rows, key=lambda row: "running" not in row.status)
+                    rows = running_first[: max(1, console.height - MARGIN_ROWS)]
+                    shown = replace(each, rows=rows)
+                    lines = table_lines(_title(shown), _columns(shown), console.width)
+                    live.update(Text("\n".join(lines)), refresh=True)
+        else:
+            printed = ""
+            for each in _results(result):
+                text = io.StringIO()
+                with redirect_stdout(text):
+                    _show_table(each)
+                if text.getvalue() != printed:
+                    printed = text.getvalue()
+                    print(printed, flush=True)
+
+
+def _results(result: Result) -> Iterator[Result]:
+    """The report as time passes, until nothing is running."""
+    idle_since, spent = time.monotonic(), 0.0
+    while True:
+        begun = time.process_time()
+        yield result
+        if any(run.status == "running" for run in result.runs):
+            idle_since = time.monotonic()
+        elif time.monotonic() - idle_since >= IDLE_SECONDS:
+            return
+        spent += time.process_time() - begun
+        time.sleep(max(REFRESH_SECONDS, spent / MAX_FRACTION))
+        begun = time.process_time()
+        result = run(result.config)
+        spent = time.process_time() - begun
+
+
+def _show_table(result: Result) -> None:
+    """Print the rows, as a table, Markdown, LaTeX or CSV."""
+    names, format = result.config.columns, result.config.format
+    if format == "csv":
+        records = result.records
+        if names and "all" not in names:
+            records = [{name: record[name] for name in names} for record in records]
+        print_csv(records)
+        return
+    print_table(_title(result), _columns(result), format)
+    if format == "latex":
+        for line in [_title(result), *(" ".join(parts) for parts in _notes(result))]:
+            print(f"% {printable(line)}")
+    elif format == "markdown":
+        notes = [f"{escape_markdown(text)} {_as_code(code)}" for text, code in _notes(result)]
+        print("\n" + "\n\n".join([escape_markdown(_title(result)), *notes]))
+    else:
+        for text, code in _notes(result):
+            print(printable(f"{text} {code}"))
+
+
+def print_csv(records: Sequence[dict[str, Any]]) -> None:
+    """Records with full numbers."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(map(printable, names))
+    writer.writerows([_word(record.get(name)) for name in names] for record in records)
+
+
+def _title(result: Result) -> str:
+    """What the table shows, in words."""
+    runs = len(result.runs) + len(result.damaged)
+    text = counted(runs, "run")
+    if result.num_rows < runs:
+        several = "s" * (result.num_rows > 1)
+        text += f" of {result.num_rows:,} config{several}, means over seeds ± 95%"
+    if len(result.rows) < result.num_rows:
+        text += f", the first {len(result.rows):,}"
+    if len(result.folder.parts) > 1:
+        text += f", in {result.folder}"
+    if any(row.so_far(name) is not None for row in result.rows for name in result.metrics):
+        text += ", * so far, by evaluations during training"
+    return text
+
+
+def _columns(result: Result) -> list[Column]:
+    """The columns of a table, the most important ones first if the terminal is too narrow.
+
+    columns= lists those to show by their names in CSV; "all": those that are not empty. By default
+    the settings that differ between runs of one game, and the metrics that runs are judged by.
+    """
+    names = result.config.columns
+    keys, judged = _essence(result)
+    metrics = result.metrics if names else [name for name in result.metrics if name in judged]
+    pairs = [(row, row.record(result.keys, metrics)) for row in result.rows]
+
+    def column(name: str, rank: int, is_text: bool = False) -> tuple[str, Column]:
+        is_metric = name in (*result.metrics, "gap", "final/gap")
+        texts = [_shown(row, name, record[name], is_metric) for row, record in pairs]
+        heading = _heading(printable(name)) if is_metric else printable(name)
+        return name, Column(heading, texts, rank, is_text)
+
+    paths = [_relative(row.first.path, result.folder) for row in result.rows]
+    every = [
+        *(column(key, 0 if key in keys else 5, is_text=True) for key in result.keys),
+        column("status", 1, is_text=True),
+        column("runs", 3),
+        *(column(name, judged.get(name, 5)) for name in metrics),
+        *(column(name, 3) for name in REFERENCES),
+        *(column(name, rank) for name, rank in (("gap", 1), ("final/gap", 3), ("seconds", 4))),
+        column("started", 5, is_text=True),
+        ("run", Column("run", paths, is_text=True)),
+    ]
+    has_seeds = result.num_rows < len(result.runs) + len(result.damaged)
+    known = {name for name, each in every if any(each.cells) and (name != "runs" or has_seeds)}
+    if not names:
+        return [each for name, each in every if name in known and each.rank < 5]
+    shown = {*names, *(known if "all" in names else ())}
+    return [replace(each, rank=0) for name, each in every if name in shown]
+
+
+def _relative(path: Path, folder: Path) -> str:
+    is_inside = len(folder.parts) > 1 and path != folder
+    return str(path.relative_to(folder) if is_inside else path)
+
+
+def _essence(result: Result) -> tuple[list[str], dict[str, int]]:
+    """The settings that differ between runs of one game, and the ranks of the columns of what
+    runs are judged by."""
+    by_game: dict[str, list[dict[str, Any]]] = {}
+    for run in result.runs:
+        by_game.setdefault(as_text(run.settings["game"]), []).append(run.settings)
+    differ = {"game", *(key for settings in by_game.values() for key in differing(settings))}
+    ranks: dict[str, int] = {}
+    for run in result.runs:
+        for rank, name in ((2, run.metric), (0, run.best_by)):
+            ranks |= {name: min(rank, ranks.get(name, rank))}
+    ranks |= {FINAL_PREFIX + name: rank + 1 for name, rank in ranks.items()}
+    return [key for key in result.keys if key in differ], ranks
+
+
+def _heading(name: str) -> str:
+    """A metric or a gap with its checkpoint."""
+    if name.startswith(FINAL_PREFIX):
+        return f"{name.removeprefix(FINAL_PREFIX)}\n{FINAL_IN_WORDS}"
+    return f"{name}\nbest"
+
+
+def _shown(row: Row, name: str, value: Any, is_metric: bool) -> str:
+    if value is None:
+        return ""
+    if name in ("gap", "final/gap"):
+        return f"{value:z.2%}"
+    if is_metric and (result := row.result(name)) is not None:
+        half = result.half
+        return _number(value) + ("" if half is None else f" ± {_number(half)}")
+    if name in row.settings or not isinstance(value, float):
+        return _word(value)
+    if name == "seconds":
+        return f"{value:.1f}"
+    return _number(value) + "*" * (row.so_far(name) is not None)
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return f"{value:z.{digits}f}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def _word(value: Any) -> str:
+    """A value as one types it; nothing in it controls a terminal."""
+    return "" if value is None else printable(as_typed(value))
+
+
+def _notes(result: Result) -> list[tuple[str, str]]:
+    """The best run of each game, with the command that evaluates it, and the damaged runs."""
+    notes = []
+    for run in result.best:
+        game = f" of {_word(run.settings['game'])}" if len(result.best) > 1 else ""
+        command = plugins.command_for_run("eval", run.path, run.config.get("plugins"))
+        notes.append((f"best run{game}:", printable(command)))
+    return notes + [(f"damaged: {run.path}:", run.damage) for run in result.damaged]
+
+
+def _as_code(text: str) -> str:
+    """Text that Markdown shows as it is, and that can be copied from its source too."""
+    return f"`{text}`" if "`" not in text else escape_markdown(text)

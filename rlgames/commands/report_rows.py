@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -118,59 +117,6 @@ class Row:
     def order(self) -> tuple[bool, str, tuple[bool, float, float]]:
         """A sort key: by game, then the best first; damaged runs come last."""
         return bool(self.first.damage), self.first.game, self.rank
-
-
-@dataclass(frozen=True)
-class Report:
-    """A comparison of runs.
-
-    runs: without the damaged ones. rows: damaged runs have a row each, at the end. keys: the
-    settings that differ between runs. metrics: the results that are shown, those that select
-    checkpoints first. best: the best run of each game. num_rows: with those that top= leaves out.
-    folder: the one that holds all runs.
-    """
-
-    runs: list[RunSummary]
-    damaged: list[RunSummary]
-    rows: list[Row]
-    keys: list[str]
-    metrics: list[str]
-    best: list[RunSummary]
-    num_rows: int
-    folder: Path
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """The rows by the names of columns."""
-        return [row.record(self.keys, self.metrics) for row in self.rows]
-
-    def as_dict(self) -> dict[str, Any]:
-        """What `format=json` prints."""
-        names = ("status", "config", "results", "so_far", "best_games", "games", "seconds")
-        return {
-            "runs": [
-                {"path": str(run.path)} | {name: getattr(run, name) for name in names}
-                for run in self.runs
-            ],
-            "damaged": [{"path": str(run.path), "reason": run.damage} for run in self.damaged],
-            "rows": [
-                {
-                    "config": {key: row.first.settings.get(key) for key in self.keys},
-                    "runs": [str(run.path) for run in row.runs],
-                    "status": row.status,
-                    "results": {
-                        name: mean.as_dict("value") | {"seeds": mean.count}
-                        for name in dict.fromkeys(name for run in row.runs for name in run.results)
-                        if (mean := row.result(name)) is not None
-                    },
-                    "gap_to_optimal": row.gap(),
-                    "final_gap_to_optimal": row.gap(FINAL_PREFIX),
-                    "seconds": row.seconds,
-                }
-                for row in self.rows
-            ],
-            "best": [str(run.path) for run in self.best],
-        }
 
 
 def sort_key(run: RunSummary, results: dict[str, float]) -> tuple[bool, float, float]:

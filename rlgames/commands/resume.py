@@ -1,23 +1,77 @@
-"""`rlgames resume`: continue a run from its latest checkpoint."""
+"""`rlgames resume`: continue a run from its latest checkpoint, or a sweep."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlgames.commands import train
 from rlgames.config import plugins
 from rlgames.config.commands import MOVABLE_PLAYERS, RESUMABLE_KEYS, TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
-from rlgames.config.typed import from_plain
+from rlgames.config.typed import as_words, from_plain
+from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError
+from rlgames.core.text import printable
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import BEST, LATEST, read_run
-from rlgames.runs.find import located, newest_run, run_name
+from rlgames.runs.files import BEST, LATEST, SWEEP_FILE, read_run, sweep_overrides
+from rlgames.runs.find import find_run, located, newest_run, run_name
+
+LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
+"""Hydra's own words that a resumed sweep keeps: none of them runs code that a file names."""
+
+
+def run(config: Any) -> train.Result | None:
+    """Resume a run, with a view of the progress; None if it is finished."""
+    run = _found(config)
+    cfg, checkpoint, lock = load_resumable(run, config)
+    if reason := reason_finished(run, cfg, checkpoint):
+        lock.release()
+        print(printable(f"{run} {reason}; nothing was changed"))
+        return None
+    from rlgames.terminal.progress import training_view
+    from rlgames.training.train import resume
+
+    with training_view(cfg.games) as callback:
+        return train.Result(cfg, resume(run, cfg, checkpoint, lock, callback))
+
+
+def show(result: train.Result) -> None:
+    """Print what the training reached, and what comes next."""
+    train.show(result)
+
+
+def _found(config: Any) -> Path:
+    if config.run is None:
+        raise ConfigError("resume needs a run", "as in: rlgames resume RUN games=500000")
+    return find_run(config.run, is_player=False)
+
+
+def sweep_words(config: Any) -> list[str]:
+    """How a sweep was started, which may be a stranger's, and what its resumption changes; none
+    for a run. Typed again, jobs that are done return at once.
+
+    Raises ConfigError for words that run code.
+    """
+    directory = _found(config)
+    if not (directory / SWEEP_FILE).is_file():
+        return []
+    overrides = sweep_overrides(directory)
+    task, own = overrides["task"], overrides["hydra"]
+    unsafe = [word for word in task if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word]
+    if unsafe:
+        raise ConfigError(
+            f"the sweep was started with {unsafe[0]}", "type its words again if you trust them"
+        )
+    kept = [word for word in own if LAUNCHER_WORDS.fullmatch(word)]
+    more = as_words(config, "games", "device", "threads")
+    return ["-m", *task, *kept, f"hydra.sweep.dir={quoted(str(directory))}", *more]
 
 
 def load_resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint, DirectoryLock]:
@@ -140,17 +194,8 @@ def _latest(run: Path) -> Checkpoint:
         hint = f"start a new run from other weights: init_from={newest}" if newest else ""
         is_new = not checkpoints and not os.path.lexists(path)
         if is_new and read_run(run).get("status") not in (None, "done"):
-            again = shlex.join(
-                [
-                    "rlgames",
-                    "train",
-                    "--config-dir",
-                    str(run),
-                    "--config-name",
-                    "config",
-                    f"out={run}",
-                ]
-            )
+            words = ["--config-dir", str(run), "--config-name", "config", f"out={run}"]
+            again = shlex.join(["rlgames", "train", *words])
             hint = f"it ended before its first checkpoint; start it again: {again}"
         raise BadCheckpoint(error.error, hint) from None
     return checkpoint

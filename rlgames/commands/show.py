@@ -14,7 +14,6 @@ from rlgames.config.commands import ShowConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.text import number_text, printable
-from rlgames.drawing.terminal import BoardView, format_parts
 from rlgames.evaluation.advice import Move, advise, exact_text, unit_of
 from rlgames.evaluation.positions import parse_position, read_position
 from rlgames.games.game import Game
@@ -23,6 +22,7 @@ from rlgames.rollouts.interactive import describe_ending
 from rlgames.runs.agents import make_advisor
 from rlgames.search.search import Search
 from rlgames.solvers.optimum import solver_reach
+from rlgames.terminal.boards import BoardView, format_parts
 from rlgames.terminal.tables import Column, print_table
 
 MAX_LISTED_MOVES = 10

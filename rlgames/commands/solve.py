@@ -1,4 +1,4 @@
-"""`rlgames solve`: the exact optimum."""
+"""`rlgames solve`: the exact optimum of a game."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from rlgames.core.errors import ConfigError
 if TYPE_CHECKING:
     from rlgames.solvers.optimum import Optimum
 
+UNITS = {
+    "turns": "turns",
+    "score": "points",
+    "outcome": "for the first seat (1: win, 0: draw, -1: loss)",
+}
+"""The unit of an optimum, by Spec.goal."""
+
 
 @dataclass(frozen=True)
-class Solution:
+class Result:
     """The exact optimum of a game, None where a limit was reached. goal: Spec.goal. reach: see
     solver_reach."""
 
@@ -29,7 +36,8 @@ class Solution:
         return {"optimal": optimum.value, "states": optimum.states, "seconds": optimum.seconds}
 
 
-def solve_command(cfg: SolveConfig) -> Solution:
+def run(cfg: SolveConfig) -> Result:
+    """Solve a game. Raises ConfigError for a game without a solver."""
     if cfg.game is None:
         raise ConfigError("solve needs a game", "as in: rlgames solve game=salvo board=4 shots=2")
     from rlgames.config.registry import make
@@ -42,4 +50,18 @@ def solve_command(cfg: SolveConfig) -> Solution:
             f"there is no solver for game={cfg.game.name} with these rules",
             "rlgames games lists the games with one",
         )
-    return Solution(find_optimum(game, cfg.seconds, cfg.memory_gb), game.spec.goal, reach)
+    return Result(find_optimum(game, cfg.seconds, cfg.memory_gb), game.spec.goal, reach)
+
+
+def show(result: Result) -> None:
+    """Print the optimum, or why it was not computed."""
+    optimum = result.optimum
+    if optimum is None:
+        limit = "the limit on time or memory was reached (seconds=, memory_gb=)"
+        large = "this board is too large, and smaller ones can be solved"
+        print(f"not computed: {limit if result.reach == 'yes' else large}")
+        return
+    print(
+        f"optimum {optimum.value:.6f} {UNITS[result.goal]}, from {optimum.states:,} positions "
+        f"in {optimum.seconds:.1f} s"
+    )

@@ -1,284 +1,261 @@
-"""`rlgames study`: the jobs of a study, planned and checked."""
+"""`rlgames study`: runs a study and prints its tables; the sections of pages made from records."""
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatch
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rlgames.commands.arena import competitors
-from rlgames.commands.match import check_no_opponent
-from rlgames.commands.study_checks import check_curves, check_match, check_metrics
-from rlgames.commands.study_evaluations import JobEvaluation
-from rlgames.commands.study_jobs import OUTPUT, Job, StudyJobs
-from rlgames.config.commands import (
-    MOVABLE_PLAYERS,
-    AnalyzeConfig,
-    ArenaConfig,
-    EvalConfig,
-    SolveConfig,
-    StudyConfig,
-    TrainConfig,
+from rlgames.commands.study_file import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_value
+from rlgames.commands.study_plan import RECORDS, PlannedStudy, plan_study, run_study, selected
+from rlgames.commands.study_record import (
+    MISSING,
+    NOTE,
+    Cell,
+    Record,
+    make_record,
+    read_record,
+    train_command,
+    typed_word,
+    write_record,
 )
-from rlgames.config.compose import load_config
-from rlgames.config.files import Files
-from rlgames.config.plugins import plugins_override
-from rlgames.config.registry import make
-from rlgames.config.schema import OptionConfig, arguments, as_typed
-from rlgames.config.studies import (
-    REFERENCE,
-    Study,
-    StudyEvaluation,
-    StudyRun,
-    values_of,
+from rlgames.config.commands import ReportConfig, StudyConfig
+from rlgames.config.words import quoted
+from rlgames.core.errors import ConfigError
+from rlgames.core.text import markdown_table, printable, with_section
+from rlgames.runs import storage
+from rlgames.terminal.tables import Column, latex_table, print_table
+from rlgames.terminal.tables import rows as table_rows
+
+BEST = ("⟦", "⟧")
+"""Around the best value of a column, until a format says how it is marked."""
+
+TEST = (
+    "† lies outside the 95% interval of {metric}: one-sample t-test over seeds at 5%. Without †, "
+    "no difference is shown."
 )
-from rlgames.config.study_file import read_study
-from rlgames.config.typed import to_plain
-from rlgames.config.words import parse_word
-from rlgames.core.errors import ConfigError, nearest
-from rlgames.games.game import Game
-from rlgames.players.player import Agent
-from rlgames.runs.directory import FILES, FOLDERS
-from rlgames.runs.find import located
-from rlgames.training.parts import build_training
-
-DIRECTORY = Path("outputs") / "studies"
-RECORDS = "records"
-"""The folder of records."""
-
-UNCOUNTED = ("run", "runs", "players", "format", "plugins", "device", "threads")
-"""Keys of an evaluation on which its numbers do not depend."""
 
 
-@dataclass
-class PlannedStudy:
-    """A study and its jobs. games: the game of each run, by its name; rules: its words."""
+@dataclass(frozen=True)
+class Result:
+    """A study and the record of each of its parts. exit_code: 3 if some jobs are not done."""
 
-    study: Study
-    config: StudyConfig
-    work: StudyJobs
-    games: dict[str, Game[Any]] = field(default_factory=dict)
-    rules: dict[str, list[str]] = field(default_factory=dict)
+    planned: PlannedStudy
+    records: dict[str, Record]
+    exit_code: int
 
-    def jobs_of(self, run: StudyRun) -> list[Job]:
-        """The jobs of a run, in the order of its seeds."""
-        by_name = {job.name: job for job in self.work.jobs}
-        return [by_name[f"{run.name}/{seed}"] for seed in run.seeds]
+    def as_dict(self) -> dict[str, Any]:
+        return self.records
 
 
-def plan_study(cfg: StudyConfig) -> PlannedStudy:
-    """Read a study and check all of its jobs. Raises ConfigError."""
-    if cfg.file is None:
-        hint = nearest("", [*Files().names("study"), "a YAML file"])
-        raise ConfigError("study needs one study, by its name or as a file", hint)
-    study = read_study(cfg.file, cfg.seeds)
-    directory = Path(cfg.out) if cfg.out else DIRECTORY / study.name
-    shared = [word for word in [plugins_override(list(cfg.plugins))] if word]
-    planned = PlannedStudy(study, cfg, StudyJobs(directory, shared))
-    for leaf in study.leaves:
-        _add_jobs(planned, leaf, shared)
-        for run, column in values_of(leaf):
-            check_metrics(planned.games, leaf, run, column)
-        check_curves(leaf)
-    _check_after(planned.work.jobs)
-    return planned
+def run(cfg: StudyConfig) -> Result | None:
+    """Run what is missing of a study, and write its records, page and pictures; None for
+    dry_run=true, which lists the jobs."""
+    planned = plan_study(cfg)
+    directory = planned.work.directory
+    if cfg.dry_run and cfg.format != "table":
+        raise ConfigError(f"dry_run= prints text, not {cfg.format}", "omit format=")
+    folder = Path(cfg.records) if cfg.records else directory / RECORDS
+    _check_paths(folder, cfg.page)
+    old = {leaf.name: read_record(folder / f"{leaf.name}.json") for leaf in planned.study.leaves}
+    if cfg.dry_run:
+        _print_jobs(planned, old)
+        return None
+    code = 0
+    if cfg.run:
+        # Standard output is for the tables alone, in a format that another program may read.
+        with redirect_stdout(sys.stdout if cfg.format == "table" else sys.stderr):
+            code = run_study(planned)
+    records = {}
+    for leaf in planned.study.leaves:
+        records[leaf.name] = make_record(planned, leaf, old[leaf.name])
+        write_record(folder / f"{leaf.name}.json", records[leaf.name])
+    if cfg.page:
+        update_page(Path(cfg.page), planned.study, records)
+    _draw_curves(planned, code == 0)
+    return Result(planned, records, code)
 
 
-def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
-    """Add the jobs of a study without parts. shared: words that all commands get."""
-    jobs = planned.work.jobs
-    known = {job.name: job for job in jobs}
+def _check_paths(records: Path, page: str | None) -> None:
+    """Raises ConfigError, before the first job, for paths where nothing could be written."""
+    parent = next(each for each in (records, *records.parents) if each.exists())
+    if not parent.is_dir():
+        raise ConfigError(f"{parent} is not a directory", "name another out= or records=")
+    if page and not Path(page).parent.is_dir():
+        raise ConfigError(f"page={page}: there is no directory {Path(page).parent}", "create it")
+
+
+def _print_jobs(planned: PlannedStudy, old: dict[str, Record]) -> None:
+    """The jobs that would run, each with the seconds that earlier runs of it took."""
+    work, total = planned.work, 0.0
+    known = {}
+    for record in old.values():
+        for name, run in record.get("runs", {}).items():
+            parts = [run, *run["evaluations"].values()]
+            known[name] = sum(float(each["seconds"]["mean"]) for each in parts if "seconds" in each)
+    left = [job for job in selected(planned) if work.status(job) != "done"]
+    for job in left:
+        seconds = known.get(job.name.partition("/")[0], 0.0)
+        total += seconds
+        about = f", about {seconds:.0f} s" if seconds else ""
+        missing = ", ".join(each.name.partition(".")[2] for each in work.missing(job))
+        made = f"; evaluations: {missing}" if missing else ""
+        words = " ".join(job.words)
+        print(printable(f"{job.name}: {work.status(job)}{about}: {words}{made}"))
+    about = f", about {total:.0f} s of work" if total else ""
+    print(printable(f"{len(left)} of {len(work.jobs)} jobs would run{about}, in {work.directory}"))
+
+
+def _draw_curves(planned: PlannedStudy, is_done: bool) -> None:
+    """Draw the learning curves of the study, if all of its runs are done."""
+    from rlgames.commands import report
+    from rlgames.config.compose import load_config
+
+    page, directory = planned.config.page, planned.work.directory
+    for study in planned.study.leaves if is_done else []:
+        folder = Path(page).parent / "pictures" if page else directory / "pictures"
+        for name, words in study.curves.items():
+            runs = [word for word in words.split() if "=" not in word]
+            overrides = [word for word in words.split() if "=" in word]
+            if all((directory / run).is_dir() for run in runs):
+                storage.make_directory(folder)
+                curves = f"curves={(folder / name).absolute()}.png"
+                with contextlib.chdir(directory):  # so that labels are the names of the runs
+                    listed = f"runs=[{','.join(map(quoted, runs))}]"
+                    report.run(load_config(ReportConfig, [listed, curves, *overrides]))
+
+
+def tables(study: Study, record: Record) -> Iterator[tuple[StudyTable, list[Column]]]:
+    """The tables of a study, with BEST around the best value of a column."""
+    for table in study.tables:
+        head = Column(table.head, [*table.rows.values()], is_text=True)
+        values = [_column(study, record, [*table.rows], column) for column in table.columns]
+        yield table, [head, *values]
+
+
+def _column(study: Study, record: Record, runs: Sequence[str], column: StudyColumn) -> Column:
+    cells = [cell_of(record, run, column.metric) for run in runs]
+    means = [cell.mean for cell in cells if cell is not None]
+    choose = {"lowest is best": min, "highest is best": max}.get(column.option)
+    best = choose(means) if choose and means else None
+    texts = []
+    for run, cell in zip(runs, cells, strict=True):
+        text = _shown(study, record, run, column, cell)
+        is_best = cell is not None and cell.mean == best
+        texts.append(f"{BEST[0]}{text}{BEST[1]}" if is_best else text)
+    return Column(column.heading, texts)
+
+
+def cell_of(record: Record, run: str, metric: str) -> Cell | None:
+    cell = record.get("runs", {}).get(run, {}).get("cells", {}).get(metric)
+    return None if cell is None else Cell.from_record(cell)
+
+
+def _shown(study: Study, record: Record, run: str, column: StudyColumn, cell: Cell | None) -> str:
+    """A cell as text; a reported one may be text, or is marked where a test finds a difference."""
+    if not column.metric.startswith("reported.") or len(column.terms) > 1:
+        return MISSING if cell is None else cell.shown(column.factor, column.format, column.option)
+    reported = study.reported[column.metric.partition(".")[2]]
+    value = (reported.values or {}).get(run, MISSING)
+    text = f"{column.factor * value:{column.format}}" if isinstance(value, int | float) else value
+    other = cell_of(record, run, reported.compared) if reported.compared else None
+    differs = other and cell and other.contains(cell.mean) is False
+    return f"{text}†" if differs else str(text)
+
+
+def section(study: Study, records: dict[str, Record]) -> str:
+    """The section of a study in a page, in Markdown; its parts have comments around them."""
+    record = records.get(study.name, {})
+    parts = [filled(study, record, study.before)]
+    for table, columns in tables(study, record):
+        parts.append(f"### {table.title}" if table.title else "")
+        parts.append(filled(study, record, table.before or ""))
+        head, *lines = ([cell.replace("|", "\\|") for cell in row] for row in table_rows(columns))
+        parts.append(_marked(markdown_table(head, lines), "**", "**").strip())
+        parts.append(filled(study, record, table.after or ""))
+    parts += notes(study)
+    for part in study.parts:
+        parts.append(with_section("", f"study {part.name}", section(part, records)).strip())
+    parts += [filled(study, record, study.after), *_commands(study, record)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def filled(study: Study, record: Record, text: str) -> str:
+    """A text with its values."""
+
+    def value(match: re.Match[str]) -> str:
+        run, column = parse_value(match[1])
+        cell = cell_of(record, run, column.metric)
+        return MISSING if cell is None else cell.shown(column.factor, column.format, column.option)
+
+    return PLACEHOLDER.sub(value, text).strip()
+
+
+def notes(study: Study) -> list[str]:
+    """The test of each set of reported values, and the source."""
+    texts = []
+    for reported in study.reported.values():
+        test = TEST.format(metric=f"`{reported.compared}`") if reported.compared else ""
+        source = f"Source: {reported.source.rstrip('.')}." if reported.source else ""
+        texts.append(f"{source} {test}".strip())
+    return [text for text in texts if text]
+
+
+def _commands(study: Study, record: Record) -> list[str]:
+    if not study.runs:
+        return []
+    dates = record.get("dates") or [MISSING]
+    title = f"Commands, measured on {' to '.join(dates)} by <code>rlgames study {study.name}</code>"
+    lines = ['<details markdown="1">', f"<summary>{title}</summary>", ""]
     for run in study.runs.values():
-        try:
-            if run.name in (*FILES, *FOLDERS, RECORDS, OUTPUT):
-                raise ConfigError("a study has its own file or folder of that name", "rename it")
-            config, rules, agent = _run_config(run, shared)
-            planned.games[run.name] = make("game", rules)
-            usual = Files().option_values("game", rules.name)
-            words = [f"{k}={as_typed(v)}" for k, v in arguments(rules).items() if v != usual[k]]
-            planned.rules[run.name] = [f"game={rules.name}", *words]
-            made = [
-                (each, *_evaluation_config(planned, each, run, config, agent, shared))
-                for each in study.evaluations
-                if run.name in each.runs
-            ]
-            for seed in run.seeds:
-                job = _job(run, seed, config)
-                for each, first, plain in made:
-                    if each.seeds is None or seed in each.seeds:
-                        words = [each.command, *first, *(_with_seed(w, seed) for w in each.words)]
-                        if not run.is_training and len(run.seeds) > 1:
-                            words.append(f"seed={seed}")
-                        name = f"{study.name}.{each.name}"
-                        job.evaluations.append(JobEvaluation(name, words, plain))
-                texts = [word for each in job.evaluations for word in each.words]
-                paths = re.findall(r"\{([^}]+)\}", " ".join(texts))
-                paths = [path for path in paths if run_of(path) != job.name]
-                job.after.extend(dict.fromkeys(map(run_of, [*job.links.values(), *paths])))
-                _add(jobs, known.get(job.name), job)
-        except ConfigError as error:
-            where = "" if error.error.startswith("evaluations.") else f"runs.{run.name}: "
-            raise ConfigError(f"{where}{error.error}", error.hint) from None
+        words = train_command(run) or " ".join(run.words)
+        lines.append(f"- `{run.name}`: `{words}`")
+    for each in study.evaluations:
+        named = " of " + ", ".join(f"`{name}`" for name in each.patterns) if each.patterns else ""
+        first = "GAME" if each.command == "solve" else "RUN"
+        words = " ".join([each.command, first, *map(typed_word, each.words)])
+        lines.append(f"- {each.name}{named}: `rlgames {words}`")
+    return ["\n".join([*lines, "", "</details>"])]
 
 
-def _run_config(
-    run: StudyRun, shared: list[str]
-) -> tuple[TrainConfig | None, OptionConfig, Agent | None]:
-    """The checked configs of a training, None for a player, and of its game, and its agent, None
-    if other runs have to be there first."""
-    wrong = next((w for w in run.words if parse_word(w).name in ("seed", "out", "plugins")), None)
-    if wrong and run.is_training:
-        raise ConfigError(f"{wrong} does not belong to a run", "the study has seeds: and out=")
-    words = [REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 0}", word) for word in run.words]
-    if not run.is_training:
-        cfg = load_config(EvalConfig, [*shared, *words])
-        if cfg.game is None:
-            raise ConfigError("a player needs a game", "as in player=random game=salvo")
-        return None, cfg.game, None
-    every = [*shared, *words]
-    config = load_config(TrainConfig, every)
-    agent = None
-    if words == [*run.words]:  # otherwise the runs that it names do not exist yet
-        config = located(config)
-        agent = build_training(config).agent  # which checks that they fit together
-    return config, config.game, agent
+def update_page(page: Path, study: Study, records: dict[str, Record]) -> None:
+    """Write the section of a study between its comments, or at the end of the page."""
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    text = with_section(text, f"study {study.name}", section(study, records))
+    storage.write_file(page.parent, page.name, text)
 
 
-def _job(run: StudyRun, seed: int, config: TrainConfig | None) -> Job:
-    """The training of a seed; its links name other runs."""
-    links = {}
-    for word in run.words if run.is_training else ():
-        name, _, value = word.partition("=")
-        if match := REFERENCE.match(value):
-            if name not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
-                raise ConfigError(f"{word}: {name} does not name a run", "write its value")
-            links[name] = f"{match[1]}/{match[2] or seed}{value[match.end() :]}"
-    plain = {} if config is None else to_plain(dataclasses.replace(config, seed=seed))
-    words = [*run.words, f"seed={seed}"] if run.is_training else []
-    return Job(f"{run.name}/{seed}", words, plain, links=links)
+def show(result: Result) -> None:
+    """Print the tables of a study."""
+    study, records, format = result.planned.study, result.records, result.planned.config.format
+    if format == "markdown":
+        print(f"{section(study, records)}\n{NOTE}")
+    else:
+        for leaf in study.leaves:
+            for table, columns in tables(leaf, records[leaf.name]):
+                title, plain = table.title or leaf.name, [*map(_plain, columns)]
+                if format == "latex":
+                    text = _marked(latex_table(plain), "\\textbf{", "}")
+                    print(f"% {printable(title)}\n{text}\n")
+                else:
+                    cells = [[_marked(each, "", " (best)") for each in c.cells] for c in plain]
+                    shown = [replace(c, cells=own) for c, own in zip(plain, cells, strict=True)]
+                    print_table(title, shown, format)
+            for note in notes(leaf):
+                print(f"% {printable(note)}" if format == "latex" else printable(note))
+        print(f"% {NOTE}" if format == "latex" else NOTE)
 
 
-def run_of(path: str) -> str:
-    """The directory of a run, by its own path or the path of one of its files."""
-    return "/".join(path.split("/")[:2])
+def _plain(column: Column) -> Column:
+    cells = [cell.replace("`", "") for cell in column.cells]
+    return replace(column, heading=column.heading.replace("`", ""), cells=cells)
 
 
-def _with_seed(word: str, seed: int) -> str:
-    """A word whose references name the runs of a seed."""
-    return REFERENCE.sub(lambda m: f"{{{m[1]}/{m[2] or seed}}}" if m[1] else "{}", word)
-
-
-def _add(jobs: list[Job], other: Job | None, job: Job) -> None:
-    """Add a job, or its evaluations to the same job of another part. Raises ConfigError."""
-    if other is None:
-        jobs.append(job)
-        return
-    if (job.config, job.links) != (other.config, other.links):
-        raise ConfigError("another part trains it differently", "rename one")
-    other.evaluations.extend(each for each in job.evaluations if each not in other.evaluations)
-    other.after.extend(each for each in job.after if each not in other.after)
-
-
-def _evaluation_config(
-    planned: PlannedStudy,
-    evaluation: StudyEvaluation,
-    run: StudyRun,
-    config: TrainConfig | None,
-    agent: Agent | None,
-    shared: list[str],
-) -> tuple[list[str], dict[str, Any]]:
-    """The words that an evaluation of a run begins with, and its plain config; checked."""
-    words = [REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 0}", word) for word in evaluation.words]
-    first = ["{}"] if run.is_training else [*run.words]
-    try:
-        if evaluation.command == "solve":
-            first = planned.rules[run.name]
-            checked = to_plain(load_config(SolveConfig, [*shared, *first, *words]))
-        elif evaluation.command == "arena":
-            first = ["{}"] if run.is_training else []
-            if len([*first, *(word for word in words if "=" not in word)]) < 2:
-                raise ConfigError("an arena needs at least two players", "add random")
-            overrides = [w for w in words if "=" in w]
-            checked = to_plain(load_config(ArenaConfig, [*shared, *overrides]))
-            known = [w for w in evaluation.words if not re.search("[={]|^exact", w)]
-            if known:  # the others do not exist yet, or would solve the game
-                every = [*shared, *planned.rules[run.name], *overrides]
-                competitors(known, load_config(ArenaConfig, every))
-        else:
-            schema = AnalyzeConfig if evaluation.command == "analyze" else EvalConfig
-            own = [] if config is not None else first
-            cfg: Any = load_config(schema, [*shared, *own, *words])
-            game, rules = planned.games[run.name], cfg.game if config is None else config.game
-            check_no_opponent(game, cfg.opponent, cfg.opponent_search)
-            if words == [*evaluation.words] and (agent is not None or config is None):
-                trained = None if agent is None or config is None else (agent, config.reward)
-                check_match(cfg, game, rules, trained)
-            checked = to_plain(cfg)
-    except ConfigError as error:
-        text = f"evaluations.{evaluation.name} of {run.name}: {error.error}"
-        raise ConfigError(text, error.hint) from None
-    # A run plays the game of its checkpoint.
-    left_out = (*UNCOUNTED, "game") if config is not None else UNCOUNTED
-    return first, {key: value for key, value in checked.items() if key not in left_out}
-
-
-def _check_after(jobs: Sequence[Job]) -> None:
-    """Raises ConfigError for jobs that need no training of the study, or each other."""
-    by_name = {job.name: job for job in jobs}
-    for job in jobs:
-        for name in job.after:
-            if name not in by_name:
-                hint = nearest(name, [*by_name])
-                raise ConfigError(f"{job.name} needs {name}, which the study lacks", hint)
-        words = " ".join(word for each in job.evaluations for word in each.words)
-        for name in [*job.links.values(), *re.findall(r"\{([^}]+)\}(?!/)", words)]:
-            if name in by_name and not by_name[name].config:
-                hint = "write the words of that player"
-                raise ConfigError(f"{job.name} needs {name}, a player and not a run", hint)
-    waiting = {name: {*job.after} for name, job in by_name.items()}
-    while ready := {name for name, after in waiting.items() if not after & {*waiting}}:
-        waiting = {name: after for name, after in waiting.items() if name not in ready}
-    if waiting:
-        name, after = next(iter(waiting.items()))
-        other = min(after & {*waiting})
-        raise ConfigError(f"{name} needs {other}, which needs it", "omit one of them")
-
-
-def run_study(planned: PlannedStudy) -> int:
-    """Run what is missing, and say what is not done; the exit code. Raises ConfigError and
-    Interrupted."""
-    work, cfg = planned.work, planned.config
-    jobs = selected(planned)
-    with work.owned():
-        work.set_changed_aside()
-        for source in cfg.merge:
-            work.merge(Path(source))
-        work.run(jobs, cfg.jobs)
-    return work.report(jobs)
-
-
-def selected(planned: PlannedStudy) -> list[Job]:
-    """The jobs that only= names, with those that they need. Raises ConfigError."""
-    jobs, only = planned.work.jobs, planned.config.only
-    names = [job.name for job in jobs]
-    parts = {leaf.name: leaf for leaf in planned.study.leaves}
-    chosen = set[str]()
-    for word in only:
-        runs = [*parts[word].runs] if word in parts else []
-        matches = {
-            n for n in names if fnmatch(n.partition("/")[0], word) or n.split("/")[0] in runs
-        }
-        if not matches:
-            known = [*dict.fromkeys(name.partition("/")[0] for name in names), *parts]
-            raise ConfigError(f"only={word} names no run", nearest(word, known))
-        chosen |= matches
-    chosen = chosen or {*names}
-    size = 0
-    while len(chosen) > size:
-        size = len(chosen)
-        chosen |= {name for job in jobs if job.name in chosen for name in job.after}
-    return [job for job in jobs if job.name in chosen]
+def _marked(text: str, begin: str, end: str) -> str:
+    """A text with these marks around the best values."""
+    return text.replace(BEST[0], begin).replace(BEST[1], end)

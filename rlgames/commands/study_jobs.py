@@ -1,14 +1,18 @@
 """The jobs of a study: each trains a run, unless that is done, and makes its evaluations.
 
-A job types commands, each in a process of its own, and its progress is recorded in the run's files
-alone.
+A job runs commands, each in its own process. Its progress is recorded in the run's files alone. An
+evaluation is saved in the job's directory under a digest of the command, its config, the
+checkpoints that it reads and VERSION, so it is never made twice; a copy of the directory on another
+machine has the same digests.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 import shlex
-import shutil
 import subprocess
 import sys
 import threading
@@ -22,14 +26,23 @@ from typing import Any
 
 import yaml
 
-from rlgames.commands.study_evaluations import JobEvaluation
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
-from rlgames.core.untrusted import YAML_LOADER, parse_object, sanitized
+from rlgames.core.untrusted import YAML_LOADER, parse_json, parse_object, sanitized
 from rlgames.runs import storage
+from rlgames.runs.checkpoint import read_identity
 from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import LATEST, read_info
+from rlgames.runs.files import BEST, LATEST, read_info
+
+VERSION = 1
+"""Of the rules by which evaluations count; the next one makes all of them again."""
+
+FOLDER = "evaluations"
+MAX_BYTES = 1 << 24
+
+REFERENCE = re.compile(r"\{([\w./+-]*)\}")
+"""The directory of a job in a word, relative to the sweep's; {}: the job's own."""
 
 REPLACED = ".replaced"
 """The folder of runs whose overrides have changed since."""
@@ -41,6 +54,59 @@ POLL_SECONDS = 0.2
 MAX_CONFIG_BYTES = 1 << 20
 MAX_REASON_BYTES = 1 << 16
 """Of a job's log only the end is read."""
+
+
+@dataclass(frozen=True)
+class JobEvaluation:
+    """An evaluation of a job.
+
+    Args:
+        name: for people.
+        words: the command and its words, with references to directories in braces.
+        config: the plain config of the command, for the digest.
+    """
+
+    name: str
+    words: list[str]
+    config: dict[str, Any]
+
+    def filled(self, sweep: Path, own: str) -> list[str]:
+        """The words with the paths of directories."""
+        return [REFERENCE.sub(lambda m: str(sweep / (m[1] or own)), word) for word in self.words]
+
+    def path(self, sweep: Path, own: str) -> Path | None:
+        """The file that keeps the report; None while a checkpoint is missing."""
+        checkpoints = []
+        for match in REFERENCE.finditer(" ".join(self.words)):
+            name = match[1] or own
+            files = (BEST, LATEST) if self.config.get("checkpoint") in (None, "best") else (LATEST,)
+            folder = sweep / name.partition("/checkpoints")[0] / "checkpoints"
+            if folder.is_dir():
+                known = [each for file in files if (each := read_identity(folder / file))]
+                if not known:
+                    return None
+                checkpoints.append(known[0])
+        content = json.dumps([VERSION, self.words, self.config, checkpoints], sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+        return sweep / own / FOLDER / f"{digest}.json"
+
+    def read(self, sweep: Path, own: str) -> dict[str, Any] | None:
+        """What was saved: the report, when it was made and how long it took; None for nothing."""
+        path = self.path(sweep, own)
+        if path is None:
+            return None
+        try:
+            saved = parse_json(storage.read_file(sweep / own, f"{FOLDER}/{path.name}", MAX_BYTES))
+            return saved if isinstance(saved["report"], dict) else None
+        except (OSError, ValueError, LookupError, TypeError, ConfigError, RecursionError):
+            return None
+
+    def write(self, sweep: Path, own: str, saved: dict[str, Any]) -> None:
+        path = self.path(sweep, own)
+        assert path is not None
+        storage.make_directory(sweep / own / FOLDER)
+        text = json.dumps({"name": self.name, "words": self.words} | saved) + "\n"
+        storage.write_file(sweep / own, f"{FOLDER}/{path.name}", text)
 
 
 @dataclass(frozen=True)
@@ -135,19 +201,6 @@ class StudyJobs:
             storage.move_folder(self.directory, name, target)
             there = self.directory / target
             print(printable(f"{name} is replaced; the former run is in {there}"))
-
-    def merge(self, source: Path) -> None:
-        """Copy what is done in another directory of the study and not in this one."""
-        for job in self.jobs:
-            there = source / job.name
-            if self.status(job) == "done" or not there.is_dir() or self._differs(job, there):
-                continue
-            if job.config and (self.is_trained(job) or read_info(there).status != "done"):
-                continue
-            if job.config:
-                self._set_aside(job.name)
-            storage.make_directory(self.path(job))
-            shutil.copytree(there, self.path(job), dirs_exist_ok=True, symlinks=True)
 
     def run(self, jobs: Sequence[Job], parallel: int) -> None:
         """Run these jobs, each after those that it needs, several at a time; not those that need a

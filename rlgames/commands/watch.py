@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from rlgames.commands import board_pictures
-from rlgames.commands.frames import Frame, play_games
-from rlgames.commands.match import (
-    build_opponent,
-    game_and_player,
-    player_name,
-    with_run,
-)
+from rlgames.commands.board_pictures import Frame
+from rlgames.commands.match import build_opponent, game_and_player, player_name, with_run
 from rlgames.config.commands import WatchConfig
 from rlgames.core.devices import build_device
+from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
-from rlgames.drawing.terminal import format_parts, stack_parts
+from rlgames.evaluation.advice import probabilities
+from rlgames.games.game import Game, State
+from rlgames.players.player import Player
+from rlgames.rollouts.interactive import Ply, before_chance, describe_ending, play_by_ply
+from rlgames.runs.agents import make_advisor
+from rlgames.terminal.boards import BoardView, format_parts, stack_parts
 
 
 @dataclass(frozen=True)
-class Replay:
+class Result:
     """Games, each as the frames of its moves, and the seconds between two frames; or the picture
     that shows them."""
 
@@ -32,7 +36,7 @@ class Replay:
     picture: str | None = None
 
 
-def watch_command(config: WatchConfig) -> Replay:
+def run(config: WatchConfig) -> Result:
     """Play games to watch.
 
     Without an opponent= a player of a two-player game plays itself; with one it sits in the first
@@ -50,28 +54,71 @@ def watch_command(config: WatchConfig) -> Replay:
         assert opponent is not None
         players.append(opponent)
         names.append(player_name(cfg.opponent, None, cfg.opponent_search))
-    games = play_games(game, players, names, cfg.games, cfg.seed)
+    games = _play_games(game, players, names, cfg.games, cfg.seed)
     if cfg.picture is not None:
         board_pictures.write_games(games, Path(cfg.picture), cfg.delay)
         games = iter(())
-    return Replay(games, cfg.delay, cfg.picture)
+    return Result(games, cfg.delay, cfg.picture)
 
 
-def show(replay: Replay) -> None:
+def _play_games(
+    game: Game[Any], players: Sequence[Player], names: Sequence[str], count: int, seed: int
+) -> Iterator[Iterator[Frame]]:
+    """Games one after the other, each with its own random stream; two players change seats."""
+    for number in range(count):
+        order = -1 if number % 2 else 1
+        rng = make_generator(seed, f"trace {number}", game.device)
+        yield _frames(game, players[::order], names[::order], rng)
+
+
+def _frames(
+    game: Game[Any], players: Sequence[Player], names: Sequence[str], rng: torch.Generator
+) -> Iterator[Frame]:
+    """One game: the board before each move, with the mover's probabilities and the move in words,
+    and then the last board. players, names: one, or one in each seat."""
+    seats = [f"seat {seat + 1}, {names[seat % len(names)]}" for seat in range(game.spec.seats)]
+    advisors = [make_advisor(player) for player in players]
+    known: dict[int, State] = {}  # the position as each seat knew it last
+    for ply in play_by_ply(game, players, rng):
+        current_seat = int(ply.before.current_seat[0])
+        seen = game.public(ply.before)
+        likely = probabilities(advisors[current_seat % len(advisors)], seen)
+        view = BoardView(game, seen, likely, known.get(current_seat))
+        yield Frame(_describe_move(game, ply, seats), view, ply.action)
+        if game.spec.hidden:
+            known[current_seat] = seen
+        else:
+            known = dict.fromkeys(range(game.spec.seats), before_chance(game, ply))
+    last = game.view_from_seat(ply.after, current_seat)
+    yield Frame(
+        describe_ending(game, last, None, [f"{seat}," for seat in seats]),
+        BoardView(game, last, None, known[current_seat], reveal=True),
+    )
+
+
+def _describe_move(game: Game[Any], ply: Ply, seats: Sequence[str]) -> str:
+    who = f", {seats[int(ply.before.current_seat[0])]}" if len(seats) > 1 else ""
+    name = game.action_to_string(ply.before, 0, ply.action)
+    gain = ply.score_delta()
+    scored = f", scores {gain:g}" if gain and game.spec.goal != "outcome" else ""
+    return f"turn {int(ply.before.turn[0]) + 1}{who}: {name}{scored}"
+
+
+def show(result: Result) -> None:
     """Print games move by move: on a terminal each board replaces the one before after the delay;
     elsewhere, and without a delay, one below the other."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console()
-    for game in replay.games:
-        if not sys.stdout.isatty() or console.is_dumb_terminal or not replay.delay:
+    for game in result.games:
+        if not sys.stdout.isatty() or console.is_dumb_terminal or not result.delay:
             for frame in game:
-                print(format_parts(*frame.parts), end="\n\n")
+                print(format_parts(frame.title, frame.board), end="\n\n")
             continue
         with Live(console=console, auto_refresh=False) as live:
             for number, frame in enumerate(game):
-                time.sleep(replay.delay if number else 0)
-                live.update(stack_parts(*frame.parts), refresh=True)
-    if replay.picture is not None:
-        print(f"picture: {printable(replay.picture)}")
+                time.sleep(result.delay if number else 0)
+                live.update(stack_parts(frame.title, frame.board), refresh=True)
+    if result.picture is not None:
+        print(f"picture: {printable(result.picture)}")

@@ -349,7 +349,6 @@ class StudyConfig(PluginConfig):
     dry_run: bool = key(help="print the jobs and their times; run nothing")
     run: bool = key(help="false: make the tables from finished jobs")
     out: str | None = key(is_path=True, help="directory; null: outputs/studies/<study>")
-    merge: list[str] = key(help="directories of the study to copy runs from")
     records: str | None = key(
         is_path=True, help="folder of the records of results; null: records in the directory"
     )
@@ -357,8 +356,7 @@ class StudyConfig(PluginConfig):
         is_path=True, help="Markdown file to update between its comments; null: none"
     )
     format: str = key(
-        of=("table", "markdown", "latex", "csv", "html", "json"),
-        help="table, markdown, latex, csv, html or json",
+        of=("table", "markdown", "latex", "json"), help="table, markdown, latex or json"
     )
 
 

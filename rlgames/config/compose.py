@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,11 +22,11 @@ from hydra.version import VersionBase
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.commands import TrainConfig
 from rlgames.config.files import Files, conf_dir
 from rlgames.config.plugins import import_plugins
 from rlgames.config.typed import command_of, typed
-from rlgames.config.words import hydra_words, parse_word, quoted, split_folders
+from rlgames.config.words import hydra_words, parse_word, quoted, split_folders, typed_groups
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 
@@ -99,15 +100,24 @@ def run_app(
         raise ConfigError(f"{name} failed", hint) from None
 
 
-def check_sweep(words: Sequence[str], folders: Sequence[Path]) -> None:
-    """Check each value of a sweep before the first job starts. Raises ConfigError."""
-    every = [(word, parse_word(word).values) for word in words]
-    first = [values[0] if values else word for word, values in every]
-    jobs = [first]
-    for number, (_, values) in enumerate(every):
-        jobs += [[*first[:number], value, *first[number + 1 :]] for value in values[1:]]
-    for job in jobs if any(values for _, values in every) else ():
-        typed(COMMAND_SCHEMAS["train"], composed("train", job, folders))
+def sweep_jobs(words: Sequence[str], folders: Sequence[Path]) -> Iterator[tuple[str, TrainConfig]]:
+    """Jobs of a sweep that show whether its values can be, each by the words that vary: every
+    combination of its options, and every value of its other keys. None if only Hydra can list
+    them. Raises ConfigError.
+    """
+    groups = typed_groups("train")
+    every = {word: parse_word(word).values for word in words}
+    varying = {word: values for word, values in every.items() if values}
+    options = {word: values for word, values in varying.items() if parse_word(word).name in groups}
+    first = {word: values[0] for word, values in varying.items()}
+    jobs = [
+        first | dict(zip(options, chosen, strict=True)) for chosen in product(*options.values())
+    ]
+    for word in varying.keys() - options.keys():
+        jobs += [first | {word: value} for value in varying[word][1:]]
+    for job in jobs if varying else ():
+        own = [job.get(word, word) for word in words]
+        yield ", ".join(job.values()), typed(TrainConfig, composed("train", own, folders))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ It is read from the schemas and conf/. Hydra is not imported, which makes it imm
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,14 +15,10 @@ from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, as_typed, choices_of, key_fields
 from rlgames.config.words import read_words, typed_groups
+from rlgames.core.text import help_width
 
 INDENT = 25
 """The column where explanations start."""
-
-
-def width() -> int:
-    """The width of help, in characters."""
-    return min(120, shutil.get_terminal_size((100, 24)).columns)
 
 
 def command_help(command: str, about: str, words: Sequence[str], files: Files) -> str:
@@ -91,6 +86,6 @@ def _rows(schema: type, values: Mapping[str, Any], prefix: str) -> Iterator[str]
 
 def row(left: str, text: str) -> list[str]:
     """A left column and its explanation, which goes on below."""
-    first, *rest = textwrap.wrap(text, max(30, width() - INDENT)) or [""]
+    first, *rest = textwrap.wrap(text, max(30, help_width() - INDENT)) or [""]
     head = [f"{left:{INDENT - 1}} {first}"] if len(left) < INDENT else [left, " " * INDENT + first]
     return [line.rstrip() for line in (*head, *(" " * INDENT + each for each in rest))]

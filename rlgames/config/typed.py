@@ -144,7 +144,10 @@ def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
         if int in kinds and (isinstance(value, int) or (value.is_integer() and float not in kinds)):
             return int(value)
         if float in kinds:
-            return float(value)
+            try:
+                return float(value)
+            except OverflowError:
+                raise WrongKind from None
         if is_text and str in kinds:
             return str(value)
     elif isinstance(value, str) and str in kinds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -57,3 +58,8 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
     return ["  ".join(cells).rstrip() for cells in padded]
+
+
+def help_width() -> int:
+    """The width of help, in characters."""
+    return min(120, shutil.get_terminal_size((100, 24)).columns)

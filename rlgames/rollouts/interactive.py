@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game, State
-from rlgames.players.human import TakeBack
 from rlgames.players.player import Player
 from rlgames.rollouts.play import GamePool, choose_actions
 from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories, build_trajectories
+
+
+class TakeBack(Exception):
+    """A player takes back its last move."""
 
 
 class InteractiveGame:

@@ -1,1 +1,1 @@
-"""What people see on a terminal: tables."""
+"""What people see on a terminal, and what they type there."""

@@ -119,6 +119,13 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     return Training(cfg, game, agent, learner, source, evaluator, regret, references, dtype)
 
 
+def check_parts(cfg: TrainConfig) -> None:
+    """Raises ConfigError if the parts of a training do not fit together."""
+    game = make("game", cfg.game)
+    split = split_layouts(game, cfg.holdout, cfg.seed)
+    check_fits(Plan(cfg, game, make_reward(cfg.reward, game), split is not None))
+
+
 def build_source(
     cfg: TrainConfig, learner: Learner, agent: Agent, games: WholeGames, dtype: torch.dtype
 ) -> GameSource:

@@ -22,9 +22,8 @@ import torch
 
 from rlgames import app
 
-PARTS = ["cli.live_view", "cli.play", "cli.report_tables", "commands.training_table"]
-PARTS += ["games.game_2048", "training.train"]
-COMMANDS = ["arena", "evaluate", "listing", "report", "resume", "show", "solve"]
+PARTS = ["terminal.progress", "games.game_2048", "training.train"]
+COMMANDS = ["arena", "evaluate", "games", "play", "report", "resume", "show", "solve", "train"]
 OTHERS = ["PIL.GifImagePlugin", "PIL.PngImagePlugin", "numpy.random", "torch._dynamo"]
 OTHERS += ["tensorboard.plugins.hparams.api_pb2", "hydra._internal.core_plugins.basic_sweeper"]
 for module in (*PARTS, *(f"commands.{name}" for name in COMMANDS)):

@@ -25,9 +25,8 @@ from PIL import Image
 from rich.console import Console
 from tensorboard import program
 
-from rlgames.cli.live_view import RenderedView
-from rlgames.cli.progress import Progress
 from rlgames.runs.files import read_info, read_metrics
+from rlgames.terminal.progress import Progress
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 RUN = ["game=salvo", "board=4", "shots=2"]
@@ -62,13 +61,18 @@ def terminal(out: Path, path: Path) -> None:
     """The live view of the training, three quarters through."""
     run, page = trained(out), out / "terminal.svg"
     lines, results = read_metrics(run / "metrics.jsonl"), read_info(run).results
-    progress = Progress(int(lines[-1]["games"]), begun=0.0, phase="", metric="turns")
+    progress = Progress(
+        int(lines[-1]["games"]),
+        clock=lambda: progress.latest["time/seconds"],
+        begun=0.0,
+        phase="",
+        metric="turns",
+    )
     progress.random, progress.optimal = results["random"], results["optimal"]
     for line in lines[: len(lines) * 3 // 4]:
         progress.on_metrics(int(line["games"]), line)
-    seconds = progress.latest["time/seconds"]
     console = Console(record=True, width=80, height=24, force_terminal=True, file=io.StringIO())
-    console.print(RenderedView(progress, lambda: seconds))
+    console.print(progress)
     page.write_text(console.export_svg(title="rlgames train"), encoding="utf-8")
     photographed(page.resolve().as_uri(), path, 994, 330)
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rlgames.cli.table import COMMANDS
-from rlgames.commands.listing import list_presets
+from rlgames.app import COMMANDS
+from rlgames.commands.games import list_presets
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY

@@ -9,7 +9,7 @@ from helpers import command
 
 import rlgames as package
 from rlgames.commands import evaluate
-from rlgames.commands.training_table import print_result
+from rlgames.commands.train import print_result
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError

@@ -19,7 +19,7 @@ from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames.cli import report as report_printer
+from rlgames.commands import report as report_printer
 from rlgames.commands.report_rows import in_words
 from rlgames.evaluation.estimates import student_t
 from rlgames.runs.files import flatten, read_metrics
@@ -473,7 +473,7 @@ def test_real_runs(tmp_path):
         package.train([*SMALL, "game=salvo", f"seed={seed}", f"out={tmp_path}/runs/{seed}"])
         for seed in range(2)
     ]
-    found = command("report", [str(tmp_path / "runs")], []).report
+    found = command("report", [str(tmp_path / "runs")], [])
     (row,) = found.rows
     finals = []
     for run in runs:

@@ -12,15 +12,20 @@ import numpy as np
 import pytest
 from processes import Process, run
 
-from rlgames.cli.study import section, update_page
-from rlgames.commands.study import plan_study
-from rlgames.commands.study_record import evaluation_command, logged, make_record
+from rlgames.commands.study import section, update_page
+from rlgames.commands.study_file import parse_column, read_study
+from rlgames.commands.study_plan import plan_study
+from rlgames.commands.study_record import (
+    NEVER,
+    Cell,
+    evaluate_expression,
+    evaluation_command,
+    logged,
+    make_record,
+)
 from rlgames.config.commands import StudyConfig
 from rlgames.config.compose import load_config
-from rlgames.config.studies import parse_column
-from rlgames.config.study_file import read_study
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.cells import NEVER, Cell, evaluate_expression
 from rlgames.terminal.tables import escape_latex
 
 TINY = "game=tictactoe policy=mlp games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
@@ -105,18 +110,6 @@ def test_a_killed_study_continues_where_it_was(study, tmp_path):
     assert all(trainings <= 2 for trainings, _ in every.values())
 
 
-@pytest.mark.slow
-def test_two_directories_merge(study, tmp_path):
-    assert study(STUDY, "only=one")[0] == 0
-    (tmp_path / "out").rename(tmp_path / "first")
-    assert study(STUDY, "only=two", "seeds=1")[0] == 0
-    code, text = study(STUDY, "merge=[first]", "dry_run=true")
-    assert (code, "3 of 4 jobs would run" in text) == (0, True)
-    assert study(STUDY, "merge=[first]")[0] == 0
-    every = {f"{name}/{seed}": (1, 1) for name in ("one", "two") for seed in (0, 1)}
-    assert starts(tmp_path) == every
-
-
 CHAIN = f"""
 runs:
   last: init_from={{middle}} {TINY}
@@ -156,17 +149,6 @@ def test_what_depends_on_a_changed_run_is_made_again(old, new, changed, chain, t
     chain("out", CHAIN.replace(old, new)).set_changed_aside()
     replaced = {path.name for path in (tmp_path / "out/.replaced").glob("*")}
     assert replaced == changed
-
-
-def test_merging_copies_what_is_done_and_missing(chain, tmp_path):
-    mine, other = chain("out"), chain("other")
-    first, middle = (next(j for j in mine.jobs if j.name == f"{n}/0") for n in ("first", "middle"))
-    shutil.rmtree(mine.path(first))
-    (other.path(first) / "from").write_text("other")
-    (other.path(middle) / "from").write_text("other")
-    mine.merge(tmp_path / "other")
-    assert (mine.path(first) / "from").read_text() == "other"
-    assert not (mine.path(middle) / "from").exists()
 
 
 def test_a_job_starts_only_after_those_it_needs(chain, monkeypatch):
@@ -216,10 +198,12 @@ def test_a_format_is_the_only_output(typed, tmp_path):
     assert (said.returncode, "1 of 1 jobs done, in out\n" in said.stderr) == (0, True)
     won = json.loads(said.stdout)["mine"]["runs"]["one"]["cells"]["played.win.rate"]["mean"]
     assert won > 0
-    said = typed("study", "mine.yaml", "out=out", "run=false", "format=html")
-    assert said.stdout.startswith("<!doctype html>")
-    assert said.stdout.rstrip().endswith("</p>")
-    assert f"<tr><td>one</td><td>{won:g} ±" in said.stdout
+    said = typed("study", "mine.yaml", "out=out", "run=false", "format=markdown")
+    assert f"| `one` | {won:g} ±" in said.stdout
+    (tmp_path / "mine.yaml").write_text(PLAYERS.replace("win.rate", "wins.rate"))
+    said = typed("study", "mine.yaml", "out=out", "run=false")
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "played of one has no metric wins; did you mean win?" in said.stderr
     said = typed("study", "mine.yaml", "out=out", "format=json", "dry_run=true")
     assert (said.returncode, "dry_run= prints text" in said.stdout) == (2, True)
 
@@ -260,6 +244,11 @@ def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
             "reported: {x: {values: {}}}\ntable:",
             "reported.x has no values",
         ),
+        (
+            "played.win.rate |",
+            "training.turns.below4.6.1over9 |",
+            "training.turns.below4.6.1over9 is not a metric of training",
+        ),
         ("table:", "parts: [learners]\ntable:", "a study of parts has no runs: of its own"),
         ("table:", "curves: {../../x: one}\ntable:", "'../../x' cannot be the name of a picture"),
         ("table:", "curves: {x: ones}\ntable:", "curves.x: no run is called 'ones'; did you mean"),
@@ -279,7 +268,6 @@ def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
     ("old", "new", "message"),
     [
         (TINY, "hikman", "runs.one: no experiment is called 'hikman'; did you mean hickman"),
-        ("played.win.rate |", "played.wins.rate |", "has no metric played.wins.rate; did you mean"),
         ("game=tictactoe", "game=salvo", "salvo is a one-player game; remove opponent="),
         ("games=20 ", "search=expectimax ", "expectimax plays one-player games with chance"),
         ("games=20 ", "games=al ", "played of one: games=al is not a choice; did you mean all?"),
@@ -303,7 +291,6 @@ def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
             "curves.x: sort=best is not a key",
         ),
         ("table:", "curves: {x: one windw=3}\ntable:", "curves.x: no key is called 'windw' here"),
-        ("played.win.rate |", "training.turns.below4.6.1over9 |", "has no metric training.turns"),
     ],
 )
 def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, typed, tmp_path):

@@ -167,14 +167,33 @@ def test_jobs_run_side_by_side_with_joblib(rlgames, tmp_path):
 
 
 def test_a_failed_job_ends_no_other(typed):
-    done = typed("train", *SWEEP, "line=3,4")
+    typed("train", *SWEEP)
+    Path("s/seed=0/checkpoints/latest.safetensors").write_text("damaged")
+    done = typed("train", *SWEEP, "seed=0,1,2")
     assert done.returncode == 2
-    assert "the longest that does is 3" in done.stderr
-    assert "game.line=4,seed=0 failed; rlgames resume s runs what is not done" in done.stderr
-    assert {path.name for path in Path("s").iterdir() if path.is_dir()} == {
-        "game.line=3,seed=0",
-        "game.line=3,seed=1",
-    }
+    assert "seed=0 failed; rlgames resume s runs what is not done" in done.stderr
+    assert json.loads(Path("s/seed=2/run.json").read_text())["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            ["learner=ppo,dqn", "policy=ntuple"],
+            "learner=ppo: learner=ppo does not train policy=ntuple",
+        ),
+        (
+            ["policy=mlp,conv", "learner=ppo,dqn"],
+            "policy=mlp, learner=dqn: learner=dqn learns values",
+        ),
+        (["line=3,4"], "game.line=4: line=4 does not fit"),
+        (["lr=0.1,2000"], "lr=2000.0 is out of range"),
+    ],
+)
+def test_a_sweep_is_checked_before_its_first_job(words, reason, typed, folder):
+    before = {*folder.rglob("*")}
+    check_refused(typed("train", "-m", "game=tictactoe", "games=20", *words), reason)
+    assert {*folder.rglob("*")} == before
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import torch
 from helpers import make_game, rendered, rng
 
 from rlgames.config.files import Files
-from rlgames.drawing.terminal import BoardView
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
 from rlgames.players.player import Random
+from rlgames.terminal.boards import BoardView
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=3"]}
 

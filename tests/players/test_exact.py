@@ -11,7 +11,7 @@ import torch
 from helpers import command, make_game, rng
 
 from rlgames.commands import arena, evaluate
-from rlgames.commands.training_table import print_result
+from rlgames.commands.train import print_result
 from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make

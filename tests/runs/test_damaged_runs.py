@@ -15,8 +15,7 @@ import pytest
 from markers import one_in
 from untrusted_files import trained
 
-from rlgames.cli.report import print_report
-from rlgames.commands.report import make_report
+from rlgames.commands import report
 from rlgames.config.commands import ReportConfig
 from rlgames.config.compose import load_config
 from rlgames.runs.files import STATUSES, read_info
@@ -179,12 +178,12 @@ def config(*words):
 
 
 def report_on(runs, *words):
-    return make_report([str(runs)], config(*words))
+    return report.run(replace(config(*words), runs=[str(runs)]))
 
 
 def printed(result, form):
     with contextlib.redirect_stdout(io.StringIO()) as text:
-        print_report(replace(result, cfg=replace(result.cfg, format=form)))
+        report.show(replace(result, config=replace(result.config, format=form)))
     assert all(char.isprintable() or char == "\n" for char in text.getvalue())
     return text.getvalue()
 
@@ -215,7 +214,7 @@ def check_reports(runs, before, with_figures):
     assert before.keys() <= {path for games in agents for paths in games for path in paths}
     for form in ("table", "markdown", "latex", "csv"):
         assert printed(result, form)
-    records = report_on(runs, "by=run", "sort=-seconds").report.records
+    records = report_on(runs, "by=run", "sort=-seconds").records
     assert len(records) == len(sound) + len(damaged)
     if with_figures:
         for words in (["metric=[train/turns]", "by=run"], ["compare=lr"]):

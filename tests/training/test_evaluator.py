@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from rlgames.cli.progress import Progress
 from rlgames.commands.report_rows import sort_key
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
 from rlgames.runs.find import read_summary
+from rlgames.terminal.progress import Progress
 from rlgames.training.evaluator import EVAL_METRICS
 from rlgames.training.parts import build_training
 

@@ -72,7 +72,7 @@ PLAYERS = {
     "density": Option(DensityConfig, "rlgames.players.fleets:Density"),
     "density_rollout": Option(DensityRolloutConfig, "rlgames.players.fleets:DensityRollout"),
     "exact": Option(ExactConfig, "rlgames.players.exact:exact_player"),
-    "human": Option(OptionConfig, "rlgames.players.human:Human"),
+    "human": Option(OptionConfig, "rlgames.terminal.human:Human"),
     "run": Option(RunPlayerConfig),
     "self": Option(OptionConfig, training_only=True),
     "past": Option(PastConfig, training_only=True),

@@ -17,11 +17,9 @@ from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
-from rlgames.drawing.terminal import BoardView
 from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import Game
 from rlgames.games.salvo_duel import SalvoDuel
-from rlgames.players.human import AnnouncingPlayer, Human, LineInterface, PlayerQuit
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
 from rlgames.rollouts.records import append, check_writable
@@ -33,20 +31,21 @@ from rlgames.runs.agents import (
     with_search,
 )
 from rlgames.search.search import Search
+from rlgames.terminal.boards import BoardView, format_parts
+from rlgames.terminal.human import AnnouncingPlayer, Human, PlayerQuit, place_fleet
 
 
-def play_command(config: PlayConfig) -> int:
-    """Play; the exit code: 0, or 2 where the input ended before the game did."""
+def run(config: PlayConfig) -> None:
+    """Play games at the terminal. Raises EOFError if the input ends before a game does."""
     cfg, run = with_run(config)
     device = build_device(cfg.device, cfg.threads)
     game, opponent, advisor = _opponent_and_advisor(cfg, run, device)
     layout = _fixed_layout(cfg.fleet, game)
-    interface = LineInterface()
-    human = Human(game, advisor, interface, hints=bool(cfg.hints), can_undo=not game.spec.hidden)
+    human = Human(game, advisor, hints=bool(cfg.hints), can_undo=not game.spec.hidden)
     players: list[Player] = [human]
     order = [0]
     if opponent is not None:
-        players.append(AnnouncingPlayer(game, opponent, interface.show_message))
+        players.append(AnnouncingPlayer(game, opponent))
         order = [0, 1] if cfg.seat == 1 else [1, 0]
     if cfg.record:
         check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
@@ -55,30 +54,32 @@ def play_command(config: PlayConfig) -> int:
     if opponent is not None:
         name = run.name if run is not None and cfg.opponent is None else option_name(cfg.opponent)
         searched = "" if cfg.search is None else f" with search={cfg.search.name}"
-        interface.show_message(f"you play against {name}{searched}")
+        print(f"you play against {name}{searched}")
     for _ in range(cfg.games):
         if opponent is not None:
             opponent.reset_statistics()
         try:
             state = game.initial(1, rng)
             if isinstance(game, SalvoDuel):
-                own = human.place_fleet(Placement(game.fleet)) if cfg.fleet == "hand" else layout
+                own = place_fleet(Placement(game.fleet)) if cfg.fleet == "hand" else layout
                 state = state if own is None else game.with_layout(state, cfg.seat - 1, own)
             moves, results = InteractiveGame(game, players, order, state, rng).collect()
         except PlayerQuit as left:
-            print(left if left.by_command else f"\n{left}; the game is not recorded")
-            return 0 if left.by_command else 2
+            if not left.by_command:
+                print()
+                raise EOFError(f"{left}; the game is not recorded") from None
+            print(left)
+            return
         seat = cfg.seat - 1 if opponent is not None else 0
         last = BoardView(game, game.view_from_seat(results.state, seat), reveal=True)
         ending = describe_ending(game, results.state, seat)
         if opponent is not None and "proven_moves" in (shares := opponent.statistics()):
             ending += f"; {shares['proven_moves']:.0%} of the opponent's moves were proven optimal"
-        interface.show_end(last, ending)
+        print("\n" + format_parts(last, ending))
         if cfg.record:
             names = ["human", "opponent"] if opponent is not None else ["human"]
             append(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)
             print(printable(f"recorded in {cfg.record}"))
-    return 0
 
 
 def _opponent_and_advisor(

@@ -15,17 +15,17 @@ def test_names_are_not_paths_and_help_explains_the_command(typed, tmp_path):
 
 
 def test_a_game_is_shown_with_what_it_has_and_why_it_does_not_have_the_rest():
-    report = command("games", ["hex"], [])
+    report = command("games", ["hex"]).as_dict()
     missing = {each["name"]: each["missing"] for each in report["capabilities"]}
     assert missing["SymmetricPlanes"] is None
     assert missing["CellBoard"] == "its cells do not show which seat is to move"
     assert "too many" in missing["ExactKey"]
     assert report["solver"] == "proof-number search, for two-player board games"
     assert not report["is_in_reach"]
-    small = command("games", ["hex"], ["board=3"])
+    small = command("games", ["hex"], ["board=3"]).as_dict()
     assert small["keys"]["board"]["value"] == 3
     assert small["solver"] == "lists all positions"
     assert small["is_in_reach"]
     json.dumps(small)
     with pytest.raises(ConfigError, match="no game is called"):
-        command("games", ["hx"], [])
+        command("games", ["hx"])

@@ -1,23 +1,42 @@
-"""`rlgames games`: the list of games, and what a game has."""
+"""`rlgames games`: the list of games, or what one game has."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rlgames.config.commands import GamesConfig
 from rlgames.config.files import Files
-from rlgames.config.schema import arguments, key_fields
+from rlgames.config.schema import arguments, as_typed, key_fields
 from rlgames.config.typed import make_option
+from rlgames.core.text import counted, printable
 from rlgames.runs.find import agent_strengths
 
+GOALS = {"turns": "few turns", "score": "a high score", "outcome": "win, draw or loss"}
+"""What a player wants, by Spec.goal."""
 
-def games_command(cfg: GamesConfig) -> dict[str, Any]:
-    """Each game with its seats, goal, default board, description, reach of `rlgames solve`, bundled
-    agents and presets; or, if a game is named, what it has."""
+
+@dataclass(frozen=True)
+class Result:
+    """What `rlgames games` prints.
+
+    fields: {games: [{name, seats, goal, solve, board, agents, presets, about}]}, or of a named game
+        what describe_game returns.
+    """
+
+    fields: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        return self.fields
+
+
+def run(cfg: GamesConfig) -> Result:
+    """List the games, or describe the one that is named."""
     if cfg.game is not None:
-        return describe_game(cfg.game)
+        return Result(describe_game(cfg.game))
     presets = list_presets()
-    return {"games": [_list_game(name, presets) for name in Files().names("game")]}
+    return Result({"games": [_list_game(name, presets) for name in Files().names("game")]})
 
 
 def _list_game(name: str, presets: list[dict[str, str]]) -> dict[str, Any]:
@@ -100,3 +119,64 @@ def list_presets() -> list[dict[str, str]]:
         groups = {group: chosen[group][0] for group in ("game", "learner", "policy")}
         presets.append({"name": name} | groups | {"about": files.about("experiment", name)})
     return presets
+
+
+def show(result: Result) -> None:
+    """Print the list, or one game."""
+    from rlgames.terminal.tables import print_rows
+
+    if "games" in result.fields:
+        _show_list(result.fields["games"])
+        return
+    game = result.fields
+    planes, *board = game["observation"]
+    print(printable(f"{game['name']}: {game['about']}"))
+    print(
+        f"  {counted(game['seats'], 'seat')}, {GOALS[game['goal']]}, "
+        f"{game['actions']} actions, board {'x'.join(map(str, board))} in "
+        f"{counted(planes, 'plane')}, at most {game['max_plies']:,} plies"
+    )
+    print("\nkeys")
+    keys = game["keys"].items()
+    print_rows([(f"  {name}={as_typed(key['value'])}", key["help"]) for name, key in keys])
+    print("\nhas, for")
+    capabilities = game["capabilities"]
+    print_rows([(f"  {c['name']}", c["makes_possible"]) for c in capabilities if not c["missing"]])
+    print("\ndoes not have, for")
+    missing = [each for each in capabilities if each["missing"]]
+    print_rows(
+        [
+            row
+            for each in missing
+            for row in ((f"  {each['name']}", each["makes_possible"]), ("", f"({each['missing']})"))
+        ]
+    )
+    is_far = game["solver"] and not game["is_in_reach"]
+    reach = "; this board is too large to solve from the start" if is_far else ""
+    print(f"\nexact solver: {game['solver'] or 'none'}{reach}")
+    if game["agents"]:
+        print("\nagents, as in: rlgames play NAME")
+        print_rows([(f"  {each['name']}", each["strength"]) for each in game["agents"]])
+    if game["presets"]:
+        print("\npresets, as in: rlgames train experiment=NAME")
+        print_rows(
+            [(f"  {p['name']}", p["learner"], p["policy"], p["about"]) for p in game["presets"]]
+        )
+
+
+def _show_list(games: Sequence[dict[str, Any]]) -> None:
+    """Print the games as a table, and their presets."""
+    from rlgames.terminal.tables import Column, print_rows, print_table
+
+    ranks = {"name": 0, "seats": 1, "goal": 2, "solve": 3, "board": 4, "agents": 5, "about": 0}
+    columns = [
+        Column(name, [_word(game[name]) for game in games], rank, is_text=True)
+        for name, rank in ranks.items()
+    ]
+    print_table(counted(len(games), "game"), columns, "table")
+    print("\npresets, as in: rlgames train experiment=NAME")
+    print_rows([(f"  {game['name']}", _word(game["presets"])) for game in games if game["presets"]])
+
+
+def _word(value: Any) -> str:
+    return printable(", ".join(value) if isinstance(value, list) else str(value))

@@ -18,18 +18,17 @@ import pytest
 from helpers import SMALL_SALVO, rendered
 from markers import slow
 
-from rlgames.cli import live_view, progress
-from rlgames.cli.live_view import RenderedView, blocks
-from rlgames.cli.progress import Progress
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.callbacks import Callback
+from rlgames.terminal.progress import PlainProgress, Progress, blocks
 from rlgames.training.train import train
 
 WORDS = [*SMALL_SALVO, "log_every=40", "eval_every=100", "eval_games=20"]
 
 VIEW = Progress(
     total=1000,
+    clock=lambda: 100.0,
     begun=0.0,
     games=500,
     metric="turns",
@@ -44,28 +43,25 @@ VIEW = Progress(
 )
 
 
-def drawn(view, width=80, encoding="utf-8", **settings):
-    page = RenderedView(view, lambda: 100.0)
-    return rendered(page, width, encoding, height=24, **settings)
+def drawn(view, width=80, **settings):
+    return rendered(view, width, height=24, **settings)
+
+
+def heights(columns, **fields):
+    return Progress(10, games=10, **fields).heights(columns)
 
 
 def test_a_curve_lies_between_random_play_and_the_optimum():
     # Nothing is known of the first tenth, and nothing has been played of the last half.
     assert VIEW.heights(10) == [0, 0, 0.5, 0.5, 0.875]
-    assert Progress(10, 0.0, games=10, metric="score", curve=((5, 3.0), (10, 9.0))).heights(2) == [
-        0,
-        1,
-    ]
-    assert Progress(10, 0.0, games=10, metric="points", random=0.5, curve=((5, 0.75),)).heights(
-        1
-    ) == [0.5]
+    assert heights(2, metric="score", curve=((5, 3.0), (10, 9.0))) == [0, 1]
+    assert heights(1, metric="points", random=0.5, curve=((5, 0.75),)) == [0.5]
 
 
 def test_a_value_beyond_the_bounds_stays_inside():
-    beyond = Progress(10, 0.0, games=10, metric="turns", random=8.0, optimal=4.0, curve=((1, 3.9),))
-    assert beyond.heights(2) == [1, 1]
-    worse = Progress(10, 0.0, games=10, metric="turns", random=8.0, curve=((1, 8.5), (10, 7.0)))
-    assert worse.heights(2) == [0, 1]
+    salvo = {"metric": "turns", "random": 8.0}
+    assert heights(2, **salvo, optimal=4.0, curve=((1, 3.9),)) == [1, 1]
+    assert heights(2, **salvo, curve=((1, 8.5), (10, 7.0))) == [0, 1]
 
 
 def test_blocks_have_the_height_that_is_reported():
@@ -74,9 +70,10 @@ def test_blocks_have_the_height_that_is_reported():
 
 
 def test_the_time_left_is_that_of_the_games_left():
-    assert VIEW.seconds_left(100.0) == 100.0
-    assert Progress(1000, 0.0, games=500, first=400).seconds_left(10.0) == 50.0
-    assert Progress(1000, 0.0).seconds_left(10.0) is None
+    assert VIEW.seconds_left() == 100.0
+    later = {"begun": 0.0, "clock": lambda: 10.0}
+    assert Progress(1000, **later, games=500, first=400).seconds_left() == 50.0
+    assert Progress(1000, **later).seconds_left() is None
 
 
 def test_the_live_view_shows_everything():
@@ -114,11 +111,11 @@ def test_other_terminals_get_plain_lines(settings, tmp_path):
     assert "\x1b[?25l" not in text
 
 
-def test_colour_is_not_needed():
-    colours = r"\x1b\[[0-9;]*(?:[349][0-8])[0-9;]*m"
-    assert re.search(colours, drawn(VIEW, color_system="standard"))
-    assert not re.search(colours, drawn(VIEW, color_system="standard", no_color=True))
-    assert drawn(Progress(10, 0.0), color_system=None).strip().startswith("0%")
+def test_color_is_not_needed():
+    colors = r"\x1b\[[0-9;]*(?:[349][0-8])[0-9;]*m"
+    assert re.search(colors, drawn(VIEW, color_system="standard"))
+    assert not re.search(colors, drawn(VIEW, color_system="standard", no_color=True))
+    assert drawn(Progress(10), color_system=None).strip().startswith("0%")
 
 
 def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies(tmp_path, monkeypatch):
@@ -148,13 +145,12 @@ def test_a_resumed_run_shows_the_curve_from_its_beginning(tmp_path):
 
 
 def test_a_plain_line_tells_what_is_new(capsys):
-    lines = progress.PlainProgress(100)
+    lines = PlainProgress(100)
     lines.on_metrics(10, {"train/turns": 9.0, "time/games_per_s": 500.0})
     lines.on_metrics(10, {"eval/turns": 8.0})
     lines.on_metrics(15, {"eval/turns": 7.5})
     lines.on_metrics(20, {"eval/turns": 7.0})
     lines.on_run_start(0, Path("outputs/run"))
-    lines.close()
     first, second, third = capsys.readouterr().out.splitlines()
     assert first == "        10 of 100 games, 0:00: 500 games/s, turns 9.00, greedy turns 8.000"
     assert second == "        20 of 100 games, 0:00: greedy turns 7.000"
@@ -255,21 +251,9 @@ def test_a_resize_breaks_nothing_and_control_c_leaves_a_clean_terminal(terminal)
     assert text.rindex("\x1b[?25h") > text.rfind("\x1b[?25l")  # the cursor is seen again
 
 
-@pytest.mark.parametrize("is_slow", [True, False])
-def test_a_first_update_that_takes_long_is_announced_once(is_slow, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(progress, "SLOW_SECONDS", 0.05)
-    lines = progress.PlainProgress(100)
-    lines.on_run_start(0, tmp_path)
-    if not is_slow:
-        lines.on_update(10, {})
-    time.sleep(0.2)
-    lines.on_update(20, {})
-    assert capsys.readouterr().out.splitlines()[1:] == [progress.SLOW] * is_slow
-
-
-def test_an_update_prints_a_line_if_no_evaluation_has_for_seconds(capsys, monkeypatch, tmp_path):
-    lines, seconds = progress.PlainProgress(1000), time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: seconds)
+def test_an_update_prints_a_line_if_no_evaluation_has_for_seconds(capsys, tmp_path):
+    seconds = 5.0
+    lines = PlainProgress(1000, clock=lambda: seconds)
     lines.on_run_start(20, tmp_path)
     lines.on_update(120, {"loss": 0.5})
     seconds += 10
@@ -279,12 +263,3 @@ def test_an_update_prints_a_line_if_no_evaluation_has_for_seconds(capsys, monkey
     _, line = capsys.readouterr().out.splitlines()
     start = "       220 of 1,000 games, 0:10: "
     assert line == start + "20 games/s, loss 0.25, value_loss 1.5, entropy 12"
-
-
-def test_nothing_is_announced_after_a_training_has_ended(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(progress, "SLOW_SECONDS", 0.05)
-    monkeypatch.setattr(live_view, "can_draw", lambda console: False)
-    with live_view.training_view(100) as lines:
-        lines.on_run_start(0, tmp_path)
-    time.sleep(0.2)
-    assert len(capsys.readouterr().out.splitlines()) == 1

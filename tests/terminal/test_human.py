@@ -1,52 +1,47 @@
 """A person at the keyboard: lines of moves, undo, a fleet placed by hand."""
 
 import contextlib
+import io
 import json
 
 import pytest
 from helpers import command, make_game, rng
 
-from rlgames.cli import play as cli_play
 from rlgames.games.fleets.placement import Placement
-from rlgames.players.human import Human, LineInterface, PlayerQuit
 from rlgames.players.player import Random
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.play import collect_games
+from rlgames.terminal.human import Human, PlayerQuit
 
 
-class Typed:
-    """A person who types these lines; what was printed."""
+@pytest.fixture
+def type_lines(monkeypatch):
+    """A function that lets a person type these lines."""
 
-    def __init__(self, *lines):
-        self.lines, self.text = list(lines), ""
-        self.interface = LineInterface(self.ask, self.print)
+    def type_lines(*lines):
+        monkeypatch.setattr("sys.stdin", io.StringIO("".join(line + "\n" for line in lines)))
 
-    def ask(self, prompt):
-        if not self.lines:
-            raise EOFError
-        return self.lines.pop(0)
-
-    def print(self, text):
-        self.text += text + "\n"
+    return type_lines
 
 
-def play(game, person, seed=0, opponent=True):
-    human = Human(game, None, person.interface, can_undo=not game.spec.hidden)
+def play(game, seed=0, opponent=True):
+    human = Human(game, can_undo=not game.spec.hidden)
     players = [human, Random(game)][: 1 + opponent]
     generator = rng(seed)
     state = game.initial(1, generator)
     return InteractiveGame(game, players, [0, 1][: 1 + opponent], state, generator).collect()
 
 
-def test_a_move_that_is_taken_back_and_played_again_has_the_same_dice():
+def test_a_move_that_is_taken_back_and_played_again_has_the_same_dice(type_lines):
     game = make_game("game=2048", "board=2")
     lines = ["up", "left", "down", "right"] * 30
-    straight = Typed(*lines)
+    type_lines("up", "u")
     with pytest.raises(PlayerQuit):
-        play(game, Typed("up", "u"), opponent=False)
-    _, final = play(game, straight, opponent=False)
-    taken_back = Typed("up", "u", *lines)
-    moves, again = play(game, taken_back, opponent=False)
+        play(game, opponent=False)
+    type_lines(*lines)
+    _, final = play(game, opponent=False)
+    type_lines("up", "u", *lines)
+    moves, again = play(game, opponent=False)
     assert again.state.words.tolist() == final.state.words.tolist()
     assert len(moves) == int(again.state.turn[0])
 
@@ -63,19 +58,21 @@ def test_a_game_is_recorded_as_the_common_loop_records_it():
     assert last.state.score.tolist() == final.state.score.tolist()
 
 
-def test_several_shots_on_one_line():
+def test_several_shots_on_one_line(type_lines, capsys):
     game = make_game("game=salvo", "board=2", "ships=[2]", "shots=2", "aim=sequential")
-    person = Typed("A1 B2 A2", "B1, A2")
+    type_lines("A1 B2 A2", "B1, A2")
     with contextlib.suppress(PlayerQuit):
-        play(game, person, opponent=False)
-    assert "not played: A2; the turn was over" in person.text
-    assert person.text.count("turn 1") == 1
-    assert "each turn shoots at 2 cells" in person.text
-    person = Typed("A1 A1", "u")
+        play(game, opponent=False)
+    text = capsys.readouterr().out
+    assert "not played: A2; the turn was over" in text
+    assert text.count("turn 1") == 1
+    assert "each turn shoots at 2 cells" in text
+    type_lines("A1 A1", "u")
     with pytest.raises(PlayerQuit):
-        play(game, person, opponent=False)
-    assert "'A1' is not a legal move" in person.text
-    assert "no move can be taken back: the answer has told you something" in person.text
+        play(game, opponent=False)
+    text = capsys.readouterr().out
+    assert "'A1' is not a legal move" in text
+    assert "no move can be taken back: the answer has told you something" in text
 
 
 def test_a_fleet_is_placed_ship_by_ship():
@@ -102,16 +99,17 @@ def test_a_fleet_is_placed_ship_by_ship():
     assert placement.next_length == 2
 
 
-def test_a_fleet_is_typed_before_the_game(tmp_path, monkeypatch):
+def test_a_fleet_is_typed_before_the_game(type_lines, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    person = Typed("h", "A1-A2", "u", "B1-B2", "B2", "C3", "q")
-    monkeypatch.setattr(cli_play, "LineInterface", lambda: person.interface)
+    type_lines("h", "A1-A2", "u", "B1-B2", "B2", "C3", "q")
     words = ["game=salvo_duel", "board=3", "ships=[2,1]", "seed=2", "fleet=hand"]
-    assert command("play", None, words) == 0
-    assert "the two ends of a ship" in person.text
-    assert "another ship lies on B2" in person.text
-    boards = person.text.rpartition("turn 1")[2].splitlines()
-    assert [line.partition("| ")[2] for line in boards[-3:]] == ["1 . a .", "2 . a .", "3 . . b"]
+    command("play", None, words)
+    text = capsys.readouterr().out
+    assert "the two ends of a ship" in text
+    assert "another ship lies on B2" in text
+    boards = text.rpartition("turn 1")[2].splitlines()[:-1]
+    rows = [line.partition("| ")[2] for line in boards[-3:]]
+    assert rows == ["1 . a .", "2 . a .", "3 . . b"]
 
 
 def test_a_fleet_on_the_command_line(rlgames, tmp_path):
@@ -138,11 +136,12 @@ def test_every_layout_placed_by_hand_is_one_of_the_rules():
         assert placement.layout().tolist() == layout.tolist()
 
 
-def test_records_of_games_with_undo_hold_only_what_counts(tmp_path, monkeypatch):
+def test_records_of_games_with_undo_hold_only_what_counts(
+    type_lines, capsys, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    person = Typed("up", "u", "left", "u", "u", *["up", "left", "down", "right"] * 40)
+    type_lines("up", "u", "left", "u", "u", *["up", "left", "down", "right"] * 40)
     words = ["game=2048", "board=2", "seed=3", "record=games"]
-    monkeypatch.setattr(cli_play, "LineInterface", lambda: person.interface)
-    assert command("play", None, words) == 0
+    command("play", None, words)
     game = json.loads((tmp_path / "games").read_text().splitlines()[1])
-    assert f"after {len(game['moves'])} turns" in person.text
+    assert f"after {len(game['moves'])} turns" in capsys.readouterr().out

@@ -1,0 +1,145 @@
+"""`rlgames train`: one run, or one job of a sweep.
+
+What a training needs is imported once its words are checked, so that errors are reported at once.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlgames.config.commands import TrainConfig
+from rlgames.config.plugins import command_for_run
+from rlgames.config.registry import REGISTRY
+from rlgames.core.errors import ConfigError
+from rlgames.core.processes import no_garbage_collection
+from rlgames.core.text import printable
+from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, read_run
+from rlgames.runs.find import located
+
+if TYPE_CHECKING:
+    from rlgames.commands.evaluate import Rows
+    from rlgames.training.evaluator import EvaluationResult
+    from rlgames.training.train import TrainingResult
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a training reached, and its config."""
+
+    config: TrainConfig
+    training: TrainingResult
+
+
+def run(config: TrainConfig) -> Result:
+    """Train, with a view of the progress."""
+    config = located(config)
+    with no_garbage_collection():
+        from rlgames.terminal.progress import training_view
+        from rlgames.training.train import train
+    with training_view(config.games) as callback:
+        return Result(config, train(config, callback))
+
+
+def check_sweep(jobs: Iterable[tuple[str, TrainConfig]]) -> None:
+    """Check jobs of a sweep before the first one starts. Raises ConfigError for parts that do not
+    fit together."""
+    for words, config in jobs:
+        from rlgames.training.parts import check_parts
+
+        try:
+            check_parts(config)
+        except ConfigError as error:
+            raise ConfigError(f"{words}: {error.error}", error.hint) from None
+
+
+def train_job(config: TrainConfig, name: str) -> float | None:
+    """Train a job of a sweep unless it is done, from its checkpoint if it has one; the value of
+    best_by. name: for people."""
+    from rlgames.commands.resume import resumable_job
+    from rlgames.training.train import resume, train
+
+    assert config.out is not None
+    directory, config = Path(config.out), located(config)
+    found = resumable_job(directory, config)
+    if found is None:
+        print(f"{name}: starts", flush=True)
+        train(config)
+    elif found.is_done:
+        print(f"{name}: done before", flush=True)
+        return _reached(directory)[1]
+    else:
+        print(f"{name}: goes on after {found.checkpoint.games:,} games", flush=True)
+        resume(directory, found.config, found.checkpoint, found.lock)
+    best_by, value = _reached(directory)
+    shown = "" if value is None else f", {best_by} {value:.4g}"
+    print(f"{name}: done{shown}", flush=True)
+    return value
+
+
+def _reached(directory: Path) -> tuple[str, float | None]:
+    """The metric that selected the best checkpoint of a run that is done, and its value."""
+    record = read_run(directory)
+    best_by = str(record.get("best_by"))
+    value = record.get("results", {}).get(best_by)
+    return best_by, None if value is None else float(value)
+
+
+def show(result: Result) -> None:
+    """Print what the training reached, and what people type next."""
+    training, config = result.training, result.config
+    print_result(training)
+    commands = [
+        command_for_run(name, training.directory, config.plugins) for name in ("eval", "play")
+    ]
+    for viewer in filter(None, (REGISTRY["logger"][name].viewer for name in config.logger)):
+        words = [str(training.directory) if word == "RUN" else word for word in viewer]
+        commands.append(shlex.join(words))
+    for place, command in enumerate(commands):
+        print(printable(("      " if place else "next: ") + command))
+
+
+def print_result(result: TrainingResult) -> None:
+    """Print a table with a column for each checkpoint that was evaluated."""
+    from rlgames.commands.evaluate import games_in_words, print_columns
+
+    game, evaluation = result.game, result.best.evaluation
+    columns = {BEST_IN_WORDS: result.best, FINAL_IN_WORDS: result.final}
+    if result.final is result.best:
+        columns = {f"{BEST_IN_WORDS} and {FINAL_IN_WORDS}": result.best}
+    games = games_in_words(
+        evaluation.games, evaluation.distinct_games, evaluation.is_exact, game.spec.seats
+    )
+    if game.spec.goal == "outcome":
+        title = f"trained, greedy, against {result.opponent}, {games}"
+    else:
+        if result.best.held_out is not None:
+            games = games.replace("layouts", "training layouts")
+            games = games if evaluation.is_exact else f"{games} on training layouts"
+        title = f"{game.spec.goal} per game, {games}"
+    rows_of_each = [_result_rows(result, each) for each in columns.values()]
+    print_columns(title, list(columns), rows_of_each)
+    print(printable(f"{result.seconds:.1f} s, in {result.directory}"))
+
+
+def _result_rows(result: TrainingResult, checkpoint: EvaluationResult) -> Rows:
+    """The rows of one checkpoint in the table at the end of a training."""
+    from rlgames.commands import evaluate
+
+    game, evaluation = result.game, checkpoint.evaluation
+    if game.spec.goal == "outcome":
+        exploitability = evaluate.number(checkpoint.metrics.get("exploitability"))
+        rows = [*evaluate.seat_rows(evaluation), (evaluate.EXPLOITABILITY, exploitability)]
+        proven = checkpoint.opponent_statistics.get("proven_moves")
+        return rows + evaluate.opponent_rows(proven)
+    value = evaluate.mean_text(evaluate.estimate_of_goal(evaluation, game.spec.goal))
+    references = result.references
+    rows = evaluate.reference_rows(references.random, "trained, greedy", value, references.optimal)
+    if checkpoint.held_out is not None:
+        rows.append(("trained, held-out layouts", evaluate.mean_text(checkpoint.held_out.turns)))
+        optimum = evaluate.number(references.held_out_optimal)
+        rows.append(("exact optimum, held-out layouts", optimum))
+    return rows + evaluate.reach_rows(evaluation)

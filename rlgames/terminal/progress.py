@@ -1,0 +1,318 @@
+"""The progress of a training: a live view on a terminal, otherwise plain lines.
+
+Other commands that compute for long show a bar.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from rlgames.core import progress as computation
+from rlgames.core.callbacks import Callback
+from rlgames.core.errors import detach_stdout
+from rlgames.core.metrics import HEADLINES, direction, goal_of
+from rlgames.core.text import number_text, printable
+from rlgames.runs.files import read_metrics
+
+PHASES = ("playing", "learning", "evaluating", "saving")
+"""The phases of a training whose fractions of the time are logged."""
+
+LEVELS = " ▁▂▃▄▅▆▇█"
+"""A cell of the learning curve by its filled eighths."""
+
+FIRST_SECONDS = 5.0
+"""After this time an update prints a plain line, unless an evaluation has."""
+
+QUIET_SECONDS = 1.0
+"""Shorter computations have no bar."""
+
+
+@dataclass
+class Progress(Callback):
+    """The progress of a run, which rich may draw at any time in another thread.
+
+    Args:
+        total: the games of the whole run.
+        clock: the time in seconds since 1970.
+        begun: when this process started, by the clock.
+        games: played so far.
+        first: the games played before this process.
+        phase: see Callback.on_phase.
+        metric, random, optimal: see Callback.on_references.
+        curve: pairs of games and the metric of the greedy policy.
+        latest: the last value of each metric.
+        evaluated, saved, best: the games at the last evaluation, at the last checkpoint and at the
+            best one.
+        saved_at: the time of the last checkpoint.
+        directory: of the run.
+        is_done: whether the run is done.
+    """
+
+    total: int
+    clock: Callable[[], float] = time.time
+    begun: float = field(default_factory=time.time)
+    games: int = 0
+    first: int = 0
+    phase: str = "starting"
+    metric: str = ""
+    random: float | None = None
+    optimal: float | None = None
+    curve: list[tuple[int, float]] = field(default_factory=list)
+    latest: dict[str, float] = field(default_factory=dict)
+    evaluated: int | None = None
+    saved: int | None = None
+    saved_at: float = 0.0
+    best: int | None = None
+    directory: Path | None = None
+    is_done: bool = False
+
+    def on_run_start(self, games: int, directory: Path) -> None:
+        self.directory = directory
+
+    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
+        self.metric, self.random, self.optimal = metric, random, optimal
+        if self.directory is not None:
+            for line in read_metrics(self.directory / "metrics.jsonl"):  # of earlier processes
+                self.on_metrics(int(line["games"]), line)
+        self.begun, self.first = self.clock(), self.games
+
+    def on_update(self, games: int, metrics: dict[str, float]) -> None:
+        self.games = games
+
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        self.games, self.latest = games, self.latest | metrics
+        if any(name.startswith("eval/") for name in metrics):
+            self.evaluated = games
+        if (value := metrics.get(f"eval/{self.metric}")) is not None:
+            self.curve.append((games, value))
+
+    def on_phase(self, phase: str) -> None:
+        self.phase = phase
+
+    def on_checkpoint(self, games: int, is_best: bool) -> None:
+        if is_best:
+            self.best = games
+        else:
+            self.saved, self.saved_at = games, self.clock()
+
+    def on_run_end(self, directory: Path) -> None:
+        self.phase, self.directory, self.is_done = "", directory, True
+
+    def bounds(self) -> tuple[tuple[str, float], tuple[str, float]]:
+        """The lower and the upper bound of the curve, each with its name.
+
+        Random play, or the worst value where that is unknown; the optimum, or the best possible or
+        the best so far.
+        """
+        # Values that are worse than random play are not an upper bound.
+        values = [value for _, value in self.curve]
+        values = [*values, *([] if self.random is None else [self.random])] or [0.0]
+        is_lower_better = direction(goal_of(self.metric), self.metric) < 0
+        worst, best = (max(values), min(values)) if is_lower_better else (min(values), max(values))
+        low = ("worst", worst) if self.random is None else ("random", self.random)
+        high = ("best", best) if self.optimal is None else ("optimum", self.optimal)
+        if self.metric == "points" and self.optimal is None:
+            high = ("all won", 1.0)
+        return low, high
+
+    def heights(self, columns: int) -> list[float]:
+        """The curve at each column of a chart as wide as the whole run, up to the present.
+
+        0 is the lower bound, 1 the upper one, -1 marks columns before the first evaluation.
+        """
+        (_, low), (_, high) = self.bounds()
+        size = (high - low) or 1.0
+        heights: list[float] = []
+        pending = list(self.curve)
+        latest = -1.0
+        for column in range(columns):
+            end = (column + 1) * self.total / columns
+            while pending and pending[0][0] <= end:
+                latest = min(1.0, max(0.0, (pending.pop(0)[1] - low) / size))
+            if column * self.total / columns >= self.games:
+                break
+            heights.append(latest)
+        return heights
+
+    def seconds_left(self) -> float | None:
+        """The remaining seconds at the average speed; None before the first game."""
+        played, spent = self.games - self.first, self.clock() - self.begun
+        return (self.total - self.games) * spent / played if played > 0 and spent > 0 else None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._bar(options.max_width)
+        yield self._speed()
+        shares = {name: self.latest.get(f"time/{name}", 0.0) for name in PHASES}
+        if any(shares.values()):
+            yield Text(", ".join(f"{name} {share:.0%}" for name, share in shares.items()), "dim")
+        if self.curve:
+            yield from self._chart(options.max_width, rows=2 if console.height < 14 else 4)
+        yield from self._events()
+
+    def _bar(self, width: int) -> Text:
+        """The games played so far, the time since this process started and the time left."""
+        fraction = min(1.0, self.games / self.total)
+        left, right = f"{int(fraction * 100):3d}% ", f" {clock_text(self.clock() - self.begun)}"
+        seconds_left = self.seconds_left()
+        if seconds_left is not None and self.games < self.total and not self.is_done:
+            right += f", {clock_text(seconds_left)} left"
+        room = max(0, width - len(left) - len(right))
+        done = int(fraction * room)
+        text = Text(left, "bold").append("━" * done, "green").append("╌" * (room - done), "dim")
+        return text.append(right, "bold")
+
+    def _speed(self) -> Text:
+        text = Text(f"{self.games:,} of {self.total:,} games")
+        speed = self.latest.get("time/games_per_s")
+        if speed is not None:
+            text.append(f", {speed:,.0f} games/s" if speed >= 10 else f", {speed:.2f} games/s")
+        if self.is_done:
+            text.append(", done", "green")
+        elif self.phase not in ("playing", "learning", ""):
+            text.append(f", {self.phase}", "yellow")
+        if self.directory is not None:
+            text.append(f", in {printable(str(self.directory))}")
+        return text
+
+    def _chart(self, width: int, rows: int) -> Iterator[Text]:
+        """The learning curve between random play and the optimum, with its last value."""
+        (low_name, low), (high_name, high) = self.bounds()
+        labels = [f"{high_name} {number_text(high)}", f"{low_name} {number_text(low)}"]
+        last = f" ◀ {number_text(self.curve[-1][1])}"
+        margin = max(map(len, labels))
+        heights = self.heights(max(1, width - margin - 2 - len(last)))
+        end = rows - 1 - min(rows - 1, int(max(0.0, heights[-1]) * rows)) if heights else rows - 1
+        yield Text(f"{self.metric} of the greedy policy", "dim")
+        names = [labels[0], *[""] * (rows - 2), labels[1]]
+        for row, (name, line) in enumerate(zip(names, blocks(heights, rows), strict=True)):
+            text = Text(f"{name:>{margin}} │", "dim", no_wrap=True, overflow="crop")
+            text.append(line, "not dim cyan")
+            yield text.append(last if row == end else "", "not dim bold")
+
+    def _events(self) -> Iterator[Text]:
+        """The last evaluation and the last checkpoint."""
+        if self.evaluated is not None:
+            names = (self.metric, "exploitability", "regret")
+            values = [(name, self.latest.get(f"eval/{name}")) for name in names]
+            known = [f"{name} {number_text(value)}" for name, value in values if value is not None]
+            yield Text(f"evaluated after {self.evaluated:,} games: {', '.join(known)}")
+        if self.saved is not None:
+            clock = time.strftime("%H:%M:%S", time.localtime(self.saved_at))
+            best = "" if self.best is None else f", the best after {self.best:,}"
+            yield Text(f"saved after {self.saved:,} games, at {clock}{best}")
+
+
+class PlainProgress(Progress):
+    """Prints a line at the first evaluation in each tenth of the games: the metrics since the last
+    one. Before them it prints one of an update, if evaluations are long in coming."""
+
+    _tenth, _has_line = 0, False
+
+    def on_run_start(self, games: int, directory: Path) -> None:
+        self.first, self.begun = games, self.clock()
+        self._print(f"training in {directory}")
+
+    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
+        self.metric = metric
+
+    def on_update(self, games: int, metrics: dict[str, float]) -> None:
+        seconds = self.clock() - self.begun
+        if seconds >= FIRST_SECONDS and not self._has_line:
+            speed = number_text((games - self.first) / seconds)
+            few = [f"{name} {number_text(value)}" for name, value in [*metrics.items()][:3]]
+            self._print_line(games, ", ".join([f"{speed} games/s", *few]))
+
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        self.latest = self.latest | metrics
+        is_evaluated = any(name.startswith("eval/") for name in metrics)
+        if is_evaluated and games * 10 // self.total > self._tenth:
+            self._tenth = games * 10 // self.total
+            self._print_line(games, self.line())
+            self.latest = {}
+
+    def line(self) -> str:
+        """The latest metrics."""
+        latest = self.latest
+        speed = latest.get("time/games_per_s")
+        parts = [] if speed is None else [f"{speed:,.0f} games/s"]
+        for name in HEADLINES:
+            if f"train/{name}" in latest and not (name == "turns" and "train/score" in latest):
+                parts.append(f"{name} {latest[f'train/{name}']:.2f}")
+        greedy = [
+            f"{name} {latest[f'eval/{name}']:.3f}"
+            for name in (*HEADLINES, "regret")
+            if f"eval/{name}" in latest
+        ]
+        if greedy:
+            parts.append("greedy " + " ".join(greedy))
+        return ", ".join(parts)
+
+    def _print_line(self, games: int, line: str) -> None:
+        self._has_line = True
+        clock = clock_text(self.clock() - self.begun)
+        self._print(f"{games:>10,} of {self.total:,} games, {clock}: {line}")
+
+    def _print(self, line: str) -> None:
+        try:
+            print(printable(line), flush=True)
+        except BrokenPipeError:  # nobody reads standard output; the run continues
+            detach_stdout()
+
+
+@contextmanager
+def training_view(total: int) -> Iterator[Callback]:
+    """The progress of a training of this many games, on standard output."""
+    console = Console()
+    is_unicode = console.encoding.startswith("utf")
+    if not sys.stdout.isatty() or console.is_dumb_terminal or not is_unicode:
+        yield PlainProgress(total)
+        return
+    progress = Progress(total)
+    with Live(progress, console=console):
+        yield progress
+
+
+def blocks(heights: list[float], rows: int) -> list[str]:
+    """Columns of these heights, from 0 to 1, empty for a negative one; the top row first."""
+    filled = [-1 if height < 0 else max(1, round(height * rows * 8)) for height in heights]
+    return [
+        "".join(LEVELS[min(8, max(0, eighths - 8 * row))] for eighths in filled)
+        for row in reversed(range(rows))
+    ]
+
+
+def clock_text(seconds: float) -> str:
+    """A time as minutes:seconds, or hours:minutes:seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+@contextmanager
+def busy_bar(label: str) -> Iterator[None]:
+    """A block whose progress is shown after a label on standard error, a terminal."""
+    from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (label, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(compact=True))
+    bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+    task = bar.add_task(label, total=1.0)
+    begun = time.monotonic()
+    with ExitStack() as stack:
+
+        def show(fraction: float) -> None:
+            if not bar.live.is_started and time.monotonic() - begun > QUIET_SECONDS:
+                stack.enter_context(bar)
+            bar.update(task, completed=fraction)
+
+        with computation.listening(show):
+            yield
