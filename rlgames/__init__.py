@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlgames.version import __version__ as __version__
-
 if TYPE_CHECKING:
     from rlgames.players.player import Agent
 
@@ -186,3 +184,12 @@ def _checked(overrides: list[str] | None) -> list[str]:
             kind = type(word).__name__
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
     return words
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, which the metadata of the installed package holds."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rlgames")
+    raise AttributeError(f"module 'rlgames' has no attribute {name!r}")

@@ -175,9 +175,9 @@ def answer(words: list[str]) -> int:
     if words[:1] == ["help"] and words[1:]:
         words = [*words[1:], "--help"]
     if words[:1] == ["version"] or "--version" in words:
-        from rlgames.version import __version__
+        from importlib.metadata import version
 
-        print(f"rlgames {__version__}")
+        print(f"rlgames {version('rlgames')}")
         return 0
     if not words or words[0] in (*HELP_FLAGS, "help"):
         print(overview())

@@ -7,7 +7,6 @@ removes the last import of a folder removes its name.
 IMPORTS = {
     "core": "",
     "kernels": "",
-    "version": "",
     "config": "core",
     "games": "core kernels",
     "sampling": "core kernels",
@@ -20,7 +19,7 @@ IMPORTS = {
     "evaluation": "core kernels games sampling policies solvers players rollouts",
     "rewards": "kernels games rollouts",
     "learners": "core kernels games sampling policies rollouts rewards",
-    "runs": "core version config games sampling policies players rollouts search rewards",
+    "runs": "core config games sampling policies players rollouts search rewards",
     "envs": "core config games players rollouts rewards runs",
     "terminal": "core games drawing players rollouts runs",
     "training": (
@@ -31,8 +30,8 @@ IMPORTS = {
         "core config games drawing solvers players rollouts search evaluation runs "
         "terminal training"
     ),
-    "__init__": "core version config players runs training commands",
-    "app": "core version config terminal commands",
+    "__init__": "core config players runs training commands",
+    "app": "core config terminal commands",
     "web": "core config games drawing solvers players rollouts evaluation runs commands",
     "__main__": "core app",
 }
@@ -41,7 +40,6 @@ IMPORTS = {
 MAX_LINES = {
     "rlgames/core": 1292,
     "rlgames/kernels": 2991,
-    "rlgames/version": 3,
     "rlgames/config": 2856,
     "rlgames/games": 5926,
     "rlgames/sampling": 232,
@@ -54,16 +52,16 @@ MAX_LINES = {
     "rlgames/evaluation": 2071,
     "rlgames/rewards": 273,
     "rlgames/learners": 1825,
-    "rlgames/runs": 2479,
+    "rlgames/runs": 2478,
     "rlgames/envs": 499,
     "rlgames/terminal": 997,
     "rlgames/training": 2470,
     "rlgames/commands": 5188,
-    "rlgames/__init__": 188,
+    "rlgames/__init__": 195,
     "rlgames/app": 396,
     "rlgames/web": 1242,
     "rlgames/__main__": 15,
-    "tests": 3215,
+    "tests": 3213,
     "tests/cli": 422,
     "tests/commands": 2970,
     "tests/config": 1437,

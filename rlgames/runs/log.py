@@ -32,7 +32,6 @@ from rlgames.runs.loggers import (
     build_loggers,
     event_files,
 )
-from rlgames.version import __version__
 
 RESULT_FIELDS = ("results", "final_results", "best_games", "exact", "opponent_statistics")
 """The fields of run.json that a run has when it is done; `results` is about its best checkpoint."""
@@ -263,7 +262,7 @@ def _provenance(config: dict[str, Any]) -> dict[str, Any]:
     versions = {name: version(name) for name in VERSIONED_PACKAGES}
     return {
         "command": sys.argv,
-        "versions": {"python": platform.python_version(), "rlgames": __version__} | versions,
+        "versions": {"python": platform.python_version(), "rlgames": version("rlgames")} | versions,
         **_commit(),
         "processor": _processor(),
         "threads": config["threads"],
