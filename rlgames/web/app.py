@@ -35,12 +35,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rlgames.config.commands import PageConfig
-from rlgames.core.errors import ConfigError, to_user_error
+from rlgames.core.errors import ConfigError, nearest, to_user_error
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.games.notation import takes_columns
 from rlgames.web.session import Session
-from rlgames.web.tables import YOU, Tables
+from rlgames.web.tables import YOU, Table
 
 STATIC = Path(__file__).parent / "static"
 
@@ -134,20 +134,23 @@ class Guard:
 class Page:
     """The games of a page, and those in progress."""
 
-    def __init__(self, tables: Tables, seed: int | None = None) -> None:
+    def __init__(self, tables: Mapping[str, Table], seed: int | None = None) -> None:
         self.tables, self.seed = tables, seed
         self.sessions: OrderedDict[str, Session] = OrderedDict()
         self.players, self.solvers = Worker(), Worker()
 
     async def games(self, request: Request) -> Response:
-        return JSONResponse({"games": self.tables.names})
+        return JSONResponse({"games": [*self.tables]})
 
     async def open(self, request: Request) -> Response:
         """A new game: {game, seats, search, position, fleet}, all of them optional."""
         body = await read_json(request)
-        name = _text(body, "game") or self.tables.names[0]
+        name = _text(body, "game") or next(iter(self.tables))
 
         def make() -> Session:
+            if name not in self.tables:
+                hint = nearest(name, [*self.tables])
+                raise ConfigError(f"there is no game {name!r} on this page", hint)
             table = self.tables[name]
             seats = _texts(body, "seats")
             if seats is None:
@@ -283,7 +286,9 @@ def _answered(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-def make_app(tables: Tables, hosts: Sequence[str] = (), seed: int | None = None) -> Starlette:
+def make_app(
+    tables: Mapping[str, Table], hosts: Sequence[str] = (), seed: int | None = None
+) -> Starlette:
     """The application. hosts: names under which others open it, besides the loopback's."""
     page = Page(tables, seed)
     return Starlette(
@@ -303,7 +308,7 @@ def make_app(tables: Tables, hosts: Sequence[str] = (), seed: int | None = None)
 
 
 def serve(
-    cfg: PageConfig, tables: Tables, query: Mapping[str, str], seed: int | None = None
+    cfg: PageConfig, tables: Mapping[str, Table], query: Mapping[str, str], seed: int | None = None
 ) -> int:
     """Serve the page of these tables; the exit code. query: of the address that is opened.
 

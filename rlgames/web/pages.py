@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,12 @@ from rlgames.evaluation.positions import read_position
 from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs.agents import OpenRun, differing_key, open_run, open_shipped_agent
 from rlgames.runs.find import find_run, shipped_agent
-from rlgames.web.tables import YOU, Offer, Tables
+from rlgames.web.tables import YOU, Table
 
 PACKAGES = ("starlette", "uvicorn")
+
+Tables = dict[str, Table]
+"""The games of a page by name."""
 
 
 def serve_command(cfg: ServeConfig) -> int:
@@ -38,22 +40,20 @@ def serve_command(cfg: ServeConfig) -> int:
 
 def offered_tables(cfg: ServeConfig) -> Tables:
     """The games of some runs and of game=, or all games. Raises ConfigError."""
-    base = _base(cfg)
-    offers: dict[str, Offer] = {}
+    tables: Tables = {}
     for name in cfg.runs:
-        _add_run(offers, open_run(find_run(name, is_player=False), cfg.checkpoint), base)
+        _add_run(tables, open_run(find_run(name, is_player=False), cfg.checkpoint), cfg)
     if cfg.game is not None:
-        label = _free_label(offers, cfg.game)
-        offers[label] = dataclasses.replace(base, rules=cfg.game, runs=_shipped(cfg.game))
-    if not offers:
+        _add_table(tables, cfg.game, cfg)
+    if not tables:
         if cfg.checkpoint is not None:
             raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
         for name in Files().names("game"):
             if (path := shipped_agent(name)) is not None:
-                _add_run(offers, open_run(path), base)
+                _add_run(tables, open_run(path), cfg)
             else:
-                offers[name] = dataclasses.replace(base, rules=make_option("game", name))
-    return Tables(offers)
+                _add_table(tables, make_option("game", name), cfg)
+    return tables
 
 
 def play_page(config: PlayConfig) -> int:
@@ -62,10 +62,10 @@ def play_page(config: PlayConfig) -> int:
     cfg, run = with_run(config)
     _check_fits_page(cfg, "record", "games")
     opponent = cfg.opponent or (make_option("player", "random") if run is None else None)
-    offer, name = _offer(cfg, run, opponent)
+    table, name = _table(cfg, run, opponent)
     query = {"fleet": cfg.fleet} if cfg.fleet else {}
     seats = [YOU, name] if cfg.seat == 1 else [name, YOU]
-    return _serve_game(cfg, offer, seats, query, bool(cfg.hints), cfg.seed)
+    return _serve_game(cfg, table, seats, query, bool(cfg.hints), cfg.seed)
 
 
 def watch_page(config: WatchConfig) -> int:
@@ -73,11 +73,9 @@ def watch_page(config: WatchConfig) -> int:
     check_installed("interface=web", "web", *PACKAGES)
     cfg, run = with_run(config)
     _check_fits_page(cfg, "picture", "games", "delay", "opponent_search")
-    offer, name = _offer(cfg, run, cfg.player)
-    other = name
-    if cfg.opponent is not None:
-        offer, other = _with_player(offer, cfg.opponent)
-    return _serve_game(cfg, offer, [name, other], {}, True, cfg.seed)
+    table, name = _table(cfg, run, cfg.player)
+    other = name if cfg.opponent is None else _add_player(table, cfg.opponent)
+    return _serve_game(cfg, table, [name, other], {}, True, cfg.seed)
 
 
 def show_page(config: ShowConfig) -> int:
@@ -85,11 +83,11 @@ def show_page(config: ShowConfig) -> int:
     check_installed("interface=web", "web", *PACKAGES)
     cfg, run = with_run(config)
     _check_fits_page(cfg, "picture", "format", "solve_seconds")
-    offer, _ = _offer(cfg, run, cfg.player)
+    table, _ = _table(cfg, run, cfg.player)
     query = {}
     if cfg.state is not None:
         query["position"] = " / ".join(read_position(cfg.state).splitlines())
-    return _serve_game(cfg, offer, [YOU, YOU], query, True, None)
+    return _serve_game(cfg, table, [YOU, YOU], query, True, None)
 
 
 def _check_fits_page(cfg: Any, *names: str) -> None:
@@ -98,50 +96,52 @@ def _check_fits_page(cfg: Any, *names: str) -> None:
         raise ConfigError(f"{unused[0]}= is not for a page", f"remove {unused[0]}=")
 
 
-def _base(cfg: Any) -> Offer:
-    """What the config of a command says about any game."""
-    search = getattr(cfg, "search", None)
-    return Offer(
-        rules=cfg.game,
-        searches={} if search is None else {search.name: search},
-        sampling=cfg.sampling,
-        device=build_device(cfg.device, cfg.threads),
-    )
+def _add_table(tables: Tables, rules: OptionConfig, cfg: Any) -> Table:
+    """Add a game with the agent that is bundled for its rules, and with search= of the command;
+    its name has the keys of the rules if another one has the name already."""
+    keys = [f"{key}={value}" for key, value in arguments(rules).items()]
+    name = " ".join([rules.name, *keys]) if rules.name in tables else rules.name
+    table = Table(name, rules, cfg.sampling, build_device(cfg.device, cfg.threads))
+    if (search := getattr(cfg, "search", None)) is not None:
+        table.given_searches[search.name] = search
+    if (agent := open_shipped_agent(rules)) is not None:
+        table.runs[run_label(agent)] = agent
+    tables[name] = table
+    return table
 
 
-def _offer(cfg: Any, run: OpenRun | None, player: OptionConfig | None) -> tuple[Offer, str]:
+def _add_run(tables: Tables, run: OpenRun, cfg: Any) -> None:
+    """Add a run to its game."""
+    rules, name = run.config.game, run_label(run)
+    same = [
+        table
+        for table in tables.values()
+        if not differing_key(table.rules, rules, PRESENTATION_KEYS)
+    ]
+    if not same:
+        table = _add_table(tables, rules, cfg)
+        table.runs = {name: run} | table.runs
+        return
+    if name in same[0].runs and same[0].runs[name].path != run.path:
+        name = run.name
+    same[0].runs[name] = run
+
+
+def _add_player(table: Table, player: OptionConfig) -> str:
+    """Offer a player with its settings; its name."""
+    name = option_name(player)
+    table.given_players[name] = player
+    return name
+
+
+def _table(cfg: Any, run: OpenRun | None, player: OptionConfig | None) -> tuple[Table, str]:
     """The game of a run, or of game=, with a player; and the name of the player, or of the run's
     agent without one."""
-    offer = dataclasses.replace(_base(cfg), runs=_shipped(cfg.game))
-    name = ""
+    table, name = _add_table({}, cfg.game, cfg), ""
     if run is not None:
         name = run_label(run)
-        offer = dataclasses.replace(offer, runs={name: run} | dict(offer.runs))
-    return (offer, name) if player is None else _with_player(offer, player)
-
-
-def _with_player(offer: Offer, player: OptionConfig) -> tuple[Offer, str]:
-    name = option_name(player)
-    return dataclasses.replace(offer, players=dict(offer.players) | {name: player}), name
-
-
-def _add_run(offers: dict[str, Offer], run: OpenRun, base: Offer) -> None:
-    """Add a run to the offer of its game."""
-    rules, name = run.config.game, run_label(run)
-    for label, offer in offers.items():
-        if not differing_key(offer.rules, rules, PRESENTATION_KEYS):
-            if name in offer.runs and offer.runs[name].path != run.path:
-                name = run.name
-            offers[label] = dataclasses.replace(offer, runs=dict(offer.runs) | {name: run})
-            return
-    runs = {name: run} | _shipped(rules)
-    offers[_free_label(offers, rules)] = dataclasses.replace(base, rules=rules, runs=runs)
-
-
-def _free_label(offers: Mapping[str, Offer], rules: OptionConfig) -> str:
-    """The name of a game, with its keys if the name is taken."""
-    keys = [f"{key}={value}" for key, value in arguments(rules).items()]
-    return " ".join([rules.name, *keys]) if rules.name in offers else rules.name
+        table.runs = {name: run} | table.runs
+    return table, name if player is None else _add_player(table, player)
 
 
 def run_label(run: OpenRun) -> str:
@@ -150,23 +150,15 @@ def run_label(run: OpenRun) -> str:
     return path.resolve().name if path.exists() else run.name
 
 
-def _shipped(rules: OptionConfig) -> dict[str, OpenRun]:
-    """The agent that comes with rlgames for these rules, by its name."""
-    run = open_shipped_agent(rules)
-    return {} if run is None else {run_label(run): run}
-
-
 def _serve_game(
     cfg: Any,
-    offer: Offer,
+    table: Table,
     seats: Sequence[str],
     query: Mapping[str, str],
     has_hints: bool,
     seed: int | None,
 ) -> int:
     """Serve one game, opened with these players; of a one-player game with one of them."""
-    tables = Tables({offer.rules.name: offer})
-    table = tables[offer.rules.name]
     count, search = table.game.spec.seats, None if cfg.search is None else cfg.search.name
     if getattr(cfg, "seat", 1) > count:
         raise ConfigError(f"{table.name} is a one-player game", "remove seat=")
@@ -179,7 +171,7 @@ def _serve_game(
         start["search"] = search
     if has_hints:
         start["hints"] = "policy" if search is None else "search"
-    return _serve(cfg, tables, start | dict(query), seed)
+    return _serve(cfg, {table.name: table}, start | dict(query), seed)
 
 
 def _serve(cfg: PageConfig, tables: Tables, query: Mapping[str, Any], seed: int | None) -> int:

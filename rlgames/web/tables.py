@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -14,6 +14,7 @@ from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.games.fleets.game import FleetGame
+from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.runs.agents import OpenRun, build_player, with_search
 from rlgames.runs.find import agent_strengths, shipped_agent
@@ -26,30 +27,28 @@ OTHERS = ("human", "run", "exact")
 """Players that are offered otherwise: a person, trained agents, and the solver if it is quick."""
 
 
-@dataclass(frozen=True)
-class Offer:
-    """A game and what is offered in it, besides what fits its rules by itself.
+class Table:
+    """A game with the players that can take its seats, built when they are first needed.
 
-    rules: the option of the game. runs: agents by name. players, searches: options by name, with
-    other settings than the default. sampling: of the agents.
+    rules: the option of the game. sampling: of the agents. runs: agents by name. given_players,
+    given_searches: options by name, with other settings than the default.
     """
 
-    rules: OptionConfig
-    runs: Mapping[str, OpenRun] = field(default_factory=dict)
-    players: Mapping[str, OptionConfig] = field(default_factory=dict)
-    searches: Mapping[str, OptionConfig] = field(default_factory=dict)
-    sampling: OptionConfig = field(default_factory=partial(make_option, "sampling", "argmax"))
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-
-
-class Table:
-    """A game with the players that can take its seats, built when they are first needed."""
-
-    def __init__(self, name: str, offer: Offer) -> None:
-        self.name, self.offer = name, offer
-        self.game = make("game", offer.rules).to(offer.device)
+    def __init__(
+        self, name: str, rules: OptionConfig, sampling: OptionConfig, device: torch.device
+    ) -> None:
+        self.name, self.rules, self.sampling, self.device = name, rules, sampling, device
+        self.runs: dict[str, OpenRun] = {}
+        self.given_players: dict[str, OptionConfig] = {}
+        self.given_searches: dict[str, OptionConfig] = {}
         self._built: dict[tuple[str, str | None], Player] = {}
         self._lock = threading.RLock()
+
+    @cached_property
+    def game(self) -> Game[Any]:
+        with self._lock:
+            game: Game[Any] = make("game", self.rules).to(self.device)
+            return game
 
     def player(self, name: str, search: str | None = None) -> Player:
         """The player of this name, with a search around it. Raises ConfigError."""
@@ -64,29 +63,28 @@ class Table:
             raise ConfigError(f"no search is called {name!r}", nearest(name, self.searches))
 
     def _build(self, name: str, search: str | None) -> Player:
-        offer = self.offer
         self.check_search(search)
         around = None if search is None else self._all_searches[search]
-        if name in offer.runs:
-            run = offer.runs[name]
-            agent = run.agent(offer.sampling, offer.device)
+        if name in self.runs:
+            run = self.runs[name]
+            agent = run.agent(self.sampling, self.device)
             return with_search(agent, self.game, around, run.config.reward)
         if name not in self._all_players:
             raise ConfigError(f"no player is called {name!r}", nearest(name, self.players))
-        return build_player(self._all_players[name], self.game, offer.rules, around)
+        return build_player(self._all_players[name], self.game, self.rules, around)
 
     @property
     def _all_players(self) -> dict[str, OptionConfig]:
-        return _options("player", OTHERS[:2]) | dict(self.offer.players)
+        return _options("player", OTHERS[:2]) | self.given_players
 
     @property
     def _all_searches(self) -> dict[str, OptionConfig]:
-        return _options("search") | dict(self.offer.searches)
+        return _options("search") | self.given_searches
 
     @cached_property
     def players(self) -> list[str]:
         """Who can take a seat, agents first."""
-        names = [*self.offer.runs, *self.offer.players, *_options("player", OTHERS)]
+        names = [*self.runs, *self.given_players, *_options("player", OTHERS)]
         solver = solver_of(self.game)
         if solver is not None and solver.has_player:
             names.append("exact")
@@ -96,18 +94,18 @@ class Table:
     def strengths(self) -> dict[str, str]:
         """How strong the agents that come with rlgames are, by the names of the players."""
         known = agent_strengths()
-        paths = {name: run.path for name, run in self.offer.runs.items()}
+        paths = {name: run.path for name, run in self.runs.items()}
         shipped = {name: path.stem for name, path in paths.items()}
         return {n: known[stem] for n, stem in shipped.items() if paths[n] == shipped_agent(stem)}
 
     @cached_property
     def searches(self) -> list[str]:
         """The searches that fit the first player."""
-        names = dict.fromkeys([*self.offer.searches, *_options("search")])
+        names = dict.fromkeys([*self.given_searches, *_options("search")])
         return [name for name in names if self._fits(self.players[0], name)]
 
     def _fits(self, name: str, search: str | None) -> bool:
-        if name == "exact" and name not in self.offer.players:  # it is solved when it first plays
+        if name == "exact" and name not in self.given_players:  # it is solved when it first plays
             return True
         try:
             self.player(name, search)
@@ -119,8 +117,8 @@ class Table:
         """Who is asked about positions: an agent in one of the seats, any agent of the game, or
         another player."""
         seated = [name for name in seats if name != YOU]
-        agents = [name for name in seated if name in self.offer.runs]
-        return next(iter([*agents, *self.offer.runs, *seated]), None)
+        agents = [name for name in seated if name in self.runs]
+        return next(iter([*agents, *self.runs, *seated]), None)
 
     def hints(self, seats: Sequence[str], search: str | None) -> dict[str, str]:
         """The kinds of hints, and what each is called."""
@@ -143,25 +141,3 @@ def _options(group: str, without: Sequence[str] = ()) -> dict[str, OptionConfig]
         for name, option in REGISTRY[group].items()
         if name not in without and not option.training_only
     }
-
-
-class Tables:
-    """The tables of a page by name, each built when it is first asked for."""
-
-    def __init__(self, offers: Mapping[str, Offer]) -> None:
-        self._offers = dict(offers)
-        self._tables: dict[str, Table] = {}
-        self._lock = threading.Lock()
-
-    @property
-    def names(self) -> list[str]:
-        return [*self._offers]
-
-    def __getitem__(self, name: str) -> Table:
-        """Raises ConfigError for a name that there is not."""
-        if name not in self._offers:
-            raise ConfigError(f"there is no game {name!r} on this page", nearest(name, self.names))
-        with self._lock:
-            if name not in self._tables:
-                self._tables[name] = Table(name, self._offers[name])
-            return self._tables[name]

@@ -78,7 +78,7 @@ def test_play_opens_a_game_against_a_run(run):
     assert query == {
         "game": "tictactoe", "seat": ["mine", "you"], "search": "mcts", "hints": "search",
     }  # fmt: skip
-    assert tables.names == ["tictactoe"]
+    assert [*tables] == ["tictactoe"]
     query, tables = opened(
         pages.play_page, PlayConfig, None, "game=tictactoe", "opponent=win_or_block"
     )
