@@ -11,11 +11,10 @@ IMPORTS = {
     "config": "core",
     "games": "core kernels",
     "sampling": "core kernels",
-    "terminal": "core",
     "drawing": "core games",
     "policies": "core kernels games",
     "solvers": "core kernels games",
-    "players": "core games sampling drawing policies solvers",
+    "players": "core games sampling policies solvers",
     "rollouts": "core kernels games solvers players",
     "search": "core kernels games sampling policies solvers players",
     "evaluation": "core kernels games sampling policies solvers players rollouts",
@@ -23,55 +22,50 @@ IMPORTS = {
     "learners": "core kernels games sampling policies rollouts rewards",
     "runs": "core version config games sampling policies players rollouts search rewards",
     "envs": "core config games players rollouts rewards runs",
+    "terminal": "core config games drawing players rollouts runs",
     "training": (
         "core config games sampling drawing policies solvers players rollouts search "
         "evaluation rewards learners runs"
     ),
     "commands": (
-        "core config games terminal drawing solvers players rollouts search evaluation "
-        "runs training"
+        "core config games drawing solvers players rollouts search evaluation runs "
+        "terminal training"
     ),
     "__init__": "core version config players runs training commands",
-    "cli": (
-        "core config games terminal drawing players rollouts search evaluation runs "
-        "training commands"
-    ),
+    "app": "core version config terminal commands",
     "web": "core config games drawing solvers players rollouts evaluation runs commands",
-    "app": "core version config cli",
     "__main__": "core app",
 }
 """The folders and files of the package from the ground up, and all that each imports."""
 
 MAX_LINES = {
-    "rlgames/core": 1286,
+    "rlgames/core": 1292,
     "rlgames/kernels": 2991,
     "rlgames/version": 3,
-    "rlgames/config": 3296,
+    "rlgames/config": 2856,
     "rlgames/games": 5926,
     "rlgames/sampling": 232,
-    "rlgames/terminal": 200,
-    "rlgames/drawing": 1420,
+    "rlgames/drawing": 1148,
     "rlgames/policies": 2265,
     "rlgames/solvers": 2406,
-    "rlgames/players": 1026,
-    "rlgames/rollouts": 1544,
+    "rlgames/players": 763,
+    "rlgames/rollouts": 1547,
     "rlgames/search": 1895,
-    "rlgames/evaluation": 2217,
+    "rlgames/evaluation": 2071,
     "rlgames/rewards": 273,
     "rlgames/learners": 1825,
     "rlgames/runs": 2479,
     "rlgames/envs": 499,
-    "rlgames/training": 2463,
-    "rlgames/commands": 3834,
+    "rlgames/terminal": 1013,
+    "rlgames/training": 2470,
+    "rlgames/commands": 5180,
     "rlgames/__init__": 188,
-    "rlgames/cli": 1565,
+    "rlgames/app": 396,
     "rlgames/web": 1242,
-    "rlgames/app": 278,
     "rlgames/__main__": 15,
-    "tests": 3220,
-    "tests/cli": 712,
-    "tests/commands": 2983,
-    "tests/config": 1331,
+    "tests": 3329,
+    "tests/commands": 2970,
+    "tests/config": 1437,
     "tests/core": 394,
     "tests/drawing": 129,
     "tests/envs": 498,
@@ -79,17 +73,18 @@ MAX_LINES = {
     "tests/games": 3252,
     "tests/kernels": 659,
     "tests/learners": 2065,
-    "tests/players": 782,
+    "tests/players": 634,
     "tests/policies": 1181,
     "tests/rollouts": 727,
-    "tests/runs": 2843,
+    "tests/runs": 2842,
     "tests/search": 1930,
     "tests/solvers": 1303,
+    "tests/terminal": 719,
     "tests/training": 2470,
     "tests/web": 829,
     "scripts/bench": 1390,
-    "scripts/checks": 1206,
-    "scripts/docs": 663,
+    "scripts/checks": 1205,
+    "scripts/docs": 667,
 }
 """The lines of each folder. Files beside the folders of tests count for tests."""
 

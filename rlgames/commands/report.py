@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from rlgames.core.text import counted, escape_markdown, printable
 from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing, varying_settings
 from rlgames.runs.find import RunSummary, read_summaries
 from rlgames.runs.where import check_column, matching, sorted_by
-from rlgames.terminal.tables import Column, print_table, table_lines
+from rlgames.terminal.tables import Column, print_csv, print_table, table_lines
 
 if TYPE_CHECKING:
     from rlgames.commands.comparison import Comparison
@@ -126,7 +125,7 @@ def run(cfg: ReportConfig) -> Result:
     if cfg.curves is not None:
         from rlgames.commands.curves import draw
 
-        draw(result, rows, Path(cfg.curves))
+        draw(runs, rows, keys, cfg)
     elif unused := changed(cfg, *CURVE_KEYS):
         raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
     if cfg.compare is not None:
@@ -289,14 +288,6 @@ def _show_table(result: Result) -> None:
     else:
         for text, code in _notes(result):
             print(printable(f"{text} {code}"))
-
-
-def print_csv(records: Sequence[dict[str, Any]]) -> None:
-    """Records with full numbers."""
-    names = list(dict.fromkeys(name for record in records for name in record))
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(map(printable, names))
-    writer.writerows([_word(record.get(name)) for name in names] for record in records)
 
 
 def _title(result: Result) -> str:
