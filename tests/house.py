@@ -22,7 +22,7 @@ IMPORTS = {
     "learners": "core kernels games sampling policies rollouts rewards",
     "runs": "core version config games sampling policies players rollouts search rewards",
     "envs": "core config games players rollouts rewards runs",
-    "terminal": "core config games drawing players rollouts runs",
+    "terminal": "core games drawing players rollouts runs",
     "training": (
         "core config games sampling drawing policies solvers players rollouts search "
         "evaluation rewards learners runs"
@@ -56,9 +56,9 @@ MAX_LINES = {
     "rlgames/learners": 1825,
     "rlgames/runs": 2479,
     "rlgames/envs": 499,
-    "rlgames/terminal": 1013,
+    "rlgames/terminal": 997,
     "rlgames/training": 2470,
-    "rlgames/commands": 5180,
+    "rlgames/commands": 5191,
     "rlgames/__init__": 188,
     "rlgames/app": 396,
     "rlgames/web": 1242,

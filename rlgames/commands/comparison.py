@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from rlgames.commands.report_rows import Row, in_words
+from rlgames.commands.report_rows import Row, in_words, print_csv
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import direction, goal_of
 from rlgames.evaluation.estimates import Estimate, Floats, Scores, normalized
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 from rlgames.runs.find import RunSummary
-from rlgames.terminal.tables import Column, print_csv, print_table
+from rlgames.terminal.tables import Column, print_table
 
 NORMALIZED = "normalized score"
 """The metric that is 0 for random play and 1 for the optimum."""

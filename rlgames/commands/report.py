@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlgames.commands.report_rows import REFERENCES, Row, sort_key
+from rlgames.commands.report_rows import REFERENCES, Row, print_csv, sort_key, typed_text
 from rlgames.config import plugins
 from rlgames.config.commands import ReportConfig
-from rlgames.config.schema import as_typed
 from rlgames.config.typed import changed
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import counted, escape_markdown, printable
 from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing, varying_settings
 from rlgames.runs.find import RunSummary, read_summaries
 from rlgames.runs.where import check_column, matching, sorted_by
-from rlgames.terminal.tables import Column, print_csv, print_table, table_lines
+from rlgames.terminal.tables import Column, print_table, table_lines
 
 if TYPE_CHECKING:
     from rlgames.commands.comparison import Comparison
@@ -378,7 +377,7 @@ def _shown(row: Row, name: str, value: Any, is_metric: bool) -> str:
         half = result.half
         return _number(value) + ("" if half is None else f" ± {_number(half)}")
     if name in row.settings or not isinstance(value, float):
-        return _word(value)
+        return typed_text(value)
     if name == "seconds":
         return f"{value:.1f}"
     return _number(value) + "*" * (row.so_far(name) is not None)
@@ -388,16 +387,11 @@ def _number(value: float, digits: int = 4) -> str:
     return f"{value:z.{digits}f}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
-def _word(value: Any) -> str:
-    """A value as one types it; nothing in it controls a terminal."""
-    return "" if value is None else printable(as_typed(value))
-
-
 def _notes(result: Result) -> list[tuple[str, str]]:
     """The best run of each game, with the command that evaluates it, and the damaged runs."""
     notes = []
     for run in result.best:
-        game = f" of {_word(run.settings['game'])}" if len(result.best) > 1 else ""
+        game = f" of {typed_text(run.settings['game'])}" if len(result.best) > 1 else ""
         command = plugins.command_for_run("eval", run.path, run.config.get("plugins"))
         notes.append((f"best run{game}:", printable(command)))
     return notes + [(f"damaged: {run.path}:", run.damage) for run in result.damaged]

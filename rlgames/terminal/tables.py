@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
 import sys
@@ -11,11 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from textwrap import wrap
-from typing import Any
 
 from rich.cells import cell_len, chop_cells
 
-from rlgames.config.schema import as_typed
 from rlgames.core.text import escape_markdown, markdown_table, printable
 
 GAP = "  "
@@ -176,19 +173,6 @@ def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) 
 def _folded(text: str, width: int) -> list[str]:
     """A cell in lines, of whole words as far as they fit."""
     return [chop for part in wrap(text, width) or [""] for chop in chop_cells(part, width)]
-
-
-def print_csv(records: Sequence[dict[str, Any]]) -> None:
-    """Records with full numbers."""
-    names = list(dict.fromkeys(name for record in records for name in record))
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(map(printable, names))
-    writer.writerows([_csv_word(record.get(name)) for name in names] for record in records)
-
-
-def _csv_word(value: Any) -> str:
-    """A value as one types it; nothing in it controls a terminal."""
-    return "" if value is None else printable(as_typed(value))
 
 
 def escape_latex(text: str) -> str:
