@@ -58,7 +58,7 @@ MAX_LINES = {
     "rlgames/envs": 499,
     "rlgames/terminal": 997,
     "rlgames/training": 2470,
-    "rlgames/commands": 5191,
+    "rlgames/commands": 5189,
     "rlgames/__init__": 188,
     "rlgames/app": 396,
     "rlgames/web": 1242,
