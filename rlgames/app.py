@@ -326,7 +326,7 @@ def run_job(node: Any) -> float | None:
                 raise ConfigError(text, "omit one of them")
             config = dataclasses.replace(config, out=str(directory))
         if is_sweep:
-            from rlgames.commands.train import train_job
+            from rlgames.commands.resume import train_job
 
             return train_job(config, settings.job.override_dirname)
         _ended.append(run_config(command, config))

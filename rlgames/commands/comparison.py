@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rlgames.commands.report import print_csv
-from rlgames.commands.report_rows import Row, in_words
+from rlgames.commands.report_rows import Row, in_words, print_csv
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import direction, goal_of
 from rlgames.evaluation.estimates import Estimate, Floats, Scores, normalized

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlgames.commands.comparison import game_titles, group_agents, random_and_optimum
-from rlgames.commands.report import Result
 from rlgames.commands.report_rows import Row, in_words
+from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import axis_label
 from rlgames.core.text import printable
@@ -46,19 +46,21 @@ class Source:
     games: dict[str, list[list[RunSummary]]]
 
 
-def draw(report: Result, rows: Sequence[Row], path: Path) -> None:
+def draw(
+    runs: list[RunSummary], rows: Sequence[Row], keys: Sequence[str], options: ReportConfig
+) -> None:
     """Write the curves of the first rows, or of agents, with bands over their seeds.
 
     Metrics are rows of panels, and games are columns. Raises ConfigError for a format that is not
     known, an unknown metric, a window that the logs do not allow, and OSError.
     """
-    options = report.config
+    path = Path(options.curves or "")
     figures.check_figure("curves", path)
     if options.band == "sd" and options.aggregate != "mean":
         aggregate = AGGREGATES[options.aggregate]
         raise ConfigError(f"band=sd is about the mean, not the {aggregate}", "write band=ci")
-    drawing = _Drawing(report)
-    sources = _sources(report, rows, options.compare)
+    drawing = _Drawing(runs, options)
+    sources = _sources(runs, rows, keys, options.compare)
     panels = drawing.panels(drawing.metrics(), sources)
     width = figures.width_in_inches(options.width)
     figure = figures.draw_panels(panels, width, options.style, drawing.note())
@@ -68,27 +70,25 @@ def draw(report: Result, rows: Sequence[Row], path: Path) -> None:
 class _Drawing:
     """Panels of metrics, and what their legend has to say."""
 
-    def __init__(self, report: Result) -> None:
-        self.report, self.options = report, report.config
+    def __init__(self, runs: list[RunSummary], options: ReportConfig) -> None:
+        self.runs, self.options = runs, options
         self.num_seeds = self.num_left_out = 0
         self.titles_left_out: list[str] = []
         self._curves: dict[tuple[Path, str], Curve] = {}
 
     def metrics(self) -> list[str]:
         """The metrics to draw, by default BEST_BY. Raises ConfigError."""
-        options, report = self.options, self.report
+        options, runs = self.options, self.runs
         if not options.metric:
-            several = len({run.game for run in report.runs}) > 1
+            several = len({run.game for run in runs}) > 1
             return [NORMALIZED if options.compare is not None and several else BEST_BY]
         for metric in options.metric:
             if options.window is not None and not metric.startswith("train/"):
                 hint = "metric=train/turns is a mean over training games"
                 raise ConfigError(f"window={options.window} needs a metric of training", hint)
-            is_known = metric == NORMALIZED or any(
-                len(self.read(run, metric)[0]) for run in report.runs
-            )
+            is_known = metric == NORMALIZED or any(len(self.read(run, metric)[0]) for run in runs)
             if not is_known:
-                names = sorted({name for run in report.runs for name in metric_names(run.path)})
+                names = sorted({name for run in runs for name in metric_names(run.path)})
                 near = nearest(metric, names) if names else "no run has any metrics yet"
                 raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
         return list(options.metric)
@@ -113,7 +113,7 @@ class _Drawing:
         columns = []
         for group in sorted(shared) if is_pooled else [(game,) for game in games]:
             title = f"{len(group)} games" if len(group) > 1 else titles[group[0]]
-            own = next(run.best_by for run in self.report.runs if run.game == group[0])
+            own = next(run.best_by for run in self.runs if run.game == group[0])
             named = [f"eval/{own}" if metric == BEST_BY else metric for metric in metrics]
             panels = [self._panel(title, metric, sources, group) for metric in named]
             if all(panel.lines for panel in panels):
@@ -130,7 +130,7 @@ class _Drawing:
             dict.fromkeys(
                 f"eval/{run.best_by}" if metric == BEST_BY else metric
                 for metric in metrics
-                for run in self.report.runs
+                for run in self.runs
             )
         )
         text = f"no run has values of {names}{logged}"
@@ -175,7 +175,7 @@ class _Drawing:
 
     def _ends(self, game: str) -> tuple[float, float]:
         """What random and optimal play reach in a game. Raises ConfigError if that is unknown."""
-        ends = random_and_optimum([run for run in self.report.runs if run.game == game])
+        ends = random_and_optimum([run for run in self.runs if run.game == game])
         if ends is None:
             (title,) = game_titles([game]).values()
             raise ConfigError(f"metric={NORMALIZED} needs a known optimum, and {title} has none")
@@ -184,7 +184,7 @@ class _Drawing:
     def _references(self, metric: str, games: Sequence[str]) -> dict[str, float]:
         if metric == NORMALIZED:
             return {"random play": 0.0, "optimum": 1.0}
-        for run in self.report.runs:
+        for run in self.runs:
             is_own = metric in (f"eval/{run.metric}", f"train/{run.metric}")
             if run.results and is_own and run.game in games:
                 return {
@@ -210,10 +210,12 @@ class _Drawing:
         return ", ".join(words)
 
 
-def _sources(report: Result, rows: Sequence[Row], compare: str | None) -> list[Source]:
+def _sources(
+    runs: list[RunSummary], rows: Sequence[Row], keys: Sequence[str], compare: str | None
+) -> list[Source]:
     """Agents, or rows without the keys of their games, which the panels name."""
     if compare is not None:
-        agents = group_agents(report.runs, compare)
+        agents = group_agents(runs, compare)
         order = [run.path for row in rows for run in row.runs]  # the best first
         places = {
             agent.label: min(
@@ -229,8 +231,8 @@ def _sources(report: Result, rows: Sequence[Row], compare: str | None) -> list[S
     for row in rows:
         own = {"game", *row.first.config["game"]}
         several = len({each.first.game for each in rows}) > 1
-        keys = [key for key in report.keys if not (several and key in own)]
-        label = _label(row, keys)
+        named = [key for key in keys if not (several and key in own)]
+        label = _label(row, named)
         if any(label == source.label and row.first.game in source.games for source in sources):
             label = f"{label} ({row.first.path})"
         sources.append(Source(label, {row.first.game: row.by_seed}))

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlgames.commands.report_rows import REFERENCES, Row, sort_key
+from rlgames.commands.report_rows import REFERENCES, Row, print_csv, sort_key, typed_text
 from rlgames.config import plugins
 from rlgames.config.commands import ReportConfig
-from rlgames.config.schema import as_typed
 from rlgames.config.typed import changed
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import counted, escape_markdown, printable
@@ -126,7 +124,7 @@ def run(cfg: ReportConfig) -> Result:
     if cfg.curves is not None:
         from rlgames.commands.curves import draw
 
-        draw(result, rows, Path(cfg.curves))
+        draw(runs, rows, keys, cfg)
     elif unused := changed(cfg, *CURVE_KEYS):
         raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
     if cfg.compare is not None:
@@ -291,14 +289,6 @@ def _show_table(result: Result) -> None:
             print(printable(f"{text} {code}"))
 
 
-def print_csv(records: Sequence[dict[str, Any]]) -> None:
-    """Records with full numbers."""
-    names = list(dict.fromkeys(name for record in records for name in record))
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(map(printable, names))
-    writer.writerows([_word(record.get(name)) for name in names] for record in records)
-
-
 def _title(result: Result) -> str:
     """What the table shows, in words."""
     runs = len(result.runs) + len(result.damaged)
@@ -387,7 +377,7 @@ def _shown(row: Row, name: str, value: Any, is_metric: bool) -> str:
         half = result.half
         return _number(value) + ("" if half is None else f" ± {_number(half)}")
     if name in row.settings or not isinstance(value, float):
-        return _word(value)
+        return typed_text(value)
     if name == "seconds":
         return f"{value:.1f}"
     return _number(value) + "*" * (row.so_far(name) is not None)
@@ -397,16 +387,11 @@ def _number(value: float, digits: int = 4) -> str:
     return f"{value:z.{digits}f}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
-def _word(value: Any) -> str:
-    """A value as one types it; nothing in it controls a terminal."""
-    return "" if value is None else printable(as_typed(value))
-
-
 def _notes(result: Result) -> list[tuple[str, str]]:
     """The best run of each game, with the command that evaluates it, and the damaged runs."""
     notes = []
     for run in result.best:
-        game = f" of {_word(run.settings['game'])}" if len(result.best) > 1 else ""
+        game = f" of {typed_text(run.settings['game'])}" if len(result.best) > 1 else ""
         command = plugins.command_for_run("eval", run.path, run.config.get("plugins"))
         notes.append((f"best run{game}:", printable(command)))
     return notes + [(f"damaged: {run.path}:", run.damage) for run in result.damaged]

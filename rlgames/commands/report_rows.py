@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -132,3 +134,16 @@ def in_words(settings: Mapping[str, Any]) -> str:
     """Settings as one types them, without a name for the option of a game."""
     words = [f"{key}={as_typed(value)}" for key, value in settings.items() if key != "name"]
     return printable(" ".join([*([settings["name"]] if "name" in settings else []), *words]))
+
+
+def print_csv(records: Sequence[dict[str, Any]]) -> None:
+    """Records with full numbers."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(map(printable, names))
+    writer.writerows([typed_text(record.get(name)) for name in names] for record in records)
+
+
+def typed_text(value: Any) -> str:
+    """A value as one types it; nothing in it controls a terminal."""
+    return "" if value is None else printable(as_typed(value))

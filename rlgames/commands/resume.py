@@ -1,4 +1,4 @@
-"""`rlgames resume`: continue a run from its latest checkpoint, or a sweep."""
+"""`rlgames resume`: continue a run from its latest checkpoint, or a sweep; the jobs of a sweep."""
 
 from __future__ import annotations
 
@@ -158,6 +158,37 @@ def resumable_job(directory: Path, cfg: TrainConfig) -> ResumableJob | None:
     if is_done:
         lock.release()
     return ResumableJob(cfg, checkpoint, None if is_done else lock)
+
+
+def train_job(config: TrainConfig, name: str) -> float | None:
+    """Train a job of a sweep unless it is done, from its checkpoint if it has one; the value of
+    best_by. name: for people."""
+    from rlgames.training.train import resume, train
+
+    assert config.out is not None
+    directory, config = Path(config.out), located(config)
+    found = resumable_job(directory, config)
+    if found is None:
+        print(f"{name}: starts", flush=True)
+        train(config)
+    elif found.is_done:
+        print(f"{name}: done before", flush=True)
+        return _reached(directory)[1]
+    else:
+        print(f"{name}: goes on after {found.checkpoint.games:,} games", flush=True)
+        resume(directory, found.config, found.checkpoint, found.lock)
+    best_by, value = _reached(directory)
+    shown = "" if value is None else f", {best_by} {value:.4g}"
+    print(f"{name}: done{shown}", flush=True)
+    return value
+
+
+def _reached(directory: Path) -> tuple[str, float | None]:
+    """The metric that selected the best checkpoint of a run that is done, and its value."""
+    record = read_run(directory)
+    best_by = str(record.get("best_by"))
+    value = record.get("results", {}).get(best_by)
+    return best_by, None if value is None else float(value)
 
 
 def can_resume(checkpoint: Checkpoint) -> bool:

@@ -40,8 +40,10 @@ DIGITS = 6
 
 MISSING = "–"
 
-OPTIONAL = ("exploitability_seats", "trained_on", "held_out", "reach", "search_losses")
-OPTIONAL += ("proven_moves", "opponent_proven_moves")
+OPTIONAL = (
+    *("exploitability_seats", "trained_on", "held_out", "reach", "search_losses"),
+    *("proven_moves", "opponent_proven_moves"),
+)
 """Metrics that only some games and players have."""
 
 NEVER = 1e300

@@ -1,4 +1,4 @@
-"""`rlgames train`: one run, or one job of a sweep.
+"""`rlgames train`: one run, and the check of a sweep.
 
 What a training needs is imported once its words are checked, so that errors are reported at once.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlgames.config.commands import TrainConfig
@@ -17,7 +16,7 @@ from rlgames.config.registry import REGISTRY
 from rlgames.core.errors import ConfigError
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
-from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, read_run
+from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.find import located
 
 if TYPE_CHECKING:
@@ -54,38 +53,6 @@ def check_sweep(jobs: Iterable[tuple[str, TrainConfig]]) -> None:
             check_parts(config)
         except ConfigError as error:
             raise ConfigError(f"{words}: {error.error}", error.hint) from None
-
-
-def train_job(config: TrainConfig, name: str) -> float | None:
-    """Train a job of a sweep unless it is done, from its checkpoint if it has one; the value of
-    best_by. name: for people."""
-    from rlgames.commands.resume import resumable_job
-    from rlgames.training.train import resume, train
-
-    assert config.out is not None
-    directory, config = Path(config.out), located(config)
-    found = resumable_job(directory, config)
-    if found is None:
-        print(f"{name}: starts", flush=True)
-        train(config)
-    elif found.is_done:
-        print(f"{name}: done before", flush=True)
-        return _reached(directory)[1]
-    else:
-        print(f"{name}: goes on after {found.checkpoint.games:,} games", flush=True)
-        resume(directory, found.config, found.checkpoint, found.lock)
-    best_by, value = _reached(directory)
-    shown = "" if value is None else f", {best_by} {value:.4g}"
-    print(f"{name}: done{shown}", flush=True)
-    return value
-
-
-def _reached(directory: Path) -> tuple[str, float | None]:
-    """The metric that selected the best checkpoint of a run that is done, and its value."""
-    record = read_run(directory)
-    best_by = str(record.get("best_by"))
-    value = record.get("results", {}).get(best_by)
-    return best_by, None if value is None else float(value)
 
 
 def show(result: Result) -> None:

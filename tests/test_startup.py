@@ -13,7 +13,7 @@ def printed(code):
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[1],
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
