@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlgames.core.callbacks import Callback
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
@@ -71,11 +72,12 @@ class RunResults:
         return [(name, best.get(name), self.final.get(name)) for name in names]
 
 
-class RunLog:
+class RunLog(Callback):
     """The files of one run, locked for this process until close. Metrics are indexed by games.
 
-    lock: of the directory, claimed for a new run. resumed_at: None for a new run; whatever was
-        logged after it is removed. num_lines: lines of metrics.jsonl.
+    lock: of the directory, claimed for a new run. best_by: the metric that selects the best
+        checkpoint. resumed_at: None for a new run; whatever was logged after it is removed.
+        num_lines: lines of metrics.jsonl.
     Raises OSError. All files are then closed; the lock stays.
     """
 
@@ -84,15 +86,15 @@ class RunLog:
         lock: DirectoryLock,
         config: dict[str, Any],
         yaml: str,
+        best_by: str,
         interrupts: Interrupts,
         resumed_at: ResumePoint | None = None,
     ) -> None:
-        self.directory, self._lock = lock.directory, lock
+        self.directory, self.best_by, self._lock = lock.directory, best_by, lock
         self._random: float | None = None
         self._metric = ""
         self._cannot_draw = False
-        point = resumed_at or ResumePoint(0, 0)
-        self._has_references = bool(point.num_event_bytes)
+        self._point = point = resumed_at or ResumePoint(0, 0)
         self._run = _started(self.directory, config, resumed_at)
         self._write_run()  # first: a directory with it can be started again
         storage.make_directory(self.directory / "checkpoints")
@@ -109,25 +111,35 @@ class RunLog:
             self._loggers.call("start", start)
             self._open_files = stack.pop_all()
 
-    def add(self, games: int, metrics: dict[str, float]) -> None:
-        """Write a line of metrics.jsonl, and the same metrics to the loggers."""
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        """Write a line of metrics.jsonl, the same metrics to the loggers, and evaluations to
+        train.log."""
         with storage.errors_name(self.directory / "metrics.jsonl"):
             self._metrics.write(json.dumps({"games": games, **metrics}).encode() + b"\n")
             self._metrics.flush()
         self.num_lines += 1
         self._loggers.call("scalars", games, metrics)
-        if self._random is not None and any(name.startswith("eval/") for name in metrics):
-            self._log_reference(games, "random", self._random)
+        evaluated = [
+            f"{name.removeprefix('eval/')} {value:.4f}"
+            for name, value in metrics.items()
+            if name.startswith("eval/")
+        ]
+        if evaluated:
+            self.note(f"games {games}, greedy: {', '.join(evaluated)}")
+            if self._random is not None:
+                self._log_reference(games, "random", self._random)
 
-    def set_references(self, games: int, metric: str, best_by: str, random: float | None) -> None:
+    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         """Record the metric of the game, the one that selects the best checkpoint, and what random
         play reaches, which is drawn next to the metric."""
-        self._run |= {"metric": metric, "best_by": best_by}
+        self._run |= {"metric": metric, "best_by": self.best_by}
         self._write_run()
-        self._loggers.call("layout", metric, best_by)
+        self._loggers.call("layout", metric, self.best_by)
         self._metric, self._random = metric, random
-        if random is not None and not self._has_references:
-            self._log_reference(games, "random", random)
+        if random is None:
+            self.note("random play takes too long to be measured before the end")
+        elif not self._point.num_event_bytes:
+            self._log_reference(self._point.games, "random", random)
 
     def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
         """A histogram for the loggers."""

@@ -157,7 +157,7 @@ PLACES = {
     "playing": (GameSource, "next"),
     "learning": (Ppo, "update"),
     "evaluating": (Evaluator, "evaluate"),
-    "logging": (RunLog, "add"),
+    "logging": (RunLog, "on_metrics"),
     "saving": (Checkpoint, "write"),
     "drawing": (ImageCallback, "on_evaluation_end"),
 }
