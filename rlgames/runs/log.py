@@ -16,9 +16,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
@@ -74,8 +71,10 @@ class RunResults:
 class RunLog:
     """The files of one run, locked for this process until close. Metrics are indexed by games.
 
-    lock: of the directory, claimed for a new run. resumed_at: None for a new run; whatever was
-        logged after it is removed. num_lines: lines of metrics.jsonl.
+    lock: of the directory, claimed for a new run. metric: of the game; best_by: the metric that
+        selects the best checkpoint. resumed_at: None for a new run; whatever was logged after it is
+        removed. num_lines: lines of metrics.jsonl. random: what random play reaches in the metric,
+        drawn next to it; None: unknown.
     Raises OSError. All files are then closed; the lock stays.
     """
 
@@ -84,16 +83,17 @@ class RunLog:
         lock: DirectoryLock,
         config: dict[str, Any],
         yaml: str,
+        metric: str,
+        best_by: str,
         interrupts: Interrupts,
         resumed_at: ResumePoint | None = None,
     ) -> None:
         self.directory, self._lock = lock.directory, lock
-        self._random: float | None = None
-        self._metric = ""
-        self._cannot_draw = False
+        self.random: float | None = None
+        self._metric, self._cannot_draw = metric, False
         point = resumed_at or ResumePoint(0, 0)
-        self._has_references = bool(point.num_event_bytes)
         self._run = _started(self.directory, config, resumed_at)
+        self._run |= {"metric": metric, "best_by": best_by}
         self._write_run()  # first: a directory with it can be started again
         storage.make_directory(self.directory / "checkpoints")
         storage.write_file(self.directory, "config.yaml", yaml)
@@ -105,7 +105,8 @@ class RunLog:
             stack.callback(self._close_notes)
             self._loggers = Loggers(build_loggers(config), self.warn, interrupts)
             stack.callback(self._loggers.abandon)
-            start = RunStart(self.directory, self._run["id"], config, yaml, point)
+            run_id = self._run["id"]
+            start = RunStart(self.directory, run_id, config, yaml, metric, best_by, point)
             self._loggers.call("start", start)
             self._open_files = stack.pop_all()
 
@@ -116,33 +117,15 @@ class RunLog:
             self._metrics.flush()
         self.num_lines += 1
         self._loggers.call("scalars", games, metrics)
-        if self._random is not None and any(name.startswith("eval/") for name in metrics):
-            self._log_reference(games, "random", self._random)
+        if self.random is not None and any(name.startswith("eval/") for name in metrics):
+            self._log_reference(games, "random", self.random)
 
-    def set_references(self, games: int, metric: str, best_by: str, random: float | None) -> None:
-        """Record the metric of the game, the one that selects the best checkpoint, and what random
-        play reaches, which is drawn next to the metric."""
-        self._run |= {"metric": metric, "best_by": best_by}
-        self._write_run()
-        self._loggers.call("layout", metric, best_by)
-        self._metric, self._random = metric, random
-        if random is not None and not self._has_references:
-            self._log_reference(games, "random", random)
-
-    def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
-        """A histogram for the loggers."""
-        self._loggers.call("histogram", games, name, values)
-
-    def image(self, games: int, name: str, encoded: bytes) -> None:
-        """A PNG or a GIF for the loggers and, only the latest, as pictures/NAME."""
-        self._loggers.call("image", games, name, encoded)
-        self.save_picture(name, encoded)
-
-    def save_picture(self, name: str, encoded: bytes) -> None:
-        """Write a PNG or a GIF as pictures/NAME.
+    def picture(self, games: int, name: str, encoded: bytes) -> None:
+        """A PNG or a GIF for the loggers and, only the latest, as pictures/NAME.
 
         If that cannot be written, this is reported once, and no more are written.
         """
+        self._loggers.call("picture", games, name, encoded)
         suffix = "gif" if encoded.startswith(b"GIF") else "png"
         name = f"pictures/{name.replace('/', '_')}.{suffix}"
         if self._cannot_draw:
@@ -195,7 +178,7 @@ class RunLog:
     def _write_results(self, games: int, results: RunResults) -> None:
         for name, value in results.references.items():
             # TensorBoard forgets those points of a line that come after its newest one.
-            if name != "random" or self._random is None:
+            if name != "random" or self.random is None:
                 self._log_reference(0, name, value)
                 self._log_reference(games, name, value)
         best = self.directory / "checkpoints" / BEST

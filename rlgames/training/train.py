@@ -85,7 +85,8 @@ def train(
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
     with Interrupts() as interrupts:
         training = build_training(cfg)
-        log = _open_log(cfg, interrupts)
+        evaluator = training.evaluator
+        log = _open_log(cfg, evaluator.goal_metric, evaluator.best_by, interrupts)
         training = dataclasses.replace(training, cfg=_located(cfg, log.directory))
         return Run(training, Progress(cfg), log, interrupts, callback).run()
 
@@ -116,7 +117,8 @@ def resume(
             num_event_bytes=progress.num_event_bytes,
             is_changed=to_plain(cfg) != checkpoint.config,
         )
-        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at)
+        metrics = (training.evaluator.goal_metric, training.evaluator.best_by)
+        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts, resumed_at)
         trained = from_plain(checkpoint.config)
         if changes := schedule_changes(trained, cfg, checkpoint.games):
             log.warn(changes)
@@ -187,8 +189,7 @@ class Run:
         self.cfg, self.interrupts = training.cfg, interrupts
         evaluator = training.evaluator
         images = ImageCallback(evaluator, log, self.cfg.games, progress.done_at["evaluate"])
-        log_callback = LogCallback(log, evaluator.best_by)
-        self.callbacks = CallbackList([log_callback, images, *filter(None, [callback])])
+        self.callbacks = CallbackList([LogCallback(log), images, *filter(None, [callback])])
         self.loop = TrainingLoop(training, progress, log, self.callbacks, interrupts)
         self.has_best_weights = self.is_done = False
 
@@ -318,13 +319,13 @@ class Run:
         return plugins.command_for_run("resume", self.log.directory, list(self.cfg.plugins))
 
 
-def _open_log(cfg: TrainConfig, interrupts: Interrupts) -> RunLog:
+def _open_log(cfg: TrainConfig, metric: str, best_by: str, interrupts: Interrupts) -> RunLog:
     for name in to_plain(cfg)["logger"]:  # before anything is written
         check_installed("logger", name)
     lock = claim_directory(cfg.out, Path("outputs") / cfg.game.name)
     try:
         cfg = _located(cfg, lock.directory)
-        return RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts)
+        return RunLog(lock, to_plain(cfg), to_yaml(cfg), metric, best_by, interrupts)
     except BaseException:
         lock.release()
         raise
@@ -336,19 +337,15 @@ def _located(cfg: TrainConfig, directory: Path) -> TrainConfig:
 
 
 class LogCallback(Callback):
-    """Writes metrics and references to a run's files. best_by: selects the best checkpoint."""
+    """Writes metrics and references to a run's files."""
 
-    def __init__(self, log: RunLog, best_by: str) -> None:
-        self.log, self.best_by = log, best_by
-        self._first_games = 0
-
-    def on_run_start(self, games: int, directory: Path) -> None:
-        self._first_games = games
+    def __init__(self, log: RunLog) -> None:
+        self.log = log
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         if random is None:
             self.log.note("random play takes too long to be measured before the end")
-        self.log.set_references(self._first_games, metric, self.best_by, random)
+        self.log.random = random
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         self.log.add(games, metrics)
