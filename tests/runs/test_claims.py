@@ -46,7 +46,7 @@ Start = Callable[[Path], contextlib.AbstractContextManager[Path]]
 def started_run(out: Path | None) -> Iterator[Path]:
     cfg = CONFIG if out is None else dataclasses.replace(CONFIG, out=str(out))
     with Interrupts() as interrupts:
-        log = training_run._open_log(cfg, interrupts)
+        log = training_run._open_log(cfg, "points", "points", interrupts)
         try:
             yield log.directory
             log.add(os.getpid(), {})
