@@ -1,14 +1,12 @@
-"""A callback that shows evaluations as histograms and images, and images of one game of an agent
+"""A callback that shows evaluations as pictures: boards by their value, and one game of an agent
 with its policy's probabilities of the moves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 
 from rlgames.core.callbacks import Callback
@@ -22,7 +20,7 @@ from rlgames.drawing.pictures import (
     format_percent,
     position_scene,
 )
-from rlgames.evaluation.advice import afterstate_values, certainty_by_move, expected_returns
+from rlgames.evaluation.advice import afterstate_values, certainty_by_move
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.rollouts.play import GamePool
@@ -35,13 +33,8 @@ from rlgames.training.progress import Progress
 NUM_SHOWN = 4
 """A game is shown after each of this many parts of the run."""
 
-NUM_PARALLEL_GAMES = 16
-"""Games whose positions are valued; the first of them is shown."""
-
 MAX_SHOWN_PLIES = 1000
 """Longer games are shown up to here."""
-
-MAX_VALUED_POSITIONS = 1000
 
 NUM_STILLS = 4
 """The number of positions that get a separate image."""
@@ -54,17 +47,14 @@ ANIMATION_WIDTH = 200
 
 
 class ImageCallback(Callback):
-    """Writes histograms of every evaluation, and now and then images of a game."""
+    """Draws every evaluation, and now and then a game."""
 
     def __init__(self, evaluator: Evaluator, log: RunLog, progress: Progress) -> None:
         self.evaluator, self.log, self.num_games = evaluator, log, progress.cfg.games
         self.game, self.policy = evaluator.game, evaluator.greedy.policy
         self._last_shown = progress.done_at["evaluate"] * NUM_SHOWN // self.num_games
 
-    def on_evaluation_end(self, games: int, values: Mapping[str, NDArray[np.float64]]) -> None:
-        for name, numbers in values.items():
-            if name != "score" or self.game.spec.goal == "score":
-                self.log.histogram(games, f"games/{name}", numbers)
+    def on_evaluation_end(self, games: int) -> None:
         if isinstance(self.policy, ValueFunction) and self.game.spec.goal == "outcome":
             self._write_afterstate_values(games, self.policy)
         part = games * NUM_SHOWN // self.num_games
@@ -73,43 +63,32 @@ class ImageCallback(Callback):
             self._show_games(games)
 
     def _write_afterstate_values(self, games: int, policy: ValueFunction) -> None:
-        """The values of boards after winning and other moves, as histograms and as one image."""
+        """The values of boards after winning and other moves."""
         rng = make_generator(self.evaluator.seed, "draw", self.game.device)
         by_kind = afterstate_values(self.game, policy, self.evaluator.graph, rng)
         groups = {kind: values.cpu().double().numpy() for kind, values in by_kind.items()}
-        for name, values in groups.items():
-            self.log.histogram(games, f"values/{name}", values)
         title = f"values of boards, after {games:,} games"
-        self.log.image(games, "values", plots.encode_png(plots.histogram(title, groups)))
+        self.log.picture(games, "values", plots.encode_png(plots.histogram(title, groups)))
 
     def _show_games(self, games: int) -> None:
-        """A greedy game, the values of positions, and how certain the policy is of its moves."""
+        """A greedy game, and how certain the policy is of its moves."""
         evaluator, game = self.evaluator, self.game
         rng = make_generator(evaluator.seed, "show", game.device)
         if self.policy.scores_are_logits:
             certainty = certainty_by_move(game, self.policy, rng).cpu().double().numpy()
-            self.log.histogram(games, "games/distance_to_certainty", certainty)
             title = f"one game, after {games:,} games of training"
             chart = plots.plot_by_move(title, "distance to certainty", certainty, 2.0)
-            self.log.save_picture("certainty", plots.encode_png(chart))
+            self.log.picture(games, "certainty", plots.encode_png(chart))
         players = [each for each in (evaluator.greedy, evaluator.opponent) if each is not None]
-        pool = GamePool(game, players, NUM_PARALLEL_GAMES, rng)
-        trajectories, final_states = pool.collect(MAX_SHOWN_PLIES)
-        positions = trajectories.by_player(0).state
-        chosen = evenly_spaced(len(positions), MAX_VALUED_POSITIONS)
-        rows = torch.tensor(chosen, device=positions.done.device)
-        values, _ = expected_returns(game, self.policy, positions[rows])
-        if values is not None and bool(values.isfinite().all()):
-            self.log.histogram(games, "values/positions", values.cpu().double().numpy())
-        first_game = trajectories.select_games(trajectories.game.new_zeros(1))
+        trajectory, final_states = GamePool(game, players, 1, rng).collect(MAX_SHOWN_PLIES)
         try:
-            stills, film = draw_game(game, self.policy, first_game, final_states.state[:1])
+            stills, film = draw_game(game, self.policy, trajectory, final_states.state)
         except Exception as error:  # a plugin's game may be unable to draw itself
             self.log.note(f"no images of games ({type(error).__name__}: {error})")
             return
         for number, still in enumerate(stills, 1):
-            self.log.image(games, f"game/position_{number}", plots.encode_png(still))
-        self.log.image(games, "game/animation", film)
+            self.log.picture(games, f"game/position_{number}", plots.encode_png(still))
+        self.log.picture(games, "game/animation", film)
 
 
 @torch.no_grad()

@@ -89,8 +89,8 @@ def train(
         if cfg.out:  # the directory that it got may have a number
             cfg = dataclasses.replace(cfg, out=str(lock.directory))
         training = dataclasses.replace(training, cfg=cfg)
-        best_by = training.evaluator.best_by
-        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), best_by, interrupts)
+        metrics = (training.evaluator.goal_metric, training.evaluator.best_by)
+        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts)
         return Run(training, Progress(cfg), log, interrupts, callback).run()
 
 
@@ -120,8 +120,8 @@ def resume(
             num_event_bytes=progress.num_event_bytes,
             is_changed=to_plain(cfg) != checkpoint.config,
         )
-        best_by = training.evaluator.best_by
-        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), best_by, interrupts, resumed_at)
+        metrics = (training.evaluator.goal_metric, training.evaluator.best_by)
+        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts, resumed_at)
         trained = from_plain(checkpoint.config)
         if changes := schedule_changes(trained, cfg, checkpoint.games):
             log.warn(changes)

@@ -48,7 +48,7 @@ def started_run(out: Path | None) -> Iterator[Path]:
     with contextlib.ExitStack() as stack, Interrupts() as interrupts:
         lock = directory.claim_directory(cfg.out, Path("outputs/tictactoe"))
         stack.callback(lock.release)
-        run = log.RunLog(lock, to_plain(cfg), "", "turns", interrupts)
+        run = log.RunLog(lock, to_plain(cfg), "", "turns", "turns", interrupts)
         try:
             yield run.directory
             run.on_metrics(os.getpid(), {})
