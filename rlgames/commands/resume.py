@@ -71,6 +71,8 @@ def sweep_words(config: Any) -> list[str]:
         )
     kept = [word for word in own if LAUNCHER_WORDS.fullmatch(word)]
     more = as_words(config, "games", "device", "threads")
+    if not any(word.startswith("experiment=") for word in task):
+        task = [*task, "experiment=null"]  # of which Hydra was told nothing
     return ["-m", *task, *kept, f"hydra.sweep.dir={quoted(str(directory))}", *more]
 
 

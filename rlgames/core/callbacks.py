@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 
 class Callback:
@@ -32,9 +29,8 @@ class Callback:
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         """A line is logged after this many games; metrics: named train/..., eval/... or time/..."""
 
-    def on_evaluation_end(self, games: int, values: Mapping[str, NDArray[np.float64]]) -> None:
-        """An evaluation has ended and is logged. values: the turns and the score of each of
-        its games, float64 [N]; empty: this process has not evaluated yet."""
+    def on_evaluation_end(self, games: int) -> None:
+        """An evaluation has ended and is logged, or this run starts."""
 
     def on_checkpoint(self, games: int, is_best: bool) -> None:
         """A checkpoint was written: the best one or the latest."""

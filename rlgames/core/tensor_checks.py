@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rlgames.core.untrusted import sanitized
+
+MADV_PAGEOUT = 21
+"""Advice of Linux since 5.4, which Python does not name; older systems ignore it."""
 
 
 def state_dict_mismatch(state: dict[str, Tensor], expected: dict[str, Tensor]) -> str:
@@ -37,7 +42,8 @@ def same_layout(tensor: Tensor, expected: Tensor) -> bool:
 
 @torch.no_grad()
 def load_weights(module: nn.Module, tensors: Any) -> None:
-    """Load a state dict, in parts: to check all of a tensor at once takes more memory.
+    """Load a state dict that nobody needs afterwards, in parts: to check all of a tensor at once
+    takes more memory.
 
     Raises ValueError unless names, shapes and dtypes match and all numbers are finite; some weights
     may then be loaded.
@@ -53,6 +59,18 @@ def load_weights(module: nn.Module, tensors: Any) -> None:
             if not bool(part.isfinite().all()):
                 raise ValueError("some weights are not finite numbers")
             target.copy_(part)
+            _page_out(part)
+
+
+def _page_out(part: Tensor) -> None:
+    """Let the system take the memory of a tensor that was copied: a checkpoint is mapped, and all
+    that was read of it would count as memory of this process. Its content is not lost."""
+    size, start = mmap.PAGESIZE, part.data_ptr()
+    first = -(-start // size) * size
+    num_bytes = (start + part.nbytes - first) // size * size
+    if part.device.type == "cpu" and part.is_contiguous() and num_bytes > 0:
+        address, length = ctypes.c_void_p(first), ctypes.c_size_t(num_bytes)
+        ctypes.CDLL(None).madvise(address, length, MADV_PAGEOUT)
 
 
 def parts(tensor: Tensor) -> tuple[Tensor, ...]:

@@ -85,11 +85,6 @@ class Evaluation:
         parts = [(int(counts[column]), int(counts.sum())) for counts in seats]
         return Estimate.of_rate(*parts, is_exact=self.is_exact)
 
-    def values_of_games(self) -> dict[str, Floats]:
-        """The turns and the player's final score of each game, float64 [N]."""
-        values = {"turns": self.state.turn, "score": self.state.score[:, 0]}
-        return {name: value.cpu().double().numpy() for name, value in values.items()}
-
     @property
     def moves_per_second(self) -> float:
         return self.num_moves / max(self.seconds, 1e-9)

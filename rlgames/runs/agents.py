@@ -75,25 +75,19 @@ class OpenRun:
     def agent(
         self, sampling: OptionConfig | None = None, device: torch.device | None = None
     ) -> Agent:
-        """The run's policy.
+        """The run's policy. Raises ConfigError if it does not fit its game, also as BadCheckpoint.
 
-        Args:
-            sampling: the sampling rule; None: greedy.
-            device: None: the device of its training or, if that is missing, the CPU.
-
-        Raises:
-            ConfigError: for a policy that does not fit its game, also as BadCheckpoint.
+        sampling: None: greedy. device: None: that of its training or, if it is missing, the CPU.
         """
         trained = self.config
         device = device or find_device_or_cpu(trained.device)
         game = make("game", trained.game).to(device)
         policy = new_policy(trained, game, make_generator(0, "init"))
-        policy = policy_to(policy, trained.policy.name, device)
         restore_weights(policy, self.weights)
-        if sampling is None or (isinstance(sampling, ArgmaxConfig) and sampling.ties is None):
-            rule = greedy_rule(trained)
-        else:
-            rule = make("sampling", sampling)
+        is_greedy = isinstance(sampling, ArgmaxConfig | None) and not getattr(
+            sampling, "ties", None
+        )
+        rule = greedy_rule(trained) if is_greedy else make("sampling", sampling)
         return Agent(game, policy.eval(), rule)
 
 
@@ -149,14 +143,15 @@ def greedy_rule(trained: TrainConfig) -> Sampling:
 
 
 def new_policy(cfg: TrainConfig, game: Game[Any], rng: torch.Generator) -> Policy:
-    """The policy of a training before its first update, its weights drawn with rng.
+    """The policy of a training before its first update, on the game's device.
 
+    rng: draws its weights.
     Raises ConfigError for a policy that does not fit the game, the learner or memory.
     """
     check_policy_fits(cfg.policy.name, cfg.learner.name)
     reward, learner = make_reward(cfg.reward, game), load_option("learner", cfg.learner.name)
     baseline = getattr(cfg.learner, "baseline", None)
-    return build_policy(
+    policy = build_policy(
         cfg.policy.name,
         load_option("policy", cfg.policy.name),
         arguments(cfg.policy),
@@ -167,6 +162,7 @@ def new_policy(cfg: TrainConfig, game: Game[Any], rng: torch.Generator) -> Polic
         score_scale=reward.scale if reward.scored == "score_delta" else 0.0,
         payoffs=reward.payoffs,
     )
+    return policy_to(policy, cfg.policy.name, game.device)
 
 
 def check_policy_fits(policy: str, learner: str) -> None:
@@ -224,13 +220,11 @@ def init_policy_from(run: Path, cfg: TrainConfig, policy: Policy) -> None:
     initial = policy.state_dict()
     if isinstance(policy, Ntuple):
         weights = policy.promote(weights, getattr(trained.policy, "stage_tiles", None) or ())
-    heads = {name: tensor for name, tensor in initial.items() if _is_in_value_head(name)}
-    loaded = {
-        name: tensor
-        for name, tensor in weights.items()
-        if name in initial or not _is_in_value_head(name)
-    }
-    restore_weights(policy, heads | loaded)
+    # A value head, also of one stage of several.
+    heads = {name for name in (*initial, *weights) if "value" in name.split(".")}
+    kept = {name: initial[name] for name in heads & {*initial}}
+    loaded = {name: weights[name] for name in weights if name in initial or name not in heads}
+    restore_weights(policy, kept | loaded)
 
 
 def _check_same(run: OpenRun, group: str, new: OptionConfig, ignored: Sequence[str]) -> None:
@@ -248,11 +242,6 @@ def differing_key(old: OptionConfig, new: OptionConfig, ignored: Sequence[str]) 
     """The first key of an option, or its name, whose value another one lacks; empty for none."""
     differ = (name for name, value in vars(new).items() if getattr(old, name, None) != value)
     return next((name for name in differ if name not in ignored), "")
-
-
-def _is_in_value_head(name: str) -> bool:
-    """Whether a tensor belongs to the value head of a network or of one of its stages."""
-    return "value" in name.split(".")
 
 
 def build_player(
@@ -343,23 +332,24 @@ def _value_head_units(
 ) -> dict[str, Any]:
     """What a value head predicts, how much of it one unit is, and its discount, as arguments of a
     search; searched: search.value."""
-    has_two_seats = game.spec.seats == 2
     unclear = ConfigError(
         f"search.leaf=value cannot tell what the value head learned from reward={reward.name}",
         "search.leaf=rollout fits",
     )
     if load_option("reward", reward.name) is not Reward:
         raise unclear
+    has_two_seats = game.spec.seats == 2
     value = scored_term(reward.scored, game)
     if value == "score_delta":
         value = "outcome" if has_two_seats else "score"
     is_symmetric = reward.win == -reward.loss > 0 and not any(reward.draws)
-    start = game.example_state()
-    if value not in ("outcome", "turns", "score", *measures(game, start)):
-        raise unclear
-    if reward.minus != "nothing" or reward.scored == "score":
-        raise unclear
-    if has_two_seats and not is_symmetric:
+    is_clear = (
+        value in ("outcome", "turns", "score", *measures(game, game.example_state()))
+        and reward.minus == "nothing"
+        and reward.scored != "score"
+        and (is_symmetric or not has_two_seats)
+    )
+    if not is_clear:
         raise unclear
     if searched not in (None, value):
         raise ConfigError(f"search.value={searched} is not what the run learned: {value}")

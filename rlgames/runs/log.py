@@ -16,9 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from rlgames.core.callbacks import Callback
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
@@ -70,11 +68,12 @@ class RunResults:
         return [(name, best.get(name), self.final.get(name)) for name in names]
 
 
-class RunLog:
+class RunLog(Callback):
     """The files of one run, locked for this process until close. Metrics are indexed by games.
 
-    lock: of the directory, claimed for a new run. resumed_at: None for a new run; whatever was
-        logged after it is removed. num_lines: lines of metrics.jsonl.
+    lock: of the directory, claimed for a new run. metric: of the game; best_by: the metric that
+        selects the best checkpoint. resumed_at: None for a new run; whatever was logged after it is
+        removed. num_lines: lines of metrics.jsonl.
     Raises OSError. All files are then closed; the lock stays.
     """
 
@@ -83,16 +82,17 @@ class RunLog:
         lock: DirectoryLock,
         config: dict[str, Any],
         yaml: str,
+        metric: str,
+        best_by: str,
         interrupts: Interrupts,
         resumed_at: ResumePoint | None = None,
     ) -> None:
         self.directory, self._lock = lock.directory, lock
         self._random: float | None = None
-        self._metric = ""
-        self._cannot_draw = False
+        self._metric, self._cannot_draw = metric, False
         point = resumed_at or ResumePoint(0, 0)
-        self._has_references = bool(point.num_event_bytes)
         self._run = _started(self.directory, config, resumed_at)
+        self._run |= {"metric": metric, "best_by": best_by}
         self._write_run()  # first: a directory with it can be started again
         storage.make_directory(self.directory / "checkpoints")
         storage.write_file(self.directory, "config.yaml", yaml)
@@ -104,44 +104,41 @@ class RunLog:
             stack.callback(self._close_notes)
             self._loggers = Loggers(build_loggers(config), self.warn, interrupts)
             stack.callback(self._loggers.abandon)
-            start = RunStart(self.directory, self._run["id"], config, yaml, point)
+            run_id = self._run["id"]
+            start = RunStart(self.directory, run_id, config, yaml, metric, best_by, point)
             self._loggers.call("start", start)
             self._open_files = stack.pop_all()
 
-    def add(self, games: int, metrics: dict[str, float]) -> None:
-        """Write a line of metrics.jsonl, and the same metrics to the loggers."""
+    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
+        """Draw what random play reaches next to the metric."""
+        self._random = random
+        if random is None:
+            self.note("random play takes too long to be measured before the end")
+
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        """Write a line of metrics.jsonl, the same metrics to the loggers, and evaluations to
+        train.log."""
         with storage.errors_name(self.directory / "metrics.jsonl"):
             self._metrics.write(json.dumps({"games": games, **metrics}).encode() + b"\n")
             self._metrics.flush()
         self.num_lines += 1
         self._loggers.call("scalars", games, metrics)
-        if self._random is not None and any(name.startswith("eval/") for name in metrics):
-            self._log_reference(games, "random", self._random)
+        evaluated = [
+            f"{name.removeprefix('eval/')} {value:.4f}"
+            for name, value in metrics.items()
+            if name.startswith("eval/")
+        ]
+        if evaluated:
+            self.note(f"games {games}, greedy: {', '.join(evaluated)}")
+            if self._random is not None:
+                self._log_reference(games, "random", self._random)
 
-    def set_references(self, games: int, metric: str, best_by: str, random: float | None) -> None:
-        """Record the metric of the game, the one that selects the best checkpoint, and what random
-        play reaches, which is drawn next to the metric."""
-        self._run |= {"metric": metric, "best_by": best_by}
-        self._write_run()
-        self._loggers.call("layout", metric, best_by)
-        self._metric, self._random = metric, random
-        if random is not None and not self._has_references:
-            self._log_reference(games, "random", random)
-
-    def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
-        """A histogram for the loggers."""
-        self._loggers.call("histogram", games, name, values)
-
-    def image(self, games: int, name: str, encoded: bytes) -> None:
-        """A PNG or a GIF for the loggers and, only the latest, as pictures/NAME."""
-        self._loggers.call("image", games, name, encoded)
-        self.save_picture(name, encoded)
-
-    def save_picture(self, name: str, encoded: bytes) -> None:
-        """Write a PNG or a GIF as pictures/NAME.
+    def picture(self, games: int, name: str, encoded: bytes) -> None:
+        """A PNG or a GIF for the loggers and, only the latest, as pictures/NAME.
 
         If that cannot be written, this is reported once, and no more are written.
         """
+        self._loggers.call("picture", games, name, encoded)
         suffix = "gif" if encoded.startswith(b"GIF") else "png"
         name = f"pictures/{name.replace('/', '_')}.{suffix}"
         if self._cannot_draw:

@@ -6,18 +6,13 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import operator
 import os
 import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rlgames.config.registry import check_installed, load_option
 from rlgames.core.metrics import HEADLINES
@@ -55,14 +50,17 @@ class ResumePoint(NamedTuple):
 class RunStart:
     """What a logger is given when a process of a run starts.
 
-    id: of the run, the same when it resumes. config: plain; yaml: the same as text. resume_point:
-    of 0 games for a new run.
+    id: of the run, the same when it resumes. config: plain; yaml: the same as text. metric: of the
+    game; best_by: the metric that selects the best checkpoint. resume_point: of 0 games for a new
+    run.
     """
 
     directory: Path
     id: str
     config: dict[str, Any]
     yaml: str
+    metric: str
+    best_by: str
     resume_point: ResumePoint = ResumePoint(0, 0)
 
     @property
@@ -95,14 +93,8 @@ class Logger:
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         """Metrics by name after this many games; reference/METRIC/random is random play's."""
 
-    def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
-        """The distribution of values [count]."""
-
-    def image(self, games: int, name: str, encoded: bytes) -> None:
+    def picture(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG or a GIF."""
-
-    def layout(self, metric: str, best_by: str) -> None:
-        """The metric of the game, and the one that selects the best checkpoint, to chart first."""
 
     def results(self, games: int, best: dict[str, float], table: Table, checkpoint: Path) -> None:
         """The metrics of the best checkpoint of a run that is done, all results, and this file."""
@@ -170,10 +162,6 @@ EVENT_FILES = ("events.out.tfevents.", ".rlgames")
 """How TensorBoard knows event files, and how a run knows its own; the creation time, in seconds,
 and the host are between them."""
 
-_POSITIVE_EDGES = list(accumulate(repeat(1.1, 773), operator.mul, initial=1e-12))
-HISTOGRAM_EDGES = [*(-edge for edge in reversed(_POSITIVE_EDGES)), 0.0, *_POSITIVE_EDGES]
-"""Those of TensorBoard's own writers: 1e-12 to 1e20, each 10% above the last."""
-
 
 def event_files(directory: Path) -> list[Path]:
     """The event files of a run, in the order in which TensorBoard reads them."""
@@ -188,7 +176,6 @@ class TensorBoardLogger(Logger):
     """
 
     def __init__(self) -> None:
-        self._is_laid_out = False
         self._settings: dict[str, Any] = {}
         self._file: BinaryIO | None = None
 
@@ -207,7 +194,6 @@ class TensorBoardLogger(Logger):
         self._file = storage.open_to_append(run.directory, self._path.name)
         self._records = RecordWriter(self._file)
         self._write(Event(file_version="brain.Event:2"))
-        self._is_laid_out = bool(num_bytes)
         self._settings = {
             name: value if isinstance(value, bool | int | float | str) else str(value)
             for name, value in flatten(run.config).items()
@@ -216,15 +202,14 @@ class TensorBoardLogger(Logger):
             indented = "    " + run.yaml.replace("\n", "\n    ")  # shown as it is
             self._add(games, "text", "config", indented)
             self._add_settings({}, 1)  # which TensorBoard lists for each run
+        if not num_bytes:
+            self._add_layout(run.metric, run.best_by)
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         for name, value in metrics.items():
             self._add(games, "scalar", name, value)
 
-    def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
-        self._add(games, "histogram", name, values, HISTOGRAM_EDGES)
-
-    def image(self, games: int, name: str, encoded: bytes) -> None:
+    def picture(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG, or a GIF, which TensorBoard plays."""
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
@@ -233,11 +218,9 @@ class TensorBoardLogger(Logger):
         summary = Summary(value=[Summary.Value(tag=name, image=image)])
         self._write(Event(summary=summary, step=games))
 
-    def layout(self, metric: str, best_by: str) -> None:
+    def _add_layout(self, metric: str, best_by: str) -> None:
         """A page with a chart of the game's metric and its references, and one of best_by; and what
-        HParams lists. An earlier process of the run may have written them."""
-        if self._is_laid_out:
-            return
+        HParams lists."""
         charts = {metric: ["Multiline", [f"^eval/{metric}$", f"^reference/{metric}/"]]}
         if best_by != metric:
             charts[best_by] = ["Multiline", [f"^eval/{best_by}$"]]
@@ -363,12 +346,7 @@ class WandbLogger(Logger):
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         self._log(games, metrics)
 
-    def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
-        import wandb
-
-        self._log(games, {name: wandb.Histogram(values.tolist())})
-
-    def image(self, games: int, name: str, encoded: bytes) -> None:
+    def picture(self, games: int, name: str, encoded: bytes) -> None:
         import wandb
         from PIL import Image
 
@@ -455,7 +433,7 @@ class MlflowLogger(Logger):
         points = [Metric(name, float(value), now, games) for name, value in metrics.items()]
         self._client.log_batch(self._run_id, metrics=points)
 
-    def image(self, games: int, name: str, encoded: bytes) -> None:
+    def picture(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG, indexed by games; of a GIF, which MLflow cannot index, the latest one."""
         from PIL import Image
 

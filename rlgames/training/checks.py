@@ -1,12 +1,12 @@
 """Which learner, policy, game, search, sampling rule and device work together, and what else would.
 
-Each entry of `conflicts` is a condition, what is wrong if it holds, and what to use instead.
+SOURCES and RULES are the whole table. Learners declare what they learn from, train and need.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,12 @@ from rlgames.core.devices import has_float64, no_float64
 from rlgames.core.errors import ConfigError
 from rlgames.core.memory import check_memory
 from rlgames.games.game import Game
+from rlgames.games.state import Spec
 from rlgames.learners.learner import Learner, Source
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
 from rlgames.rollouts.trajectories import bytes_per_position
 from rlgames.runs.agents import check_policy_fits
-
-Conflict = tuple[bool, str, str]
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,196 @@ class Plan:
         learner: type[Learner] = load_option("learner", self.cfg.learner.name)
         return learner
 
+    @property
+    def spec(self) -> Spec:
+        return self.game.spec
+
+    @property
+    def is_clone(self) -> bool:
+        """Whether the learner imitates a teacher or a record."""
+        return "teacher" in self.learner.learns_from
+
+    @property
+    def scores_actions(self) -> bool:
+        """Whether the policy is a network with a score for each action."""
+        is_network = issubclass(load_option("policy", self.cfg.policy.name), Network)
+        return is_network and "afterstates" not in self.learner.trains
+
+
+SOURCES: dict[str, tuple[Source, str]] = {
+    "search": ("search", "from a search"),
+    "window": ("windows", "from unfinished games, as with window={cfg.window}"),
+    "demos_per_batch": ("records", "from recorded games"),
+    "teacher": ("teacher", "from a teacher"),
+    "engine": (
+        "earlier_weights",
+        "from games of earlier weights, as the actors of engine={cfg.engine.name} play them",
+    ),
+}
+"""By the key that adds games of some kind: what the learner must learn from, and that in words."""
+
+Rule = tuple[Callable[[Plan], object], str, str]
+"""A conflict of a plan, what is wrong then, and what to do. {} are attributes of the plan."""
+
+RULES: tuple[Rule, ...] = (
+    (
+        lambda plan: "search" in plan.learner.learns_from and plan.cfg.search is None,
+        "learner={cfg.learner.name} learns from a search, and none is named",
+        "add search=mcts search.leaf=value",
+    ),
+    (
+        lambda plan: plan.is_held_out and plan.cfg.search is not None,
+        "holdout= and search= cannot be combined in training",
+        "the search plays on held-out layouts; remove one of the two",
+    ),
+    (
+        lambda plan: (
+            "scaled_temperature" in plan.learner.needs
+            and getattr(plan.cfg.sampling, "temperature", None) == 1
+        ),
+        "learner={cfg.learner.name} learns values, and sampling=stochastic takes scores for logits",
+        "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
+    ),
+    (
+        lambda plan: (
+            "rewards" in plan.learner.learns_from
+            and plan.reward.scored == "turns"
+            and plan.spec.goal == "outcome"
+        ),
+        "{spec.name} is won or lost, and reward={cfg.reward.name} counts turns only",
+        "reward=outcome fits",
+    ),
+    (
+        lambda plan: (
+            "score_deltas" in plan.learner.needs
+            and not plan.reward.is_final
+            and plan.spec.seats == 2
+        ),
+        "learner={cfg.learner.name} values positions after a move, and "
+        "reward.scored={reward.scored} also pays for the other seat's reply",
+        "reward=outcome fits",
+    ),
+    (
+        lambda plan: (
+            "score_deltas" in plan.learner.needs
+            and not plan.reward.is_final
+            and plan.reward.scored != "score_delta"
+            and plan.reward.constant is None
+        ),
+        "learner={cfg.learner.name} compares moves by the change in score and the value that "
+        "follows; reward.scored={reward.scored} pays something else for a move",
+        "reward.scored=score_delta fits, learner=ppo takes any",
+    ),
+    (
+        lambda plan: plan.spec.seats == 1 and plan.cfg.opponent.name != "self",
+        "{spec.name} is a one-player game",
+        "remove opponent=",
+    ),
+    (
+        lambda plan: plan.spec.seats == 1 and plan.cfg.eval_opponent.name != "random",
+        "{spec.name} is a one-player game",
+        "remove eval_opponent=",
+    ),
+    (
+        lambda plan: plan.cfg.opponent.name != "self" and plan.learner.learns_while_playing,
+        "learner={cfg.learner.name} learns from games against itself, not from "
+        "opponent={cfg.opponent.name}",
+        "remove opponent=, or use policy=mlp learner=ppo",
+    ),
+    (
+        lambda plan: plan.cfg.window and plan.spec.seats == 2,
+        "window={cfg.window} is for one-player games, and {spec.name} has two seats",
+        "remove window=",
+    ),
+    (
+        lambda plan: plan.cfg.restart_fraction and not plan.cfg.window,
+        "restart_fraction={cfg.restart_fraction} needs games in progress, and whole games leave "
+        "none",
+        "add window=N, or remove restart_fraction=",
+    ),
+    (
+        lambda plan: (
+            getattr(plan.cfg.learner, "average_start", None) is not None
+            and (plan.cfg.schedule_games or plan.cfg.games) < plan.cfg.games
+        ),
+        "learner.average_start={cfg.learner.average_start} averages until "
+        "schedule_games={cfg.schedule_games}, and games={cfg.games} go on after it",
+        "remove schedule_games=",
+    ),
+    *(
+        (
+            lambda plan, key=key: getattr(plan.cfg, key) and not plan.cfg.demonstrations,
+            f"{key}={{cfg.{key}}} needs recorded games",
+            "add demonstrations=FILE",
+        )
+        for key in ("demos_per_batch", "clone_epochs", "demonstrator")
+    ),
+    (
+        lambda plan: (
+            plan.cfg.demonstrations
+            and not (plan.cfg.demos_per_batch or plan.cfg.clone_epochs)
+            and not (plan.is_clone and plan.cfg.teacher is None)
+        ),
+        "demonstrations= is given, and not used",
+        "add demos_per_batch=N or clone_epochs=N",
+    ),
+    (
+        lambda plan: plan.is_held_out and plan.cfg.demonstrations,
+        "holdout= and demonstrations= cannot be combined",
+        "recorded games may be on held-out layouts; remove one of the two",
+    ),
+    (
+        lambda plan: plan.cfg.teacher is not None and plan.cfg.teacher.name == "human",
+        "teacher=human would be asked for thousands of games",
+        "record some by play record=FILE, and use demonstrations=FILE",
+    ),
+    (
+        lambda plan: (
+            plan.is_clone
+            and plan.cfg.teacher is None
+            and (not plan.cfg.demonstrations or plan.cfg.demos_per_batch)
+        ),
+        "learner=behavior_cloning needs a teacher to learn from, or a record",
+        "add teacher=NAME, teacher=RUN, or demonstrations=FILE without demos_per_batch=",
+    ),
+    (
+        lambda plan: plan.cfg.engine.name != "local" and plan.cfg.opponent.name == "past",
+        "opponent=past changes while it trains, and the actors of engine={cfg.engine.name} do not "
+        "see it",
+        "opponent=self and fixed opponents fit",
+    ),
+    *(
+        (
+            lambda plan, key=key, usual=usual: (
+                getattr(plan.cfg, key) != usual and not plan.scores_actions
+            ),
+            f"{key}={{cfg.{key}}} fits networks that score actions, not policy={{cfg.policy.name}}"
+            " of learner={cfg.learner.name}",
+            "policy=mlp learner=ppo fits",
+        )
+        for key, usual in (("clone_epochs", 0), ("precision", "float32"))
+    ),
+)
+
 
 def check_fits(plan: Plan) -> None:
     """Raises ConfigError for the first conflict, and for a replay buffer that does not fit in
     memory."""
     cfg, game = plan.cfg, plan.game
     check_policy_fits(cfg.policy.name, cfg.learner.name)
-    for is_conflict, error, hint in conflicts(plan):
-        if is_conflict:
-            raise ConfigError(error, hint)
+    for key, (source, words) in SOURCES.items():
+        value = getattr(cfg, key)
+        is_used = value and getattr(value, "name", "") != "local"
+        if is_used and source not in plan.learner.learns_from:
+            options = REGISTRY["learner"].items()
+            names = [name for name, option in options if source in option.load().learns_from]
+            raise ConfigError(
+                f"learner={cfg.learner.name} does not learn {words.format(cfg=cfg)}",
+                f"remove {key}=; these do: " + ", ".join(f"learner={name}" for name in names),
+            )
+    for is_broken, error, hint in RULES:
+        if is_broken(plan):
+            raise ConfigError(error.format(cfg=cfg, spec=plan.spec, reward=plan.reward), hint)
     if "float64" in plan.learner.needs and not has_float64(game.device):
         raise no_float64(f"learner={cfg.learner.name}", game.device)
     buffer_size, minibatch_size = (
@@ -75,200 +255,3 @@ def _check_replay_memory(
     step = 8 * math.prod(spec.observation) + 17 * spec.actions
     check_memory("learner.buffer_size", buffer_size, move, "for the replay buffer")
     check_memory("learner.minibatch_size", minibatch_size, step, "for a step")
-
-
-def conflicts(plan: Plan) -> Iterator[Conflict]:
-    """What does not fit together in a plan."""
-    yield from _search(plan)
-    yield from _rewards(plan)
-    yield from _players(plan)
-    yield from _windows(plan)
-    yield from _schedules(plan)
-    yield from _records(plan)
-    yield from _teachers(plan)
-    yield from _engine(plan)
-    yield from _networks(plan)
-
-
-def _search(plan: Plan) -> Iterator[Conflict]:
-    cfg, learner, name = plan.cfg, plan.learner, plan.cfg.learner.name
-    yield (
-        "search" in learner.learns_from and cfg.search is None,
-        f"learner={name} learns from a search, and none is named",
-        "add search=mcts search.leaf=value",
-    )
-    yield (
-        cfg.search is not None and "search" not in learner.learns_from,
-        f"learner={name} does not learn from a search",
-        "use learner=alphazero, or remove search=",
-    )
-    yield (
-        plan.is_held_out and cfg.search is not None,
-        "holdout= and search= cannot be combined in training",
-        "the search plays on held-out layouts; remove one of the two",
-    )
-
-
-def _rewards(plan: Plan) -> Iterator[Conflict]:
-    cfg, spec, reward = plan.cfg, plan.game.spec, plan.reward
-    learner, name = plan.learner, cfg.learner.name
-    compares = "score_deltas" in learner.needs and not reward.is_final
-    yield (
-        "scaled_temperature" in learner.needs and getattr(cfg.sampling, "temperature", None) == 1,
-        f"learner={name} learns values, and sampling=stochastic takes scores for logits",
-        "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
-    )
-    yield (
-        "rewards" in learner.learns_from and reward.scored == "turns" and spec.goal == "outcome",
-        f"{spec.name} is won or lost, and reward={cfg.reward.name} counts turns only",
-        "reward=outcome fits",
-    )
-    yield (
-        compares and spec.seats == 2,
-        f"learner={name} values positions after a move, and reward.scored={reward.scored} also "
-        "pays for the other seat's reply",
-        "reward=outcome fits",
-    )
-    yield (
-        compares and reward.scored != "score_delta" and reward.constant is None,
-        f"learner={name} compares moves by the change in score and the value that follows; "
-        f"reward.scored={reward.scored} pays something else for a move",
-        "reward.scored=score_delta fits, learner=ppo takes any",
-    )
-
-
-def _players(plan: Plan) -> Iterator[Conflict]:
-    cfg, spec = plan.cfg, plan.game.spec
-    for key, usual in (("opponent", "self"), ("eval_opponent", "random")):
-        yield (
-            spec.seats == 1 and getattr(cfg, key).name != usual,
-            f"{spec.name} is a one-player game",
-            f"remove {key}=",
-        )
-    yield (
-        cfg.opponent.name != "self" and plan.learner.learns_while_playing,
-        f"learner={cfg.learner.name} learns from games against itself, not from "
-        f"opponent={cfg.opponent.name}",
-        "remove opponent=, or use policy=mlp learner=ppo",
-    )
-
-
-def _windows(plan: Plan) -> Iterator[Conflict]:
-    cfg, spec = plan.cfg, plan.game.spec
-    yield (
-        bool(cfg.window) and "windows" not in plan.learner.learns_from,
-        f"learner={cfg.learner.name} learns from whole games, not from window={cfg.window} "
-        "moves of them",
-        "remove window=, or use learner=ppo or learner=td",
-    )
-    yield (
-        bool(cfg.window) and spec.seats == 2,
-        f"window={cfg.window} is for one-player games, and {spec.name} has two seats",
-        "remove window=",
-    )
-    yield (
-        bool(cfg.restart_fraction) and not cfg.window,
-        f"restart_fraction={cfg.restart_fraction} needs games in progress, and whole games "
-        "leave none",
-        "add window=N, or remove restart_fraction=",
-    )
-
-
-def _schedules(plan: Plan) -> Iterator[Conflict]:
-    cfg = plan.cfg
-    start, end = getattr(cfg.learner, "average_start", None), cfg.schedule_games
-    yield (
-        start is not None and end is not None and end < cfg.games,
-        f"learner.average_start={start} averages until schedule_games={end}, and games={cfg.games} "
-        "go on after it",
-        "remove schedule_games=",
-    )
-
-
-def _records(plan: Plan) -> Iterator[Conflict]:
-    cfg, learner, name = plan.cfg, plan.learner, plan.cfg.learner.name
-    clones = "teacher" in learner.learns_from
-    for key in ("demos_per_batch", "clone_epochs", "demonstrator"):
-        yield (
-            bool(getattr(cfg, key)) and not cfg.demonstrations,
-            f"{key}={getattr(cfg, key)} needs recorded games",
-            "add demonstrations=FILE",
-        )
-    yield (
-        bool(cfg.demos_per_batch) and "records" not in learner.learns_from,
-        f"learner={name} does not learn from recorded games",
-        "learner=ppo does",
-    )
-    yield (
-        bool(cfg.demonstrations)
-        and not (cfg.demos_per_batch or cfg.clone_epochs or (clones and cfg.teacher is None)),
-        "demonstrations= is given, and not used",
-        "add demos_per_batch=N or clone_epochs=N",
-    )
-    yield (
-        plan.is_held_out and bool(cfg.demonstrations),
-        "holdout= and demonstrations= cannot be combined",
-        "recorded games may be on held-out layouts; remove one of the two",
-    )
-
-
-def _teachers(plan: Plan) -> Iterator[Conflict]:
-    cfg, name = plan.cfg, plan.cfg.learner.name
-    learner, teacher = plan.learner, cfg.teacher
-    clones = "teacher" in learner.learns_from
-    yield (
-        teacher is not None and "teacher" not in learner.learns_from,
-        f"learner={name} has no teacher",
-        _learners_from("teacher") if teacher is not None else "",
-    )
-    yield (
-        teacher is not None and teacher.name == "human",
-        "teacher=human would be asked for thousands of games",
-        "record some by play record=FILE, and use demonstrations=FILE",
-    )
-    yield (
-        clones and teacher is None and (not cfg.demonstrations or bool(cfg.demos_per_batch)),
-        "learner=behavior_cloning needs a teacher to learn from, or a record",
-        "add teacher=NAME, teacher=RUN, or demonstrations=FILE without demos_per_batch=",
-    )
-
-
-def _engine(plan: Plan) -> Iterator[Conflict]:
-    cfg, learner = plan.cfg, plan.learner
-    engine = cfg.engine.name
-    is_local = engine == "local"
-    yield (
-        not is_local and "earlier_weights" not in learner.learns_from,
-        f"learner={cfg.learner.name} learns only from games of its latest weights, and the "
-        f"actors of engine={engine} play with earlier ones",
-        "" if is_local else _learners_from("earlier_weights"),
-    )
-    yield (
-        not is_local and cfg.opponent.name == "past",
-        f"opponent=past changes while it trains, and the actors of engine={engine} do not see it",
-        "opponent=self and fixed opponents fit",
-    )
-
-
-def _networks(plan: Plan) -> Iterator[Conflict]:
-    cfg = plan.cfg
-    trains = plan.learner.trains
-    scores_actions = issubclass(load_option("policy", cfg.policy.name), Network)
-    scores_actions &= "afterstates" not in trains
-    for key, usual, hint in (
-        ("clone_epochs", 0, "policy=mlp learner=ppo fits"),
-        ("precision", "float32", "remove precision="),
-    ):
-        yield (
-            getattr(cfg, key) != usual and not scores_actions,
-            f"{key}={getattr(cfg, key)} fits networks that score actions, not "
-            f"policy={cfg.policy.name} of learner={cfg.learner.name}",
-            hint,
-        )
-
-
-def _learners_from(source: Source) -> str:
-    """The learners that learn from something, which imports all of them."""
-    options = REGISTRY["learner"].items()
-    names = [name for name, option in options if source in option.load().learns_from]
-    return "these do: " + ", ".join(f"learner={name}" for name in names)

@@ -11,7 +11,6 @@ from rlgames.core.callbacks import CallbackList
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupts
-from rlgames.evaluation.evaluate import Evaluation
 from rlgames.evaluation.references import EARLY_SOLVE_SECONDS
 from rlgames.runs.checkpoint import Checkpoint, Tree
 from rlgames.runs.files import BEST, LATEST
@@ -135,7 +134,7 @@ class TrainingLoop:
                 with self.phase("saving"):  # before the latest checkpoint, which counts on it
                     self.save_best()
                 self.callbacks.on_checkpoint(progress.games, is_best=True)
-            self.end_evaluation(result.evaluation)
+            self.end_evaluation()
 
     def measure(self, regret: Regret) -> None:
         """Measure the mistakes of the greedy policy and log what was found."""
@@ -150,11 +149,10 @@ class TrainingLoop:
             if value is not None:
                 self.tell({"eval/regret": value})
 
-    def end_evaluation(self, evaluation: Evaluation | None = None) -> None:
+    def end_evaluation(self) -> None:
         """Have the callbacks show what was evaluated."""
         with self.phase("evaluating"):
-            values = {} if evaluation is None else evaluation.values_of_games()
-            self.callbacks.on_evaluation_end(self.progress.games, values)
+            self.callbacks.on_evaluation_end(self.progress.games)
 
     def save(self) -> None:
         """Write the latest checkpoint, and every keep_every games one that is kept."""

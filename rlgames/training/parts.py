@@ -25,8 +25,7 @@ from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.learners.td_ntuple import TdNtuple
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
-from rlgames.policies.build import policy_to
-from rlgames.policies.policy import Policy, computing_in
+from rlgames.policies.policy import computing_in
 from rlgames.rollouts.holdout import Split, split_layouts
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
@@ -100,7 +99,9 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
     regret = None if cfg.analyze_every is None else Regret(evaluator, cfg.analyze_every)
-    policy = _initial_policy(cfg, game, checkpoint)
+    policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
+    if cfg.init_from and checkpoint is None:
+        init_policy_from(Path(cfg.init_from), cfg, policy)
     sampling = make("sampling", cfg.sampling)
     _check_table_memory(cfg, list(policy.buffers()))
     rng = make_generator(cfg.seed, "learn", device)
@@ -144,10 +145,9 @@ def build_actor(cfg: TrainConfig) -> tuple[Agent, WholeGames]:
     are still to be loaded."""
     game = make("game", cfg.game).to(build_device(cfg.device, cfg.threads))
     policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
-    policy = policy_to(policy, cfg.policy.name, game.device)
     agent = Agent(game, policy, make("sampling", cfg.sampling))
     split = split_layouts(game, cfg.holdout, cfg.seed)
-    return agent, WholeGames(game, training_players(cfg, game, agent), split)
+    return agent, WholeGames(game, playing(cfg, game, agent), split)
 
 
 def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> Evaluator:
@@ -169,10 +169,13 @@ def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor]) -> None:
     check_weight_memory(cfg.policy.name, sum(buffer.numel() for buffer in buffers), copies)
 
 
-def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
-    """The agent alone, which also plays itself, or the agent and its opponent; with a search
-    around the agent if the learner learns from one."""
+def playing(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
+    """The players of the games to learn from: the agent alone, which also plays itself, or the
+    agent and its opponent. A teacher or, if the learner learns from one, a search around the agent
+    replaces it."""
     players: list[Player] = [agent]
+    if cfg.teacher is not None:
+        players = [build_player(cfg.teacher, game, cfg.game, in_training=True)]
     if cfg.search is not None:
         players = [build_self_play_search(cfg, game, agent)]
     if isinstance(cfg.opponent, PastConfig):
@@ -180,22 +183,6 @@ def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Pl
     elif cfg.opponent.name != "self":
         players.append(build_player(cfg.opponent, game, cfg.game, in_training=True))
     return players
-
-
-def playing(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
-    """The players of the games to learn from: a teacher replaces the agent."""
-    players = training_players(cfg, game, agent)
-    if cfg.teacher is None:
-        return players
-    teacher = build_player(cfg.teacher, game, cfg.game, in_training=True)
-    return [teacher, *players[1:]]
-
-
-def _initial_policy(cfg: TrainConfig, game: Game[Any], checkpoint: Checkpoint | None) -> Policy:
-    policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
-    if cfg.init_from and checkpoint is None:
-        init_policy_from(Path(cfg.init_from), cfg, policy)
-    return policy_to(policy, cfg.policy.name, game.device)
 
 
 def build_learner(config: OptionConfig, context: LearnerContext, lr: float) -> Learner:

@@ -14,9 +14,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -146,27 +146,18 @@ def send_compactly() -> None:
     ray.util.register_serializer(Tensor, serializer=Tensor.numpy, deserializer=torch.tensor)
 
 
-class Wait:
-    """A limited wait for a cluster and its actors."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self._start, self._has_spoken = seconds, time.monotonic(), False
-
-    @property
-    def remaining(self) -> float:
-        return self._start + self.seconds - time.monotonic()
-
-    def sleep(self, awaited: str) -> None:
-        """Wait a little for something. Raises ConnectionError when the time is over."""
-        if self.remaining <= 0:
-            limit = f"join_seconds={self.seconds:g}"
-            raise ConnectionError(f"{awaited} did not join within {limit}")
-        waited = self.seconds - self.remaining
-        if not self._has_spoken and waited >= SILENT_SECONDS:
-            self._has_spoken = True
-            line = f"waiting for {awaited}, at most {self.seconds:g} s"
+def wait_for(awaited: str, is_there: Callable[[], object], seconds: float) -> None:
+    """Wait for something. Raises ConnectionError when the time, join_seconds=, is over."""
+    start, has_spoken = time.monotonic(), False
+    while not is_there():
+        waited = time.monotonic() - start
+        if waited >= seconds:
+            raise ConnectionError(f"{awaited} did not join within join_seconds={seconds:g}")
+        if not has_spoken and waited >= SILENT_SECONDS:
+            has_spoken = True
+            line = f"waiting for {awaited}, at most {seconds:g} s"
             print(printable(f"rlgames: {line}"), file=sys.stderr, flush=True)
-        time.sleep(min(0.1, max(0.0, self.remaining)))
+        time.sleep(min(0.1, seconds - waited))
 
 
 class RaySource(GameSource):
@@ -208,8 +199,7 @@ class RaySource(GameSource):
         Raises ConnectionError where that takes longer than join_seconds.
         """
         self._interrupts, self._games_before = interrupts, games_played
-        wait = Wait(self.cfg.join_seconds)
-        self._connect(wait)
+        self._connect()
         with interrupts.shielded():
             send_compactly()
             remote: Any = ray.remote(SelfPlayActor)
@@ -226,10 +216,8 @@ class RaySource(GameSource):
                 actor = make_actor.remote(config, directory, folders)
                 self._actors.append(actor)
                 self._tasks[actor.join.remote()] = number
-        while not self._free:
-            self._receive(0.0)
-            if not self._free:
-                wait.sleep(f"the first actor, which takes {self.cfg.threads} CPUs,")
+        first = f"the first actor, which takes {self.cfg.threads} CPUs,"
+        wait_for(first, lambda: self._receive(0.0), self.cfg.join_seconds)
 
     def close(self) -> None:
         """End the actors, and Ray if it was started here."""
@@ -265,33 +253,41 @@ class RaySource(GameSource):
     def metrics(self) -> dict[str, float]:
         return self._metrics
 
-    def _connect(self, wait: Wait) -> None:
+    def _connect(self) -> None:
         """Start Ray here or join a cluster, unless this process is connected already."""
+        address, seconds = self.address, self.cfg.join_seconds
         if ray.is_initialized():
             return
-        address = self.address
         check_address(address)
-        num_cpus = self.num_actors * self.cfg.threads
-        own: dict[str, Any] = {} if address else {"num_cpus": num_cpus, "include_dashboard": False}
+        where = f"Ray at {sanitized(address)}" if address else "Ray"
         host, colon, port = (address or "").rpartition(":")
-        while colon and not _accepts_connections(host.strip("[]"), int(port)):
-            wait.sleep(f"Ray at {sanitized(address)}")
-        while not ray.is_initialized():
-            with self._interrupts.shielded(), _own_sigterm():
-                self._is_ray_ours = True
-                try:
-                    ray.init(  # without its messages and its dashboard
-                        address or "local",
-                        log_to_driver=False,
-                        logging_level=logging.CRITICAL,
-                        **own,
-                    )
-                except Exception as error:
-                    # Of its own timeout of 30 s, short for a busy machine, Ray raises no subclass.
-                    if type(error) is Exception and wait.remaining > 0:
-                        continue
-                    where = f"Ray at {sanitized(address)}" if address else "Ray"
+        if colon:
+            is_there = partial(_accepts_connections, host.strip("[]"), int(port))
+            wait_for(where, is_there, seconds)
+        wait_for(where, lambda: self._is_initialized(where), seconds)
+
+    def _is_initialized(self, where: str) -> bool:
+        """Try to start or join Ray; whether it did so in time."""
+        own: dict[str, Any] = {"num_cpus": self.num_actors * self.cfg.threads}
+        own = {} if self.address else own | {"include_dashboard": False}
+        handler = signal.getsignal(signal.SIGTERM)
+        with self._interrupts.shielded():
+            self._is_ray_ours = True
+            try:
+                ray.init(
+                    self.address or "local",
+                    log_to_driver=False,
+                    logging_level=logging.CRITICAL,
+                    **own,
+                )
+            except Exception as error:
+                # Of its own timeout of 30 s, short for a busy machine, Ray raises no subclass.
+                if type(error) is not Exception:
                     raise ConnectionError(f"{where} cannot be used: {_last_line(error)}") from None
+            finally:
+                if threading.current_thread() is threading.main_thread():
+                    signal.signal(signal.SIGTERM, handler)  # Ray installs its own
+        return bool(ray.is_initialized())
 
     def _publish(self) -> None:
         """Publish the current weights; tasks take the latest ones that are published."""
@@ -314,8 +310,9 @@ class RaySource(GameSource):
                 self._num_submitted += 1
             self._free.clear()
 
-    def _receive(self, seconds: float) -> None:
-        """Receive what has arrived, after waiting this long at most for the first."""
+    def _receive(self, seconds: float) -> bool:
+        """Receive what has arrived, after waiting this long at most for the first; whether there
+        was anything."""
         with self._interrupts.shielded():
             tasks = list(self._tasks)
             ready, _ = ray.wait(tasks, timeout=seconds)
@@ -332,6 +329,7 @@ class RaySource(GameSource):
                 before = self._processes.get(number, result.process)
                 self._num_restarts += before != result.process
                 self._processes[number] = result.process
+        return bool(ready)
 
     def _take(self, num_games: int) -> list[Games]:
         """Take this many games off the backlog, the oldest first."""
@@ -344,19 +342,6 @@ class RaySource(GameSource):
             batch.append(games)
             num_games -= len(games)
         return batch
-
-
-@contextmanager
-def _own_sigterm() -> Iterator[None]:
-    """A block after which SIGTERM has the handler that it had before: Ray installs its own."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, handler)
 
 
 def check_address(address: str | None) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 from rlgames.config import plugins
 from rlgames.config.commands import TrainConfig
-from rlgames.config.registry import check_installed
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core.callbacks import Callback, CallbackList
 from rlgames.core.devices import choose_device
@@ -83,10 +82,15 @@ def train(
     signals.STOP_SIGNALS.
     """
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
-    with Interrupts() as interrupts:
+    with contextlib.ExitStack() as stack, Interrupts() as interrupts:
         training = build_training(cfg)
-        log = _open_log(cfg, interrupts)
-        training = dataclasses.replace(training, cfg=_located(cfg, log.directory))
+        lock = claim_directory(cfg.out, Path("outputs") / cfg.game.name)
+        stack.callback(lock.release)
+        if cfg.out:  # the directory that it got may have a number
+            cfg = dataclasses.replace(cfg, out=str(lock.directory))
+        training = dataclasses.replace(training, cfg=cfg)
+        metrics = (training.evaluator.goal_metric, training.evaluator.best_by)
+        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts)
         return Run(training, Progress(cfg), log, interrupts, callback).run()
 
 
@@ -116,7 +120,8 @@ def resume(
             num_event_bytes=progress.num_event_bytes,
             is_changed=to_plain(cfg) != checkpoint.config,
         )
-        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at)
+        metrics = (training.evaluator.goal_metric, training.evaluator.best_by)
+        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts, resumed_at)
         trained = from_plain(checkpoint.config)
         if changes := schedule_changes(trained, cfg, checkpoint.games):
             log.warn(changes)
@@ -185,10 +190,8 @@ class Run:
     ) -> None:
         self.training, self.progress, self.log = training, progress, log
         self.cfg, self.interrupts = training.cfg, interrupts
-        evaluator = training.evaluator
-        images = ImageCallback(evaluator, log, self.cfg.games, progress.done_at["evaluate"])
-        log_callback = LogCallback(log, evaluator.best_by)
-        self.callbacks = CallbackList([log_callback, images, *filter(None, [callback])])
+        images = ImageCallback(training.evaluator, log, progress)
+        self.callbacks = CallbackList([log, images, *filter(None, [callback])])
         self.loop = TrainingLoop(training, progress, log, self.callbacks, interrupts)
         self.has_best_weights = self.is_done = False
 
@@ -316,46 +319,3 @@ class Run:
     @property
     def resume_command(self) -> str:
         return plugins.command_for_run("resume", self.log.directory, list(self.cfg.plugins))
-
-
-def _open_log(cfg: TrainConfig, interrupts: Interrupts) -> RunLog:
-    for name in to_plain(cfg)["logger"]:  # before anything is written
-        check_installed("logger", name)
-    lock = claim_directory(cfg.out, Path("outputs") / cfg.game.name)
-    try:
-        cfg = _located(cfg, lock.directory)
-        return RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts)
-    except BaseException:
-        lock.release()
-        raise
-
-
-def _located(cfg: TrainConfig, directory: Path) -> TrainConfig:
-    """The config with the directory that out= got, which may have a number."""
-    return dataclasses.replace(cfg, out=str(directory)) if cfg.out else cfg
-
-
-class LogCallback(Callback):
-    """Writes metrics and references to a run's files. best_by: selects the best checkpoint."""
-
-    def __init__(self, log: RunLog, best_by: str) -> None:
-        self.log, self.best_by = log, best_by
-        self._first_games = 0
-
-    def on_run_start(self, games: int, directory: Path) -> None:
-        self._first_games = games
-
-    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
-        if random is None:
-            self.log.note("random play takes too long to be measured before the end")
-        self.log.set_references(self._first_games, metric, self.best_by, random)
-
-    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
-        self.log.add(games, metrics)
-        evaluated = [
-            f"{name.removeprefix('eval/')} {value:.4f}"
-            for name, value in metrics.items()
-            if name.startswith("eval/")
-        ]
-        if evaluated:
-            self.log.note(f"games {games}, greedy: {', '.join(evaluated)}")

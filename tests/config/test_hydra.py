@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,17 @@ def test_a_sweep_starts_only_what_is_missing(typed):
     done = typed("train", *SWEEP, "lr=0.5")
     assert done.returncode == 2
     assert "holds a run with another lr" in done.stderr
+
+
+def test_a_sweep_without_a_preset_resumes_without_one(typed):
+    words = ["game=salvo", "board=2", "ships=[1]", "shots=1", "experiment=null", "policy=mlp"]
+    words += ["policy.layers=[2]", "games=4", "batch=4", "eval_games=2", "solve_seconds=0"]
+    assert typed("train", "-m", *words, "seed=0,1", "out=s").returncode == 0
+    shutil.rmtree("s/seed=1")
+    done = typed("resume", "s")
+    assert done.returncode == 0, done.stderr
+    one, two = (Path(f"s/seed={seed}/config.yaml").read_text() for seed in (0, 1))
+    assert two == one.replace("seed: 0", "seed: 1").replace("seed=0", "seed=1")
 
 
 @pytest.mark.slow

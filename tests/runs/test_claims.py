@@ -23,12 +23,12 @@ from markers import slow
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.runs import directory, log
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.loggers import Loggers
-from rlgames.training import train as training_run
 
 RACERS = 4
 ROUNDS = [10, slow(1000)]
@@ -45,20 +45,22 @@ Start = Callable[[Path], contextlib.AbstractContextManager[Path]]
 @contextmanager
 def started_run(out: Path | None) -> Iterator[Path]:
     cfg = CONFIG if out is None else dataclasses.replace(CONFIG, out=str(out))
-    with Interrupts() as interrupts:
-        log = training_run._open_log(cfg, interrupts)
+    with contextlib.ExitStack() as stack, Interrupts() as interrupts:
+        lock = directory.claim_directory(cfg.out, Path("outputs/tictactoe"))
+        stack.callback(lock.release)
+        run = log.RunLog(lock, to_plain(cfg), "", "turns", "turns", interrupts)
         try:
-            yield log.directory
-            log.add(os.getpid(), {})
-            assert [line["games"] for line in read_metrics(log.directory / "metrics.jsonl")] == [
+            yield run.directory
+            run.on_metrics(os.getpid(), {})
+            assert [line["games"] for line in read_metrics(run.directory / "metrics.jsonl")] == [
                 os.getpid()
             ]
-            assert read_run(log.directory)["pid"] == os.getpid()
-            assert (log.directory / "lock").read_text() == str(os.getpid())
+            assert read_run(run.directory)["pid"] == os.getpid()
+            assert (run.directory / "lock").read_text() == str(os.getpid())
             names = ("config.yaml", "train.log", "checkpoints")
-            assert all((log.directory / name).exists() for name in names)
+            assert all((run.directory / name).exists() for name in names)
         finally:
-            log.close()
+            run.close()
 
 
 def named_run(folder: Path) -> contextlib.AbstractContextManager[Path]:

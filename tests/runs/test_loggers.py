@@ -128,15 +128,13 @@ class Recorder(Logger):
         return call
 
 
-CONTRACT = ("start", "scalars", "histogram", "image", "layout", "results", "sync", "close")
+CONTRACT = ("start", "scalars", "picture", "results", "sync", "close")
 
 
 def use_all(loggers, directory):
-    loggers.call("start", RunStart(directory, "1", {}, ""))
+    loggers.call("start", RunStart(directory, "1", {}, "", "turns", "turns"))
     loggers.call("scalars", 10, {"train/loss": 1.0})
-    loggers.call("histogram", 10, "games/turns", [1.0])
-    loggers.call("image", 10, "values", b"GIF")
-    loggers.call("layout", "turns", "turns")
+    loggers.call("picture", 10, "values", b"GIF")
     loggers.call("results", 10, {"turns": 5.0}, [("turns", 5.0, 6.0)], directory)
     loggers.call("sync")
     loggers.close("done")
@@ -247,17 +245,17 @@ def test_wandb_has_a_run_and_its_resumptions_offline(tmp_path, monkeypatch):
     assert all({"game/position_1", "game/position_2"} <= found for found in shown)
     assert losses == [(row["games"], row["train/loss"]) for row in lines if "train/loss" in row]
     assert config["lr"] == 0.002
-    assert {"results/_type", "games/turns/_type", "game/animation/_type"} <= names
+    assert {"results/_type", "game/animation/_type"} <= names
     assert artifacts[f"checkpoint-{run_id}"] == ["best.safetensors"]
 
 
 def test_trackers_show_a_run_by_its_sweep_its_options_and_a_readable_name(tmp_path):
     options = {"game": {"name": "salvo"}, "learner": {"name": "ppo"}, "policy": {"name": "mlp"}}
-    alone = RunStart(tmp_path / "salvo" / "2026-11-25_120000_0", "1", options, "")
+    alone = RunStart(tmp_path / "salvo" / "2026-11-25_120000_0", "1", options, "", "turns", "turns")
     assert (alone.label, alone.sweep) == ("salvo 2026-11-25_120000_0", None)
     assert alone.tags == ["salvo", "ppo", "mlp"]
     (tmp_path / "multirun.yaml").write_text("")
-    job = RunStart(tmp_path / "0_lr=0.1", "1", options, "")
+    job = RunStart(tmp_path / "0_lr=0.1", "1", options, "", "turns", "turns")
     assert (job.label, job.sweep) == ("0_lr=0.1", tmp_path.name)
 
 

@@ -106,7 +106,7 @@ def is_opened(directory, whole, promised, recording):
     num_lines, num_bytes = (checkpoint.state["progress"][name] for name in names)
     point = ResumePoint(checkpoint.games, num_lines, num_bytes)
     with Interrupts() as interrupts:
-        log = RunLog(lock, checkpoint.config, "yaml", interrupts, point)
+        log = RunLog(lock, checkpoint.config, "yaml", "turns", "turns", interrupts, point)
         assert log.num_lines == num_lines
         log.finish("interrupted", checkpoint.games, 0.0)
     assert metrics_without_times(directory) == metrics_without_times(whole)[:num_lines]

@@ -18,7 +18,7 @@ PAST = ["game=tictactoe", "experiment=null", "reward=outcome", "opponent=past"]
 @pytest.mark.parametrize(
     ("words", "hints"),
     [
-        (["game=tictactoe", "policy=mlp"], ["learner=ppo", "earlier ones", *NAMES]),
+        (["game=tictactoe", "policy=mlp"], ["learner=ppo", "earlier weights", *NAMES]),
         (["game=2048", "policy=ntuple"], ["learner=td_ntuple", *NAMES]),
         (["learner=dqn", "sampling=epsilon_greedy", *PAST], ["opponent=past", "opponent=self"]),
         ([*TICTACTOE, "window=4"], ["window=4"]),

@@ -42,7 +42,6 @@ from rlgames.training.evaluator import Evaluator
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.pictures import ImageCallback
 from rlgames.training.sources import GameSource
-from rlgames.training.train import Run
 
 WORDS = [*SMALL_SALVO, "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]
 
@@ -157,7 +156,7 @@ PLACES = {
     "playing": (GameSource, "next"),
     "learning": (Ppo, "update"),
     "evaluating": (Evaluator, "evaluate"),
-    "logging": (RunLog, "add"),
+    "logging": (RunLog, "on_metrics"),
     "saving": (Checkpoint, "write"),
     "drawing": (ImageCallback, "on_evaluation_end"),
 }
@@ -204,24 +203,6 @@ def test_stopped_while_the_results_are_written(name, times, whole, tmp_path):
     assert (read_run(tmp_path / "run")["status"] == "done") == (times == 1)
     ends_as(whole, tmp_path)
     assert read_run(tmp_path / "run")["status"] == "done"
-
-
-@pytest.mark.slow
-def test_a_run_that_played_more_games_than_asked_for_resumes(tmp_path):
-    """With window= several games may end at once."""
-    words = ["train", *WORDS, "window=2", "games=110", "out=run"]
-    (tmp_path / "whole").mkdir()
-    code, output = run(tmp_path / "whole", *words)
-    assert code == 0, output
-    assert latest(tmp_path / "whole").games > 110
-    prepare = signalled(Run, "evaluate_checkpoints", signal.SIGTERM, count=1)
-    code, output = run(tmp_path, *words, prepare=prepare)
-    assert code == 143, output
-    assert latest(tmp_path).games > 110
-    code, output = run(tmp_path, "resume", "run", "games=100")
-    assert code == 2
-    assert "games=100 is too few" in output
-    ends_as(tmp_path / "whole/run", tmp_path)
 
 
 def test_a_second_ctrl_c_stops_at_once(whole, tmp_path):

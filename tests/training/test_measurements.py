@@ -92,17 +92,6 @@ def test_a_run_that_is_interrupted_counts_the_same_mistakes(
     assert metrics_without_times(measured.directory) == metrics_without_times(directory)
 
 
-def test_a_run_may_begin_to_measure_when_it_resumes(tmp_path, monkeypatch):
-    directory = tmp_path / "run"
-    train(cfg(LINES, directory))
-    resume_run(directory, ["games=64", *MEASURED])
-    counted = [
-        line["games"] for line in read_metrics(directory / "metrics.jsonl") if is_measured(line)
-    ]
-    assert counted[0] == 48  # at once, as nothing was counted before
-    assert counted[-1] == 64
-
-
 def test_the_regret_is_what_analyze_finds(tmp_path):
     words = [*SMALL, "game=salvo", "board=3", "ships=[2]", "shots=1", "analyze_every=48"]
     run = package.train([*words, f"out={tmp_path}/run"])

@@ -53,7 +53,7 @@ RUNS = {
 def logged(run):
     """The names of all that TensorBoard shows of a run, but what plugins keep for themselves."""
     events = EventAccumulator(str(run)).Reload()
-    names = {name for part in ("scalars", "images", "histograms") for name in events.Tags()[part]}
+    names = {name for part in ("scalars", "images") for name in events.Tags()[part]}
     texts = {"config", "results"}
     return names | {name for name in texts if f"{name}/text_summary" in events.Tags()["tensors"]}
 

@@ -5,8 +5,11 @@ import time
 import pytest
 from helpers import resume_config
 
+import rlgames
+from rlgames.commands.resume import load_resumable
 from rlgames.runs.files import read_metrics
 from rlgames.training.progress import PHASES, LogLine
+from rlgames.training.train import resume
 
 
 def fractions(metrics):
@@ -33,25 +36,7 @@ def test_a_phase_inside_another_counts_once():
     assert sum(line.values()) <= 1
 
 
-def test_the_latest_fractions_of_a_run_add_up_to_one_at_most(tmp_path):
-    """Also of a phase that only the first line knows: solving comes before all games."""
-    import rlgames
-
-    words = ["game=salvo", "board=4", "ships=[4]", "shots=2", "experiment=null", "games=64"]
-    sizes = ["batch=16", "log_every=32", "eval_games=4", "policy.layers=[4]"]
-    run = rlgames.train([*words, *sizes, f"out={tmp_path / 'run'}"])
-    lines = read_metrics(run / "metrics.jsonl")
-    line = fractions({name: value for line in lines for name, value in line.items()})
-    assert 0 < sum(line.values()) <= 1
-    assert line["solving"] == 0 < line["learning"]
-
-
 def test_every_line_counts_moves_updates_and_seconds_also_after_a_resume(tmp_path):
-    import rlgames
-    from rlgames.commands.resume import load_resumable
-    from rlgames.runs.files import read_metrics
-    from rlgames.training.train import resume
-
     words = ["game=salvo", "board=4", "ships=[4]", "shots=2", "experiment=null", "games=32"]
     sizes = ["batch=16", "log_every=16", "eval_games=4", "policy.layers=[4]", "solve_seconds=0"]
     run = rlgames.train([*words, *sizes, f"out={tmp_path / 'run'}"])

@@ -183,15 +183,8 @@ def last_value(run, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["teacher", "record"])
 def test_cloning_agrees_with_its_teacher_and_plays_like_it(source, corner, tmp_path):
-    words = [
-        "game=2048",
-        "board=3",
-        "learner=behavior_cloning",
-        "policy.layers=[32]",
-        "lr=0.003",
-        *TINY,
-    ]
-    words += ["games=600", "batch=60", "learner.epochs=2", "eval_every=300"]
+    words = ["game=2048", "board=3", "learner=behavior_cloning", "policy.layers=[32]", *TINY]
+    words += ["lr=0.003", "games=600", "batch=60", "learner.epochs=2", "eval_every=300"]
     given = "teacher=corner" if source == "teacher" else f"demonstrations='{corner}'"
     run = package.train([*words, given, f"out={tmp_path}/run"])
     assert last_value(run, "eval/agreement") > 0.95
@@ -224,14 +217,8 @@ def test_cloning_a_run_and_stopping_when_it_has_converged(tmp_path):
 
 def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
     words = ["game=2048", "board=3", "games=20", "batch=10", f"demonstrations='{corner}'", *TINY]
-    words += ["eval_games=4"]
-    words += [
-        "clone_epochs=4",
-        "demos_per_batch=3",
-        "lr=0.002",
-        "policy=mlp",
-        "policy.layers=[32]",
-    ]
+    words += ["eval_games=4", "clone_epochs=4", "demos_per_batch=3", "lr=0.002"]
+    words += ["policy=mlp", "policy.layers=[32]"]
     run = package.train([*words, f"out={tmp_path}/run"])
     lines = read_metrics(run / "metrics.jsonl")
     agreement = [
@@ -271,15 +258,8 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
 
 
 def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
-    words = [
-        "game=tictactoe",
-        "policy=mlp",
-        "games=40",
-        "batch=20",
-        "policy.layers=[8]",
-        *TINY,
-        "eval_games=4",
-    ]
+    words = ["game=tictactoe", "policy=mlp", "games=40", "batch=20", "policy.layers=[8]", *TINY]
+    words += ["eval_games=4"]
     run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
     tensors = open_run(run).weights
     policy: Any = build_training(load(*words, f"init_from={run}")).agent.policy
@@ -338,11 +318,8 @@ def test_a_network_is_fitted_to_the_adp_and_trained_on_where_new_tiles_differ(tm
     parts = build_training(load(*words))
     assert parts.game.fours == 0.0
     weights = parts.agent.policy.state_dict()
-    assert [tuple(weight.shape) for weight in weights.values()] == [
-        (200, 256),
-        (100, 200),
-        (4, 100),
-    ]
+    shapes = [tuple(weight.shape) for weight in weights.values()]
+    assert shapes == [(200, 256), (100, 200), (4, 100)]
     tensors = open_run(clone).weights
     assert all(torch.equal(value, tensors[name]) for name, value in weights.items())
     run = package.train([*words, f"out={tmp_path}/warm"])
@@ -406,33 +383,6 @@ def test_both_sets_are_reported_and_add_up(tmp_path, rlgames):
     assert sampled["held_out"]["games"] == 300
     assert not sampled["held_out"]["exact"]
     assert "held-out layouts" in rlgames("eval", "run", "solve_seconds=0").stdout
-
-
-# ---------------------------------------------------------------- evaluations that are recorded
-
-
-def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
-    name = "games of both=(é)"
-    words = ["eval", "player=win_or_block", "game=tictactoe", "games=30", f"record={name}"]
-    words.append("solve_seconds=0")
-    for count in (30, 60):
-        done = rlgames(*words, "format=json")
-        assert done.returncode == 0, done.stderr
-        game, rules = make_game_and_rules("game=tictactoe")
-        found = records.read(tmp_path / name, game, rules)
-        assert found.trajectories.num_games == count
-        assert found.players == ["win_or_block", "random"]
-    ahead = found.final_states.score[:30, 0] > 0
-    report = json.loads(done.stdout)
-    assert int(ahead[::2].sum()) == report["seats"][0]["win"]["count"]
-    before = (tmp_path / name).read_bytes()
-    for bad, message in (
-        (["game=tictactoe", "board=4", f"record='{tmp_path}/{name}'"], "other rules"),
-        (["game=tictactoe", "record=/dev/null/games"], "its folder is a file"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            package.evaluate(None, ["player=random", *bad])
-    assert (tmp_path / name).read_bytes() == before
 
 
 # ---------------------------------------------------------------- what does not fit
