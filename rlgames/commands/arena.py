@@ -105,6 +105,7 @@ class Result:
                     "correlation": correlation,
                 }
                 for pair, (difference, correlation) in found.pairs.items()
+                if pair[0] < pair[1]
             ],
         }
 
@@ -277,9 +278,9 @@ def _show_comparison(result: Result, found: Comparison) -> None:
     columns += [computed] if headings else []
     print_columns(f"{found.metric} per game, {games}", headings, columns)
     rows = []
-    for (first, second), (difference, correlation) in found.pairs.items():
-        if order.index(first) > order.index(second):
-            first, second, difference = second, first, -difference
+    for pair in itertools.combinations(numbers, 2):
+        first, second = sorted(pair, key=order.index)
+        difference, correlation = found.pairs[first, second]
         r = "" if correlation is None else f", r = {correlation:.2f}"
         name = f"{result.players[first]} - {result.players[second]}"
         rows.append((name, mean_text(difference) + r))

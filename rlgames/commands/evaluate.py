@@ -18,11 +18,13 @@ from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.memory import check_memory
+from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import counted
 from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
-from rlgames.evaluation.references import Reference, exact_mean
+from rlgames.evaluation.references import References, exact_mean
+from rlgames.games.capabilities import KnownRandomPlay, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.rollouts import records
@@ -35,7 +37,7 @@ from rlgames.rollouts.trajectories import (
 )
 from rlgames.runs import storage
 from rlgames.runs.agents import OpenRun
-from rlgames.solvers.graph import exact_results, exploitability
+from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_graph
 from rlgames.terminal.tables import Column, print_table
 
@@ -44,6 +46,9 @@ DEFAULT_GAMES = 2000
 
 COMMON_TILE_RATE = 0.995
 """Tiles that more games reach are not listed."""
+
+ROUNDING_ERROR = 1e-12
+"""A smaller gap to the optimum is the rounding of sums."""
 
 MAX_ASYMMETRY = 0.1
 """Intervals whose ends are less alike, relative to their width, are shown with both ends."""
@@ -60,6 +65,10 @@ Recorder = Callable[[Trajectories, FinalStates], None]
 
 Rows = list[tuple[str, str]]
 """The rows of a table: names and values."""
+
+Reference = dict[str, float | None]
+"""In a one-player game: the mean of random play and its standard deviation, the optimum, and the
+relative gap to it, positive where play is worse. None: not known."""
 
 
 @dataclass(frozen=True)
@@ -106,17 +115,10 @@ class Result:
     evaluation: Evaluation
     statistics: dict[str, float]
     parts: dict[str, tuple[Evaluation, Reference]] = field(default_factory=dict)
-    reference: Reference | None = None
+    reference: Reference = field(default_factory=dict)
     exact_mean: float | None = None
     exploitability: tuple[float, list[float]] | None = None
     exact_seats: list[dict[str, float]] | None = None
-
-    @property
-    def gap(self) -> float | None:
-        """The relative gap to the optimum, positive where play is worse."""
-        assert self.reference is not None
-        mean = estimate_of_goal(self.evaluation, self.goal).value
-        return self.reference.gap(self.goal, mean if self.exact_mean is None else self.exact_mean)
 
     def as_dict(self) -> dict[str, Any]:
         """The fields of eval.json."""
@@ -134,19 +136,11 @@ class Result:
             "exact": result.is_exact,
             "seed": self.cfg.seed,
             "moves": result.turns.as_dict(),
-            **{name: self._part_fields(*part) for name, part in self.parts.items()},
+            **{name: _part_fields(*part) for name, part in self.parts.items()},
             **(self._two_player_fields() if self.goal == "outcome" else self._one_player_fields()),
             **self.statistics,
             "seconds": result.seconds,
             "moves_per_s": result.moves_per_second,
-        }
-
-    def _part_fields(self, result: Evaluation, reference: Reference) -> dict[str, Any]:
-        return {
-            "games": result.games,
-            "exact": result.is_exact,
-            **result.turns.as_dict(),
-            "reference": _as_dict(reference, reference.gap(self.goal, result.turns.value)),
         }
 
     def _two_player_fields(self) -> dict[str, Any]:
@@ -172,13 +166,12 @@ class Result:
                 tile: {"count": part[0], **Estimate.of_rate(part).as_dict("rate")}
                 for tile, part in result.tiles.items()
             }
-        assert self.reference is not None
-        reference = _as_dict(self.reference, self.gap)
-        return {**fields, "exact_mean": self.exact_mean, "reference": reference}
+        return {**fields, "exact_mean": self.exact_mean, "reference": self.reference}
 
 
-def _as_dict(reference: Reference, gap: float | None) -> dict[str, Any]:
-    return {**vars(reference), "gap_to_optimal": gap}
+def _part_fields(result: Evaluation, reference: Reference) -> dict[str, Any]:
+    fields = {"games": result.games, "exact": result.is_exact, **result.turns.as_dict()}
+    return {**fields, "reference": reference}
 
 
 def run(config: EvalConfig) -> Result:
@@ -242,8 +235,10 @@ def _evaluate(match: Match, recorder: Recorder | None) -> Result:
     )
     graph = None if game.spec.goal == "turns" else find_graph(game, cfg.solve_seconds)
     if game.spec.goal != "outcome":
-        reference = Reference.of(game, cfg.solve_seconds, graph=graph)
-        return replace(result, reference=reference, exact_mean=exact_mean(game, player, graph))
+        exact = exact_mean(game, player, graph)
+        mean = estimate_of_goal(evaluation, game.spec.goal).value if exact is None else exact
+        reference = _reference(match, mean, graph=graph)
+        return replace(result, reference=reference, exact_mean=exact)
     if graph is None or not isinstance(player, HasProbabilities):
         return result
     seats = None
@@ -266,8 +261,28 @@ def _evaluate_parts(match: Match, rng: torch.Generator) -> dict[str, tuple[Evalu
     parts = {}
     for name, layouts in {} if split is None else vars(split).items():
         played = match.evaluate(rng, layouts)
-        parts[name] = played, Reference.of(match.game, match.cfg.solve_seconds, layouts)
+        parts[name] = played, _reference(match, played.turns.value, layouts)
     return parts
+
+
+def _reference(
+    match: Match, mean: float, layouts: State | None = None, graph: Graph | None = None
+) -> Reference:
+    """What a mean in a one-player game is compared with; layouts, graph: as in References."""
+    game, goal = match.game, match.game.spec.goal
+    references, known = References(game, layouts), find(game, KnownRandomPlay)
+    references.compute_random(graph)
+    if graph is not None or goal == "turns":
+        references.solve(match.cfg.solve_seconds, graph)
+    optimal, gap = references.optimal, None
+    if optimal is not None:
+        gap = gap_to_optimum(goal, mean, optimal)
+    return {
+        "random": references.random,
+        "random_std": None if known is None else known.random_turns_std(),
+        "optimal": optimal,
+        "gap_to_optimal": 0.0 if gap is not None and abs(gap) < ROUNDING_ERROR else gap,
+    }
 
 
 def _save(path: Path, result: Result) -> None:
@@ -335,16 +350,15 @@ def _outcome_rows(result: Result) -> Rows:
 def _one_player_rows(result: Result) -> Rows:
     """The rows of an evaluation in a game with one seat."""
     reference, estimate = result.reference, estimate_of_goal(result.evaluation, result.goal)
-    assert reference is not None
     assert estimate.spread is not None
     value = mean_text(estimate)
-    rows = reference_rows(reference.random, result.names[0], value, reference.optimal)
-    if result.gap is not None:
-        rows.append((GAP, f"{result.gap:z.2%}"))
+    rows = reference_rows(reference["random"], result.names[0], value, reference["optimal"])
+    if reference["gap_to_optimal"] is not None:
+        rows.append((GAP, f"{reference['gap_to_optimal']:z.2%}"))
     rows.append(("median, min, max", ", ".join(f"{each:g}" for each in estimate.spread)))
     for part, (evaluation, own) in result.parts.items():
         rows.append((LAYOUTS[part], mean_text(evaluation.turns)))
-        rows.append((f"exact optimum, {LAYOUTS[part]}", number(own.optimal)))
+        rows.append((f"exact optimum, {LAYOUTS[part]}", number(own["optimal"])))
     if "exact_moves" in result.statistics:
         rows.append(("moves by exact counts", f"{result.statistics['exact_moves']:.1%}"))
     return rows + reach_rows(result.evaluation)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from rlgames.core import progress
 from rlgames.evaluation.estimates import Estimate, Floats
@@ -50,13 +49,18 @@ def cross_table(tables: Sequence[Table], count: int) -> Floats:
     return table
 
 
-def rate(tables: Sequence[Table], count: int) -> tuple[Floats, tuple[Floats, Floats] | None]:
-    """The ratings of `count` players, [N], with mean 0, and their intervals as elo_intervals."""
-    elo = elo_ratings(cross_table(tables, count))
-    intervals = elo_intervals(tables, count)
-    if intervals is not None:  # one-sided results: the likeliest rating may lie at an end
-        intervals = np.minimum(intervals[0], elo), np.maximum(intervals[1], elo)
-    return elo, intervals
+def rate(tables: Sequence[Table], count: int) -> list[Estimate]:
+    """The ratings of `count` players, with mean 0; without intervals as elo_intervals."""
+    table = cross_table(tables, count)
+    elo, intervals = elo_ratings(table), elo_intervals(tables, count)
+    ratings = []
+    for player, value in enumerate(elo.tolist()):
+        interval = None
+        if intervals is not None:  # one-sided results: the likeliest rating may lie at an end
+            low, high = float(intervals[0][player]), float(intervals[1][player])
+            interval = min(low, value), max(high, value)
+        ratings.append(Estimate(value, interval, int(table[player].sum()), interval is None))
+    return ratings
 
 
 def elo_ratings(table: Floats) -> Floats:
@@ -64,7 +68,6 @@ def elo_ratings(table: Floats) -> Floats:
 
     The model is Bradley and Terry's (1952); a draw counts as half a win. Half a drawn game
     is added to each pair that met, so that the rating of an undefeated player is finite.
-    Raises ValueError for players who have not met, directly or through others.
     """
     has_met = table.sum(2) > 0
     wins = table[..., 0] + table[..., 1] / 2 + 0.25 * has_met
@@ -116,12 +119,11 @@ def _fit(wins: Floats) -> Floats:
     """Strengths [R, N] in logits, with mean 0, from the points won by row against column,
     [R, N, N]: by Newton's method on the log-likelihood, which is concave.
 
-    Raises ValueError if players have not met, and RuntimeError where it does not converge.
+    Raises RuntimeError where it does not converge.
     """
     losses = wins.transpose(0, 2, 1)
     games = wins + losses
     count = wins.shape[1]
-    _check_connected(games[0] > 0)
     strength = np.zeros(wins.shape[:2])
     if len(wins) > 1:  # the tables are alike: start at their mean
         strength += _fit(wins.mean(0, keepdims=True))
@@ -142,16 +144,6 @@ def _fit(wins: Floats) -> Floats:
         if longest.max() < 1e-9:
             return strength - strength.mean(1, keepdims=True)
     raise RuntimeError("the Elo ratings did not converge")
-
-
-def _check_connected(has_met: NDArray[np.bool_]) -> None:
-    """Raises ValueError unless all players, [N, N], are linked by games."""
-    linked = np.zeros(len(has_met), bool)
-    linked[0] = True
-    for _ in has_met:
-        linked |= has_met[linked].any(0)
-    if not linked.all():
-        raise ValueError("players who never met, directly or through others, have no common rating")
 
 
 @dataclass(frozen=True)
@@ -186,30 +178,18 @@ def compete(
     names: of the players; in their order, that of players does not change the result. rng_of_pair:
     the generator of the games between two players, given their names.
     """
+    count = len(players)
+    order = sorted(range(count), key=names.__getitem__)
     evaluations: dict[tuple[int, int], Evaluation] = {}
-    order = sorted(range(len(players)), key=names.__getitem__)
-    pairs = [*itertools.combinations(order, 2)]
-    for number, (row, column) in enumerate(pairs):
-        settings = EvaluationSettings(games)
-        rng = rng_of_pair(names[row], names[column])
+    tables: list[Table] = []
+    pairs = [*itertools.combinations(range(count), 2)]
+    for number, (first, second) in enumerate(pairs):
+        row, column = order[first], order[second]
+        settings, rng = EvaluationSettings(games), rng_of_pair(names[row], names[column])
         with progress.part(number, len(pairs)):
-            evaluations[row, column] = evaluate(game, players[row], settings, rng, players[column])
-    tables: list[Table] = [
-        (order.index(row), order.index(column), result.outcomes, result.is_exact)
-        for (row, column), result in evaluations.items()
-    ]
-    table = cross_table(tables, len(players))
-    elo, intervals = rate(tables, len(players))
-    rows = [order.index(number) for number in range(len(players))]
-    ratings = [
-        Estimate(
-            value=float(elo[row]),
-            interval=None
-            if intervals is None
-            else (float(intervals[0][row]), float(intervals[1][row])),
-            count=int(table[row].sum()),
-            is_exact=intervals is None,
-        )
-        for row in rows
-    ]
-    return Arena(evaluations, table[np.ix_(rows, rows)], ratings)
+            result = evaluate(game, players[row], settings, rng, players[column])
+        evaluations[row, column] = result
+        tables.append((first, second, result.outcomes, result.is_exact))
+    ratings, rows = rate(tables, count), np.argsort(order)
+    table = cross_table(tables, count)[np.ix_(rows, rows)]
+    return Arena(evaluations, table, [ratings[row] for row in rows])

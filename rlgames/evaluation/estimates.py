@@ -164,17 +164,6 @@ class Estimate:
         """Half the width of the interval."""
         return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
 
-    def __neg__(self) -> Estimate:
-        """The same number with the other sign."""
-        ends, spread = self.interval, self.spread
-        return Estimate(
-            -self.value,
-            None if ends is None else (-ends[1], -ends[0]),
-            self.count,
-            self.is_exact,
-            None if spread is None else (-spread[0], -spread[2], -spread[1]),
-        )
-
     def as_dict(self, name: str = "mean") -> dict[str, Any]:
         """The value, by its name in JSON, its interval, and the spread if it has one."""
         spread = zip(("median", "min", "max"), self.spread or (), strict=False)

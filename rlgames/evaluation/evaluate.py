@@ -120,14 +120,8 @@ def evaluate(
     if game.spec.seats == 2 and opponent is None:
         raise ValueError(f"{game.spec.name} needs an opponent")
     players = [player] if opponent is None or opponent is player else [player, opponent]
-    openings = openings_to_play(game, settings.games, settings.layouts)
-    if openings is not None and all(each.is_deterministic for each in players):
-        seats, (states, probability) = game.spec.seats, openings
-        each_seat = _in_order(states.to(rng.device), seats)
-        weight = probability.repeat_interleave(seats) / seats
-        start = _Start(len(weight), each_seat, weight, is_exact=True)
-    else:
-        start = _sampled(game, openings, settings, rng.device)
+    is_deterministic = all(each.is_deterministic for each in players)
+    start = _start(game, settings, is_deterministic, rng.device)
     seat = torch.zeros(start.games, dtype=torch.int64, device=rng.device)
     if game.spec.seats == 2:  # the player has seat 0 in every other game
         seat = torch.arange(start.games, device=rng.device) % 2
@@ -168,50 +162,41 @@ def openings_to_play(
 @dataclass(frozen=True)
 class _Start:
     """How many games start where. weight: float64 [G], adds up to 1; None: equal in each seat.
-    is_exact: the games are all that can be played. layout: int64 [G], the layout of each game if
-    every layout is played several times, otherwise None."""
+    layout: int64 [G], the layout of each game if all are played, otherwise None. is_exact: the
+    games are all that can be played."""
 
     games: int
     initial_states: InitialStates
     weight: Tensor | None = None
-    is_exact: bool = False
     layout: Tensor | None = None
+    is_exact: bool = False
 
 
-def _sampled(
-    game: Game[Any],
-    openings: tuple[State, Tensor] | None,
-    settings: EvaluationSettings,
-    device: torch.device,
+def _start(
+    game: Game[Any], settings: EvaluationSettings, is_deterministic: bool, device: torch.device
 ) -> _Start:
-    """Games of players with chance."""
-    games, layouts = settings.games, settings.layouts
-    if games == "all":
-        if openings is None or game.spec.seats == 2 or not game.spec.hidden:
-            raise ConfigError(*NOT_LISTED)
-        states, probability = openings[0].to(device), openings[1]
-        repeats = max(2, math.ceil(settings.sampled_games / len(states)))
-        layout = torch.arange(len(states)).repeat_interleave(repeats)
-        initial_states = _in_order(states, repeats)
-        return _Start(len(layout), initial_states, probability[layout] / repeats, layout=layout)
-    count = max(settings.sampled_games if isinstance(games, str) else games, game.spec.seats)
-    return _Start(count, sampled_by_game(game) if layouts is None else sampled_from(layouts))
+    """is_deterministic: no player uses chance."""
+    games, layouts, seats = settings.games, settings.layouts, game.spec.seats
+    openings = openings_to_play(game, games, layouts)
+    is_exact = openings is not None and is_deterministic
+    if openings is None or not (is_exact or games == "all"):
+        count = max(settings.sampled_games if isinstance(games, str) else games, seats)
+        return _Start(count, sampled_by_game(game) if layouts is None else sampled_from(layouts))
+    if not is_exact and (seats == 2 or not game.spec.hidden):
+        raise ConfigError(*NOT_LISTED)
+    states, probability = openings[0].to(device), openings[1]
+    repeats = seats if is_exact else max(2, math.ceil(settings.sampled_games / len(states)))
+    layout = torch.arange(len(states)).repeat_interleave(repeats)
 
+    def initial_states(first: int, count: int, rng: torch.Generator) -> State:
+        return states[layout[first : first + count].to(device)]
 
-def _in_order(states: State, repeats: int) -> InitialStates:
-    """Each position starts this many games, one after the other."""
-    device = states.done.device
-    return lambda first, count, rng: states[
-        torch.arange(first, first + count, device=device) // repeats
-    ]
+    weight = probability[layout] / repeats
+    return _Start(len(layout), initial_states, weight, layout, is_exact)
 
 
 def _summarize(
-    game: Game[Any],
-    played: PlayedGames,
-    seat: Tensor,
-    start: _Start,
-    seconds: float,
+    game: Game[Any], played: PlayedGames, seat: Tensor, start: _Start, seconds: float
 ) -> Evaluation:
     """seat: int64 [G], the player's."""
     final, hashes = played.final, played.hashes

@@ -55,13 +55,6 @@ def test_ratings_solve_the_equations_of_the_likelihood():
         assert elo.mean() == pytest.approx(0, abs=1e-9)
 
 
-def test_players_who_never_met_have_no_common_rating():
-    with pytest.raises(ValueError, match="never met"):
-        elo_ratings(cross_table({(0, 1): (5, 0, 5), (2, 3): (5, 0, 5)}))
-    linked = cross_table({(0, 1): (5, 0, 5), (1, 2): (5, 0, 5), (2, 3): (5, 0, 5)})
-    assert elo_ratings(linked) == pytest.approx([0, 0, 0, 0], abs=1e-9)
-
-
 def test_everything_won_has_an_interval_with_a_width():
     results = np.array([[10.0, 0, 0], [10, 0, 0]])
     low, high = elo_intervals([(0, 1, results, False)], 2)

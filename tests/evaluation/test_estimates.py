@@ -24,14 +24,6 @@ def test_games_that_say_nothing_of_how_they_vary_have_no_interval():
     assert (low, high) == pytest.approx((3.5 - 1.984 * 0.05025, 3.5 + 1.984 * 0.05025), abs=1e-3)
 
 
-def test_a_difference_the_other_way_round():
-    values = [float(number**2) for number in range(25)]
-    backward = of_games([-value for value in values])
-    forward = -of_games(values)
-    assert (forward.value, forward.spread) == (backward.value, backward.spread)
-    assert forward.interval == pytest.approx(backward.interval)
-
-
 @pytest.mark.others
 def test_wilson_intervals():
     """Newcombe 1998, table I, and the ends."""
