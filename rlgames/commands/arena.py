@@ -62,17 +62,17 @@ class Result:
         return about | (self._tournament() if self.arena else self._comparison())
 
     def _tournament(self) -> dict[str, Any]:
-        arena, numbers = self.arena, range(len(self.players))
+        arena = self.arena
         assert arena is not None
         return {
             "players": [
                 {
                     "name": self.players[row],
                     **arena.elo[row].as_dict("elo"),
-                    "points": [arena.points(row, column) for column in numbers],
+                    "points": arena.points[row],
                     **self.statistics[row],
                 }
-                for row in numbers
+                for row in range(len(self.players))
             ],
             "pairs": [
                 {
@@ -225,8 +225,7 @@ def show(result: Result) -> None:
 
 def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
     ratings = [arena.elo[row] for row in order]
-    points = [[arena.points(row, column) for column in order] for row in order]
-    means = [fmean(each for each in row if each is not None) for row in points]
+    means = [fmean(arena.points[row][other] for other in order if other != row) for row in order]
     intervals = [each.interval for each in ratings]
     columns = [
         Column("", [str(rank) for rank, _ in enumerate(order, 1)]),
@@ -249,7 +248,7 @@ def _show_cross_table(result: Result, arena: Arena, order: list[int]) -> None:
     }
 
     def cell(row: int, column: int) -> str:
-        share = arena.points(row, column)
+        share = arena.points[row][column]
         return "-" if share is None else f"{share:.1%}" + "*" * ((row, column) in exact)
 
     labels = [f"{rank} {result.players[row]}" for rank, row in enumerate(order, 1)]

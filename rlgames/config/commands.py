@@ -235,7 +235,6 @@ class AnalyzeConfig(MatchConfig):
     solve_positions: int = key(1, 10**12, help="positions searched for each exact value, at most")
     solve_seconds: float = key(POSITIVE, 1e6, help="time limit of all exact values")
     worst: int = key(0, 1000, help="worst positions to list")
-    boards: str | None = key(is_path=True, help="folder for pictures of the worst positions")
     picture: str | None = key(is_path=True, help="PNG, SVG or PDF file for the mistakes by turn")
 
 

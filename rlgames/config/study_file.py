@@ -26,7 +26,7 @@ from rlgames.config.studies import (
 from rlgames.config.typed import typed
 from rlgames.core.errors import ConfigError, nearest
 
-WRITTEN = {"record": "games.jsonl", "picture": "turns.png", "boards": "worst"}
+WRITTEN = {"record": "games.jsonl", "picture": "turns.png"}
 """The keys of evaluations that name what is written, with an example."""
 
 COMMANDS = ("eval", "analyze", "arena", "solve")

@@ -40,38 +40,33 @@ Table = tuple[int, int, Floats, bool]
 they are all that can be played between the two, so that they do not vary."""
 
 
-def cross_table(tables: Sequence[Table], count: int) -> Floats:
-    """The games that row won, drew and lost against column, [count, count, 3]."""
-    table = np.zeros((count, count, 3))
-    for row, column, results, _ in tables:
-        table[row, column] = over_seats(results)
-        table[column, row] = table[row, column, ::-1]
-    return table
-
-
 def rate(tables: Sequence[Table], count: int) -> list[Estimate]:
     """The ratings of `count` players, with mean 0; without intervals as elo_intervals."""
-    table = cross_table(tables, count)
-    elo, intervals = elo_ratings(table), elo_intervals(tables, count)
+    wins = np.zeros((count, count))
+    for row, column, results, _ in tables:
+        games, points = results.sum(), points_per_game(results)
+        wins[row, column], wins[column, row] = games * points, games * (1 - points)
+    elo, intervals = elo_ratings(wins), elo_intervals(tables, count)
+    games = (wins + wins.T).sum(1).round().astype(int)
     ratings = []
     for player, value in enumerate(elo.tolist()):
         interval = None
         if intervals is not None:  # one-sided results: the likeliest rating may lie at an end
             low, high = float(intervals[0][player]), float(intervals[1][player])
             interval = min(low, value), max(high, value)
-        ratings.append(Estimate(value, interval, int(table[player].sum()), interval is None))
+        ratings.append(Estimate(value, interval, int(games[player]), interval is None))
     return ratings
 
 
-def elo_ratings(table: Floats) -> Floats:
-    """Elo [N], with mean 0, from the games won, drawn and lost, [N, N, 3], by maximum likelihood.
+def elo_ratings(wins: Floats) -> Floats:
+    """Elo [N], with mean 0, from the points that row won against column, [N, N], by maximum
+    likelihood.
 
     The model is Bradley and Terry's (1952); a draw counts as half a win. Half a drawn game
     is added to each pair that met, so that the rating of an undefeated player is finite.
     """
-    has_met = table.sum(2) > 0
-    wins = table[..., 0] + table[..., 1] / 2 + 0.25 * has_met
-    return _fit(wins[None])[0] * ELO_PER_LOGIT
+    has_met = wins + wins.T > 0
+    return _fit((wins + 0.25 * has_met)[None])[0] * ELO_PER_LOGIT
 
 
 def elo_intervals(tables: Sequence[Table], count: int) -> tuple[Floats, Floats] | None:
@@ -88,14 +83,14 @@ def elo_intervals(tables: Sequence[Table], count: int) -> tuple[Floats, Floats] 
     for row, column, results, is_exact in tables:
         games = results.sum()
         if is_exact:
-            points = np.full(NUM_POSTERIOR_SAMPLES, _points(over_seats(results) / games))
+            points = np.full(NUM_POSTERIOR_SAMPLES, points_per_game(results))
             points = (games * points + 0.25) / (games + 0.5)  # as in elo_ratings
         else:
             points = np.zeros(NUM_POSTERIOR_SAMPLES)
             seats = results[results.sum(1) > 0]
             for seat in seats:
                 rates = rng.dirichlet(seat + PRIOR_COUNT, NUM_POSTERIOR_SAMPLES)
-                points += _points(rates) / len(seats)
+                points += (rates[:, 0] + rates[:, 1] / 2) / len(seats)
             points = points.clip(MIN_LOSING_RATE, 1 - MIN_LOSING_RATE)
         wins[:, row, column], wins[:, column, row] = games * points, games * (1 - points)
     elo = _fit(wins) * ELO_PER_LOGIT
@@ -103,16 +98,11 @@ def elo_intervals(tables: Sequence[Table], count: int) -> tuple[Floats, Floats] 
     return low, high
 
 
-def over_seats(results: Floats) -> Floats:
-    """The games won, drawn and lost, [3], from those in each seat, [2, 3]: as many as were played,
-    of which each seat has the same share."""
+def points_per_game(results: Floats) -> float:
+    """The points from the games won, drawn and lost in each seat, [2, 3]; the seats have the same
+    weight."""
     seats = results[results.sum(1) > 0]
-    return (seats * results.sum() / (len(seats) * seats.sum(1, keepdims=True))).sum(0)
-
-
-def _points(rates: Floats) -> Floats:
-    """Points per game from the rates of wins, draws and losses, [..., 3]."""
-    return rates[..., 0] + rates[..., 1] / 2
+    return float(((seats[:, 0] + seats[:, 1] / 2) / seats.sum(1)).mean())
 
 
 def _fit(wins: Floats) -> Floats:
@@ -150,19 +140,14 @@ def _fit(wins: Floats) -> Floats:
 class Arena:
     """The result of a tournament of N players.
 
-    evaluations: of the pairs of players, for the first one. table: [N, N, 3], see cross_table.
-    elo: the rating of each, with mean 0; without intervals if all games that the players can play
-    against each other were played.
+    evaluations: of the pairs of players, for the first one. points: the fraction of games that row
+    won against column, where a draw counts half. elo: the rating of each, with mean 0; without
+    intervals if all games that the players can play against each other were played.
     """
 
     evaluations: dict[tuple[int, int], Evaluation]
-    table: Floats
+    points: list[list[float | None]]
     elo: list[Estimate]
-
-    def points(self, row: int, column: int) -> float | None:
-        """The fraction of games that row won against column, where a draw counts half."""
-        games = self.table[row, column]
-        return None if row == column else float((games[0] + games[1] / 2) / games.sum())
 
 
 def compete(
@@ -181,6 +166,7 @@ def compete(
     count = len(players)
     order = sorted(range(count), key=names.__getitem__)
     evaluations: dict[tuple[int, int], Evaluation] = {}
+    points: list[list[float | None]] = [[None] * count for _ in players]
     tables: list[Table] = []
     pairs = [*itertools.combinations(range(count), 2)]
     for number, (first, second) in enumerate(pairs):
@@ -189,7 +175,8 @@ def compete(
         with progress.part(number, len(pairs)):
             result = evaluate(game, players[row], settings, rng, players[column])
         evaluations[row, column] = result
+        points[row][column] = points_per_game(result.outcomes)
+        points[column][row] = points_per_game(result.outcomes[:, ::-1])
         tables.append((first, second, result.outcomes, result.is_exact))
-    ratings, rows = rate(tables, count), np.argsort(order)
-    table = cross_table(tables, count)[np.ix_(rows, rows)]
-    return Arena(evaluations, table, [ratings[row] for row in rows])
+    ratings = rate(tables, count)
+    return Arena(evaluations, points, [ratings[order.index(number)] for number in range(count)])
