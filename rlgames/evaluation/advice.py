@@ -60,8 +60,7 @@ def advise(
     likely = value = scores = None
     if player is not None:
         try:
-            if isinstance(player, HasProbabilities):
-                likely = player.probabilities(state)[0].cpu()
+            likely = probabilities(player, state)
             if isinstance(player, Agent):
                 returns = expected_returns(player.game, player.policy, state)
                 value, scores = (None if part is None else part[0] for part in returns)
@@ -88,6 +87,11 @@ def advise(
         return -(move.probability or 0.0), -sign * value, value * (move.plies or 0)
 
     return Advice(likely, None if value is None else float(value), exact, sorted(moves, key=order))
+
+
+def probabilities(player: Player, state: State) -> Tensor | None:
+    """Float64 [A]: what the player is likely to do at a live public position, if it tells."""
+    return player.probabilities(state)[0].cpu() if isinstance(player, HasProbabilities) else None
 
 
 def unit_of(game: Game[Any]) -> str:
