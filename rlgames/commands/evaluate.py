@@ -58,6 +58,13 @@ COMPUTED = RANDOM_PLAY, OPTIMUM, GAP, EXPLOITABILITY = (
 )  # fmt: skip
 """The names of rows that are computed where exact results of a player are."""
 
+STATISTICS = {
+    "proven_moves": "moves proven optimal",
+    "exact_moves": "moves by exact counts",
+    "opponent_proven_moves": "opponent's moves proven optimal",
+}
+"""The rates of moves that players tell, in words; see Player.statistics."""
+
 LAYOUTS = {"trained_on": "training layouts", "held_out": "held-out layouts"}
 """The parts of the layouts of a run with holdout=, in JSON and in words."""
 
@@ -224,6 +231,7 @@ def _evaluate(match: Match, recorder: Recorder | None) -> Result:
     cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
     evaluation = match.evaluate(rng, recorder=recorder)
+    others = {} if opponent is None or opponent is player else opponent.statistics()
     result = Result(
         cfg=cfg,
         names=match.names,
@@ -231,7 +239,7 @@ def _evaluate(match: Match, recorder: Recorder | None) -> Result:
         checkpoint={} if match.run is None else match.run.fields(),
         evaluation=evaluation,
         parts=_evaluate_parts(match, rng),
-        statistics=_player_statistics(player, opponent),
+        statistics=player.statistics() | opponent_names(others),
     )
     graph = None if game.spec.goal == "turns" else find_graph(game, cfg.solve_seconds)
     if game.spec.goal != "outcome":
@@ -248,10 +256,9 @@ def _evaluate(match: Match, recorder: Recorder | None) -> Result:
     return replace(result, exploitability=exploited, exact_seats=seats)
 
 
-def _player_statistics(player: Player, opponent: Player | None) -> dict[str, float]:
-    """The statistics of both players; the names of the opponent's begin with opponent_."""
-    others = {} if opponent is None or opponent is player else opponent.statistics()
-    return player.statistics() | {f"opponent_{name}": value for name, value in others.items()}
+def opponent_names(statistics: dict[str, float]) -> dict[str, float]:
+    """The statistics of an opponent, by names that begin with opponent_."""
+    return {f"opponent_{name}": value for name, value in statistics.items()}
 
 
 def _evaluate_parts(match: Match, rng: torch.Generator) -> dict[str, tuple[Evaluation, Reference]]:
@@ -342,9 +349,7 @@ def _outcome_rows(result: Result) -> Rows:
     rows = seat_rows(result.evaluation)
     rows.append(("turns per game", mean_text(result.evaluation.turns)))
     rows.append((EXPLOITABILITY, number(exploited)))
-    if "proven_moves" in result.statistics:
-        rows.append(("moves proven optimal", f"{result.statistics['proven_moves']:.1%}"))
-    return rows + opponent_rows(result.statistics.get("opponent_proven_moves"))
+    return rows + statistic_rows(result.statistics)
 
 
 def _one_player_rows(result: Result) -> Rows:
@@ -359,9 +364,7 @@ def _one_player_rows(result: Result) -> Rows:
     for part, (evaluation, own) in result.parts.items():
         rows.append((LAYOUTS[part], mean_text(evaluation.turns)))
         rows.append((f"exact optimum, {LAYOUTS[part]}", number(own["optimal"])))
-    if "exact_moves" in result.statistics:
-        rows.append(("moves by exact counts", f"{result.statistics['exact_moves']:.1%}"))
-    return rows + reach_rows(result.evaluation)
+    return rows + statistic_rows(result.statistics) + reach_rows(result.evaluation)
 
 
 def estimate_of_goal(evaluation: Evaluation, goal: str) -> Estimate:
@@ -396,11 +399,10 @@ def _rate_rows(rates: Sequence[dict[str, float]]) -> Rows:
     return [("", "won / drawn / lost"), *zip(names, texts, strict=True)]
 
 
-def opponent_rows(proven_moves: float | None) -> Rows:
-    """How much of the opponent's play is exact, where its search has a limit."""
-    if proven_moves is None:
-        return []
-    return [("opponent's moves proven optimal", f"{proven_moves:.1%}")]
+def statistic_rows(statistics: dict[str, float]) -> Rows:
+    """How much of the players' play is exact, where they have a limit."""
+    known = [(words, statistics.get(name)) for name, words in STATISTICS.items()]
+    return [(words, f"{share:.1%}") for words, share in known if share is not None]
 
 
 def reference_rows(random: float | None, name: str, value: str, optimal: float | None) -> Rows:

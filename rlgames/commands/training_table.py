@@ -13,11 +13,12 @@ from rlgames.commands.evaluate import (
     games_in_words,
     mean_text,
     number,
-    opponent_rows,
+    opponent_names,
     print_columns,
     reach_rows,
     reference_rows,
     seat_rows,
+    statistic_rows,
 )
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
@@ -64,7 +65,7 @@ def _result_rows(result: TrainingResult, checkpoint: EvaluationResult) -> Rows:
     if game.spec.goal == "outcome":
         exploitability = number(checkpoint.metrics.get("exploitability"))
         rows = [*seat_rows(evaluation), (EXPLOITABILITY, exploitability)]
-        return rows + opponent_rows(checkpoint.opponent_statistics.get("proven_moves"))
+        return rows + statistic_rows(opponent_names(checkpoint.opponent_statistics))
     value = mean_text(estimate_of_goal(evaluation, game.spec.goal))
     references = result.references
     rows = reference_rows(references.random, "trained, greedy", value, references.optimal)

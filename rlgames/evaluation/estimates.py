@@ -106,9 +106,9 @@ class Estimate:
         the parts differ: a player who wins all games in one seat varies in the other only.
         """
         parts = tuple(part for part in parts if part[1])
-        share = 1 / max(len(parts), 1)
-        rate = float(sum((Fraction(*part) for part in parts), Fraction()) / max(len(parts), 1))
-        interval, below, above = wilson_interval(*(parts or ((0, 0),))[0]), 0.0, 0.0
+        share = 1 / len(parts)
+        rate = float(sum((Fraction(*part) for part in parts), Fraction()) / len(parts))
+        interval, below, above = wilson_interval(*parts[0]), 0.0, 0.0
         if len(parts) > 1:
             for count, games in parts:
                 low, high = wilson_interval(count, games)
@@ -224,9 +224,7 @@ def _unskewed(t: float, skewness: float) -> float:
 
 def wilson_interval(count: float, games: float) -> Interval:
     """The interval of a rate, by Wilson (1927): within [0, 1], with a width even for none or all
-    of the games; (0, 1) for no games."""
-    if not games:
-        return 0.0, 1.0
+    of the games."""
     z, n, p = Z_95, games, count / games
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half_width = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
