@@ -225,7 +225,7 @@ def show(result: Result) -> None:
 
 def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
     ratings = [arena.elo[row] for row in order]
-    means = [fmean(arena.points[row][other] for other in order if other != row) for row in order]
+    means = [fmean(each for each in arena.points[row] if each is not None) for row in order]
     intervals = [each.interval for each in ratings]
     columns = [
         Column("", [str(rank) for rank, _ in enumerate(order, 1)]),

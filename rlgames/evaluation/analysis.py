@@ -21,7 +21,6 @@ from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.evaluation.positions import LabeledPositions
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
-from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.solvers.position import Solver
 
 ROUNDING_ERROR = 1e-9
@@ -93,17 +92,14 @@ def played_moves(
     rng: torch.Generator,
 ) -> tuple[Moves, Evaluation]:
     """The moves of a player in games as evaluate plays them, classed by phase, and the games."""
-    recorded: list[tuple[Trajectories, FinalStates]] = []
-    evaluation = evaluate(
-        game, player, settings, rng, opponent, lambda *games: recorded.append(games)
-    )
-    trajectories, final = recorded[0]
-    own = trajectories.by_player(0)
-    state, number = own.state.to("cpu"), own.game.cpu()
-    phase = len(PHASES) * state.turn // final.turns.cpu()[number].clamp(min=1)
+    evaluation = evaluate(game, player, settings, rng, opponent, records=True)
+    assert evaluation.trajectories is not None
+    own = evaluation.trajectories.by_player(0).to("cpu")
+    state, number = own.state, own.game
+    phase = len(PHASES) * state.turn // evaluation.state.turn.cpu()[number].clamp(min=1)
     group = phase.clamp(max=len(PHASES) - 1)
     unknown = torch.full((len(own), 1), torch.nan, dtype=torch.float64)
-    return Moves(state, own.action.cpu(), state.turn + 1, number, group, unknown), evaluation
+    return Moves(state, own.action, state.turn + 1, number, group, unknown), evaluation
 
 
 def with_values(moves: Moves, game: Game[Any], solver: Solver[Any, Any], seconds: float) -> Moves:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +19,7 @@ from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import InitialStates, sampled_by_game
-from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.rollouts.trajectories import Trajectories
 
 NOT_LISTED = ("games=all: the layouts of this game cannot be listed", "use games=N")
 """An error and its hint."""
@@ -63,7 +62,7 @@ class Evaluation:
     the player's final score. measures: the game's own measures of the final positions. tiles: how
     many games reached each tile of 2048, and of how many. outcomes: for two seats, how many games
     the player won, drew and lost in each, float64 [2, 3]; [0, 3] for one. num_moves, seconds: of
-    the play itself. state: the final positions.
+    the play itself. state: the final positions. trajectories: the moves, if they were recorded.
     """
 
     games: int
@@ -77,6 +76,7 @@ class Evaluation:
     num_moves: int
     seconds: float
     state: State = field(repr=False)
+    trajectories: Trajectories | None = field(repr=False)
 
     def outcome_rate(self, outcome: str, seat: int | None = None) -> Estimate:
         """The rate of "win", "draw" or "loss" in a seat; None: over both seats."""
@@ -106,12 +106,12 @@ def evaluate(
     settings: EvaluationSettings,
     rng: torch.Generator,
     opponent: Player | None = None,
-    on_games: Callable[[Trajectories, FinalStates], None] | None = None,
+    records: bool = False,
 ) -> Evaluation:
     """Play games and compute their statistics; see ShardedGames for the use of several threads.
 
     opponent: the player in the other seat of a two-player game; each has either seat in half of the
-    games, and at least in one. on_games: called with the recorded games.
+    games, and at least in one. records: whether to record every move.
     If neither the game nor a player uses chance, each game that is possible is played once. In a
     game with a single initial position that holds whatever the settings. See
     Player.is_deterministic.
@@ -129,11 +129,8 @@ def evaluate(
     seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
     games = ShardedGames(game, players, start.games, settings.batch, start.initial_states, seating)
     begin = time.perf_counter()
-    played = games.play(rng, records=on_games is not None)
+    played = games.play(rng, records)
     seconds = time.perf_counter() - begin
-    if on_games is not None:
-        assert played.trajectories is not None
-        on_games(played.trajectories, played.final)
     return _summarize(game, played, seat.cpu(), start, seconds)
 
 
@@ -228,6 +225,7 @@ def _summarize(
         num_moves=final.num_moves,
         seconds=seconds,
         state=final.state,
+        trajectories=played.trajectories,
     )
 
 
