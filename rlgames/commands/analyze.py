@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rlgames.commands.evaluate import check_seats
+from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import (
     build_opponent,
     game_and_player,
@@ -22,7 +22,6 @@ from rlgames.config.commands import AnalyzeConfig
 from rlgames.config.typed import as_words, changed, to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, value_errors
-from rlgames.core.memory import check_memory
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import counted, number_text, printable
 from rlgames.drawing import figures
@@ -44,7 +43,6 @@ from rlgames.evaluation.evaluate import EvaluationSettings
 from rlgames.evaluation.positions import LabeledPositions, position_rows, read_positions
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.rollouts.trajectories import bytes_per_result
 from rlgames.runs.agents import OpenRun
 from rlgames.solvers.optimum import position_solver
 from rlgames.terminal.tables import Column, print_table
@@ -210,9 +208,7 @@ def _moves(cfg: AnalyzeConfig, game: Game[Any], player: Player) -> tuple[Moves, 
         with value_errors(f"{cfg.positions}: a position is impossible: "):
             moves = moves_in(player, positions, rng)
             return with_values(moves, game, solver, cfg.solve_seconds), None, False
-    check_seats(cfg.games, game)
-    size = SAMPLED_GAMES if isinstance(cfg.games, str) else cfg.games
-    check_memory("games", size, bytes_per_result(game), "for final states")
+    check_games(game, cfg.games, SAMPLED_GAMES)
     settings = EvaluationSettings(cfg.games, SAMPLED_GAMES)
     moves, evaluation = played_moves(game, player, build_opponent(cfg, game), settings, rng)
     moves = with_values(moves, game, solver, cfg.solve_seconds)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from rlgames.commands.evaluate import (
-    check_seats,
+    check_games,
     games_in_words,
     mean_text,
     number,
@@ -26,7 +26,6 @@ from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option, to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
-from rlgames.core.memory import check_memory
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.evaluation.elo import Arena, compete
@@ -34,7 +33,6 @@ from rlgames.evaluation.paired import Comparison, compare_paired
 from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.rollouts.trajectories import bytes_per_result
 from rlgames.runs.agents import build_player, open_run, opponent_agent, with_search
 from rlgames.runs.find import LATEST_RUN, find_run, run_name, run_path
 from rlgames.terminal.tables import Column, fits, print_table
@@ -165,11 +163,8 @@ def competitors(
         cfg = dataclasses.replace(cfg, game=next(iter(runs.values())).config.game)
     if cfg.game is None:
         raise ConfigError("an arena needs a run or a game", "as in game=tictactoe")
-    device = build_device(cfg.device, cfg.threads)
-    game = make("game", cfg.game).to(device)
-    check_seats(cfg.games, game)
-    if device.type == "cpu":
-        check_memory("games", cfg.games, bytes_per_result(game), "for final states")
+    game = make("game", cfg.game).to(build_device(cfg.device, cfg.threads))
+    check_games(game, cfg.games)
     players = []
     for word, name in parts:
         search = cfg.search

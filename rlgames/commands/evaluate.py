@@ -183,12 +183,10 @@ def run(config: EvalConfig) -> Result:
     device = build_device(cfg.device, cfg.threads)
     game, player = game_and_player(cfg, device, opened)
     assert player is not None
-    check_seats(cfg.games, game)
+    count = check_games(game, cfg.games)
     if device.type == "cpu":
-        count = DEFAULT_GAMES if isinstance(cfg.games, str) else cfg.games
         batch = min(cfg.batch, count)
         check_memory("batch", batch, bytes_per_game(game, 1), "for its moves")
-        check_memory("games", count, bytes_per_result(game), "for final states")
     opponent = build_opponent(cfg, game)
     if isinstance(player, Random) and isinstance(opponent, Random):
         opponent = player
@@ -207,12 +205,19 @@ def run(config: EvalConfig) -> Result:
     return result
 
 
-def check_seats(games: str | int, game: Game[Any]) -> None:
-    """Raises ConfigError for fewer games than seats."""
-    if isinstance(games, int) and games < game.spec.seats:
+def check_games(game: Game[Any], games: str | int, sampled_games: int = DEFAULT_GAMES) -> int:
+    """How many games are played if not all are: sampled_games unless games is a number.
+
+    Raises ConfigError for fewer games than seats, and for more than fit in memory.
+    """
+    count = sampled_games if isinstance(games, str) else games
+    if count < game.spec.seats:
         raise ConfigError(
             f"games={games} leaves out a seat of {game.spec.name}", f"use games={game.spec.seats}"
         )
+    if game.device.type == "cpu":
+        check_memory("games", count, bytes_per_result(game), "for final states")
+    return count
 
 
 def _evaluate(match: Match) -> Result:

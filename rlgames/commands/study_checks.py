@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rlgames.commands.evaluate import check_seats
+from rlgames.commands.evaluate import check_games
 from rlgames.commands.report import CURVE_KEYS
 from rlgames.config.commands import ReportConfig
 from rlgames.config.compose import load_config
@@ -77,7 +77,7 @@ def check_match(
     cfg: their config. rules: of the game. trained: the agent of a run as it starts its training,
     and its reward; None for a player.
     """
-    check_seats(cfg.games, game)
+    check_games(game, cfg.games)
     openings_to_play(game, cfg.games)
     if trained is not None and cfg.search is not None:
         agent, reward = trained
