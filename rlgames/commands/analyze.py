@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rlgames.commands import board_pictures
-from rlgames.commands.evaluate import check_seats
+from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import (
     build_opponent,
     game_and_player,
@@ -23,13 +22,10 @@ from rlgames.config.commands import AnalyzeConfig
 from rlgames.config.typed import as_words, changed, to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, value_errors
-from rlgames.core.memory import check_memory
-from rlgames.core.output_files import check_writable
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import counted, number_text, printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
-from rlgames.evaluation.advice import probabilities
 from rlgames.evaluation.analysis import (
     ROUNDING_ERROR,
     Losses,
@@ -47,10 +43,8 @@ from rlgames.evaluation.evaluate import EvaluationSettings
 from rlgames.evaluation.positions import LabeledPositions, position_rows, read_positions
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.rollouts.trajectories import bytes_per_result
-from rlgames.runs.agents import OpenRun, make_advisor
+from rlgames.runs.agents import OpenRun
 from rlgames.solvers.optimum import position_solver
-from rlgames.terminal.boards import BoardView
 from rlgames.terminal.tables import Column, print_table
 
 SAMPLED_GAMES = 200
@@ -61,21 +55,6 @@ OF_GAMES = ("games", "opponent", "opponent_search")
 
 UNITS = {"turns": "turns", "score": "points", "outcome": "outcomes"}
 """The unit of a loss by Spec.goal: a loss instead of a win is two outcomes, a draw is one."""
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """What is analyzed; words: those that `show` needs to name the same player, run first.
-
-    plain: the player without its search; None if it has none.
-    """
-
-    cfg: AnalyzeConfig
-    run: OpenRun | None
-    words: list[str]
-    game: Game[Any]
-    player: Player
-    plain: Player | None
 
 
 @dataclass(frozen=True)
@@ -168,46 +147,29 @@ class Result:
 def run(config: AnalyzeConfig) -> Result:
     """Analyze the moves of a player."""
     cfg, opened = with_run(config)
-    _check(cfg)
-    game, player = game_and_player(cfg, build_device(cfg.device, cfg.threads), opened)
-    assert player is not None
-    plain = None
-    if cfg.search is not None:
-        plain = game_and_player(replace(cfg, search=None), game.device, opened)[1]
-    subject = _Subject(cfg, opened, _words_of_player(config, opened), game, player, plain)
-    with torch.inference_mode():
-        return _analyze(subject)
-
-
-def _check(cfg: AnalyzeConfig) -> None:
     if cfg.picture is not None:
         figures.check_figure("picture", Path(cfg.picture))
-    if cfg.boards is not None:
-        check_writable(f"boards={cfg.boards}", Path(cfg.boards) / "1.svg")
     if cfg.positions is not None and (unused := changed(cfg, *OF_GAMES)):
         raise ConfigError("positions= plays no games", f"omit {unused[0]}=")
-
-
-def _words_of_player(cfg: AnalyzeConfig, run: OpenRun | None) -> list[str]:
-    """The words with which `show` evaluates a position by the same player."""
-    words = as_words(cfg, "player", "game", "sampling", "search", "checkpoint", "plugins")
-    return [*([] if run is None else [run.name]), *words]
-
-
-def _analyze(subject: _Subject) -> Result:
-    cfg, game = subject.cfg, subject.game
-    rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
-    moves, games, is_exact = _moves(subject, rng)
+    game, player = game_and_player(cfg, build_device(cfg.device, cfg.threads), opened)
+    assert player is not None
+    searched = None
+    with torch.inference_mode():
+        moves, games, is_exact = _moves(cfg, game, player)
+        if bool(moves.loss.isnan().all()):
+            raise ConfigError(
+                f"no exact value of the {len(moves):,} positions was found within the limits",
+                "raise solve_positions= and solve_seconds=, or use a smaller board",
+            )
+        if cfg.search is not None:
+            plain = game_and_player(replace(cfg, search=None), game.device, opened)[1]
+            assert plain is not None
+            searched = _search_losses(cfg, game, plain, moves, is_exact)
     loss = moves.loss
-    if bool(loss.isnan().all()):
-        raise ConfigError(
-            f"no exact value of the {len(moves):,} positions was found within the limits",
-            "raise solve_positions= and solve_seconds=, or use a smaller board",
-        )
     result = Result(
         cfg=cfg,
-        player=player_name(cfg.player, subject.run),
-        checkpoint={} if subject.run is None else subject.run.fields(),
+        player=player_name(cfg.player, opened),
+        checkpoint={} if opened is None else opened.fields(),
         opponent=option_name(cfg.opponent) if games and game.spec.seats == 2 else None,
         games=games,
         is_exact=is_exact,
@@ -215,19 +177,24 @@ def _analyze(subject: _Subject) -> Result:
         losses=losses_by_group(moves, is_exact),
         turns=losses_by_turn(moves, is_exact),
         per_game=float(loss.sum()) / games if games and not bool(loss.isnan().any()) else None,
-        search_losses=_search_losses(subject, moves, is_exact),
-        worst=_worst(subject, moves),
+        search_losses=searched,
+        worst=_worst(game, moves, cfg.worst, _show_words(config, opened)),
     )
     if cfg.picture is not None:
         _draw(result, Path(cfg.picture))
     return result
 
 
-def _moves(subject: _Subject, rng: torch.Generator) -> tuple[Moves, int | None, bool]:
+def _show_words(cfg: AnalyzeConfig, run: OpenRun | None) -> list[str]:
+    """The command that shows a position with the same player."""
+    words = as_words(cfg, "player", "game", "sampling", "search", "checkpoint", "plugins")
+    return ["rlgames", "show", *([] if run is None else [run.name]), *words]
+
+
+def _moves(cfg: AnalyzeConfig, game: Game[Any], player: Player) -> tuple[Moves, int | None, bool]:
     """The moves with exact values, how many games they are of, and whether these are all games
     that are possible. Raises ConfigError if there is nothing to compare with."""
-    cfg, game, player = subject.cfg, subject.game, subject.player
-    games, is_exact = None, False
+    rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
     positions = None if cfg.positions is None else read_positions(Path(cfg.positions), game)
     if isinstance(positions, LabeledPositions):
         return labeled_moves(player, positions, rng), None, False
@@ -238,25 +205,23 @@ def _moves(subject: _Subject, rng: torch.Generator) -> tuple[Moves, int | None, 
             "rlgames games lists the games with one; some need smaller boards",
         )
     if positions is not None:
-        moves = moves_in(player, positions, rng)
-    else:
-        check_seats(cfg.games, game)
-        size = SAMPLED_GAMES if isinstance(cfg.games, str) else cfg.games
-        check_memory("games", size, bytes_per_result(game), "for final states")
-        settings = EvaluationSettings(cfg.games, SAMPLED_GAMES)
-        moves, evaluation = played_moves(game, player, build_opponent(cfg, game), settings, rng)
-        games, is_exact = evaluation.games, evaluation.is_exact
-    with value_errors(f"{cfg.positions}: a position is impossible: "):
-        return with_values(moves, game, solver, cfg.solve_seconds), games, is_exact
+        with value_errors(f"{cfg.positions}: a position is impossible: "):
+            moves = moves_in(player, positions, rng)
+            return with_values(moves, game, solver, cfg.solve_seconds), None, False
+    check_games(game, cfg.games, SAMPLED_GAMES)
+    settings = EvaluationSettings(cfg.games, SAMPLED_GAMES)
+    moves, evaluation = played_moves(game, player, build_opponent(cfg, game), settings, rng)
+    moves = with_values(moves, game, solver, cfg.solve_seconds)
+    return moves, evaluation.games, evaluation.is_exact
 
 
-def _search_losses(subject: _Subject, moves: Moves, is_exact: bool) -> SearchLosses | None:
-    """The losses without the search in the same positions, and what it changes about them."""
-    if subject.plain is None:
-        return None
-    rng = make_generator(subject.cfg.seed, REPORT_STREAM, subject.game.device)
-    action = subject.plain.choose(moves.state.to(subject.game.device), rng).cpu()
-    plain = replace(moves, action=action)
+def _search_losses(
+    cfg: AnalyzeConfig, game: Game[Any], player: Player, moves: Moves, is_exact: bool
+) -> SearchLosses:
+    """The losses of the player without its search in the same positions, and what the search
+    changes about them."""
+    rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
+    plain = replace(moves, action=player.choose(moves.state.to(game.device), rng).cpu())
     before, after = plain.loss, moves.loss
     known = ~(before.isnan() | after.isnan())
     before, after = before[known], after[known]
@@ -269,41 +234,31 @@ def _search_losses(subject: _Subject, moves: Moves, is_exact: bool) -> SearchLos
     )
 
 
-def _worst(subject: _Subject, moves: Moves) -> list[WorstMove]:
+def _worst(game: Game[Any], moves: Moves, count: int, show_words: list[str]) -> list[WorstMove]:
     """The different positions with the largest losses; of equals those met most often."""
-    cfg, game = subject.cfg, subject.game
     _, position = distinct(moves.state)
     times, loss = torch.bincount(position), moves.loss.nan_to_num(0.0)
     rows: dict[int, int] = {}  # by position: the move there that loses most
     for row in np.lexsort((-times[position], -loss)).tolist():
-        if len(rows) == cfg.worst or loss[row] == 0:
+        if len(rows) == count or loss[row] == 0:
             break
         rows.setdefault(int(position[row]), row)
-    name = player_name(cfg.player, subject.run, cfg.search)
     worst = []
-    for place, (number, row) in enumerate(rows.items(), 1):
-        state, action = moves.state[row : row + 1], int(moves.action[row])
-        known = moves.values[row].nan_to_num(-torch.inf)
+    for number, row in rows.items():
+        state, known = moves.state[row : row + 1], moves.values[row].nan_to_num(-torch.inf)
         best = (known >= known.max() - ROUNDING_ERROR).nonzero()[:, 0].tolist()
         text = " / ".join(position_rows(game, state))
-        names = [game.action_to_string(state, 0, each) for each in (action, *best)]
         worst.append(
             WorstMove(
                 turn=int(moves.turn[row]),
                 position=text,
-                move=names[0],
-                best=names[1:],
+                move=game.action_to_string(state, 0, int(moves.action[row])),
+                best=[game.action_to_string(state, 0, action) for action in best],
                 loss=float(loss[row]),
                 times=int(times[number]),
-                command=shlex.join(["rlgames", "show", *subject.words, f"state={text}"]),
+                command=shlex.join([*show_words, f"state={text}"]),
             )
         )
-        if cfg.boards is not None:
-            board = BoardView(game, state, probabilities(make_advisor(subject.player), state))
-            lost, others = number_text(float(loss[row])), ", ".join(names[1:4])
-            title = f"{name}: {names[0]} loses {lost}; best: {others}"
-            file = Path(cfg.boards) / f"{place:0{len(str(cfg.worst))}}.svg"
-            board_pictures.write_position(board, printable(title), file, action)
     return worst
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from rlgames.commands.evaluate import (
-    check_seats,
+    check_games,
     games_in_words,
     mean_text,
     number,
@@ -26,7 +26,6 @@ from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option, to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
-from rlgames.core.memory import check_memory
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.evaluation.elo import Arena, compete
@@ -34,7 +33,6 @@ from rlgames.evaluation.paired import Comparison, compare_paired
 from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.rollouts.trajectories import bytes_per_result
 from rlgames.runs.agents import build_player, open_run, opponent_agent, with_search
 from rlgames.runs.find import LATEST_RUN, find_run, run_name, run_path
 from rlgames.terminal.tables import Column, fits, print_table
@@ -62,17 +60,17 @@ class Result:
         return about | (self._tournament() if self.arena else self._comparison())
 
     def _tournament(self) -> dict[str, Any]:
-        arena, numbers = self.arena, range(len(self.players))
+        arena = self.arena
         assert arena is not None
         return {
             "players": [
                 {
                     "name": self.players[row],
                     **arena.elo[row].as_dict("elo"),
-                    "points": [arena.points(row, column) for column in numbers],
+                    "points": arena.points[row],
                     **self.statistics[row],
                 }
-                for row in numbers
+                for row in range(len(self.players))
             ],
             "pairs": [
                 {
@@ -105,6 +103,7 @@ class Result:
                     "correlation": correlation,
                 }
                 for pair, (difference, correlation) in found.pairs.items()
+                if pair[0] < pair[1]
             ],
         }
 
@@ -164,11 +163,8 @@ def competitors(
         cfg = dataclasses.replace(cfg, game=next(iter(runs.values())).config.game)
     if cfg.game is None:
         raise ConfigError("an arena needs a run or a game", "as in game=tictactoe")
-    device = build_device(cfg.device, cfg.threads)
-    game = make("game", cfg.game).to(device)
-    check_seats(cfg.games, game)
-    if device.type == "cpu":
-        check_memory("games", cfg.games, bytes_per_result(game), "for final states")
+    game = make("game", cfg.game).to(build_device(cfg.device, cfg.threads))
+    check_games(game, cfg.games)
     players = []
     for word, name in parts:
         search = cfg.search
@@ -224,8 +220,7 @@ def show(result: Result) -> None:
 
 def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
     ratings = [arena.elo[row] for row in order]
-    points = [[arena.points(row, column) for column in order] for row in order]
-    means = [fmean(each for each in row if each is not None) for row in points]
+    means = [fmean(each for each in arena.points[row] if each is not None) for row in order]
     intervals = [each.interval for each in ratings]
     columns = [
         Column("", [str(rank) for rank, _ in enumerate(order, 1)]),
@@ -248,7 +243,7 @@ def _show_cross_table(result: Result, arena: Arena, order: list[int]) -> None:
     }
 
     def cell(row: int, column: int) -> str:
-        share = arena.points(row, column)
+        share = arena.points[row][column]
         return "-" if share is None else f"{share:.1%}" + "*" * ((row, column) in exact)
 
     labels = [f"{rank} {result.players[row]}" for rank, row in enumerate(order, 1)]
@@ -277,9 +272,9 @@ def _show_comparison(result: Result, found: Comparison) -> None:
     columns += [computed] if headings else []
     print_columns(f"{found.metric} per game, {games}", headings, columns)
     rows = []
-    for (first, second), (difference, correlation) in found.pairs.items():
-        if order.index(first) > order.index(second):
-            first, second, difference = second, first, -difference
+    for pair in itertools.combinations(numbers, 2):
+        first, second = sorted(pair, key=order.index)
+        difference, correlation = found.pairs[first, second]
         r = "" if correlation is None else f", r = {correlation:.2f}"
         name = f"{result.players[first]} - {result.players[second]}"
         rows.append((name, mean_text(difference) + r))

@@ -28,7 +28,6 @@ BEST_BY = "best_by"
 AGGREGATES = {"mean": "mean", "iqm": "interquartile mean"}
 BANDS = {
     "ci": "95% interval",
-    "bootstrap": "95% bootstrap interval",
     "sd": "standard deviation",
     "minmax": "lowest to highest",
     "none": "",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +17,21 @@ from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.memory import check_memory
+from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import counted
 from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
-from rlgames.evaluation.references import Reference, exact_mean
+from rlgames.evaluation.references import References, exact_mean
+from rlgames.games.capabilities import KnownRandomPlay, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
-from rlgames.rollouts.trajectories import (
-    FinalStates,
-    Trajectories,
-    bytes_per_game,
-    bytes_per_result,
-)
+from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
 from rlgames.runs import storage
 from rlgames.runs.agents import OpenRun
-from rlgames.solvers.graph import exact_results, exploitability
+from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_graph
 from rlgames.terminal.tables import Column, print_table
 
@@ -45,6 +41,9 @@ DEFAULT_GAMES = 2000
 COMMON_TILE_RATE = 0.995
 """Tiles that more games reach are not listed."""
 
+ROUNDING_ERROR = 1e-12
+"""A smaller gap to the optimum is the rounding of sums."""
+
 MAX_ASYMMETRY = 0.1
 """Intervals whose ends are less alike, relative to their width, are shown with both ends."""
 
@@ -53,13 +52,22 @@ COMPUTED = RANDOM_PLAY, OPTIMUM, GAP, EXPLOITABILITY = (
 )  # fmt: skip
 """The names of rows that are computed where exact results of a player are."""
 
+STATISTICS = {
+    "proven_moves": "moves proven optimal",
+    "exact_moves": "moves by exact counts",
+    "opponent_proven_moves": "opponent's moves proven optimal",
+}
+"""The rates of moves that players tell, in words; see Player.statistics."""
+
 LAYOUTS = {"trained_on": "training layouts", "held_out": "held-out layouts"}
 """The parts of the layouts of a run with holdout=, in JSON and in words."""
 
-Recorder = Callable[[Trajectories, FinalStates], None]
-
 Rows = list[tuple[str, str]]
 """The rows of a table: names and values."""
+
+Reference = dict[str, float | None]
+"""In a one-player game: the mean of random play and its standard deviation, the optimum, and the
+relative gap to it, positive where play is worse. None: not known."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +90,11 @@ class Match:
         return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
 
     def evaluate(
-        self, rng: torch.Generator, layouts: State | None = None, recorder: Recorder | None = None
+        self, rng: torch.Generator, layouts: State | None = None, records: bool = False
     ) -> Evaluation:
         """Play the games that the config asks for; layouts: on these only."""
         settings = EvaluationSettings(self.cfg.games, DEFAULT_GAMES, self.cfg.batch, layouts)
-        return evaluate(self.game, self.player, settings, rng, self.opponent, recorder)
+        return evaluate(self.game, self.player, settings, rng, self.opponent, records)
 
 
 @dataclass(frozen=True)
@@ -106,17 +114,10 @@ class Result:
     evaluation: Evaluation
     statistics: dict[str, float]
     parts: dict[str, tuple[Evaluation, Reference]] = field(default_factory=dict)
-    reference: Reference | None = None
+    reference: Reference = field(default_factory=dict)
     exact_mean: float | None = None
     exploitability: tuple[float, list[float]] | None = None
     exact_seats: list[dict[str, float]] | None = None
-
-    @property
-    def gap(self) -> float | None:
-        """The relative gap to the optimum, positive where play is worse."""
-        assert self.reference is not None
-        mean = estimate_of_goal(self.evaluation, self.goal).value
-        return self.reference.gap(self.goal, mean if self.exact_mean is None else self.exact_mean)
 
     def as_dict(self) -> dict[str, Any]:
         """The fields of eval.json."""
@@ -134,19 +135,11 @@ class Result:
             "exact": result.is_exact,
             "seed": self.cfg.seed,
             "moves": result.turns.as_dict(),
-            **{name: self._part_fields(*part) for name, part in self.parts.items()},
+            **{name: _part_fields(*part) for name, part in self.parts.items()},
             **(self._two_player_fields() if self.goal == "outcome" else self._one_player_fields()),
             **self.statistics,
             "seconds": result.seconds,
             "moves_per_s": result.moves_per_second,
-        }
-
-    def _part_fields(self, result: Evaluation, reference: Reference) -> dict[str, Any]:
-        return {
-            "games": result.games,
-            "exact": result.is_exact,
-            **result.turns.as_dict(),
-            "reference": _as_dict(reference, reference.gap(self.goal, result.turns.value)),
         }
 
     def _two_player_fields(self) -> dict[str, Any]:
@@ -172,13 +165,12 @@ class Result:
                 tile: {"count": part[0], **Estimate.of_rate(part).as_dict("rate")}
                 for tile, part in result.tiles.items()
             }
-        assert self.reference is not None
-        reference = _as_dict(self.reference, self.gap)
-        return {**fields, "exact_mean": self.exact_mean, "reference": reference}
+        return {**fields, "exact_mean": self.exact_mean, "reference": self.reference}
 
 
-def _as_dict(reference: Reference, gap: float | None) -> dict[str, Any]:
-    return {**vars(reference), "gap_to_optimal": gap}
+def _part_fields(result: Evaluation, reference: Reference) -> dict[str, Any]:
+    fields = {"games": result.games, "exact": result.is_exact, **result.turns.as_dict()}
+    return {**fields, "reference": reference}
 
 
 def run(config: EvalConfig) -> Result:
@@ -191,24 +183,19 @@ def run(config: EvalConfig) -> Result:
     device = build_device(cfg.device, cfg.threads)
     game, player = game_and_player(cfg, device, opened)
     assert player is not None
-    check_seats(cfg.games, game)
+    count = check_games(game, cfg.games)
     if device.type == "cpu":
-        count = DEFAULT_GAMES if isinstance(cfg.games, str) else cfg.games
         batch = min(cfg.batch, count)
         check_memory("batch", batch, bytes_per_game(game, 1), "for its moves")
-        check_memory("games", count, bytes_per_result(game), "for final states")
     opponent = build_opponent(cfg, game)
     if isinstance(player, Random) and isinstance(opponent, Random):
         opponent = player
     match = Match(cfg, opened, game, player, opponent)
-    recorder = None
     if cfg.record:
-        about = Path(cfg.record), game, to_plain(cfg)["game"]
-        records.check_writable(*about)
-        recorder = partial(records.append, *about, match.names)
+        records.check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
     with torch.inference_mode():
-        result = _evaluate(match, recorder)
+        result = _evaluate(match)
     if opened is not None and opened.path.is_dir():
         is_quick = result.evaluation.games < DEFAULT_GAMES and not result.evaluation.is_exact
         suffix = "" if cfg.checkpoint in (None, "best") else f"_{cfg.checkpoint}"
@@ -218,19 +205,31 @@ def run(config: EvalConfig) -> Result:
     return result
 
 
-def check_seats(games: str | int, game: Game[Any]) -> None:
-    """Raises ConfigError for fewer games than seats."""
-    if isinstance(games, int) and games < game.spec.seats:
+def check_games(game: Game[Any], games: str | int, sampled_games: int = DEFAULT_GAMES) -> int:
+    """How many games are played if not all are: sampled_games unless games is a number.
+
+    Raises ConfigError for fewer games than seats, and for more than fit in memory.
+    """
+    count = sampled_games if isinstance(games, str) else games
+    if count < game.spec.seats:
         raise ConfigError(
             f"games={games} leaves out a seat of {game.spec.name}", f"use games={game.spec.seats}"
         )
+    if game.device.type == "cpu":
+        check_memory("games", count, bytes_per_result(game), "for final states")
+    return count
 
 
-def _evaluate(match: Match, recorder: Recorder | None) -> Result:
+def _evaluate(match: Match) -> Result:
     """Play the games, then compute what is known exactly."""
     cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
-    evaluation = match.evaluate(rng, recorder=recorder)
+    evaluation = match.evaluate(rng, records=bool(cfg.record))
+    if cfg.record and evaluation.trajectories is not None:
+        rules, final = to_plain(cfg)["game"], FinalStates(evaluation.state, evaluation.num_moves)
+        path = Path(cfg.record)
+        records.append(path, game, rules, match.names, evaluation.trajectories, final)
+    others = {} if opponent is None or opponent is player else opponent.statistics()
     result = Result(
         cfg=cfg,
         names=match.names,
@@ -238,12 +237,14 @@ def _evaluate(match: Match, recorder: Recorder | None) -> Result:
         checkpoint={} if match.run is None else match.run.fields(),
         evaluation=evaluation,
         parts=_evaluate_parts(match, rng),
-        statistics=_player_statistics(player, opponent),
+        statistics=player.statistics() | opponent_names(others),
     )
     graph = None if game.spec.goal == "turns" else find_graph(game, cfg.solve_seconds)
     if game.spec.goal != "outcome":
-        reference = Reference.of(game, cfg.solve_seconds, graph=graph)
-        return replace(result, reference=reference, exact_mean=exact_mean(game, player, graph))
+        exact = exact_mean(game, player, graph)
+        mean = estimate_of_goal(evaluation, game.spec.goal).value if exact is None else exact
+        reference = _reference(match, mean, graph=graph)
+        return replace(result, reference=reference, exact_mean=exact)
     if graph is None or not isinstance(player, HasProbabilities):
         return result
     seats = None
@@ -253,10 +254,9 @@ def _evaluate(match: Match, recorder: Recorder | None) -> Result:
     return replace(result, exploitability=exploited, exact_seats=seats)
 
 
-def _player_statistics(player: Player, opponent: Player | None) -> dict[str, float]:
-    """The statistics of both players; the names of the opponent's begin with opponent_."""
-    others = {} if opponent is None or opponent is player else opponent.statistics()
-    return player.statistics() | {f"opponent_{name}": value for name, value in others.items()}
+def opponent_names(statistics: dict[str, float]) -> dict[str, float]:
+    """The statistics of an opponent, by names that begin with opponent_."""
+    return {f"opponent_{name}": value for name, value in statistics.items()}
 
 
 def _evaluate_parts(match: Match, rng: torch.Generator) -> dict[str, tuple[Evaluation, Reference]]:
@@ -266,8 +266,28 @@ def _evaluate_parts(match: Match, rng: torch.Generator) -> dict[str, tuple[Evalu
     parts = {}
     for name, layouts in {} if split is None else vars(split).items():
         played = match.evaluate(rng, layouts)
-        parts[name] = played, Reference.of(match.game, match.cfg.solve_seconds, layouts)
+        parts[name] = played, _reference(match, played.turns.value, layouts)
     return parts
+
+
+def _reference(
+    match: Match, mean: float, layouts: State | None = None, graph: Graph | None = None
+) -> Reference:
+    """What a mean in a one-player game is compared with; layouts, graph: as in References."""
+    game, goal = match.game, match.game.spec.goal
+    references, known = References(game, layouts), find(game, KnownRandomPlay)
+    references.compute_random(graph)
+    if graph is not None or goal == "turns":
+        references.solve(match.cfg.solve_seconds, graph)
+    optimal, gap = references.optimal, None
+    if optimal is not None:
+        gap = gap_to_optimum(goal, mean, optimal)
+    return {
+        "random": references.random,
+        "random_std": None if known is None else known.random_turns_std(),
+        "optimal": optimal,
+        "gap_to_optimal": 0.0 if gap is not None and abs(gap) < ROUNDING_ERROR else gap,
+    }
 
 
 def _save(path: Path, result: Result) -> None:
@@ -327,27 +347,22 @@ def _outcome_rows(result: Result) -> Rows:
     rows = seat_rows(result.evaluation)
     rows.append(("turns per game", mean_text(result.evaluation.turns)))
     rows.append((EXPLOITABILITY, number(exploited)))
-    if "proven_moves" in result.statistics:
-        rows.append(("moves proven optimal", f"{result.statistics['proven_moves']:.1%}"))
-    return rows + opponent_rows(result.statistics.get("opponent_proven_moves"))
+    return rows + statistic_rows(result.statistics)
 
 
 def _one_player_rows(result: Result) -> Rows:
     """The rows of an evaluation in a game with one seat."""
     reference, estimate = result.reference, estimate_of_goal(result.evaluation, result.goal)
-    assert reference is not None
     assert estimate.spread is not None
     value = mean_text(estimate)
-    rows = reference_rows(reference.random, result.names[0], value, reference.optimal)
-    if result.gap is not None:
-        rows.append((GAP, f"{result.gap:z.2%}"))
+    rows = reference_rows(reference["random"], result.names[0], value, reference["optimal"])
+    if reference["gap_to_optimal"] is not None:
+        rows.append((GAP, f"{reference['gap_to_optimal']:z.2%}"))
     rows.append(("median, min, max", ", ".join(f"{each:g}" for each in estimate.spread)))
     for part, (evaluation, own) in result.parts.items():
         rows.append((LAYOUTS[part], mean_text(evaluation.turns)))
-        rows.append((f"exact optimum, {LAYOUTS[part]}", number(own.optimal)))
-    if "exact_moves" in result.statistics:
-        rows.append(("moves by exact counts", f"{result.statistics['exact_moves']:.1%}"))
-    return rows + reach_rows(result.evaluation)
+        rows.append((f"exact optimum, {LAYOUTS[part]}", number(own["optimal"])))
+    return rows + statistic_rows(result.statistics) + reach_rows(result.evaluation)
 
 
 def estimate_of_goal(evaluation: Evaluation, goal: str) -> Estimate:
@@ -382,11 +397,10 @@ def _rate_rows(rates: Sequence[dict[str, float]]) -> Rows:
     return [("", "won / drawn / lost"), *zip(names, texts, strict=True)]
 
 
-def opponent_rows(proven_moves: float | None) -> Rows:
-    """How much of the opponent's play is exact, where its search has a limit."""
-    if proven_moves is None:
-        return []
-    return [("opponent's moves proven optimal", f"{proven_moves:.1%}")]
+def statistic_rows(statistics: dict[str, float]) -> Rows:
+    """How much of the players' play is exact, where they have a limit."""
+    known = [(words, statistics.get(name)) for name, words in STATISTICS.items()]
+    return [(words, f"{share:.1%}") for words, share in known if share is not None]
 
 
 def reference_rows(random: float | None, name: str, value: str, optimal: float | None) -> Rows:

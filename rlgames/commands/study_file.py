@@ -40,7 +40,7 @@ ZERO_DIVISOR = re.compile(r"\s/\s+-?0+(\.0+)?(\s|$)")
 MANY_DIGITS = re.compile(r"\d{3}")
 """Of a format: text as wide as a page or wider."""
 
-WRITTEN = {"record": "games.jsonl", "picture": "turns.png", "boards": "worst"}
+WRITTEN = {"record": "games.jsonl", "picture": "turns.png"}
 """The keys of evaluations that name what is written, with an example."""
 
 COMMANDS = ("eval", "analyze", "arena", "solve")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.commands.arena import competitors
-from rlgames.commands.evaluate import check_seats
+from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import check_no_opponent
 from rlgames.commands.report import CURVE_KEYS
 from rlgames.commands.study_file import (
@@ -253,7 +253,7 @@ def _check_match(
     cfg: their config. rules: of the game. trained: the agent of a run as it starts its training,
     and its reward; None for a player.
     """
-    check_seats(cfg.games, game)
+    check_games(game, cfg.games)
     openings_to_play(game, cfg.games)
     if trained is not None and cfg.search is not None:
         agent, reward = trained

@@ -100,8 +100,8 @@ def _result_rows(result: TrainingResult, checkpoint: EvaluationResult) -> Rows:
     if game.spec.goal == "outcome":
         exploitability = evaluate.number(checkpoint.metrics.get("exploitability"))
         rows = [*evaluate.seat_rows(evaluation), (evaluate.EXPLOITABILITY, exploitability)]
-        proven = checkpoint.opponent_statistics.get("proven_moves")
-        return rows + evaluate.opponent_rows(proven)
+        names = evaluate.opponent_names(checkpoint.opponent_statistics)
+        return rows + evaluate.statistic_rows(names)
     value = evaluate.mean_text(evaluate.estimate_of_goal(evaluation, game.spec.goal))
     references = result.references
     rows = evaluate.reference_rows(references.random, "trained, greedy", value, references.optimal)

@@ -235,7 +235,6 @@ class AnalyzeConfig(MatchConfig):
     solve_positions: int = key(1, 10**12, help="positions searched for each exact value, at most")
     solve_seconds: float = key(POSITIVE, 1e6, help="time limit of all exact values")
     worst: int = key(0, 1000, help="worst positions to list")
-    boards: str | None = key(is_path=True, help="folder for pictures of the worst positions")
     picture: str | None = key(is_path=True, help="PNG, SVG or PDF file for the mistakes by turn")
 
 
@@ -325,9 +324,7 @@ class ReportConfig(FormatConfig):
     window: int | None = key(1, 10**9, help="draw means over this many games; null: as logged")
     x: str = key(of=("games", "moves", "updates", "seconds"), help="x axis of curves=")
     aggregate: str = key(of=("mean", "iqm"), help="statistic over seeds that each curve shows")
-    band: str = key(
-        of=("ci", "sd", "minmax", "bootstrap", "none"), help="band around curves of several seeds"
-    )
+    band: str = key(of=("ci", "sd", "minmax", "none"), help="band around curves of several seeds")
     references: bool = key(help="random play and the optimum as dashed lines in curves=")
     width: str | float = key(
         1, 40, of=("column", "page"), help="inches, column (3.25) or page (6.75)"

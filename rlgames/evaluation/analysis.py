@@ -21,7 +21,6 @@ from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.evaluation.positions import LabeledPositions
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
-from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.solvers.position import Solver
 
 ROUNDING_ERROR = 1e-9
@@ -77,10 +76,12 @@ def labeled_moves(player: Player, positions: LabeledPositions, rng: torch.Genera
 def moves_in(player: Player, state: State, rng: torch.Generator) -> Moves:
     """The moves of a player in live public positions, each one counted as a game of one class."""
     action = player.choose(state, rng).cpu()
-    number, nothing = torch.arange(len(action)), torch.zeros_like(action)
-    unknown = torch.full((len(action), 1), torch.nan, dtype=torch.float64)
-    state = state.to("cpu")
-    return Moves(state, action, state.turn + 1, number, nothing, unknown, ("positions",))
+    number, unknown = (
+        torch.arange(len(action)),
+        torch.full((len(action), 1), torch.nan, dtype=torch.float64),
+    )
+    state, group = state.to("cpu"), torch.zeros_like(action)
+    return Moves(state, action, state.turn + 1, number, group, unknown, ("positions",))
 
 
 def played_moves(
@@ -91,24 +92,14 @@ def played_moves(
     rng: torch.Generator,
 ) -> tuple[Moves, Evaluation]:
     """The moves of a player in games as evaluate plays them, classed by phase, and the games."""
-    recorded: list[tuple[Trajectories, FinalStates]] = []
-    evaluation = evaluate(
-        game, player, settings, rng, opponent, lambda *games: recorded.append(games)
-    )
-    trajectories, final = recorded[0]
-    own = trajectories.by_player(0)
-    turn, number = own.state.turn.cpu(), own.game.cpu()
-    phase = len(PHASES) * turn // final.turns.cpu()[number].clamp(min=1)
+    evaluation = evaluate(game, player, settings, rng, opponent, records=True)
+    assert evaluation.trajectories is not None
+    own = evaluation.trajectories.by_player(0).to("cpu")
+    state, number = own.state, own.game
+    phase = len(PHASES) * state.turn // evaluation.state.turn.cpu()[number].clamp(min=1)
+    group = phase.clamp(max=len(PHASES) - 1)
     unknown = torch.full((len(own), 1), torch.nan, dtype=torch.float64)
-    moves = Moves(
-        own.state.to("cpu"),
-        own.action.cpu(),
-        turn + 1,
-        number,
-        phase.clamp(max=len(PHASES) - 1),
-        unknown,
-    )
-    return moves, evaluation
+    return Moves(state, own.action, state.turn + 1, number, group, unknown), evaluation
 
 
 def with_values(moves: Moves, game: Game[Any], solver: Solver[Any, Any], seconds: float) -> Moves:
@@ -169,50 +160,38 @@ def _fields(estimate: Estimate | None, name: str) -> dict[str, Any]:
 
 def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, Losses]:
     """By class and for all: as losses."""
-    loss, allows = moves.loss, moves.allows_loss
     result = {
-        name: losses(loss[rows], allows[rows], moves.game[rows], is_exact)
+        name: losses(moves[moves.group == number], is_exact)
         for number, name in enumerate(moves.groups)
-        for rows in [moves.group == number]
     }
-    return result | {"all": losses(loss, allows, moves.game, is_exact)}
+    return result | {"all": losses(moves, is_exact)}
 
 
 def losses_by_turn(moves: Moves, is_exact: bool) -> dict[tuple[int, int], Losses]:
     """By the first and the last of the turns: each turn in which the player moved, or as many
     together as make at most MAX_TURN_ROWS parts."""
-    loss, allows = moves.loss, moves.allows_loss
     size = -(-int(moves.turn.max()) // MAX_TURN_ROWS)
     part = (moves.turn - 1) // size
     return {
-        (size * number + 1, size * (number + 1)): losses(
-            loss[rows], allows[rows], moves.game[rows], is_exact
-        )
+        (size * number + 1, size * (number + 1)): losses(moves[part == number], is_exact)
         for number in part.unique().tolist()
-        for rows in [part == number]
     }
 
 
-def losses(loss: Tensor, allows: Tensor, game: Tensor, is_exact: bool = False) -> Losses:
-    """The losses of N moves.
-
-    Args:
-        loss: float64 [N], NaN where it is unknown.
-        allows: bool [N].
-        game: int64 [N]; games are independent, their moves are not.
-        is_exact: these are all games that are possible: no intervals.
-    """
+def losses(moves: Moves, is_exact: bool) -> Losses:
+    """The losses of moves of independent games; is_exact: of all games that are possible."""
+    loss = moves.loss
     known = ~loss.isnan()
-    value, number = loss[known].numpy(), game[known].unique(return_inverse=True)[1].numpy()
-    total: Floats = np.bincount(number).astype(np.float64)
-    count: Floats = np.bincount(number, value > 0).astype(np.float64)
-    lost: Floats = np.bincount(number, value).astype(np.float64)
+    value, game = loss[known].numpy(), moves.game[known].unique(return_inverse=True)[1].numpy()
+    total: Floats = np.bincount(game).astype(np.float64)
+    count: Floats = np.bincount(game, value > 0).astype(np.float64)
+    lost: Floats = np.bincount(game, value).astype(np.float64)
     has_any = len(value) > 0
     return Losses(
         count=int(count.sum()),
         rate=Estimate.of_moves(count, total, is_exact) if has_any else None,
         positions=len(value),
-        allow=int((allows & known).sum()),
+        allow=int((moves.allows_loss & known).sum()),
         met=len(loss),
         loss=_mean_per_move(lost, total, is_exact) if has_any else None,
     )

@@ -96,7 +96,7 @@ def _with_band(scores: Scores, aggregate: str, band: str) -> tuple[float, float,
         return value, value - spread, value + spread
     if band == "none":
         return value, value, value
-    estimate = Estimate.of_seeds(scores, aggregate, bootstrap=band == "bootstrap")
+    estimate = Estimate.of_seeds(scores, aggregate)
     return value, *(estimate.interval or (value, value))
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from rlgames.core import progress
 from rlgames.evaluation.estimates import Estimate, Floats
@@ -41,34 +40,33 @@ Table = tuple[int, int, Floats, bool]
 they are all that can be played between the two, so that they do not vary."""
 
 
-def cross_table(tables: Sequence[Table], count: int) -> Floats:
-    """The games that row won, drew and lost against column, [count, count, 3]."""
-    table = np.zeros((count, count, 3))
+def rate(tables: Sequence[Table], count: int) -> list[Estimate]:
+    """The ratings of `count` players, with mean 0; without intervals as elo_intervals."""
+    wins = np.zeros((count, count))
     for row, column, results, _ in tables:
-        table[row, column] = over_seats(results)
-        table[column, row] = table[row, column, ::-1]
-    return table
+        games, points = results.sum(), points_per_game(results)
+        wins[row, column], wins[column, row] = games * points, games * (1 - points)
+    elo, intervals = elo_ratings(wins), elo_intervals(tables, count)
+    games = (wins + wins.T).sum(1).round().astype(int)
+    ratings = []
+    for player, value in enumerate(elo.tolist()):
+        interval = None
+        if intervals is not None:  # one-sided results: the likeliest rating may lie at an end
+            low, high = float(intervals[0][player]), float(intervals[1][player])
+            interval = min(low, value), max(high, value)
+        ratings.append(Estimate(value, interval, int(games[player]), interval is None))
+    return ratings
 
 
-def rate(tables: Sequence[Table], count: int) -> tuple[Floats, tuple[Floats, Floats] | None]:
-    """The ratings of `count` players, [N], with mean 0, and their intervals as elo_intervals."""
-    elo = elo_ratings(cross_table(tables, count))
-    intervals = elo_intervals(tables, count)
-    if intervals is not None:  # one-sided results: the likeliest rating may lie at an end
-        intervals = np.minimum(intervals[0], elo), np.maximum(intervals[1], elo)
-    return elo, intervals
-
-
-def elo_ratings(table: Floats) -> Floats:
-    """Elo [N], with mean 0, from the games won, drawn and lost, [N, N, 3], by maximum likelihood.
+def elo_ratings(wins: Floats) -> Floats:
+    """Elo [N], with mean 0, from the points that row won against column, [N, N], by maximum
+    likelihood.
 
     The model is Bradley and Terry's (1952); a draw counts as half a win. Half a drawn game
     is added to each pair that met, so that the rating of an undefeated player is finite.
-    Raises ValueError for players who have not met, directly or through others.
     """
-    has_met = table.sum(2) > 0
-    wins = table[..., 0] + table[..., 1] / 2 + 0.25 * has_met
-    return _fit(wins[None])[0] * ELO_PER_LOGIT
+    has_met = wins + wins.T > 0
+    return _fit((wins + 0.25 * has_met)[None])[0] * ELO_PER_LOGIT
 
 
 def elo_intervals(tables: Sequence[Table], count: int) -> tuple[Floats, Floats] | None:
@@ -85,14 +83,14 @@ def elo_intervals(tables: Sequence[Table], count: int) -> tuple[Floats, Floats] 
     for row, column, results, is_exact in tables:
         games = results.sum()
         if is_exact:
-            points = np.full(NUM_POSTERIOR_SAMPLES, _points(over_seats(results) / games))
+            points = np.full(NUM_POSTERIOR_SAMPLES, points_per_game(results))
             points = (games * points + 0.25) / (games + 0.5)  # as in elo_ratings
         else:
             points = np.zeros(NUM_POSTERIOR_SAMPLES)
             seats = results[results.sum(1) > 0]
             for seat in seats:
                 rates = rng.dirichlet(seat + PRIOR_COUNT, NUM_POSTERIOR_SAMPLES)
-                points += _points(rates) / len(seats)
+                points += (rates[:, 0] + rates[:, 1] / 2) / len(seats)
             points = points.clip(MIN_LOSING_RATE, 1 - MIN_LOSING_RATE)
         wins[:, row, column], wins[:, column, row] = games * points, games * (1 - points)
     elo = _fit(wins) * ELO_PER_LOGIT
@@ -100,28 +98,22 @@ def elo_intervals(tables: Sequence[Table], count: int) -> tuple[Floats, Floats] 
     return low, high
 
 
-def over_seats(results: Floats) -> Floats:
-    """The games won, drawn and lost, [3], from those in each seat, [2, 3]: as many as were played,
-    of which each seat has the same share."""
+def points_per_game(results: Floats) -> float:
+    """The points from the games won, drawn and lost in each seat, [2, 3]; the seats have the same
+    weight."""
     seats = results[results.sum(1) > 0]
-    return (seats * results.sum() / (len(seats) * seats.sum(1, keepdims=True))).sum(0)
-
-
-def _points(rates: Floats) -> Floats:
-    """Points per game from the rates of wins, draws and losses, [..., 3]."""
-    return rates[..., 0] + rates[..., 1] / 2
+    return float(((seats[:, 0] + seats[:, 1] / 2) / seats.sum(1)).mean())
 
 
 def _fit(wins: Floats) -> Floats:
     """Strengths [R, N] in logits, with mean 0, from the points won by row against column,
     [R, N, N]: by Newton's method on the log-likelihood, which is concave.
 
-    Raises ValueError if players have not met, and RuntimeError where it does not converge.
+    Raises RuntimeError where it does not converge.
     """
     losses = wins.transpose(0, 2, 1)
     games = wins + losses
     count = wins.shape[1]
-    _check_connected(games[0] > 0)
     strength = np.zeros(wins.shape[:2])
     if len(wins) > 1:  # the tables are alike: start at their mean
         strength += _fit(wins.mean(0, keepdims=True))
@@ -144,33 +136,18 @@ def _fit(wins: Floats) -> Floats:
     raise RuntimeError("the Elo ratings did not converge")
 
 
-def _check_connected(has_met: NDArray[np.bool_]) -> None:
-    """Raises ValueError unless all players, [N, N], are linked by games."""
-    linked = np.zeros(len(has_met), bool)
-    linked[0] = True
-    for _ in has_met:
-        linked |= has_met[linked].any(0)
-    if not linked.all():
-        raise ValueError("players who never met, directly or through others, have no common rating")
-
-
 @dataclass(frozen=True)
 class Arena:
     """The result of a tournament of N players.
 
-    evaluations: of the pairs of players, for the first one. table: [N, N, 3], see cross_table.
-    elo: the rating of each, with mean 0; without intervals if all games that the players can play
-    against each other were played.
+    evaluations: of the pairs of players, for the first one. points: the fraction of games that row
+    won against column, where a draw counts half. elo: the rating of each, with mean 0; without
+    intervals if all games that the players can play against each other were played.
     """
 
     evaluations: dict[tuple[int, int], Evaluation]
-    table: Floats
+    points: list[list[float | None]]
     elo: list[Estimate]
-
-    def points(self, row: int, column: int) -> float | None:
-        """The fraction of games that row won against column, where a draw counts half."""
-        games = self.table[row, column]
-        return None if row == column else float((games[0] + games[1] / 2) / games.sum())
 
 
 def compete(
@@ -186,30 +163,20 @@ def compete(
     names: of the players; in their order, that of players does not change the result. rng_of_pair:
     the generator of the games between two players, given their names.
     """
+    count = len(players)
+    order = sorted(range(count), key=names.__getitem__)
     evaluations: dict[tuple[int, int], Evaluation] = {}
-    order = sorted(range(len(players)), key=names.__getitem__)
-    pairs = [*itertools.combinations(order, 2)]
-    for number, (row, column) in enumerate(pairs):
-        settings = EvaluationSettings(games)
-        rng = rng_of_pair(names[row], names[column])
+    points: list[list[float | None]] = [[None] * count for _ in players]
+    tables: list[Table] = []
+    pairs = [*itertools.combinations(range(count), 2)]
+    for number, (first, second) in enumerate(pairs):
+        row, column = order[first], order[second]
+        settings, rng = EvaluationSettings(games), rng_of_pair(names[row], names[column])
         with progress.part(number, len(pairs)):
-            evaluations[row, column] = evaluate(game, players[row], settings, rng, players[column])
-    tables: list[Table] = [
-        (order.index(row), order.index(column), result.outcomes, result.is_exact)
-        for (row, column), result in evaluations.items()
-    ]
-    table = cross_table(tables, len(players))
-    elo, intervals = rate(tables, len(players))
-    rows = [order.index(number) for number in range(len(players))]
-    ratings = [
-        Estimate(
-            value=float(elo[row]),
-            interval=None
-            if intervals is None
-            else (float(intervals[0][row]), float(intervals[1][row])),
-            count=int(table[row].sum()),
-            is_exact=intervals is None,
-        )
-        for row in rows
-    ]
-    return Arena(evaluations, table[np.ix_(rows, rows)], ratings)
+            result = evaluate(game, players[row], settings, rng, players[column])
+        evaluations[row, column] = result
+        points[row][column] = points_per_game(result.outcomes)
+        points[column][row] = points_per_game(result.outcomes[:, ::-1])
+        tables.append((first, second, result.outcomes, result.is_exact))
+    ratings = rate(tables, count)
+    return Arena(evaluations, points, [ratings[order.index(number)] for number in range(count)])

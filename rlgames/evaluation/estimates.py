@@ -106,9 +106,9 @@ class Estimate:
         the parts differ: a player who wins all games in one seat varies in the other only.
         """
         parts = tuple(part for part in parts if part[1])
-        share = 1 / max(len(parts), 1)
-        rate = float(sum((Fraction(*part) for part in parts), Fraction()) / max(len(parts), 1))
-        interval, below, above = wilson_interval(*(parts or ((0, 0),))[0]), 0.0, 0.0
+        share = 1 / len(parts)
+        rate = float(sum((Fraction(*part) for part in parts), Fraction()) / len(parts))
+        interval, below, above = wilson_interval(*parts[0]), 0.0, 0.0
         if len(parts) > 1:
             for count, games in parts:
                 low, high = wilson_interval(count, games)
@@ -139,18 +139,15 @@ class Estimate:
         return cls(rate, None if is_exact else interval, int(moves), is_exact)
 
     @classmethod
-    def of_seeds(cls, scores: Scores, statistic: str = "mean", bootstrap: bool = False) -> Estimate:
+    def of_seeds(cls, scores: Scores, statistic: str = "mean") -> Estimate:
         """One of STATISTICS over the runs of all games, each run counting the same.
 
-        bootstrap: whether the mean also has a bootstrap interval. Otherwise it has Student's, from
-        how much the seeds of each game differ. No interval if a game has one seed.
+        The mean has Student's interval, from how much the seeds of each game differ, and the
+        interquartile mean a bootstrap interval; none if a game has one seed.
         """
         value = float(STATISTICS[statistic](np.concatenate(scores)))
-        if statistic == "mean" and not bootstrap:
-            interval = _student_interval(value, scores)
-        else:
-            interval = _bootstrap_interval(value, statistic, scores)
-        return cls(value, interval, sum(map(len, scores)))
+        find_interval = _student_interval if statistic == "mean" else _bootstrap_interval
+        return cls(value, find_interval(value, scores), sum(map(len, scores)))
 
     @classmethod
     def difference(cls, first: Scores, second: Scores) -> Estimate:
@@ -163,17 +160,6 @@ class Estimate:
     def half(self) -> float | None:
         """Half the width of the interval."""
         return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
-
-    def __neg__(self) -> Estimate:
-        """The same number with the other sign."""
-        ends, spread = self.interval, self.spread
-        return Estimate(
-            -self.value,
-            None if ends is None else (-ends[1], -ends[0]),
-            self.count,
-            self.is_exact,
-            None if spread is None else (-spread[0], -spread[2], -spread[1]),
-        )
 
     def as_dict(self, name: str = "mean") -> dict[str, Any]:
         """The value, by its name in JSON, its interval, and the spread if it has one."""
@@ -235,9 +221,7 @@ def _unskewed(t: float, skewness: float) -> float:
 
 def wilson_interval(count: float, games: float) -> Interval:
     """The interval of a rate, by Wilson (1927): within [0, 1], with a width even for none or all
-    of the games; (0, 1) for no games."""
-    if not games:
-        return 0.0, 1.0
+    of the games."""
     z, n, p = Z_95, games, count / games
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half_width = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -278,8 +262,9 @@ def student_t(freedom: float) -> float:
     return math.sqrt(freedom) * math.tan(angle)
 
 
-def _bootstrap_interval(value: float, statistic: str, scores: Scores) -> Interval | None:
-    """The stratified bootstrap interval: seeds are resampled within each game.
+def _bootstrap_interval(value: float, scores: Scores) -> Interval | None:
+    """The stratified bootstrap interval of an interquartile mean: seeds are resampled within each
+    game.
 
     The interval is symmetric. Its width in standard errors of the bootstrap is the one that
     simulated normal scores with as many seeds and games need (Beran 1987, Biometrika 74, 457). The
@@ -290,21 +275,20 @@ def _bootstrap_interval(value: float, statistic: str, scores: Scores) -> Interva
         return None
     rng = np.random.default_rng(0)
     resampled = [game[rng.integers(len(game), size=(NUM_RESAMPLES, len(game)))] for game in scores]
-    error = float(STATISTICS[statistic](np.concatenate(resampled, 1)).std())
+    error = float(interquartile_mean(np.concatenate(resampled, 1)).std())
     if error == 0:
         return None
-    half = _standard_errors(statistic, counts) * error
+    half = _standard_errors(counts) * error
     return value - half, value + half
 
 
 @lru_cache
-def _standard_errors(statistic: str, counts: tuple[int, ...]) -> float:
+def _standard_errors(counts: tuple[int, ...]) -> float:
     """Half the width of an interval in standard errors of the bootstrap; counts: seeds by game."""
-    function, freedom = STATISTICS[statistic], sum(counts) - len(counts)
-    # The bootstrap divides a variance by the number of seeds, Student's t by one less.
-    shrinkage = math.sqrt(freedom / sum(counts))
+    freedom = sum(counts) - len(counts)
     if sum(counts) > MAX_CALIBRATED_RUNS:
-        return student_t(freedom) / shrinkage
+        # The bootstrap divides a variance by the number of seeds, Student's t by one less.
+        return student_t(freedom) / math.sqrt(freedom / sum(counts))
     rng = np.random.default_rng(0)
     sets = [rng.standard_normal((CALIBRATION_SETS, count)) for count in counts]
     total = np.zeros(CALIBRATION_SETS)
@@ -314,9 +298,10 @@ def _standard_errors(statistic: str, counts: tuple[int, ...]) -> float:
             np.take_along_axis(game, rng.integers(game.shape[1], size=game.shape), 1)
             for game in sets
         ]
-        values = function(np.concatenate(resampled, 1))
+        values = interquartile_mean(np.concatenate(resampled, 1))
         total += values
         total_of_squares += values**2
     mean = total / CALIBRATION_RESAMPLES
     error = np.sqrt(np.maximum(total_of_squares / CALIBRATION_RESAMPLES - mean**2, 1e-30))
-    return float(np.quantile(np.abs(function(np.concatenate(sets, 1))) / error, 0.95))
+    scores = interquartile_mean(np.concatenate(sets, 1))
+    return float(np.quantile(np.abs(scores) / error, 0.95))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +19,7 @@ from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import InitialStates, sampled_by_game
-from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.rollouts.trajectories import Trajectories
 
 NOT_LISTED = ("games=all: the layouts of this game cannot be listed", "use games=N")
 """An error and its hint."""
@@ -63,7 +62,7 @@ class Evaluation:
     the player's final score. measures: the game's own measures of the final positions. tiles: how
     many games reached each tile of 2048, and of how many. outcomes: for two seats, how many games
     the player won, drew and lost in each, float64 [2, 3]; [0, 3] for one. num_moves, seconds: of
-    the play itself. state: the final positions.
+    the play itself. state: the final positions. trajectories: the moves, if they were recorded.
     """
 
     games: int
@@ -77,6 +76,7 @@ class Evaluation:
     num_moves: int
     seconds: float
     state: State = field(repr=False)
+    trajectories: Trajectories | None = field(repr=False)
 
     def outcome_rate(self, outcome: str, seat: int | None = None) -> Estimate:
         """The rate of "win", "draw" or "loss" in a seat; None: over both seats."""
@@ -101,12 +101,12 @@ def evaluate(
     settings: EvaluationSettings,
     rng: torch.Generator,
     opponent: Player | None = None,
-    on_games: Callable[[Trajectories, FinalStates], None] | None = None,
+    records: bool = False,
 ) -> Evaluation:
     """Play games and compute their statistics; see ShardedGames for the use of several threads.
 
     opponent: the player in the other seat of a two-player game; each has either seat in half of the
-    games, and at least in one. on_games: called with the recorded games.
+    games, and at least in one. records: whether to record every move.
     If neither the game nor a player uses chance, each game that is possible is played once. In a
     game with a single initial position that holds whatever the settings. See
     Player.is_deterministic.
@@ -115,14 +115,8 @@ def evaluate(
     if game.spec.seats == 2 and opponent is None:
         raise ValueError(f"{game.spec.name} needs an opponent")
     players = [player] if opponent is None or opponent is player else [player, opponent]
-    openings = openings_to_play(game, settings.games, settings.layouts)
-    if openings is not None and all(each.is_deterministic for each in players):
-        seats, (states, probability) = game.spec.seats, openings
-        each_seat = _in_order(states.to(rng.device), seats)
-        weight = probability.repeat_interleave(seats) / seats
-        start = _Start(len(weight), each_seat, weight, is_exact=True)
-    else:
-        start = _sampled(game, openings, settings, rng.device)
+    is_deterministic = all(each.is_deterministic for each in players)
+    start = _start(game, settings, is_deterministic, rng.device)
     seat = torch.zeros(start.games, dtype=torch.int64, device=rng.device)
     if game.spec.seats == 2:  # the player has seat 0 in every other game
         seat = torch.arange(start.games, device=rng.device) % 2
@@ -130,11 +124,8 @@ def evaluate(
     seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
     games = ShardedGames(game, players, start.games, settings.batch, start.initial_states, seating)
     begin = time.perf_counter()
-    played = games.play(rng, records=on_games is not None)
+    played = games.play(rng, records)
     seconds = time.perf_counter() - begin
-    if on_games is not None:
-        assert played.trajectories is not None
-        on_games(played.trajectories, played.final)
     return _summarize(game, played, seat.cpu(), start, seconds)
 
 
@@ -163,50 +154,41 @@ def openings_to_play(
 @dataclass(frozen=True)
 class _Start:
     """How many games start where. weight: float64 [G], adds up to 1; None: equal in each seat.
-    is_exact: the games are all that can be played. layout: int64 [G], the layout of each game if
-    every layout is played several times, otherwise None."""
+    layout: int64 [G], the layout of each game if all are played, otherwise None. is_exact: the
+    games are all that can be played."""
 
     games: int
     initial_states: InitialStates
     weight: Tensor | None = None
-    is_exact: bool = False
     layout: Tensor | None = None
+    is_exact: bool = False
 
 
-def _sampled(
-    game: Game[Any],
-    openings: tuple[State, Tensor] | None,
-    settings: EvaluationSettings,
-    device: torch.device,
+def _start(
+    game: Game[Any], settings: EvaluationSettings, is_deterministic: bool, device: torch.device
 ) -> _Start:
-    """Games of players with chance."""
-    games, layouts = settings.games, settings.layouts
-    if games == "all":
-        if openings is None or game.spec.seats == 2 or not game.spec.hidden:
-            raise ConfigError(*NOT_LISTED)
-        states, probability = openings[0].to(device), openings[1]
-        repeats = max(2, math.ceil(settings.sampled_games / len(states)))
-        layout = torch.arange(len(states)).repeat_interleave(repeats)
-        initial_states = _in_order(states, repeats)
-        return _Start(len(layout), initial_states, probability[layout] / repeats, layout=layout)
-    count = max(settings.sampled_games if isinstance(games, str) else games, game.spec.seats)
-    return _Start(count, sampled_by_game(game) if layouts is None else sampled_from(layouts))
+    """is_deterministic: no player uses chance."""
+    games, layouts, seats = settings.games, settings.layouts, game.spec.seats
+    openings = openings_to_play(game, games, layouts)
+    is_exact = openings is not None and is_deterministic
+    if openings is None or not (is_exact or games == "all"):
+        count = max(settings.sampled_games if isinstance(games, str) else games, seats)
+        return _Start(count, sampled_by_game(game) if layouts is None else sampled_from(layouts))
+    if not is_exact and (seats == 2 or not game.spec.hidden):
+        raise ConfigError(*NOT_LISTED)
+    states, probability = openings[0].to(device), openings[1]
+    repeats = seats if is_exact else max(2, math.ceil(settings.sampled_games / len(states)))
+    layout = torch.arange(len(states)).repeat_interleave(repeats)
 
+    def initial_states(first: int, count: int, rng: torch.Generator) -> State:
+        return states[layout[first : first + count].to(device)]
 
-def _in_order(states: State, repeats: int) -> InitialStates:
-    """Each position starts this many games, one after the other."""
-    device = states.done.device
-    return lambda first, count, rng: states[
-        torch.arange(first, first + count, device=device) // repeats
-    ]
+    weight = probability[layout] / repeats
+    return _Start(len(layout), initial_states, weight, layout, is_exact)
 
 
 def _summarize(
-    game: Game[Any],
-    played: PlayedGames,
-    seat: Tensor,
-    start: _Start,
-    seconds: float,
+    game: Game[Any], played: PlayedGames, seat: Tensor, start: _Start, seconds: float
 ) -> Evaluation:
     """seat: int64 [G], the player's."""
     final, hashes = played.final, played.hashes
@@ -238,6 +220,7 @@ def _summarize(
         num_moves=final.num_moves,
         seconds=seconds,
         state=final.state,
+        trajectories=played.trajectories,
     )
 
 

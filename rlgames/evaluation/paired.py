@@ -29,8 +29,8 @@ class Comparison:
     """The results of players in the same games.
 
     is_exact: all ways the games can go were played. metric: "turns" or "score". players: the mean
-    of each. pairs: for any two, the first one's value minus the second one's, game by game, and the
-    correlation of their results, None if one of them does not vary.
+    of each. pairs: for any two, in both orders, the first one's value minus the second one's, game
+    by game, and the correlation of their results, None if one of them does not vary.
     """
 
     games: int
@@ -80,7 +80,7 @@ def compare_paired(
                 estimate(values[first] - values[second]),
                 _correlation(values[first], values[second], weight),
             )
-            for first, second in itertools.combinations(range(len(players)), 2)
+            for first, second in itertools.permutations(range(len(players)), 2)
         },
     )
 

@@ -107,10 +107,9 @@ def _lines(path: Path) -> list[str]:
     """The lines of a file without blank ones and comments, which start with #."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ConfigError(f"{path} holds no positions: {error.strerror}") from None
-    except ValueError:
-        raise ConfigError(f"{path} holds no positions: it is not text") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise ConfigError(f"{path} holds no positions: {reason}") from None
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
@@ -138,16 +137,14 @@ def read_positions(path: Path, game: Game[Any]) -> LabeledPositions | State:
     marks = lines[0].split()[-2:-1] if lines else []
     if not lines or (len("".join(marks)) == game.spec.actions and {*marks[0]} <= {*RESULTS}):
         return LabeledPositions.read(path, game)
-    cpu_game, texts = on_cpu(game), [_in_lines(line) for line in lines]
-    try:
-        state: State = cpu_game.parse_all(texts)
-    except ValueError:
-        for line, text in zip(lines, texts, strict=True):
-            where = f"{path}: {sanitized(line, 80)!r} is not a position of {game.spec.name}: "
-            with value_errors(where):
-                cpu_game.parse_all([text])
-        raise
-    live: State = state[~state.done]
+    cpu_game, states = on_cpu(game), list[State]()
+    for line in lines:
+        with value_errors(
+            f"{path}: {sanitized(line, 80)!r} is not a position of {game.spec.name}: "
+        ):
+            states.append(parse(cpu_game, _in_lines(line)))
+    state = type(states[0]).cat(states)
+    live = state[~state.done]
     if not len(live):
         raise ConfigError(f"{path} holds only positions of finished games")
     return live.to(game.device)

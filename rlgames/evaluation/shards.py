@@ -30,7 +30,12 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.ntuple import Ntuple, flat_table, pack_network, reason_not_packed
 from rlgames.rollouts.play import GamePool, InitialStates
-from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories
+from rlgames.rollouts.trajectories import (
+    FinalStates,
+    PlyRecord,
+    Trajectories,
+    build_trajectories,
+)
 from rlgames.sampling import Argmax
 
 T = TypeVar("T")
@@ -50,8 +55,6 @@ MIN_GREEDY_GAMES = 1000
 FACTOR = 6364136223846793005
 """Of Knuth's linear congruential generator: hashes are numbers to the base of it, modulo 2^64."""
 
-ROWS_PER_PART = 1 << 16
-
 
 @dataclass(frozen=True)
 class PlayedGames:
@@ -64,6 +67,17 @@ class PlayedGames:
     final: FinalStates
     hashes: Tensor | None = None
     trajectories: Trajectories | None = None
+
+    @classmethod
+    def cat(cls, parts: Sequence[PlayedGames]) -> PlayedGames:
+        """The games of all parts, one part after the other."""
+        hashes = [part.hashes for part in parts if part.hashes is not None]
+        moves = [part.trajectories for part in parts if part.trajectories is not None]
+        return cls(
+            FinalStates.cat([part.final for part in parts]),
+            torch.cat(hashes) if hashes else None,
+            Trajectories.cat(moves) if moves else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -87,79 +101,65 @@ class ShardedGames:
 
         Raises ChildProcessError if a process is killed, or what it raised.
         """
-        kernel = None if records else find_kernel(self, rng.device)
-        if kernel is not None:
-            return PlayedGames(self._play(rng, lambda *shard: (None, kernel(*shard)))[1])
-        play = self._record_shard if records else self._hash_shard
-        parts, final = self._play(rng, play)
-        if not records:
-            return PlayedGames(final, _hash_games(torch.cat(parts), final.state))
-        moves = Trajectories.cat(parts)
-        return PlayedGames(final, _hash_games(_hash_moves(moves), final.state), moves)
+        device = rng.device
+        kernel = None if records else find_kernel(self, device)
 
-    def _record_shard(self, rows: slice, rng: torch.Generator) -> tuple[Any, FinalStates]:
-        return self._pool(rows, rng).collect()
+        def play(rows: slice, rng: torch.Generator) -> PlayedGames:
+            if kernel is not None:
+                return PlayedGames(kernel(rows, rng))
+            return self._play_pool(rows, rng, records)
 
-    def _hash_shard(self, rows: slice, rng: torch.Generator) -> tuple[Any, FinalStates]:
-        """A hash of the moves of each game, and how the games ended."""
-        pool = self._pool(rows, rng)
-        hashes = torch.zeros(rows.stop - rows.start, dtype=torch.int64, device=rng.device)
+        size = BATCHES_PER_SHARD * self.batch
+        starts = range(0, self.games, size)
+        rows = [slice(start, min(start + size, self.games)) for start in starts]
+        if len(rows) == 1:
+            return play(rows[0], rng)
+        seed = int(torch.randint(2**62, (1,), generator=rng, device=device))
+
+        def play_shard(shard: int) -> PlayedGames:
+            return play(rows[shard], make_generator(seed, f"shard {shard}", device))
+
+        workers = min(torch.get_num_threads(), len(rows)) if self._can_fork(device) else 1
+        if workers > 1:
+            return PlayedGames.cat(map_in_forks(play_shard, len(rows), workers))
+        played = []
+        for shard in range(len(rows)):
+            with progress.part(shard, len(rows)):
+                played.append(play_shard(shard))
+        return PlayedGames.cat(played)
+
+    def _play_pool(self, rows: slice, rng: torch.Generator, records: bool) -> PlayedGames:
+        """Play some of the games with their players."""
+        count = rows.stop - rows.start
+        pool = GamePool(
+            self.game,
+            self.players,
+            count,
+            rng,
+            batch=self.batch,
+            initial_states=lambda first, count, rng: self.initial_states(
+                rows.start + first, count, rng
+            ),
+            seating=None if self.seating is None else self.seating[rows],
+        )
+        hashes = torch.zeros(count, dtype=torch.int64, device=rng.device)
+        plies: list[PlyRecord] = []
 
         def on_ply(ply: PlyRecord) -> None:
             before = hashes[ply.game]
             after = before * FACTOR + ply.decision.action + 1
             hashes[ply.game] = torch.where(ply.before.done, before, after)
+            if records:
+                plies.append(ply)
             if progress.has_listener():
                 live = int(torch.count_nonzero(~pool.state.done))
-                progress.report((pool.num_started - live) / pool.games)
+                progress.report((pool.num_started - live) / count)
 
-        return hashes, pool.run(on_ply=on_ply)
-
-    def _play(
-        self,
-        rng: torch.Generator,
-        play: Callable[[slice, torch.Generator], tuple[T, FinalStates]],
-    ) -> tuple[list[T], FinalStates]:
-        """What play returns besides the final states for each shard, and all final states.
-
-        play: plays the games of a shard.
-        """
-        size = BATCHES_PER_SHARD * self.batch
-        starts = range(0, self.games, size)
-        rows = [slice(start, min(start + size, self.games)) for start in starts]
-        if len(rows) == 1:
-            result, final = play(rows[0], rng)
-            return [result], final
-        seed = int(torch.randint(2**62, (1,), generator=rng, device=rng.device))
-        workers = min(torch.get_num_threads(), len(rows)) if self._can_fork(rng.device) else 1
-
-        def play_shard(shard: int) -> tuple[T, FinalStates]:
-            return play(rows[shard], make_generator(seed, f"shard {shard}", rng.device))
-
-        played = []
-        if workers > 1:
-            played = map_in_forks(play_shard, len(rows), workers)
-        else:
-            for shard in range(len(rows)):
-                with progress.part(shard, len(rows)):
-                    played.append(play_shard(shard))
-        return [result for result, _ in played], FinalStates.cat([final for _, final in played])
-
-    def _pool(self, rows: slice, rng: torch.Generator) -> GamePool:
-        """A pool that plays some of the games."""
-
-        def initial_states(first: int, count: int, rng: torch.Generator) -> State:
-            return self.initial_states(rows.start + first, count, rng)
-
-        return GamePool(
-            self.game,
-            self.players,
-            rows.stop - rows.start,
-            rng,
-            batch=self.batch,
-            initial_states=initial_states,
-            seating=None if self.seating is None else self.seating[rows],
-        )
+        final = pool.run(on_ply=on_ply)
+        moves = None
+        if records:
+            moves = build_trajectories(plies, torch.arange(count, device=rng.device), final.score)
+        return PlayedGames(final, _hash_games(hashes, final.state), moves)
 
     def _can_fork(self, device: torch.device) -> bool:
         """Whether forks may play. What a stateful player counts would be lost with the fork.
@@ -212,23 +212,12 @@ def _run(index: int) -> bytes:
         return pickle.dumps(_task(index))
 
 
-def _hash_moves(moves: Trajectories) -> Tensor:
-    """Int64 [G]: a hash of the moves of each recorded game."""
-    values = torch.zeros(moves.num_games, dtype=torch.int64, device=moves.game.device)
-    for game, action in zip(
-        moves.game.split(moves.ply_sizes), moves.action.split(moves.ply_sizes), strict=True
-    ):
-        values[game] = values[game] * FACTOR + action + 1
-    return values
-
-
 def _hash_games(moves: Tensor, final: State) -> Tensor:
     """Int64 [G]: PlayedGames.hashes, from hashes of the moves."""
     content = final.to("cpu").content()
     rng = torch.Generator().manual_seed(0)
     factors = torch.randint(2**62, (content.shape[1],), generator=rng)
-    parts = [(part.long() * factors).sum(1) for part in content.split(ROWS_PER_PART)]
-    return moves.cpu() * FACTOR + torch.cat(parts)
+    return moves.cpu() * FACTOR + (content.long() * factors).sum(1)
 
 
 Kernel = Callable[[slice, torch.Generator], FinalStates]
@@ -242,21 +231,21 @@ def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
     min_random_games of the rules asks for.
     """
     game, players = games.game, games.players
-    if device.type != "cpu":
+    if device.type != "cpu" or not isinstance(game, BoardGame):
         return None
-    play: Any = find_greedy_play(game, players[0], games.games)
-    if play is None:
-        all_random = all(type(player) is Random for player in players)
-        if not isinstance(game, BoardGame) or not all_random:
-            return None
+    play: Callable[[Any, int], tuple[Any, int]]
+    if (policy := _greedy_policy(game, players[0], games.games)) is not None:
+        play = partial(play_greedily, game, policy)
+    elif all(type(player) is Random for player in players):
         if games.games < max(game.min_random_games, BATCHES_PER_SHARD * games.batch + 1):
             return None
         observes = any(isinstance(player, Random) and player.observe for player in players)
-        play_randomly = partial(game.play_randomly, observe=observes)
-        play_randomly(game.example_state(), 1, 0)  # compiled before forks
+        game.play_randomly(game.example_state(), 1, 0, observe=observes)  # compiled before forks
 
-        def play(start: Any, seed: int) -> Any:
-            return play_randomly(start, games.batch, seed)
+        def play(start: Any, seed: int) -> tuple[Any, int]:
+            return game.play_randomly(start, games.batch, seed, observe=observes)
+    else:
+        return None
 
     def play_shard(rows: slice, rng: torch.Generator) -> FinalStates:
         start = games.initial_states(rows.start, rows.stop - rows.start, rng)
@@ -265,41 +254,8 @@ def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
     return play_shard
 
 
-class CompiledGreedyPlay:
-    """Plays 2048 on the CPU as a greedy agent does, but with other random tiles.
-
-    policy: the agent chooses the first best move by it, and kernels can read it.
-    """
-
-    def __init__(self, game: Game2048, policy: Ntuple) -> None:
-        self._game, self._policy = game, policy
-        self._network = pack_network(game, policy, policy.values.stride(0))
-
-    def __call__(self, state: Any, seed: int) -> tuple[Any, int]:
-        """Play on to the ends of all games; the final positions and the number of moves."""
-        rng, num_moves = np.random.default_rng(seed), 0
-        while True:
-            rows = (~state.done).nonzero()[:, 0]
-            if not len(rows):
-                return state, num_moves
-            played, moves = self._play_window(state[rows], rng)
-            state, num_moves = state.put(rows, played), num_moves + moves
-            progress.report(float(state.done.float().mean()))
-
-    def _play_window(self, state: Any, rng: np.random.Generator) -> tuple[Any, int]:
-        """Play some moves of each game in the kernel; the last positions, the number of moves."""
-        from rlgames.kernels.td import PLAY, learn_games
-
-        policy = self._policy
-        plies, scale = 1 + MOVES_PER_CALL // len(state), np.float32(policy.score_scale)
-        settings = PLAY._replace(plies=min(MAX_PLIES, plies), scale=scale)
-        shared = flat_table(policy.values), self._network, self._game.rules, settings
-        seed = rng.integers(1 << 62, dtype=np.uint64)
-        return self._game.play_with(state, lambda games: learn_games(*shared, games, seed))
-
-
-def find_greedy_play(game: Game[Any], player: Player, games: int) -> CompiledGreedyPlay | None:
-    """The kernel that plays like this player, if there is one and compiling it pays."""
+def _greedy_policy(game: BoardGame, player: Player, games: int) -> Ntuple | None:
+    """The policy of a greedy agent that a kernel can play, if compiling that pays."""
     if type(player) is not Agent or not isinstance(game, Game2048):
         return None
     policy, sampling = player.policy, player.sampling
@@ -308,5 +264,27 @@ def find_greedy_play(game: Game[Any], player: Player, games: int) -> CompiledGre
         return None
     # Values between the statistics of temporal coherence: the kernel that trains them is compiled.
     is_interleaved = not policy.values.is_contiguous()
-    pays = is_interleaved or games >= MIN_GREEDY_GAMES
-    return CompiledGreedyPlay(game, policy) if pays else None
+    return policy if is_interleaved or games >= MIN_GREEDY_GAMES else None
+
+
+def play_greedily(game: BoardGame, policy: Ntuple, state: Any, seed: int) -> tuple[Any, int]:
+    """Play 2048 to the ends of all games as a greedy agent does, but with other random tiles; the
+    final positions and the number of moves."""
+    from rlgames.kernels.td import PLAY, learn_games
+
+    network = pack_network(game, policy, policy.values.stride(0))
+    table, rng, num_moves = flat_table(policy.values), np.random.default_rng(seed), 0
+
+    def play_window(live: Any) -> tuple[Any, int]:
+        plies = min(MAX_PLIES, 1 + MOVES_PER_CALL // len(live))
+        settings = PLAY._replace(plies=plies, scale=np.float32(policy.score_scale))
+        key = rng.integers(1 << 62, dtype=np.uint64)
+        return game.play_with(
+            live, lambda games: learn_games(table, network, game.rules, settings, games, key)
+        )
+
+    while len(rows := (~state.done).nonzero()[:, 0]):
+        played, moves = play_window(state[rows])
+        state, num_moves = state.put(rows, played), num_moves + moves
+        progress.report(float(state.done.float().mean()))
+    return state, num_moves

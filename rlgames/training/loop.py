@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rlgames.config.registry import REGISTRY
 from rlgames.config.typed import to_plain
 from rlgames.core.callbacks import CallbackList
 from rlgames.core.errors import NonFiniteError
@@ -61,8 +62,10 @@ class TrainingLoop:
     def compute_references(self) -> None:
         """Compute what random and optimal play reach, as far as that is quick."""
         references, cfg = self.training.references, self.training.cfg
-        references.compute_early_random()
-        if references.is_solvable:
+        is_quick = REGISTRY["player"][cfg.eval_opponent.name].is_quick
+        opponent = self.training.evaluator.opponent if is_quick else None
+        references.compute_early_random(opponent, cfg.seed)
+        if self.training.game.spec.seats == 1:
             with self.phase("solving"):
                 references.solve(min(EARLY_SOLVE_SECONDS, cfg.solve_seconds))
         metric = self.training.evaluator.goal_metric

@@ -12,7 +12,7 @@ from torch import Tensor
 from rlgames.config.commands import TrainConfig
 from rlgames.config.options.learners import TdNtupleConfig
 from rlgames.config.options.players import PastConfig
-from rlgames.config.registry import REGISTRY, check_installed, make
+from rlgames.config.registry import check_installed, make
 from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device, compute_dtype
@@ -115,8 +115,8 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     if device.type == "cpu":
         batch, size = min(cfg.batch, cfg.games), bytes_per_game(game, cfg.window)
         check_memory("batch", batch, size, "for its moves")
-    is_quick = REGISTRY["player"][cfg.eval_opponent.name].is_quick
-    references = References(game, evaluator.opponent, is_quick, split, cfg.seed)
+    layouts = () if split is None else (split.trained_on, split.held_out)
+    references = References(game, *layouts)
     return Training(cfg, game, agent, learner, source, evaluator, regret, references, dtype)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
 
 from rlgames.core.callbacks import Callback
 from rlgames.core.rng import make_generator
@@ -20,13 +21,14 @@ from rlgames.drawing.pictures import (
     format_percent,
     position_scene,
 )
-from rlgames.evaluation.advice import afterstate_values, certainty_by_move
+from rlgames.evaluation.analysis import distinct
 from rlgames.games.game import Game, State
+from rlgames.players.player import Agent, Random
 from rlgames.policies.policy import Policy, ValueFunction
-from rlgames.rollouts.play import GamePool
+from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.rollouts.trajectories import Trajectories
 from rlgames.runs.log import RunLog
-from rlgames.sampling import mask_illegal
+from rlgames.sampling import Stochastic, distance_to_certainty, mask_illegal
 from rlgames.training.evaluator import Evaluator
 from rlgames.training.progress import Progress
 
@@ -44,6 +46,9 @@ MAX_FRAMES = 64
 
 ANIMATION_WIDTH = 200
 """In pixels."""
+
+NUM_RANDOM_GAMES = 1000
+"""The values of boards are those of the boards in this many random games."""
 
 
 class ImageCallback(Callback):
@@ -65,7 +70,7 @@ class ImageCallback(Callback):
     def _write_afterstate_values(self, games: int, policy: ValueFunction) -> None:
         """The values of boards after winning and other moves."""
         rng = make_generator(self.evaluator.seed, "draw", self.game.device)
-        by_kind = afterstate_values(self.game, policy, self.evaluator.graph, rng)
+        by_kind = afterstate_values(self.game, policy, rng)
         groups = {kind: values.cpu().double().numpy() for kind, values in by_kind.items()}
         title = f"values of boards, after {games:,} games"
         self.log.picture(games, "values", plots.encode_png(plots.histogram(title, groups)))
@@ -89,6 +94,29 @@ class ImageCallback(Callback):
         for number, still in enumerate(stills, 1):
             self.log.picture(games, f"game/position_{number}", plots.encode_png(still))
         self.log.picture(games, "game/animation", film)
+
+
+def afterstate_values(
+    game: Game[Any], policy: ValueFunction, rng: torch.Generator
+) -> dict[str, Tensor]:
+    """The policy's values of the different afterstates in random games, for the seat that moved:
+    float32 [N] by kind, "won" where the move wins the game, and "other"; empty kinds are left out.
+    """
+    moves, _ = collect_games(game, [Random(game)], NUM_RANDOM_GAMES, rng)
+    after = game.apply_action(moves.state, moves.action)
+    rows, _ = distinct(after)
+    after, seat = after[rows], moves.seat[rows]
+    is_won = after.done & (after.score.gather(1, seat[:, None])[:, 0] > 0)
+    value = policy.value(game, after)
+    by_kind = {"won": value[is_won], "other": value[~is_won]}
+    return {kind: values for kind, values in by_kind.items() if len(values)}
+
+
+def certainty_by_move(game: Game[Any], policy: Policy, rng: torch.Generator) -> Tensor:
+    """Float32 [T]: the distance to certainty at each move of one game sampled from the policy."""
+    agent = Agent(game, policy, Stochastic())
+    trajectories, _ = collect_games(game, [agent], 1, rng)
+    return distance_to_certainty(agent.probabilities(trajectories.state).float())
 
 
 @torch.no_grad()

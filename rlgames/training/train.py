@@ -227,7 +227,7 @@ class Run:
         best, final, best_games = self.evaluate_checkpoints()
         if training.regret is not None and progress.regret is not None:
             final.metrics["regret"] = progress.regret  # of the final weights
-        if references.is_solvable:
+        if training.game.spec.seats == 1:
             self.callbacks.on_phase("solving")
             references.solve(cfg.solve_seconds)
             references.solve_held_out(cfg.solve_seconds)

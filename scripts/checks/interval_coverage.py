@@ -25,7 +25,7 @@ from rlgames.config.commands import ArenaConfig
 from rlgames.config.compose import load_config
 from rlgames.core.rng import make_generator
 from rlgames.core.text import markdown_table, with_section
-from rlgames.evaluation.elo import elo_intervals, elo_ratings
+from rlgames.evaluation.elo import elo_intervals, elo_ratings, points_per_game
 from rlgames.evaluation.estimates import Estimate, Interval, interquartile_mean, mean_interval
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 
@@ -198,11 +198,11 @@ def elo() -> list[Case]:
         pairs = list(itertools.combinations(range(count), 2))
         # The first seat is 100 points better. The truth is the rating from all possible games.
         rates = {(i, j): _outcome_rates(strengths[i] - strengths[j], draws) for i, j in pairs}
-        table = np.zeros((count, count, 3))
+        wins = np.zeros((count, count))
         for (row, column), rate in rates.items():
-            table[row, column] = 1e9 * rate.mean(0)
-            table[column, row] = table[row, column, ::-1]
-        truth = elo_ratings(table)
+            points = points_per_game(rate)
+            wins[row, column], wins[column, row] = 1e9 * points, 1e9 * (1 - points)
+        truth = elo_ratings(wins)
 
         def experiment(games: int, rng: np.random.Generator) -> Outcomes:
             tables = [

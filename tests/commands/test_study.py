@@ -233,7 +233,7 @@ def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
         ("+.2f", "+.2z", ".2z is not a format"),
         ("games=20 ", "games=20 plugins=[x] ", "plugins=[x] is typed"),
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
-        ("games=20 ", "games=20 boards=worst ", "boards=worst is outside the run"),
+        ("games=20 ", "games=20 picture=a.svg ", "picture=a.svg is outside the run"),
         ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
         ("+.2f", "1000000000.2f", "1000000000.2f is not a format"),
         ("- one:played.win.rate", "/ 0", "divides by 0"),

@@ -24,14 +24,6 @@ def test_games_that_say_nothing_of_how_they_vary_have_no_interval():
     assert (low, high) == pytest.approx((3.5 - 1.984 * 0.05025, 3.5 + 1.984 * 0.05025), abs=1e-3)
 
 
-def test_a_difference_the_other_way_round():
-    values = [float(number**2) for number in range(25)]
-    backward = of_games([-value for value in values])
-    forward = -of_games(values)
-    assert (forward.value, forward.spread) == (backward.value, backward.spread)
-    assert forward.interval == pytest.approx(backward.interval)
-
-
 @pytest.mark.others
 def test_wilson_intervals():
     """Newcombe 1998, table I, and the ends."""
@@ -39,7 +31,6 @@ def test_wilson_intervals():
     assert Estimate.of_rate((15, 148)).interval == pytest.approx((0.0624, 0.1605), abs=1e-4)
     assert Estimate.of_rate((0, 20)).interval == pytest.approx((0, 0.1611), abs=1e-4)
     assert Estimate.of_rate((20, 20)).interval[1] == 1
-    assert Estimate.of_rate((0, 0)).interval == (0, 1)
     assert Estimate.of_rate((20, 20), is_exact=True).interval is None
 
 
@@ -93,8 +84,8 @@ def test_seeds_that_say_nothing_of_how_they_vary_have_no_interval(statistic):
 
 def test_seeds_are_resampled_within_each_game():
     """Games of very different level do not widen the interval."""
-    apart = Estimate.of_seeds([SEEDS, SEEDS + 1000], bootstrap=True)
-    alike = Estimate.of_seeds([SEEDS, SEEDS], bootstrap=True)
+    apart = Estimate.of_seeds([SEEDS, SEEDS + 1000], "iqm")
+    alike = Estimate.of_seeds([SEEDS, SEEDS], "iqm")
     assert apart.half == pytest.approx(alike.half)
 
 

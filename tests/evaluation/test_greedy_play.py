@@ -8,8 +8,9 @@ from packed_random import PackedRandom
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.shards import MIN_GREEDY_GAMES as MIN_GAMES
-from rlgames.evaluation.shards import find_greedy_play
-from rlgames.players.player import Agent, Random
+from rlgames.evaluation.shards import ShardedGames, find_kernel, play_greedily
+from rlgames.players.player import Agent
+from rlgames.rollouts.play import sampled_by_game
 from rlgames.sampling import Argmax, Stochastic
 
 WORDS = [
@@ -29,7 +30,7 @@ def agent():
 
 def test_it_plays_as_the_agent_does(agent):
     start = agent.game.initial(4, rng(2))
-    final, num_moves = find_greedy_play(agent.game, agent, MIN_GAMES)(start, seed=7)
+    final, num_moves = play_greedily(agent.game, agent.policy, start, seed=7)
     seed = int(np.random.default_rng(7).integers(1 << 62, dtype=np.uint64))
     plain = PackedRandom(agent.game, seed)
     for game in range(4):
@@ -45,12 +46,17 @@ def test_it_plays_as_the_agent_does(agent):
 
 def test_an_evaluation_uses_it_for_many_games_and_in_training(agent):
     game = agent.game
-    assert find_greedy_play(game, agent, MIN_GAMES - 1) is None
-    assert find_greedy_play(game, Agent(game, agent.policy, Stochastic()), MIN_GAMES) is None
-    assert find_greedy_play(game, Agent(game, agent.policy, Argmax("random")), MIN_GAMES) is None
-    assert find_greedy_play(game, Random(game), MIN_GAMES) is None
+
+    def has_kernel(player, games=MIN_GAMES):
+        played = ShardedGames(game, [player], games, 100, sampled_by_game(game))
+        return find_kernel(played, torch.device("cpu")) is not None
+
+    assert has_kernel(agent)
+    assert not has_kernel(agent, MIN_GAMES - 1)
+    assert not has_kernel(Agent(game, agent.policy, Stochastic()))
+    assert not has_kernel(Agent(game, agent.policy, Argmax("random")))
     _, learning, _ = make_agent(*WORDS, "learner.step_size=temporal_coherence")
-    assert find_greedy_play(game, learning, 1) is not None
+    assert has_kernel(learning, 1)
     few, many = (
         evaluate(game, agent, EvaluationSettings(games, batch=100), rng(3))
         for games in (MIN_GAMES - 1, MIN_GAMES)

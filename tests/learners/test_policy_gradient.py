@@ -9,7 +9,6 @@ from helpers import make_agent, rng
 
 import rlgames
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.advice import certainty_by_move
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -19,6 +18,7 @@ from rlgames.rewards import Reward, generalized_advantage
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.runs.files import read_run
 from rlgames.sampling import distance_to_certainty
+from rlgames.training.pictures import certainty_by_move
 
 GAMES: dict[str, tuple[Any, str]] = {
     "slide": (Game2048(2, 3), "score_delta"),

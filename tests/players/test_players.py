@@ -230,16 +230,6 @@ def test_players_refuse_other_games():
             build_player(cfg.player, sitting_at, cfg.game)
 
 
-def test_results_are_counted_by_seat():
-    """The first player always wins this game: a line of 1."""
-    game = KInARow(2, 2, 1, False)
-    found = evaluate(game, Random(game), EvaluationSettings(100), rng(), Random(game))
-    assert found.outcomes.tolist() == [[50, 0, 0], [0, 0, 50]]
-    assert found.outcome_rate("win").value == 0.5
-    assert found.points == 0.5
-    assert found.turns.value == 1
-
-
 def test_results_of_random_tic_tac_toe_match_theory():
     game = KInARow(3, 3, 3, False)
     player = Random(game)

@@ -19,7 +19,6 @@ from rlgames.config.registry import REGISTRY
 from rlgames.drawing import animation, pictures
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Cell, Label
-from rlgames.evaluation.advice import afterstate_values
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.policy import Policy
@@ -27,6 +26,7 @@ from rlgames.policies.table import Table
 from rlgames.rollouts.play import collect_games
 from rlgames.runs.loggers import ResumePoint, RunStart, TensorBoardLogger, event_files
 from rlgames.training import pictures as images
+from rlgames.training.pictures import afterstate_values
 
 GAMES = {
     "battleship": ["board=6", "ships=[2]"],
@@ -249,7 +249,7 @@ class Misere(KInARow):
 )
 def test_kinds_of_boards_that_do_not_occur_are_left_out(kind, kinds):
     game = kind(2, 2, 2, False)
-    found = afterstate_values(game, Table(game, 1.0, 0.0), None, rng())
+    found = afterstate_values(game, Table(game, 1.0, 0.0), rng())
     assert {*found} == kinds
 
 

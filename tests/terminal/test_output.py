@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from helpers import SMALL_TRAINING
 from markers import one_in
@@ -284,14 +283,13 @@ def test_a_wrong_number_of_threads_is_refused_in_one_line(number, typed, monkeyp
 
 def tournament(names):
     """A result in which every game is drawn, and the players that come later have more Elo."""
-    table = np.zeros((len(names), len(names), 3))
-    table[..., 1] = 4
+    points = [[None if row == column else 0.5 for column in names] for row in names]
     elo = [
         Estimate(10.0 * number, (10.0 * number - 5, 10.0 * number + 5), 4)
         for number in range(len(names))
     ]
     cfg = load_config(ArenaConfig, ["game=tictactoe", "games=4"])
-    return arena.Result(cfg, names, [{} for _ in names], Arena({}, table, elo))
+    return arena.Result(cfg, names, [{} for _ in names], Arena({}, points, elo))
 
 
 def test_an_arena_of_many_shows_the_ranking_whole_and_the_pairs_where_they_fit(monkeypatch, capsys):
