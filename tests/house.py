@@ -74,7 +74,7 @@ MAX_LINES = {
     "tests/players": 624,
     "tests/policies": 1181,
     "tests/rollouts": 727,
-    "tests/runs": 2736,
+    "tests/runs": 2528,
     "tests/search": 1930,
     "tests/solvers": 1303,
     "tests/terminal": 717,

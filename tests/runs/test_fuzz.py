@@ -14,17 +14,15 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import torch
 from recorded_games import make_game_and_rules
 from recorded_games import record as recorded
-from safetensors import SafetensorError
 from untrusted_files import bounded, forge, plain_header, trained
 
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError
 from rlgames.rollouts import records
 from rlgames.runs.agents import open_run
-from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
+from rlgames.runs.checkpoint import Checkpoint
 
 SECONDS = 5
 MEBIBYTES = 256
@@ -102,33 +100,7 @@ def fuzz_bytes(folder, draw):
         content = draw.randbytes(draw.randrange(200))
         content = draw.choice([content, len(content).to_bytes(8, "little") + content])
     _write(path, content)
-    _read_checkpoint(path, deep=False)
-
-
-def fuzz_parts(folder, draw):
-    """A checkpoint with odd parts and a correct checksum."""
-    found, _, _, path = sources(folder)
-    chosen = draw.choice(found)
-    header = plain_header(chosen)
-    tensors = {f"policy/{name}": tensor for name, tensor in chosen.policy.items()}
-    which = draw.randrange(4)
-    if which == 0:
-        header["state"] = _text(
-            altered({"progress": {"games_played": 3}, "a": [1, {"b": None}]}, draw)
-        )
-    elif which == 1:
-        header[draw.choice([*header])] = draw.choice(["", "5", "-1", "[]", "{}", "nul", "9" * 5000])
-    elif which == 2:
-        header["config"] = mutated(header["config"].encode(), draw).decode("utf-8", "replace")
-    name = draw.choice([*tensors])
-    if which == 3:
-        tensors |= {
-            draw.choice([name, "x", "policy/x", "state", "policy//", "state/\x1b"]): draw.choice(
-                [torch.zeros(0), torch.zeros(3, dtype=torch.bool), torch.full((2, 2), math.nan)]
-            )
-        }
-    _forged(path, tensors, header)
-    _read_checkpoint(path, deep=False)
+    _read_checkpoint(path)
 
 
 def fuzz_config(folder, draw):
@@ -137,9 +109,9 @@ def fuzz_config(folder, draw):
     values = found[0].config
     for _ in range(draw.choice([1, 1, 2])):
         values = altered(values, draw)
-    header = plain_header(found[0]) | {"config": _text(values)}
-    _forged(path, {f"policy/{name}": tensor for name, tensor in found[0].policy.items()}, header)
-    _read_checkpoint(path, deep=True)
+    header = plain_header(found[0]) | {"config": json.dumps(values)}
+    forge(path, {f"policy/{name}": tensor for name, tensor in found[0].policy.items()}, header)
+    _read_checkpoint(path)
 
 
 def fuzz_record(folder, draw):
@@ -152,7 +124,7 @@ def fuzz_record(folder, draw):
             content if draw.random() < 0.4 else head.encode() + b"\n" + content[len(head) + 1 :]
         )
     else:
-        content = f"{head}\n{_text(altered(json.loads(line), draw))}\n".encode()
+        content = f"{head}\n{json.dumps(altered(json.loads(line), draw))}\n".encode()
     _write(path, content)
     try:
         records.read(path, *make_game_and_rules("game=tictactoe"))
@@ -160,32 +132,16 @@ def fuzz_record(folder, draw):
         _plain(error, path)
 
 
-def _text(value):
-    return json.dumps(value)
-
-
 def _write(path, content):
     with open(path, "wb") as file:
         file.write(content)
 
 
-def _forged(path, tensors, header):
+def _read_checkpoint(path):
     try:
-        forge(path, tensors, header)
-    except SafetensorError:  # such a file cannot be written
-        _write(path, b"")
-
-
-def _read_checkpoint(path, deep):
-    try:
-        found = Checkpoint.read(path)
-        if deep:
-            from_plain(found.config)
-            open_run(path).agent()
-    except BadCheckpoint as error:
-        _plain(error, path)
+        from_plain(Checkpoint.read(path).config)
+        open_run(path).agent()
     except ConfigError as error:
-        assert deep
         _plain(error, path)
 
 
@@ -217,7 +173,7 @@ def run(folder, counts, rounds):
     ("rounds", "factor"), [(40, 1), pytest.param(500, 12, marks=pytest.mark.long)]
 )
 def test_files_changed_at_random_are_refused_or_read(rounds, factor, tmp_path):
-    counts = {fuzz_bytes: 8 * factor, fuzz_parts: 4 * factor, fuzz_record: 4 * factor}
+    counts = {fuzz_bytes: 8 * factor, fuzz_record: 4 * factor}
     sources(tmp_path)
     told = bounded(lambda: run(tmp_path, counts | {fuzz_config: 1}, rounds), MEBIBYTES, 600)
-    assert int(told) >= 600 * factor
+    assert int(told) >= 480 * factor

@@ -308,25 +308,11 @@ def without_repetitions(sites: list[Site]) -> list[Site]:
     return [site for site in sites if site.number == 1 or site == ends[site[:2]]]
 
 
-STARTS = ["new", "resumed"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", ["new", "resumed"])
 def test_an_error_loses_nothing(start, operation, quickly, typed, tmp_path):
     bench = Bench(start, tmp_path, typed)
     sites = [site for site in without_repetitions(bench.sites) if site.operation == operation]
     for number, site in enumerate(sites):
         bench.check(site, ERRORS[number % len(ERRORS)])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("start", STARTS)
-def test_no_error_loses_anything(start, operation, error, quickly, typed, tmp_path):
-    bench = Bench(start, tmp_path, typed)
-    for site in bench.sites:
-        if site.operation == operation:
-            bench.check(site, error)

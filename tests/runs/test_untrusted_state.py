@@ -101,73 +101,40 @@ def each(name: str, path: str, *values: Any) -> list[tuple[str, str, Any]]:
 
 
 REFUSED = [
-    *each("plain", "progress", ..., [1, 2]),
+    ("plain", "progress", [1, 2]),
     ("plain", "progress/extra", 1),
-    *each("plain", "progress/games", ..., -5, 9, 8.0, "8", True, None, 10**30),
-    *each("plain", "progress/best", [1], "ab", {"a": 1, "b": 2}),
-    *each("plain", "progress/seconds", -1, math.nan, "1", 10**400),
-    ("plain", "progress/has_converged", "yes"),
-    *each("plain", "progress/num_log_lines", -1, "3", 2.5, None),
-    *each("plain", "progress/line", ..., 3),
+    *each("plain", "progress/games", ..., 9, True, 10**30),
+    ("plain", "progress/seconds", math.nan),
     ("plain", "progress/line/sums", {"loss": 1.0}),
-    ("plain", "progress/line/num_games", -1),
-    ("plain", "learner", []),
     *each("plain", "learner/optimizer", [], {"99": {}}),
-    *each("plain", "learner/optimizer/0", {}, [1]),
-    ("plain", "learner/optimizer/0/exp_avg", ...),
-    ("plain", "learner/optimizer/0/more", torch.zeros(3)),
-    *each("plain", "learner/optimizer/0/exp_avg", reshaped, filled_with(math.nan), 3.0, None),
-    *each("plain", "learner/optimizer/0/step", torch.Tensor.double, filled_with(-1.0), "x"),
-    *each("plain", "source/generators", [], {}, None),
-    *each("plain", "source/generators/play", "x", torch.zeros(5056), filled_with(255), reshaped),
-    *each(
-        "plain", "source/generators/play", torch.zeros(5056, dtype=torch.uint8), read_beyond_its_end
-    ),
-    *each("plain", "source", ..., [], {}),
-    *each("plain", "source/pool", {"batch": 10**9}, [1]),
-    ("plain", "source/num_pretrained", -1),
-    *each("plain", "source/players", [], {}, {"0": {"a": 1}}),
-    ("table", "learner/values", []),
-    ("table", "source/pretraining", {"optimizer": {}}),
-    *each("past", "source/players/1/copies", {}, [1, 2], {str(number): {} for number in range(11)}),
-    ("past", "source/players/1/copies/0/policy", {}),
-    ("past", "source/players/1/copies/0/progress", math.nan),
+    *each("plain", "learner/optimizer/0/exp_avg", ..., reshaped, filled_with(math.nan), 3.0),
+    *each("plain", "source/generators/play", "x", filled_with(255), read_beyond_its_end),
+    *each("plain", "source", ..., []),
+    *each("past", "source/players/1/copies", [1, 2], {str(number): {} for number in range(11)}),
     ("past", "source/players/1/copies/0/policy/logits.bias", filled_with(math.nan)),
-    *each("dqn", "learner/buffer/num_added", -1, 10**6, None),
-    *each("dqn", "learner/buffer/columns", {}, [torch.zeros(3)]),
-    *[("dqn", f"learner/buffer/columns/{n}", reshaped) for n in range(9)],
+    *each("dqn", "learner/buffer/num_added", -1, 10**6),
+    *[("dqn", f"learner/buffer/columns/{n}", reshaped) for n in (0, 8)],
     *[("dqn", f"learner/buffer/columns/{n}", filled_with(-1)) for n in (1, 4, 5)],
-    ("dqn", "learner/buffer/columns/6", filled_with(math.nan)),
-    *each("dqn", "learner/target", {}, {"logits.bias": torch.tensor(math.inf)}),
+    ("dqn", "learner/target", {}),
     ("behavior_cloning", "learner/lowest_loss", math.nan),
+    ("table", "source/pretraining", {"optimizer": {}}),
     ("open", "learner/values/errors", reshaped),
-    ("open", "learner/values/sizes", filled_with(math.nan)),
-    *each("open", f"{POOL}/state", {}, [1]),
-    *each("open", f"{POOL}/state/words", *map(filled_with, (0, 1 << 40, -1)), torch.Tensor.int),
-    *each("open", f"{POOL}/state/current_seat", filled_with(7), filled_with(-1)),
-    ("open", f"{POOL}/state/done", filled_with(True)),
+    *each("open", f"{POOL}/state/words", *map(filled_with, (1 << 40, -1)), torch.Tensor.int),
+    ("open", f"{POOL}/state/current_seat", filled_with(7)),
     ("open", f"{POOL}/state/turn", filled_with(-(10**15))),
-    ("open", f"{POOL}/state/score", filled_with(math.nan)),
-    *each("open", f"{POOL}/batch", 0, -1, 1000, 10**12, "4"),
-    *each("open", f"{POOL}/num_started", 0, 1.5, 10**30),
-    *each("open", f"{POOL}/game_index", *map(filled_with, (3, -1, 10**9))),
-    *each("open", f"{POOL}/ply", -1, "x", math.inf),
-    *each("sea", f"{POOL}/state/ships", *map(filled_with, (0, 1, 9))),
-    *[("sea", f"{POOL}/state/{name}", filled_with(True)) for name in ("shot", "hit", "aimed")],
+    ("open", f"{POOL}/batch", 10**12),
+    ("open", f"{POOL}/game_index", filled_with(-1)),
+    ("sea", f"{POOL}/state/ships", filled_with(9)),
+    ("sea", f"{POOL}/state/aimed", filled_with(True)),
 ]
 
 
-@pytest.mark.parametrize(("name", "path", "value"), one_in(4, REFUSED))
+@pytest.mark.parametrize(("name", "path", "value"), one_in(2, REFUSED))
 def test_an_impossible_state_is_refused_in_one_line(name, path, value, make_run):
     with pytest.raises(BadCheckpoint) as error:
         load(make_run, name, edited(make_run, name, path, value))
     assert error.value.error.isprintable()
     assert len(error.value.error) < 500
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_a_possible_state_is_loaded(name, make_run):
-    assert load(make_run, name, make_run(name)[2].state)
 
 
 @pytest.mark.parametrize("words", one_in(2, [*GAMES, *SMALL_GAMES]), ids=str)
@@ -232,11 +199,10 @@ def run(make_run, tmp_path):
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
-LINES = ["[]", DEEP, '{"games": "x"}', '{"games": 8, "x": "y"}', '{"games": 8, "x": 1' + "0" * 400]
-LINES += ["\x1b[31m", '{"games": -1}', '{"games": 8, "x": [1]}', "x" * 200_000, '{"games": 8' * 2]
+LINES = ["[]", DEEP, '{"games": -1}', '{"games": 8, "x": "y"}', '{"games": 8, "x": 1' + "0" * 400]
 
 
-@pytest.mark.parametrize("text", one_in(3, LINES), ids=lambda text: text[:12])
+@pytest.mark.parametrize("text", LINES, ids=lambda text: text[:12])
 def test_odd_metrics_are_cut_off(text, run, typed):
     first = (run / "metrics.jsonl").read_text().splitlines()[0]
     (run / "metrics.jsonl").write_text(f"{first}\n{text}\n")
@@ -247,17 +213,10 @@ def test_odd_metrics_are_cut_off(text, run, typed):
     assert all(json.loads(line)["games"] > 8 for line in lines[1:])
 
 
-PROVENANCE = ["", "[]", DEEP, '{"resumed": 5}', '{"resumed": [1], "status": "done", "status": 1}']
-PROVENANCE += [
-    '{"status": ["done"]}',
-    '{"pid": "\\u001b[31m"}',
-    "\x1b",
-    "1" * 5000,
-    "x" * (1 << 21),
-]
+PROVENANCE = ["", "[]", DEEP, '{"resumed": 5}', '{"status": ["done"]}', '{"pid": "\\u001b[31m"}']
 
 
-@pytest.mark.parametrize("text", one_in(3, PROVENANCE), ids=lambda text: text[:12])
+@pytest.mark.parametrize("text", PROVENANCE, ids=lambda text: text[:12])
 def test_odd_provenance_does_not_matter(text, run, typed):
     (run / "run.json").write_text(text)
     result = typed("resume", "run", "games=16")
