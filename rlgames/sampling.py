@@ -6,7 +6,6 @@ scores float32 [B, A], legal bool [B, A], actions int64 [B].
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -44,9 +43,9 @@ def choose_highest(
     """The logits of softmax(scores ÷ temperature), float32 [B, A], where NaN counts as 0; and the
     first action with the highest of them, after noise, float32 [B, A], has been subtracted.
 
-    A kernel computes the same on the CPU, unless nothing has loaded numba, which takes a second.
+    A kernel computes the same on the CPU.
     """
-    if scores.device.type == "cpu" and scores.dtype == torch.float32 and "numba" in sys.modules:
+    if scores.device.type == "cpu" and scores.dtype == torch.float32:
         from rlgames.kernels.choice import choose_rows
 
         logits, action = torch.empty_like(scores), torch.empty(len(scores), dtype=torch.int64)

@@ -137,6 +137,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         if state.views.asked_legal:
             views.legal = torch.empty(batch, self.spec.actions, dtype=torch.bool)
         if state.views.asked_planes:
+            state.views.planes = None  # recorded positions do not keep theirs
             views.planes = torch.empty(batch, *self.spec.observation)
         return self._step(state, action, u, views)
 

@@ -11,11 +11,12 @@ import atexit
 import fcntl
 import hashlib
 import os
+import pickle
 import re
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any, ParamSpec, TypeVar
 import numba
 from numba.core import event
 from numba.core.caching import FunctionCache
+from numba.core.serialize import dumps
 from numba.core.types import unliteral
 
 P = ParamSpec("P")
@@ -42,15 +44,20 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
         if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
         compiled = numba.njit(function, nogil=True, **options)
-        template = compiled.get_call_template
+        template, compile_one = compiled.get_call_template, compiled.compile
 
         def get_call_template(args: Any, kws: Any) -> Any:
             # Otherwise a function that is called with 0 and with n would be compiled twice.
             return template(tuple(map(unliteral, args)), kws)
 
+        def compile_or_wait(signature: Any) -> Any:
+            with compiled._cache.lock(signature):
+                return compile_one(signature)
+
         compiled.get_call_template = get_call_template
         with suppress(RuntimeError):  # no folder can be written
             compiled._cache = _KernelCache(function)
+            compiled.compile = compile_or_wait
         return compiled  # type: ignore[no-any-return]
 
     return decorate
@@ -61,116 +68,95 @@ RULES_OF_TYPE: dict[type, str] = {}
 
 
 class _KernelCache(FunctionCache):
-    """A cache that compiles a kernel again after a change to what it uses.
+    """A cache with one file for each function, signature, and state of the sources it depends on.
 
-    Numba 0.68 compares only the file of the function itself, so a kernel would keep the old code of
-    functions that it calls from other files. Here the file's stamp covers all kernels that it
-    imports; and the key of the code for a game's rules covers the files of these rules.
+    Numba's cache compares only the file of the function itself, so a kernel would keep the old code
+    of functions that it calls from other files. Its index is also shared by all signatures, and two
+    processes that write it at once could exchange their code.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        self._cache_file._source_stamp = digest_of_sources(function.__module__)
+        self._cache_file = self  # loads and saves the files below
+        self._folder = Path(self._cache_path)
 
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Waits for another process that compiles the same, as two jobs of a sweep would."""
-        load = super().load_overload
-        found = load(signature, target_context)  # type: ignore[no-untyped-call]
-        if found is None:
-            byte = self._byte(signature, target_context.codegen())
-            end = time.monotonic() + MAX_WAIT_SECONDS
-            while not _lock(self._cache_path, byte) and time.monotonic() < end:
-                time.sleep(0.05)
-                if found := load(signature, target_context):  # type: ignore[no-untyped-call]
-                    break
-            else:  # saved in the meantime
-                found = load(signature, target_context)  # type: ignore[no-untyped-call]
-        return found
-
-    def save_overload(self, signature: Any, data: Any) -> None:
-        super().save_overload(signature, data)  # type: ignore[no-untyped-call]
-        _unlock(self._cache_path, self._byte(signature, data.codegen))
-
-    def _byte(self, signature: Any, codegen: Any) -> int:
-        """The byte of the lock file whose lock says that this is being compiled."""
-        text = f"{self._cache_file._index_name} {self._index_key(signature, codegen)}"
-        return int(hashlib.sha256(text.encode()).hexdigest()[:7], 16)
-
-    def _index_key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
-        # The text of the signature: reading the index must not import the modules of all rules.
+    def _index_key(self, signature: Any, codegen: Any) -> Path:
         _, *others = super()._index_key(signature, codegen)  # type: ignore[no-untyped-call]
         types = signature if isinstance(signature, tuple) else signature.args
         classes = (getattr(each, "instance_class", None) for each in types)
-        modules = sorted(RULES_OF_TYPE[each] for each in classes if each in RULES_OF_TYPE)
-        rules = [(module, digest_of_sources(module)) for module in modules]
-        return (str(signature), *others, *rules)
+        rules = {RULES_OF_TYPE[each] for each in classes if each in RULES_OF_TYPE}
+        modules = [self._py_func.__module__, *sorted(rules)]
+        sources = _short_hash(numba.__version__, others, *map(digest_of_sources, modules))
+        return self._folder / f"{self._name_of(signature)}.{sources}.nbc"
+
+    def _name_of(self, signature: Any) -> str:
+        return f"{self._impl.filename_base}.{_short_hash(signature)}"
+
+    def load(self, path: Path) -> Any:
+        """What is in a file; None if there is none."""
+        try:
+            return pickle.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def save(self, path: Path, data: Any) -> None:
+        """Write a file in place of the one for other sources."""
+        for other in self._folder.glob(f"{path.name.rsplit('.', 2)[0]}.*.nbc"):
+            other.unlink(missing_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished.write_bytes(dumps(data))
+        unfinished.replace(path)
+
+    @contextmanager
+    def lock(self, signature: Any) -> Iterator[None]:
+        """Wait for another process that compiles the same, as two jobs of a sweep would."""
+        byte = int(_short_hash(self._name_of(signature))[:7], 16)
+        with suppress(OSError):  # a file system without locks
+            fcntl.lockf(_lock_file(self._folder), fcntl.LOCK_EX, 1, byte)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.lockf(_lock_file(self._folder), fcntl.LOCK_UN, 1, byte)
 
 
-MAX_WAIT_SECONDS = 100
-"""A process that could not compile a kernel holds its lock until it ends."""
-
-
-def _lock(folder: str, byte: int) -> bool:
-    """Whether no other process holds this lock; from now on, this one does."""
-    try:
-        fcntl.lockf(_lock_file(folder), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks, or a folder that cannot be written
-        return True
-    return True
-
-
-def _unlock(folder: str, byte: int) -> None:
-    with suppress(OSError):
-        fcntl.lockf(_lock_file(folder), fcntl.LOCK_UN, 1, byte)
+def _short_hash(*parts: Any) -> str:
+    return hashlib.sha256(str(parts).encode()).hexdigest()[:16]
 
 
 @cache
-def _lock_file(folder: str) -> int:
+def _lock_file(folder: Path) -> int:
     """Open until the end of the process: to close it would release all of its locks."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    return os.open(Path(folder) / "compiling.lock", os.O_RDWR | os.O_CREAT, 0o666)
+    folder.mkdir(parents=True, exist_ok=True)
+    return os.open(folder / "compiling.lock", os.O_RDWR | os.O_CREAT, 0o666)
 
 
 @cache
 def digest_of_sources(module: str) -> str:
     """A digest of the files of a module and of those that it imports, as far as they are the
     package's and compile functions, or belong to the same package of somebody else."""
-    others = f"{module.partition('.')[0]}."
-    sources: dict[str, str] = {}
-    waiting = [module]
+    package, sources, waiting = module.partition(".")[0], dict[str, str](), [module]
     while waiting:
         name = waiting.pop()
-        file = getattr(sys.modules.get(name), "__file__", None)
-        if name in sources or file is None:
+        if name in sources or name.partition(".")[0] not in (package, OUR_PACKAGE):
             continue
-        sources[name] = _text(file)
-        imported = (
-            resolve_name(line[1], name.rpartition(".")[0])
-            for line in IMPORT.finditer(sources[name])
-        )
-        waiting += [each for each in imported if _is_source(each, others)]
-    text = "\n".join(sources[name] for name in sorted(sources))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _is_source(module: str, others: str) -> bool:
-    """Whether compiled code may depend on an imported module; others: the package that imports."""
-    if module.startswith(f"{__package__}."):
-        return True
-    if not module.startswith(PACKAGE):
-        return module.startswith(others)
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return file is not None and COMPILES.search(_text(file)) is not None
+        text = _text(name)
+        is_ours = name.startswith(f"{OUR_PACKAGE}.")
+        if is_ours and not name.startswith(f"{__package__}.") and not COMPILES.search(text):
+            continue
+        sources[name] = text
+        lines = IMPORT.finditer(text)
+        waiting += [resolve_name(line[1], name.rpartition(".")[0]) for line in lines]
+    return _short_hash(sorted(sources.items()))
 
 
 @cache
-def _text(file: str) -> str:
-    return Path(file).read_text()
+def _text(module: str) -> str:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return Path(file).read_text() if file else ""
 
 
-PACKAGE = f"{__package__.partition('.')[0]}."
+OUR_PACKAGE = __package__.partition(".")[0]
 
 COMPILES = re.compile(r"^@(?:compiled|jit|found_by_type)\b", re.MULTILINE)
 

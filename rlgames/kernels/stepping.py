@@ -17,7 +17,7 @@ from rlgames.kernels.rules import (
     store,
     write_cells,
 )
-from rlgames.kernels.words import Array, compiled
+from rlgames.kernels.words import Array
 
 
 class Games(NamedTuple):
@@ -30,7 +30,7 @@ class Games(NamedTuple):
     words: Array
 
 
-@compiled
+@jit(forceinline=True, _nrt=False)
 def add_points(games: Games, row: int, points: np.float32, seat: int) -> None:
     """Add the points of a move by this seat; of two seats, the other loses them."""
     if points != 0:
@@ -39,7 +39,7 @@ def add_points(games: Games, row: int, points: np.float32, seat: int) -> None:
             games.score[row, 1 - seat] -= points
 
 
-@compiled
+@jit(forceinline=True, _nrt=False)
 def play_row(rules: Any, games: Games, row: int, action: int) -> None:
     """Play an action in a game; if it is over, or the action is illegal, nothing changes."""
     if games.done[row]:
@@ -52,10 +52,10 @@ def play_row(rules: Any, games: Games, row: int, action: int) -> None:
     add_points(games, row, points, seat)
     games.done[row] = is_over
     games.turn[row] += 1
-    games.current_seat[row] = (seat + 1) % games.score.shape[1]
+    games.current_seat[row] = seat + 1 if seat + 1 < games.score.shape[1] else 0
 
 
-@compiled
+@jit(forceinline=True, _nrt=False)
 def write_legal(rules: Any, games: Games, row: int, legal: Array) -> None:
     """Write which actions are legal, bool [A]; all are once the game is over."""
     position, is_done = load(rules.start, games.words, row), games.done[row]
@@ -63,7 +63,7 @@ def write_legal(rules: Any, games: Games, row: int, legal: Array) -> None:
         legal[action] = is_done or is_legal(rules, position, action)
 
 
-@compiled
+@jit(forceinline=True, _nrt=False)
 def copy_row(games: Games, row: int, copies: Games) -> None:
     """Write a game to the same row of others."""
     copies.done[row], copies.turn[row] = games.done[row], games.turn[row]
@@ -74,7 +74,7 @@ def copy_row(games: Games, row: int, copies: Games) -> None:
         copies.words[row, word] = games.words[row, word]
 
 
-@compiled
+@jit(forceinline=True, _nrt=False)
 def add_chance_to_row(rules: Any, games: Games, row: int, u: Array) -> None:
     """Add the chance that follows an action to a game that is not over."""
     if not games.done[row]:
@@ -123,16 +123,17 @@ def write_legal_rows(rules: Any, games: Games, legal: Array) -> None:
 def sample_rows(rules: Any, games: Games, u: Array, actions: Array) -> None:
     """Write a uniformly random legal action of every game, int64 [B], from u, float32 [B]: the one
     with the number floor(u * count)."""
+    legal = np.empty(rules.actions, np.bool_)
     for row in range(len(actions)):
-        position, is_done = load(rules.start, games.words, row), games.done[row]
+        write_legal(rules, games, row, legal)
         count = 0
         for action in range(rules.actions):
-            count += is_done or is_legal(rules, position, action)
+            count += legal[action]
         # The product may be rounded up to the count.
         nth, action = min(int(u[row] * np.float32(count)), count - 1), -1
         while nth >= 0:
             action += 1
-            nth -= is_done or is_legal(rules, position, action)
+            nth -= legal[action]
         actions[row] = action
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.solvers import connect4_search as kernel
 
 MAX_TABLE_ENTRIES = 1 << 22
 """Entries of the transposition table, 8 bytes each, where nothing else is asked for."""
@@ -109,11 +110,9 @@ class AlphaBeta:
     def __init__(
         self, rows: int, columns: int, line: int, table_entries: int = MAX_TABLE_ENTRIES
     ) -> None:
-        from rlgames.solvers import connect4_search, transposition
-
         self._rules = KInARow(rows, columns, line, gravity=True).rules
-        self._stack = connect4_search.make_stack(self._rules)
-        self._table, self._rest_bits = transposition.make_table(columns * (rows + 1), table_entries)
+        self._stack = kernel.make_stack(self._rules)
+        self._table, self._rest_bits = kernel.make_table(columns * (rows + 1), table_entries)
         # The central columns first.
         self._piles = {
             (pile & -pile).bit_length() // (rows + 1): pile for pile in map(int, self._rules.piles)
@@ -189,10 +188,8 @@ class AlphaBeta:
         return max((column for column in self._piles if column in columns), key=threats)
 
     def _completing_cells(self, stones: int) -> int:
-        from rlgames.solvers import connect4_search
-
         rules = self._rules
-        return int(connect4_search.completing_cells(stones, rules.line, rules.stride, rules.board))
+        return int(kernel.completing_cells(stones, rules.line, rules.stride, rules.board))
 
     def _moves(self, own: int, occupied: int) -> tuple[list[_Move], int]:
         """The moves of a position, with the facts known without a search, and its empty cells."""
@@ -226,8 +223,6 @@ class AlphaBeta:
 
     def _run(self, own: int, occupied: int, bound: int) -> int:
         """A lower bound of a position's score that is at least bound, or else an upper bound."""
-        from rlgames.solvers import connect4_search as kernel  # a module could not be pickled
-
         frames, *_, progress = self._stack
         frames[0, [kernel.OWN, kernel.OCCUPIED, kernel.BOUND]] = own, occupied, bound
         progress[:] = 0

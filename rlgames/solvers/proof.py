@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import Game
+from rlgames.kernels import proof_search as kernel
 
 MAX_SLOTS = 1 << 22
 """Positions that the table can hold where nothing else is asked for: 25 bytes each or more."""
@@ -47,8 +48,6 @@ class ProofSearch:
     """
 
     def __init__(self, game: BoardGame, slots: float = MAX_SLOTS) -> None:
-        from rlgames.kernels import proof_search as kernel
-
         self._game, self._rules = game, game.rules
         words = len(self._rules.start)
         size = 1 << int(max(slots, 64) - 1).bit_length()  # a power of two
@@ -93,8 +92,6 @@ class ProofSearch:
 
     def _ask(self, goal: int, seconds: float, max_positions: float) -> bool | None:
         """Whether the position in the first row is worth at least goal; None beyond a limit."""
-        from rlgames.kernels.proof_search import prove
-
         now = time.perf_counter()
         end, last = now + seconds, self.positions + max_positions
         self._children[:] = -1  # nothing is known of them yet
@@ -102,7 +99,7 @@ class ProofSearch:
         size = SLICE if seconds == math.inf else FIRST_SLICE
         while now < end and self.positions < last:
             limit = int(min(size, max(last - self.positions, 1)))
-            visited, *numbers = prove(self._rules, self._table, self._line, goal, limit)
+            visited, *numbers = kernel.prove(self._rules, self._table, self._line, goal, limit)
             self.positions += visited
             if 0 in numbers:
                 return numbers[PROOF] == 0

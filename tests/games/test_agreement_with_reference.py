@@ -262,18 +262,6 @@ def test_slides_from_any_board_play_by_the_book(data):
     play_slides(game, game.from_exponents(torch.tensor(boards)), moves)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("rows", "columns"), SLIDES)
-def test_many_random_games_of_slides_play_by_the_book(rows, columns):
-    draw = random.Random(rows * 10 + columns)
-    game = Game2048(rows, columns, fours=FOURS)
-    moves = [
-        [[draw.randrange(1 << 20) for _ in range(3)] for _ in range(100)]
-        for _ in range(10 * rows * columns)
-    ]
-    play_slides(game, game.initial(100, rng(7)), moves)
-
-
 @pytest.mark.parametrize(("rows", "columns"), SLIDES)
 def test_slides_start_with_two_tiles(rows, columns):
     game = Game2048(rows, columns, fours=FOURS)

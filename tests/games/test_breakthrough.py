@@ -7,9 +7,7 @@ from markers import slow
 from reference_rules import BreakthroughBook
 
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.capabilities import ExactKey, find
 from rlgames.games.notation import parse, parse_action, parse_actions, render
-from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import check
 from rlgames.rollouts.play import collect_games
@@ -62,25 +60,6 @@ def after(book, action):
     return copied
 
 
-@pytest.mark.parametrize("rules", [(3, 3, 1), (5, 4, 1), (8, 8, 2)])
-def test_mirrored_positions_have_mirrored_moves(rules):
-    game = Breakthrough(*rules)
-    symmetries, state = Symmetries(game, "cpu"), some_positions(game)
-    assert symmetries.count == 2
-    mirror = torch.ones(len(state), dtype=torch.int64)
-    permutation = symmetries.cells[1]
-    twin = game.state_from_cells(game.cells(state).flatten(1)[:, permutation], state.current_seat)
-    legal = game.legal_action_mask(state)
-    mirrored = symmetries.transform_action_values(legal, mirror)
-    assert torch.equal(mirrored, game.legal_action_mask(twin))
-    for action in (legal.long().argmax(1), legal.shape[1] - 1 - legal.flip(1).long().argmax(1)):
-        one = game.apply_action(state, action)
-        other = game.apply_action(twin, symmetries.transform_action(action, mirror))
-        planes = symmetries.transform_planes(game.observe(one), mirror)
-        assert torch.equal(planes, game.observe(other))
-        assert torch.equal(one.score, other.score)
-
-
 def test_both_seats_see_the_start_alike():
     game = Breakthrough(6, 5, 2)
     start = game.initial(1, rng())
@@ -88,20 +67,6 @@ def test_both_seats_see_the_start_alike():
     assert torch.equal(game.observe(start), game.observe(other))
     assert torch.equal(game.legal_action_mask(start), game.legal_action_mask(other))
     assert torch.equal(game.cells(start), game.cells(other))
-
-
-@pytest.mark.parametrize("rules", [(3, 3, 1), (6, 6, 2)])
-def test_keys_restore_positions(rules):
-    game = Breakthrough(*rules)
-    state = some_positions(game)
-    assert find(game, ExactKey)
-    assert not find(Breakthrough(8, 8, 2), ExactKey)
-    restored = game.state_from_key(game.key(state))
-    assert torch.equal(restored.words, state.words)
-    assert torch.equal(restored.current_seat, state.current_seat)
-    assert (restored.turn <= state.turn).all()
-    assert game.is_valid(state).all()
-    assert game.is_valid(restored).all()
 
 
 def test_turns_are_counted_while_all_pieces_are_there():

@@ -8,7 +8,6 @@ from reference_rules import HexBook
 
 from rlgames.games.hex import CAN_SWAP, Hex
 from rlgames.games.notation import parse, parse_action, render
-from rlgames.games.symmetry import Symmetries
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.graph import Graph
@@ -58,25 +57,6 @@ def value_of(actions, values):
 @pytest.mark.parametrize("size", [2, 3])
 def test_with_the_swap_rule_the_second_seat_wins(size):
     assert Graph(Hex(size, True), 60, 2**30).solve([None, None]).mean == -1
-
-
-@pytest.mark.parametrize("swap", [False, True])
-def test_turned_positions_have_turned_moves(swap):
-    game = Hex(4, swap)
-    symmetries, state = Symmetries(game, "cpu"), some_positions(game)
-    assert symmetries.count == 2
-    symmetry = torch.ones(len(state), dtype=torch.int64)
-    cells = game.cells(state).flatten(1)[:, symmetries.cells[1]]
-    twin = game.state_from_cells(cells, state.current_seat)
-    legal = game.legal_action_mask(state)
-    turned = symmetries.transform_action_values(legal, symmetry)
-    assert torch.equal(turned, game.legal_action_mask(twin))
-    for action in (legal.long().argmax(1), legal.shape[1] - 1 - legal.flip(1).long().argmax(1)):
-        after = game.apply_action(state, action)
-        other = game.apply_action(twin, symmetries.transform_action(action, symmetry))
-        planes = symmetries.transform_planes(game.observe(after), symmetry)
-        assert torch.equal(planes, game.observe(other))
-        assert torch.equal(after.score, other.score)
 
 
 @pytest.mark.parametrize("swap", [False, True])

@@ -18,7 +18,7 @@ from rlgames.games.notation import parse
 from rlgames.games.othello import Othello
 from rlgames.players.player import Random
 from rlgames.players.scripted import WinOrBlock
-from rlgames.rollouts.play import GamePool, sampled_by_game
+from rlgames.rollouts.play import sampled_by_game
 
 BREAKTHROUGH = Breakthrough(5, 4, 1)
 GAMES: list[Any] = [
@@ -88,12 +88,6 @@ def test_moves_are_those_of_the_rules(game):
     check_walks(game, 2_000)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("game", GAMES, ids=name)
-def test_100_000_moves_are_those_of_the_rules(game):
-    check_walks(game, 100_000, batch=2_000)
-
-
 def test_tictactoe_ends_as_often_as_theory_says():
     final, num_moves = TICTACTOE.play_randomly(TICTACTOE.initial(200_000, rng(0)), 64, 3)
     lead = final.score[:, 0]
@@ -132,16 +126,6 @@ def half_played(game):
     for column in (2, 2, 2, 2, 2, 2, 5):
         state = game.apply_action(state, torch.tensor([column]))
     return state
-
-
-def test_2048_scores_as_the_batched_play():
-    batched = Random(GAME_2048)
-    final, _ = GAME_2048.play_randomly(GAME_2048.initial(20_000, rng(0)), 64, 3)
-    other = GamePool(GAME_2048, [batched], 2_000, rng(1)).run().state
-    for first, second in ((final.score, other.score), (final.turn, other.turn)):
-        means = first.double().mean(), second.double().mean()
-        error = (first.double().var() / len(first) + second.double().var() / len(second)).sqrt()
-        assert abs(means[0] - means[1]) < 4 * error
 
 
 @pytest.mark.parametrize("game", quick(GAMES, *GAMES[:3]), ids=name)
@@ -200,7 +184,7 @@ def test_the_number_of_threads_does_not_change_an_evaluation(game, monkeypatch):
     assert results[0].num_moves == results[1].num_moves == int(results[0].state.turn.sum())
 
 
-@pytest.mark.parametrize("number", quick([0, 1, 2, 4, 9, 10, 12, 14, 16], 0, 2))
+@pytest.mark.parametrize("number", quick([0, 1, 2, 4, 9, 10], 0, 2))
 def test_uncompiled_kernels_compute_the_same(number):
     check_uncompiled(
         "import test_random_play as t\n"

@@ -10,8 +10,13 @@ from rlgames.games.board_game import BoardState
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
-from rlgames.solvers.connect4_search import completing_cells
-from rlgames.solvers.transposition import lookup, make_table, position_key, store
+from rlgames.solvers.connect4_search import (
+    completing_cells,
+    lookup,
+    make_table,
+    position_key,
+    store,
+)
 
 BOARDS = [
     *([6, 7, 4], [4, 4, 3], [3, 3, 3], [2, 6, 4], [7, 7, 5], [61, 1, 4], [1, 31, 4], [4, 3, 1]),
@@ -32,8 +37,9 @@ def positions(board, number, seed=0):
     return game, [state[: number // rounds + 1] for state in states]
 
 
-def check(board, number):
-    game, states = positions(board, number)
+@pytest.mark.parametrize("board", BOARDS)
+def test_completing_cells_are_those_of_the_rules(board):
+    game, states = positions(board, 300)
     rules = game.rules
     for state in states:
         expected = game.completing_actions(state, of_other=True).tolist()
@@ -43,17 +49,6 @@ def check(board, number):
             completing &= int(falls[row])
             piles = [((1 << rules.stride) - 1) << c * rules.stride for c in range(game.columns)]
             assert [bool(pile & completing) for pile in piles] == expected[row]
-
-
-@pytest.mark.parametrize("board", BOARDS)
-def test_completing_cells_are_those_of_the_rules(board):
-    check(board, 300)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("board", BOARDS[:5])
-def test_they_are_so_on_100_000_positions(board):
-    check(board, 100_000)
 
 
 @pytest.mark.parametrize("board", quick(BOARDS, [6, 7, 4], [61, 1, 4]))

@@ -1,6 +1,5 @@
 """Exact values over all positions, and what is built on them."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -183,41 +182,6 @@ def test_2048_by_plain_expectimax():
              for tile, p in ((2, 0.9), (4, 0.1))]  # fmt: skip
     expected = sum(p * spawn(board) for board, p in first)
     assert find_optimum(Game2048(2, 2), 60).value == pytest.approx(expected)
-
-
-@pytest.mark.slow
-def test_small_connect_four_by_plain_minimax():
-    def value(columns, rows, current_seat, line):
-        best = -2
-        for column in range(len(columns)):
-            if len(columns[column]) == rows:
-                continue
-            after = [*columns]
-            after[column] = columns[column] + (current_seat,)
-            if wins(after, column, current_seat, line):
-                return 1
-            best = max(best, -value(after, rows, 1 - current_seat, line))
-        return 0 if best == -2 else best
-
-    def wins(columns, column, current_seat, line):
-        row = len(columns[column]) - 1
-        for across, up in ((1, 0), (0, 1), (1, 1), (1, -1)):
-            length = 1
-            for sign in (1, -1):
-                for step in itertools.count(1):
-                    c, r = column + sign * step * across, row + sign * step * up
-                    if not (0 <= c < len(columns) and 0 <= r < len(columns[c])):
-                        break
-                    if columns[c][r] != current_seat:
-                        break
-                    length += 1
-            if length >= line:
-                return True
-        return False
-
-    for rows, count, line in ((3, 3, 3), (3, 4, 3), (2, 4, 2), (4, 3, 3), (3, 4, 4)):
-        expected = value([()] * count, rows, 0, line)
-        assert find_optimum(KInARow(rows, count, line, True), 60).value == expected
 
 
 def test_what_is_too_large_is_said_to_be():
