@@ -13,7 +13,7 @@ from typing import BinaryIO
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
-from rlgames.runs.files import SWEEP_FILE, read_info
+from rlgames.runs.files import BEST, SWEEP_FILE, read_info
 
 LOCK = "lock"
 NEW_FILES = ("config.yaml", "run.json", "metrics.jsonl", "train.log")
@@ -77,18 +77,21 @@ def _claim(directory: Path) -> DirectoryLock:
 def check_new_run(directory: Path) -> None:
     """Raises ConfigError unless every file that a new run writes is new, and for a directory inside
     a run or around other runs: commands would find only the outer one. A run that ended before its
-    first checkpoint may be started again."""
+    first checkpoint may be started again, also if an evaluation has selected its weights."""
     shown = sanitized(directory)
-    if any((directory / "checkpoints").glob("*.safetensors")):
+    info = read_info(directory)
+    is_unfinished = info.status in ("running", "interrupted", "failed")
+    saved = {path.name for path in (directory / "checkpoints").glob("*.safetensors")}
+    if saved - ({BEST} if is_unfinished else set()):
         hint = f"name another out=, or resume it: rlgames resume {directory}"
         raise ConfigError(f"{shown} already holds a run", hint)
-    info, hint = read_info(directory), "name another out="
+    hint = "name another out="
     if any(next(directory.glob(f"{each}/checkpoints"), None) for each in ("*", "*/*")):
         raise ConfigError(f"{shown} holds other runs", hint)
     for parent in directory.absolute().parents:
         if (parent / "run.json").exists() and (parent / "checkpoints").is_dir():
             raise ConfigError(f"{shown} is inside the run {sanitized(parent)}", hint)
-    if info.status in ("running", "interrupted", "failed"):
+    if is_unfinished:
         return
     for name in (*NEW_FILES, *FOLDERS):
         path = directory / name

@@ -103,7 +103,8 @@ def test_a_killed_study_continues_where_it_was(study, tmp_path):
         time.sleep(0.01)
     process.send(signal.SIGKILL)
     assert process.wait()[0] == -signal.SIGKILL
-    assert study(STUDY)[0] == 0
+    code, text = study(STUDY)
+    assert code == 0, text
     every = starts(tmp_path)
     assert len(every) == 4
     assert all(evaluations == 1 for _, evaluations in every.values())

@@ -7,6 +7,7 @@ The processes are released together, once per round. They claim the directory an
 
 import contextlib
 import dataclasses
+import json
 import multiprocessing
 import os
 import random
@@ -168,3 +169,18 @@ def test_a_run_is_not_a_part_of_another_one(tmp_path):
         with pytest.raises(ConfigError, match=re.escape(reason)):
             directory.check_new_run(tmp_path / name)
     directory.check_new_run(tmp_path / "outer/game/next")
+
+
+def test_a_run_that_ended_before_its_first_checkpoint_may_be_started_again(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints/best.safetensors").touch()
+    for status, name, is_refused in (
+        ("running", "best", False),
+        ("done", "best", True),
+        ("running", "latest", True),
+    ):
+        (tmp_path / "run.json").write_text(json.dumps({"status": status}))
+        (tmp_path / f"checkpoints/{name}.safetensors").touch()
+        refused = pytest.raises(ConfigError, match="already holds a run")
+        with refused if is_refused else contextlib.nullcontext():
+            directory.check_new_run(tmp_path)
