@@ -223,7 +223,7 @@ class Blow:
         partial = [3] if self.target == "child" else []
         is_expected = code in (0, -self.number, 128 + self.number, *partial)
         # Ctrl-C in a destructor, of which Python only tells.
-        num_ignored = output.count("Exception ignored in")
+        num_ignored = output.count("Exception ignored")
         return is_expected and output.count("Traceback") <= num_ignored
 
 
