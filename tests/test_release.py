@@ -137,7 +137,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     reference = (tmp_path / "site" / "reference" / "games" / "index.html").read_text()
     assert "the legal actions of the seat to move" in reference  # a docstring
     if chromium.program() and find_spec("playwright"):
-        assert not any(check_site.faults_of(tmp_path / "site", None).values())
+        assert not any(check_site.faults_of(tmp_path / "site").values())
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def test_the_check_of_the_site_finds_faults(tmp_path):
         (tmp_path / page / "index.html").write_text(broken, encoding="utf-8")
     (tmp_path / "search").mkdir()
     (tmp_path / "search" / "search_index.json").write_text("{}")
-    faults = check_site.faults_of(tmp_path, None)
+    faults = check_site.faults_of(tmp_path)
     assert len(faults.pop("search")) == len(check_site.WORDS)
     for found in map("; ".join, faults.values()):
         for word in ("sideways", "raw LaTeX", "cut off", "no picture", "error: Uncaught"):

@@ -76,12 +76,6 @@ def run_path(name: str) -> Path:
     return shipped_agent(name) or path
 
 
-def is_run(name: str) -> bool:
-    """Whether a word names a run."""
-    is_there = os.path.exists(os.path.expanduser(name))
-    return is_there or name in (LATEST_RUN, *shipped_agents())
-
-
 def run_name(run: str | Path) -> str:
     """What a person types for a run, and reports call it: the inverse of run_path."""
     path = Path(run)

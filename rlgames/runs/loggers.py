@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 from rlgames.config.registry import check_installed, load_option
 from rlgames.core.metrics import HEADLINES
 from rlgames.core.signals import Interrupts
+from rlgames.core.text import markdown_table
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
 from rlgames.runs.files import SWEEP_FILE, flatten
@@ -233,9 +234,11 @@ class TensorBoardLogger(Logger):
     def results(self, games: int, best: dict[str, float], table: Table, checkpoint: Path) -> None:
         """The metrics of the best checkpoint, for the list of runs, and all results as a table."""
         self.scalars(games, {f"result/{name}": value for name, value in best.items()})
-        rows = [TABLE_COLUMNS, ("---", "---:", "---:"), *table]
-        text = "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
-        self._add(games, "text", "results", text)
+        rows = [
+            [name, *("" if value is None else f"{value:.6g}" for value in values)]
+            for name, *values in table
+        ]
+        self._add(games, "text", "results", markdown_table(TABLE_COLUMNS, rows))
         self._add_settings({}, 2)
 
     def sync(self) -> None:
@@ -286,11 +289,6 @@ class TensorBoardLogger(Logger):
         with storage.errors_name(self._path):
             self._records.write(event.SerializeToString())
             self._file.flush()
-
-
-def _cell(value: str | float | None) -> str:
-    """A value of a table in Markdown."""
-    return "" if value is None else value if isinstance(value, str) else f"{value:.6g}"
 
 
 # ---------------------------------------------------------------- Weights & Biases

@@ -100,7 +100,9 @@ def _files(directory: Path) -> dict[str, Path]:
     for path in directory.rglob("*"):
         name = str(path.relative_to(directory))
         is_hidden = any(part.startswith(".") for part in path.relative_to(directory).parts[:-1])
-        if path.is_dir() or is_hidden or path.name in IGNORED:
+        # An evaluation that was killed leaves its temporary file: it does not own the run.
+        is_left = path.match("eval.json.*.tmp")
+        if path.is_dir() or is_hidden or is_left or path.name in IGNORED:
             continue
         if path.match(EVENTS):
             name = str(path.relative_to(directory).with_name("events"))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import os
 import random
 import shutil
@@ -22,7 +21,6 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -64,11 +62,10 @@ SAVES = ("log_every=40", "eval_every=200", "save_every=60")
 class Kind:
     """A kind of run, of a few seconds.
 
-    words: the command that starts it. jobs: trainings in it. setup: a training that it needs.
+    words: the command that starts it. setup: a training that it needs.
     """
 
     words: tuple[str, ...]
-    jobs: int = 1
     setup: tuple[str, ...] = ()
 
     def start_words(self, folder: Path) -> list[str]:
@@ -79,13 +76,6 @@ class Kind:
         if (run / SWEEP_FILE).exists() or (run / "checkpoints" / LATEST).exists():
             return ["resume", "run"]
         return [*self.words, "out=run"]
-
-    def progress(self, folder: Path) -> float:
-        """The fraction of its games that is saved."""
-        if self.words[0] == "eval":
-            return 0.0
-        saved = [Checkpoint.read(path) for path in folder.rglob(LATEST)]
-        return sum(float(each.games / each.config["games"]) for each in saved) / self.jobs
 
 
 def _train(*words: str) -> Kind:
@@ -118,7 +108,7 @@ KINDS = {
         *(*CONNECT4, "opponent=past", "opponent.every=100", "games=400", "keep_every=100")
     ),
     "sweep": Kind(
-        (*("train", "-m", *SALVO, "games=200", "log_every=40", "eval_every=100"), "seed=0,1"), 2
+        ("train", "-m", *SALVO, "games=200", "log_every=40", "eval_every=100", "seed=0,1")
     ),
     "eval": Kind(
         ("eval", "run", "games=20000", "batch=125", "threads=2", "solve_seconds=0"),
@@ -129,31 +119,11 @@ KINDS = {
 # ---------------------------------------------------------------- one command
 
 
-def descendants(ancestor: int) -> list[int]:
-    """The processes that descend from one and have not ended."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        family = psutil.Process(ancestor).children(recursive=True)
-        return [each.pid for each in family if not has_ended(each.pid)]
-    return []
-
-
-@contextlib.contextmanager
-def adopting_orphans() -> Iterator[None]:
-    """A block in which processes whose parent ends become children of this one."""
-    subreaper, libc = 36, ctypes.CDLL(None)
-    libc.prctl(subreaper, 1, 0, 0, 0)
-    try:
-        yield
-    finally:
-        libc.prctl(subreaper, 0, 0, 0, 0)
-
-
 class Command:
-    """A command in a session of its own, killed or not; a context that no process of it
-    outlives."""
+    """A command in its own session, killed or not; a context that no process of it outlives."""
 
     def __init__(self, words: list[str], folder: Path) -> None:
-        self.line, self._others = " ".join(words), {*descendants(os.getpid())}
+        self.line = " ".join(words)
         self.code: int | None = None
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         self.process = Process(folder, *words, prepare=_begin_session)
@@ -172,18 +142,23 @@ class Command:
     def kill(self, number: int, target: str, rng: random.Random) -> None:
         """Send a signal to the command, to one of its descendants if there is any, or to its
         process group."""
-        pid, children = self.process.pid, descendants(self.process.pid)
+        pid = self.process.pid
+        children = [each for each in self.family() if each != pid]
         with contextlib.suppress(ProcessLookupError):
             if target == "group":
                 os.killpg(pid, number)
             else:
                 os.kill(rng.choice(children) if target == "child" and children else pid, number)
 
+    def family(self) -> list[int]:
+        """The processes of the session that have not ended, orphans too."""
+        return [pid for pid in psutil.pids() if _session(pid) == self.process.pid]
+
     def clean_up(self) -> list[str]:
         """Wait for all processes that the command has left; kill those that stay and return their
         command lines."""
         deadline = time.monotonic() + EXIT_SECONDS
-        while (left := self._family()) and time.monotonic() < deadline:
+        while (left := self.family()) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
         lines = [f"{pid}: {_command_line(pid)}" for pid in left]
         self._kill_all()
@@ -198,20 +173,19 @@ class Command:
             self.code = self.process.poll()
 
     def _kill_all(self) -> None:
-        while left := self._family():
+        while left := self.family():
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(POLL_SECONDS)
-        own = {*self._others, self.process.pid}
-        for child in psutil.Process().children():  # orphans that have ended
-            if child.pid not in own and has_ended(child.pid):
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(child.pid, os.WNOHANG)
 
-    def _family(self) -> list[int]:
-        """The processes of the command that have not ended."""
-        return [pid for pid in descendants(os.getpid()) if pid not in self._others]
+
+def _session(pid: int) -> int:
+    """The session of a process; 0 if the process has ended."""
+    try:
+        return 0 if has_ended(pid) else os.getsid(pid)
+    except ProcessLookupError:
+        return 0
 
 
 def _begin_session() -> None:
@@ -249,7 +223,7 @@ class Blow:
         partial = [3] if self.target == "child" else []
         is_expected = code in (0, -self.number, 128 + self.number, *partial)
         # Ctrl-C in a destructor, of which Python only tells.
-        num_ignored = output.count("Exception ignored in")
+        num_ignored = output.count("Exception ignored")
         return is_expected and output.count("Traceback") <= num_ignored
 
 
@@ -275,16 +249,15 @@ def run_whole(name: str, out: Path) -> tuple[float, list[str]]:
     kind, folder = KINDS[name], out / "whole"
     shutil.rmtree(out, ignore_errors=True)
     (out / "setup").mkdir(parents=True)
-    with adopting_orphans():
-        if kind.setup:
-            with Command([*kind.setup], out / "setup") as setup:
-                setup.wait(COMMAND_SECONDS)
-        shutil.copytree(out / "setup", folder)
-        begun = time.perf_counter()
-        with Command(kind.start_words(folder), folder) as command:
-            command.wait(COMMAND_SECONDS)
-            seconds = time.perf_counter() - begun
-            errors = [f"not killed: {line} stayed" for line in command.clean_up()]
+    if kind.setup:
+        with Command([*kind.setup], out / "setup") as setup:
+            setup.wait(COMMAND_SECONDS)
+    shutil.copytree(out / "setup", folder)
+    begun = time.perf_counter()
+    with Command(kind.start_words(folder), folder) as command:
+        command.wait(COMMAND_SECONDS)
+        seconds = time.perf_counter() - begun
+        errors = [f"not killed: {line} stayed" for line in command.clean_up()]
     if command.code != 0:
         errors.append(f"not killed: exit code {command.code}: {command.process.output()[0][-500:]}")
     return seconds, errors
@@ -292,30 +265,29 @@ def run_whole(name: str, out: Path) -> tuple[float, list[str]]:
 
 def storm(name: str, out: Path, seed: int, part: int, kills: int, seconds: float) -> Outcome:
     """One part: this many kills of a kind whose uninterrupted run takes so long."""
-    rng, outcome, number = random.Random(f"{seed} {name} {part}"), Outcome(), 0
-    with adopting_orphans():
-        while outcome.signals.total() < kills and not outcome.failures:
-            folder = out / f"part-{part}" / str(number)
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(out / "setup", folder)
-            _storm_over_run(KINDS[name], folder, rng, kills, seconds, outcome)
-            if not outcome.failures:  # it is done
-                files = differing_files(out / "whole" / "run", folder / "run")
-                outcome.failures += [f"{folder}: {path} differs" for path in files]
-                outcome.completed += 1
-            if not outcome.failures:
-                shutil.rmtree(folder)
-            number += 1
+    rng, outcome = random.Random(f"{seed} {name} {part}"), Outcome()
+    while outcome.signals.total() < kills and not outcome.failures:
+        folder = out / f"part-{part}" / str(outcome.completed)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(out / "setup", folder)
+        seconds = min(seconds, _storm_over_run(KINDS[name], folder, rng, kills, seconds, outcome))
+        if not outcome.failures:  # it is done
+            files = differing_files(out / "whole" / "run", folder / "run")
+            outcome.failures += [f"{folder}: {path} differs" for path in files]
+        if not outcome.failures:
+            outcome.completed += 1
+            shutil.rmtree(folder)
     return outcome
 
 
 def _storm_over_run(
     kind: Kind, folder: Path, rng: random.Random, kills: int, seconds: float, outcome: Outcome
-) -> None:
-    """Start, kill and resume one run until it is done, or something is wrong with it."""
-    progress, saved = 0.0, dict[Path, int]()
+) -> float:
+    """Start, kill and resume one run until it is done, or something is wrong with it. Returns the
+    seconds of its processes."""
+    begun, saved = time.perf_counter(), dict[Path, int]()
     while not outcome.failures:
-        blow = Blow.draw(rng, seconds * (1.0 - 0.85 * progress))
+        blow = Blow.draw(rng, seconds)
         has_struck, lines = False, list[str]()
         with Command(kind.start_words(folder), folder) as command:
             if outcome.signals.total() < kills and not command.wait(blow.seconds):
@@ -334,8 +306,8 @@ def _storm_over_run(
         event = f"{folder}: {command.line}; {blow if has_struck else 'not killed'}"
         outcome.failures += [f"{event}: {line}" for line in lines]
         if command.code == 0:
-            return
-        progress = kind.progress(folder) if not outcome.failures else 0.0
+            break
+    return time.perf_counter() - begun
 
 
 def saved_games(folder: Path) -> dict[Path, int]:

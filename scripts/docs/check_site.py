@@ -4,7 +4,7 @@ Fails on raw LaTeX, on anything wider than the page, on commands that are cut of
 do not load, on errors in the console, and if the search does not know the words that readers look
 for. Usage, after `make site`:
 
-    python scripts/docs/check_site.py [build/site] [--pictures DIR]
+    python scripts/docs/check_site.py [build/site]
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def faults_of(site: Path, pictures: Path | None) -> dict[str, list[str]]:
+def faults_of(site: Path) -> dict[str, list[str]]:
     """What is wrong, by page and size."""
     faults = {"search": missing_words(site)}
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=site))
@@ -83,9 +83,6 @@ def faults_of(site: Path, pictures: Path | None) -> dict[str, list[str]]:
                 )
                 url = f"http://127.0.0.1:{server.server_port}/{path}"
                 faults[f"/{path} ({size})"] = faults_of_page(page, url)
-                if pictures:
-                    name = path.strip("/").replace("/", "_") or "home"
-                    page.screenshot(path=pictures / f"{name}_{size}.png")
                 page.close()
     server.shutdown()
     return faults
@@ -100,11 +97,7 @@ def missing_words(site: Path) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("site", type=Path, nargs="?", default=Path("build/site"))
-    parser.add_argument("--pictures", type=Path, help="folder for pictures of the pages")
-    words = parser.parse_args()
-    if words.pictures:
-        words.pictures.mkdir(parents=True, exist_ok=True)
-    faults = faults_of(words.site, words.pictures)
+    faults = faults_of(parser.parse_args().site)
     for page, found in faults.items():
         print(page, "; ".join(found) or "ok")
     sys.exit(any(faults.values()))

@@ -28,7 +28,6 @@ def test_an_interval_contains_the_truth(case):
     """Within 94 to 96% and three standard errors of this short simulation."""
     for size in case.sizes:
         coverage = interval_coverage.measure(case.experiment, size, SIMULATIONS // case.cost)
-        assert coverage.missing == 0
         margin = 3 * coverage.error
         low, high = (0.935, 0.97) if size < 20 else (0.935, 0.965)
         assert low - margin < coverage.fraction < high + margin, size
