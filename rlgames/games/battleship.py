@@ -25,34 +25,30 @@ from rlgames.games.capabilities import (
     Capability,
     ExactKey,
     HiddenHits,
-    HiddenInformation,
     KnownRandomPlay,
     ListedWorlds,
     SymmetricActions,
 )
-from rlgames.games.fleets.game import FleetGame, list_events, parse_events
+from rlgames.games.fleets.game import FleetGame, FleetState, draw_events, parse_events
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import MAX_ENUMERATED_LAYOUTS
 from rlgames.games.fleets.salvos import Salvos, is_sequential, random_turns
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
-from rlgames.games.game import HIDDEN, Spec, State
+from rlgames.games.game import HIDDEN, Spec
 from rlgames.games.numbering import TOO_MANY_POSITIONS, encode_cells, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
-from rlgames.games.symmetry import board_symmetries
 
 
 @dataclass(frozen=True)
-class BattleshipState(State):
+class BattleshipState(FleetState):
     """N cells in row-major order. score counts the ship cells hit, by the end of each turn.
 
-    ships: uint8 [B, N], hidden: 0 for sea, otherwise the number of the ship, from 1. shot, hit:
-    bool [B, N], the cells whose result has been shown. aimed: bool [B, N], the cells chosen so
-    far in an unfinished turn. hit_turn: int16 [B, N], the turn, from 1, in which each cell was hit,
-    0 for none; [B, 0] where no rule refers to it. sunk_turn: int16 [B, ships], the announced
-    sinkings, as in SinkingSlots; [B, 0] where none are announced.
+    ships: uint8 [B, N]. shot, hit: bool [B, N], the cells whose result has been shown. aimed: bool
+    [B, N], the cells chosen so far in an unfinished turn. hit_turn: int16 [B, N], the turn, from 1,
+    in which each cell was hit, 0 for none; [B, 0] where no rule refers to it. sunk_turn: int16 [B,
+    ships], the announced sinkings, as in SinkingSlots; [B, 0] where none are announced.
     """
 
-    ships: Tensor
     shot: Tensor
     hit: Tensor
     aimed: Tensor
@@ -61,13 +57,7 @@ class BattleshipState(State):
 
 
 class Battleship(
-    FleetGame[BattleshipState],
-    ExactKey,
-    HiddenHits,
-    HiddenInformation,
-    KnownRandomPlay,
-    ListedWorlds,
-    SymmetricActions,
+    FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWorlds, SymmetricActions
 ):
     """rows × columns cells, ships by length, shots cells per turn.
 
@@ -229,9 +219,6 @@ class Battleship(
         """Float32 [B, F * N]: a plane filled with each of the values [B, F]."""
         return value[:, :, None].expand(-1, -1, self.num_cells).flatten(1)
 
-    def public(self, state: BattleshipState) -> BattleshipState:
-        return replace(state, ships=HIDDEN)
-
     def is_valid(self, state: BattleshipState) -> Tensor:
         shots, hits, aimed = (field.sum(1) for field in (state.shot, state.hit, state.aimed))
         unshot = self.num_cells - shots
@@ -309,9 +296,6 @@ class Battleship(
         square = random_turns(self.num_cells, self.ship_cells, self.shots, 2)
         return math.sqrt(square - self.expected_random_turns() ** 2)
 
-    def symmetries(self) -> Tensor:
-        return board_symmetries(self.rows, self.columns)
-
     def action_symmetries(self) -> Tensor:
         return self.salvos.symmetries(self.symmetries())
 
@@ -323,9 +307,6 @@ class Battleship(
         assert layouts is not None
         row, layout = self.agreeing_layouts(state).to(state.done.device).nonzero(as_tuple=True)
         return row, replace(state[row], ships=layouts[layout])
-
-    def rewind(self, state: BattleshipState) -> BattleshipState:
-        return self._start(state.ships)
 
     def hidden_hits(self, state: BattleshipState) -> Tensor:
         return (state.ships > 0)[:, None]
@@ -359,11 +340,9 @@ class Battleship(
     def history(self, state: BattleshipState, row: int) -> str:
         timelines = []
         if self._keeps_hit_turns:
-            hits = list_events(self.cell_names, state.hit_turn[row])
-            timelines.append(games_board.draw_timeline("hits", hits))
+            timelines.append(draw_events("hits", self.cell_names, state.hit_turn[row]))
         if "sunk" in self.show:
-            sunk = list_events(self.slots.names, state.sunk_turn[row])
-            timelines.append(games_board.draw_timeline("sunk", sunk))
+            timelines.append(draw_events("sunk", self.slots.names, state.sunk_turn[row]))
         return "\n".join(timelines)
 
     def parse_all(self, texts: Sequence[str]) -> BattleshipState:

@@ -20,22 +20,20 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
-from rlgames.games.capabilities import HiddenHits, HiddenInformation, Symmetric
-from rlgames.games.fleets.game import FleetGame, list_events, parse_events
+from rlgames.games.fleets.game import FleetGame, FleetState, draw_events, parse_events
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
-from rlgames.games.game import HIDDEN, Spec, State
+from rlgames.games.game import HIDDEN, Spec
 from rlgames.games.numbering import encode_cells
 from rlgames.games.state import count_boards
-from rlgames.games.symmetry import board_symmetries
 
 LETTERS = "abcdefghijklmn"
 """Marks of the ships by number; o is reserved for misses."""
 
 
 @dataclass(frozen=True)
-class SalvoDuelState(State):
-    """ships: uint8 [B, 2, N], hidden: each seat's fleet, 0 for sea, otherwise the ship's number.
+class SalvoDuelState(FleetState):
+    """ships: uint8 [B, 2, N], each seat's fleet.
 
     own: uint8 [B, N], the fleet of the seat to move. shot: bool [B, 2, N], the cells of the other
     board that each seat has shot at. hit_turn: int16 [B, 2, N], the turn, from 1, in which it hit
@@ -43,7 +41,6 @@ class SalvoDuelState(State):
     int16 [B, 2, ships], the turns in which each seat sank ships of the other, as in SinkingSlots.
     """
 
-    ships: Tensor
     own: Tensor
     shot: Tensor
     hit_turn: Tensor
@@ -61,7 +58,7 @@ class SalvoDuelState(State):
         return (self.sunk_turn == 0).sum(2).flip(1)
 
 
-class SalvoDuel(FleetGame[SalvoDuelState], HiddenHits, HiddenInformation, Symmetric):
+class SalvoDuel(FleetGame[SalvoDuelState]):
     """rows × columns cells for each side and the same fleet; ships by length.
 
     Raises ValueError for a fleet that cannot be placed.
@@ -199,9 +196,6 @@ class SalvoDuel(FleetGame[SalvoDuelState], HiddenHits, HiddenInformation, Symmet
         sinkings = of_seat(after.sunk_turn, seat) != of_seat(before.sunk_turn, seat)
         return encode_cells(torch.cat([hits, sinkings], 1))
 
-    def public(self, state: SalvoDuelState) -> SalvoDuelState:
-        return replace(state, ships=HIDDEN)
-
     def view_from_seat(self, state: SalvoDuelState, seat: int) -> SalvoDuelState:
         current_seat = torch.full_like(state.current_seat, seat)
         # What is aimed at is hidden until the salvo is fired.
@@ -224,18 +218,11 @@ class SalvoDuel(FleetGame[SalvoDuelState], HiddenHits, HiddenInformation, Symmet
         seat = torch.nn.functional.one_hot(state.current_seat, 2).bool()[:, :, None]
         return replace(state, ships=torch.where(seat, state.own[:, None], layouts[:, None]))
 
-    def rewind(self, state: SalvoDuelState) -> SalvoDuelState:
-        return self._start(state.ships)
-
     def with_layout(self, state: SalvoDuelState, seat: int, layout: Tensor) -> SalvoDuelState:
         """Initial positions in which a seat has this fleet, uint8 [N]."""
         ships = state.ships.clone()
         ships[:, seat] = layout.to(ships.device)
         return self._start(ships)
-
-    def symmetries(self) -> Tensor:
-        """Both boards are transformed together."""
-        return board_symmetries(self.rows, self.columns)
 
     def hidden_hits(self, state: SalvoDuelState) -> Tensor:
         return state.ships.flip(1) > 0
@@ -282,10 +269,9 @@ class SalvoDuel(FleetGame[SalvoDuelState], HiddenHits, HiddenInformation, Symmet
         timelines = []
         seat = int(state.current_seat[row])
         for name, number in (("your", seat), ("their", 1 - seat)):
-            hits = list_events(self.cell_names, state.hit_turn[row, number])
-            sunk = list_events(self.slots.names, state.sunk_turn[row, number])
-            timelines.append(games_board.draw_timeline(f"{name} hits", hits))
-            timelines.append(games_board.draw_timeline(f"{name} sinkings", sunk))
+            hit_turn, sunk_turn = state.hit_turn[row, number], state.sunk_turn[row, number]
+            timelines.append(draw_events(f"{name} hits", self.cell_names, hit_turn))
+            timelines.append(draw_events(f"{name} sinkings", self.slots.names, sunk_turn))
         return "\n".join(timelines)
 
     def parse_all(self, texts: Sequence[str]) -> SalvoDuelState:

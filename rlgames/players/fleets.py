@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import OrderedDict
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch.nn.functional import max_pool2d, pad
 from rlgames.core.bits import WORD, pack_bits, unpack_bits
 from rlgames.core.rng import cpu_generator
 from rlgames.games.battleship import Battleship
-from rlgames.games.fleets.counts import MAX_MEMO, Bools
+from rlgames.games.fleets.counts import Bools, recall
 from rlgames.games.fleets.game import FleetGame
 from rlgames.games.fleets.sunk_ships import Seen
 from rlgames.games.game import Game
@@ -230,7 +231,6 @@ class DensityRollout(Density):
         self._max_layouts, self._next_cells = layouts, next_cells
         self._counter = game.layout_counter
         self._memo: OrderedDict[bytes, Bools] = OrderedDict()
-        self._arrays: Any = None
 
     def priority(self, state: Any, rng: torch.Generator) -> Tensor:
         result = super().priority(state, rng)
@@ -239,38 +239,30 @@ class DensityRollout(Density):
         if not len(few):
             return result
         seen = self.game.seen(state[few]).cpu()
-        for place, key in enumerate(seen.position_keys()):
-            if key not in self._memo:
-                self._memo[key] = self._best_turn(seen[place : place + 1])
-            result[few[place]] = torch.from_numpy(self._memo[key]).to(result)
-        while len(self._memo) > MAX_MEMO:
-            self._memo.popitem(last=False)
+        turns = recall(
+            self._memo,
+            seen.position_keys(),
+            lambda rows: [self._best_turn(seen[row : row + 1]) for row in rows],
+        )
+        result[few] = torch.from_numpy(np.array(turns)).to(result)
         return result
 
     def _best_turn(self, seen: Seen) -> Bools:
         """Bool [N]: the cells of the best turn of one game."""
         from rlgames.games.fleets.rollouts import choose_turn
 
-        count = self._list_layouts(seen)
+        layouts, room = self._kernel_arrays
+        count = self._counter.write_list(seen, layouts)
         assert count > 0, "counted, but not listed"
-        layouts, room, turn = self._arrays
+        room.frames[0] = 0, count, self._ship_cells - int(seen.hit.sum())
+        free, turn = pack_bits(~seen.shot[0].numpy()), np.zeros(MAX_CELLS // WORD, np.uint64)
+        room.free[0, : len(free)], room.free[0, len(free) :] = free, 0
         choose_turn(layouts, room, np.int64(0), self._shots, turn)
         return unpack_bits(turn, seen.shot.shape[1])
 
-    def _list_layouts(self, seen: Seen) -> int:
-        """Have the kernels begin with the layouts that agree with the observations of one game;
-        their number, or -1 if there are too many."""
-        if self._arrays is None:
-            self._arrays = self._make_arrays()
-        layouts, room, _ = self._arrays
-        count = self._counter.write_list(seen, layouts)
-        room.frames[0] = 0, count, self._ship_cells - int(seen.hit.sum())
-        free = pack_bits(~seen.shot[0].numpy())
-        room.free[0, : len(free)], room.free[0, len(free) :] = free, 0
-        return count
-
-    def _make_arrays(self) -> tuple[Any, Any, Any]:
-        """What the kernel reads and writes."""
+    @cached_property
+    def _kernel_arrays(self) -> tuple[Any, Any]:
+        """A list of layouts, and room to play over it."""
         from rlgames.games.fleets.rollouts import Room
 
         rows = self._max_layouts + 2
@@ -280,4 +272,4 @@ class DensityRollout(Density):
             counts=np.zeros(MAX_CELLS, np.int64),
             order=np.zeros(self._shots + self._next_cells, np.int64),
         )
-        return self._counter.make_list(self._max_layouts), room, np.zeros(2, np.uint64)
+        return self._counter.make_list(self._max_layouts), room

@@ -253,14 +253,6 @@ def test_the_seed_decides_the_samples():
         assert not torch.equal(first, other)
 
 
-def test_ships_of_equal_length_are_listed_in_the_order_of_their_placements():
-    ships = [2, 3, 2]
-    order = [frozenset(row.nonzero()[:, 0].tolist()) for row in placements(3, 4, 2)]
-    for layout in Fleet(3, 4, ships).layouts:
-        first, _, second = by_number(layout, ships)
-        assert order.index(first) < order.index(second)
-
-
 # Board, fleet, cells shot at, cells hit: nothing seen, misses alone, and hits open to more ships.
 SEEN = [
     (4, 4, [3, 2], [], []),

@@ -327,16 +327,6 @@ def test_whoever_hits_the_last_ship_cell_wins(winner, shots):
     assert torch.equal(after.turn, state.turn)
 
 
-def test_the_first_seat_can_win_before_the_other_has_fired():
-    game, state = start(1, 3, [[{0}, {1}, {2}], [{2}, {0}, {1}]])
-    state = fire(game, state, 2, 0)
-    assert not state.done
-    state = fire(game, state, 1)
-    assert bool(state.done)
-    assert state.score.tolist() == [[1, -1]]
-    assert (int(state.turn), state.afloat.tolist()) == (1, [[3, 0]])
-
-
 # ---------------------------------------------------------------- Two-player Salvo: drawing fleets
 
 

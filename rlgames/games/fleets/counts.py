@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,7 +17,6 @@ from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen, SinkingSlots
 
 if TYPE_CHECKING:
-    from rlgames.games.fleets.count_layouts import Stack
     from rlgames.games.fleets.rollouts import Layouts
 
 Bools = NDArray[np.bool_]
@@ -24,11 +24,13 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
+T = TypeVar("T", bound=np.generic)
+
 MAX_HITS = 64
 """Sets of hits are words."""
 
 MAX_MEMO = 4096
-"""Positions whose counts are kept."""
+"""Positions of which a memo keeps what was computed."""
 
 MAX_FLEETS = 1 << 20
 """Ships left of a fleet, with an estimate for each. Many equal ships with sinkings have more."""
@@ -36,6 +38,21 @@ MAX_FLEETS = 1 << 20
 
 MAX_UNNAMED_SHIPS = 6
 """Announcements that do not name the ships are explained in all orders, up to this many ships."""
+
+
+def recall(
+    memo: OrderedDict[bytes, NDArray[T]],
+    keys: list[bytes],
+    compute: Callable[[list[int]], Iterable[NDArray[T]]],
+) -> list[NDArray[T]]:
+    """What belongs to each key. compute: gives it for those, by number, that memo does not have."""
+    missing = {key: number for number, key in enumerate(keys) if key not in memo}
+    new = dict(zip(missing, compute(list(missing.values())), strict=True))
+    result = [new[key] if key in new else memo[key] for key in keys]
+    memo.update(new)
+    while len(memo) > MAX_MEMO:
+        memo.popitem(last=False)
+    return result
 
 
 class LayoutCounter:
@@ -76,17 +93,13 @@ class LayoutCounter:
             nan = np.full((len(seen), seen.shot.shape[1] + 1), np.nan)
             return nan[:, 1:], nan[:, 0]
         limit = max_steps.to_bytes(8, "little")
-        keys = [key + limit for key in seen.position_keys()]
-        rows = {key: row for row, key in enumerate(keys) if key not in self._memo}
-        missing = torch.tensor(list(rows.values()), dtype=torch.int64)
-        counted = self.count(seen[missing], max_steps)
-        memo = dict(zip(rows, np.concatenate(counted, 1), strict=True))
-        result = np.empty((len(seen), seen.shot.shape[1] + 1))
-        for row, key in enumerate(keys):
-            result[row] = memo[key] if key in memo else self._memo[key]
-        self._memo.update(memo)
-        while len(self._memo) > MAX_MEMO:
-            self._memo.popitem(last=False)
+
+        def count(rows: list[int]) -> Floats:
+            counted = self.count(seen[torch.tensor(rows, dtype=torch.int64)], max_steps)
+            return np.concatenate(counted, 1)
+
+        known = recall(self._memo, [key + limit for key in seen.position_keys()], count)
+        result = np.array(known).reshape(len(seen), seen.shot.shape[1] + 1)
         return result[:, :-1], result[:, -1]
 
     def count(self, seen: Seen, max_steps: int) -> tuple[Floats, Floats]:
@@ -141,17 +154,14 @@ class LayoutCounter:
     def write_list(self, seen: Seen, layouts: Layouts) -> int:
         """List the layouts that agree with the observations of one game; returns their number, or
         -1 if not all of them fit. Announcements have to name the ships."""
-        from rlgames.games.fleets.occupancy import set_position, set_sizes
+        from rlgames.games.fleets.occupancy import set_position
         from rlgames.games.fleets.rollouts import list_layouts
 
-        tables, position, _, estimate, _ = self._kernel_arrays
-        stack = self._list_stack
+        tables, position, stack, estimate, _ = self._kernel_arrays
         _, possible, fleets = self._cases(seen)
         shot, hit = seen.shot.numpy(), seen.hit.numpy()
-        num_hits = set_position(shot[0], hit[0], possible[0], tables, position, stack)
-        if num_hits < 0:
+        if set_position(shot[0], hit[0], possible[0], tables, position, stack, estimate) < 0:
             return -1
-        set_sizes(num_hits, position, stack, estimate)
         stack.ships[0] = fleets[0]
         return int(list_layouts(position, stack, layouts))
 
@@ -184,7 +194,7 @@ class LayoutCounter:
     @cached_property
     def _kernel_arrays(self) -> tuple[Any, Any, Any, Any, Ints]:
         """The tables of the kernel, and room to count in."""
-        from rlgames.games.fleets.count_layouts import Position
+        from rlgames.games.fleets.count_layouts import Position, Stack
         from rlgames.games.fleets.occupancy import Estimate, FleetTables
 
         num_types, num_cells = len(self._tables), self._tables[0].shape[1]
@@ -202,7 +212,7 @@ class LayoutCounter:
             covered[rows], is_placement[rows] = table, True
             cells[rows, :length] = table.nonzero()[1].reshape(-1, length)
         meets = covered.astype(np.float32) @ covered.T.astype(np.float32) > 0
-        max_ships, num_ships = np.array(self._max_ships), self._fleet.total()
+        max_ships, num_rows = np.array(self._max_ships), self._fleet.total() + 1
         radix = np.concatenate([[1], np.cumprod(max_ships + 1)])
         return (
             FleetTables(
@@ -216,25 +226,14 @@ class LayoutCounter:
                 starts=starts,
                 order=np.arange(num_types),
             ),
-            self._make_stack(num_ships),
+            Stack(
+                available=np.zeros((num_rows, num_words), np.uint64),
+                candidates=np.zeros((num_rows, num_words), np.uint64),
+                open_hits=np.zeros(num_rows, np.uint64),
+                ships=np.zeros((num_rows, num_types), np.int64),
+                placed=np.zeros(num_rows, np.int64),
+                totals=np.zeros(num_rows, np.int64),
+            ),
             Estimate(np.zeros(num_types), np.zeros(num_types), np.zeros(radix[-1])),
             np.zeros(len(covered), np.int64),
-        )
-
-    @cached_property
-    def _list_stack(self) -> Stack:
-        return self._make_stack(self._fleet.total() + 1)
-
-    def _make_stack(self, num_rows: int) -> Stack:
-        from rlgames.games.fleets.count_layouts import Stack
-
-        num_types = len(self._tables)
-        num_words = sum(-(-len(table) // WORD) for table in self._tables)
-        return Stack(
-            available=np.zeros((num_rows, num_words), np.uint64),
-            candidates=np.zeros((num_rows, num_words), np.uint64),
-            open_hits=np.zeros(num_rows, np.uint64),
-            ships=np.zeros((num_rows, num_types), np.int64),
-            placed=np.zeros(num_rows, np.int64),
-            totals=np.zeros(num_rows, np.int64),
         )

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from rlgames.games.board import draw_timeline
+from rlgames.games.capabilities import HiddenHits, HiddenInformation, Symmetric
 from rlgames.games.fleets.counts import LayoutCounter
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import Posterior
 from rlgames.games.fleets.sunk_ships import Seen, SinkingSlots
-from rlgames.games.game import Game
-from rlgames.games.state import State
+from rlgames.games.game import HIDDEN, Game, State
+from rlgames.games.symmetry import board_symmetries
 
 SAMPLES = 64
 """A hidden layout is chosen from this many samples if the layouts are not listed."""
 
-S = TypeVar("S", bound=State)
+
+@dataclass(frozen=True)
+class FleetState(State):
+    """ships: uint8 [B, ..., N], hidden: 0 for sea, otherwise the number of the ship, from 1."""
+
+    ships: Tensor
 
 
-class FleetGame(Game[S]):
+S = TypeVar("S", bound=FleetState)
+
+
+class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
     """A game in which the seat to move shoots at a hidden fleet.
 
     slots: the ships as announcements tell of them. announces_sinkings: whether there are any.
@@ -35,6 +46,20 @@ class FleetGame(Game[S]):
     @abstractmethod
     def seen(self, state: S) -> Seen:
         """What the seat to move knows of the fleet that it shoots at."""
+
+    @abstractmethod
+    def _start(self, ships: Tensor) -> S:
+        """Initial positions."""
+
+    def public(self, state: S) -> S:
+        return replace(state, ships=HIDDEN)
+
+    def rewind(self, state: S) -> S:
+        return self._start(state.ships)
+
+    def symmetries(self) -> Tensor:
+        """All boards of a position are transformed together."""
+        return board_symmetries(self.fleet.rows, self.fleet.columns)
 
     @property
     def target_planes(self) -> list[int]:
@@ -97,15 +122,15 @@ class FleetGame(Game[S]):
         return [self.board_format.cell_name(cell) for cell in range(self.fleet.num_cells)]
 
 
-def list_events(names: list[str], turns: Tensor) -> list[tuple[str, int]]:
-    """What happened in which turn, in the order of time. names: of cells that were hit, or of ships
-    that sank. turns: int16, one for each; 0 for none."""
+def draw_events(name: str, names: list[str], turns: Tensor) -> str:
+    """What happened in which turn, as draw_timeline, in the order of time. names: of cells that
+    were hit, or of ships that sank. turns: int16, one for each; 0 for none."""
     events = zip(names, turns.tolist(), strict=True)
-    return sorted((each for each in events if each[1]), key=lambda each: each[1])
+    return draw_timeline(name, sorted((e for e in events if e[1]), key=lambda event: event[1]))
 
 
 def parse_events(names: list[str], events: list[tuple[str, int]]) -> Tensor:
-    """Int16, the inverse of list_events. Raises ValueError for a name that is not left."""
+    """Int16, the turns that draw_events wrote. Raises ValueError for a name that is not left."""
     turns = [0] * len(names)
     for name, turn in events:
         left = [place for place, each in enumerate(names) if each == name and not turns[place]]

@@ -47,6 +47,27 @@ class Estimate(NamedTuple):
 
 
 @compiled
+def set_sizes(num_hits: np.int64, position: Position, stack: Stack, estimate: Estimate) -> None:
+    """Write how many placements of each type agree, and the order of the types by that."""
+    available = stack.available[0]
+    sizes, on_hit = estimate.sizes, estimate.on_hit
+    for kind in range(sizes.shape[0]):
+        sizes[kind], on_hit[kind] = 0.0, 0.0
+        for word in range(position.starts[kind], position.starts[kind + 1]):
+            sizes[kind] += count_bits(available[word])
+            for number in range(num_hits):
+                on_hit[kind] += count_bits(available[word] & position.covers[number, word])
+        on_hit[kind] /= max(1, num_hits)
+    order = position.order
+    for kind in range(sizes.shape[0]):
+        place = kind
+        while place > 0 and sizes[order[place - 1]] > sizes[kind]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = kind
+
+
+@compiled
 def set_position(
     shot: Bools,
     hit: Bools,
@@ -54,6 +75,7 @@ def set_position(
     tables: FleetTables,
     position: Position,
     stack: Stack,
+    estimate: Estimate,
 ) -> np.int64:
     """Write what is known of one board, bool [N] twice, and the placements, uint64 [W], that fit
     the announced sinkings; returns the number of hits, or -1 if they are too many."""
@@ -81,28 +103,8 @@ def set_position(
                 position.hit_sets[placement] |= ONE << np.uint64(num_hits)
         num_hits += 1
     stack.open_hits[0] = (ONE << np.uint64(num_hits)) - ONE if num_hits < 64 else ~ZERO
+    set_sizes(num_hits, position, stack, estimate)
     return num_hits
-
-
-@compiled
-def set_sizes(num_hits: np.int64, position: Position, stack: Stack, estimate: Estimate) -> None:
-    """Write how many placements of each type agree, and the order of the types by that."""
-    available = stack.available[0]
-    sizes, on_hit = estimate.sizes, estimate.on_hit
-    for kind in range(sizes.shape[0]):
-        sizes[kind], on_hit[kind] = 0.0, 0.0
-        for word in range(position.starts[kind], position.starts[kind + 1]):
-            sizes[kind] += count_bits(available[word])
-            for number in range(num_hits):
-                on_hit[kind] += count_bits(available[word] & position.covers[number, word])
-        on_hit[kind] /= max(1, num_hits)
-    order = position.order
-    for kind in range(sizes.shape[0]):
-        place = kind
-        while place > 0 and sizes[order[place - 1]] > sizes[kind]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = kind
 
 
 @compiled
@@ -121,8 +123,8 @@ def estimate_steps(
         if fleet[kind] and not estimate.sizes[kind]:
             return np.float64(-1.0)
         fleet_code += fleet[kind] * tables.radix[kind]
-    num_ships = stack.ships.shape[0]
-    ways, left = estimate.ways, stack.ships[num_ships - 1]
+    num_ships = stack.ships.shape[0] - 1
+    ways, left = estimate.ways, stack.ships[num_ships]
     for code in range(fleet_code + 1):
         total = np.int64(0)
         for kind in range(left.shape[0]):
@@ -165,10 +167,11 @@ def write_occupancy(
     """
     for row in range(shot.shape[0]):
         totals[row], occupancy[row] = -1, -1.0
-        num_hits = set_position(shot[row], hit[row], possible[row], tables, position, stack)
+        num_hits = set_position(
+            shot[row], hit[row], possible[row], tables, position, stack, estimate
+        )
         if num_hits < 0:
             continue
-        set_sizes(num_hits, position, stack, estimate)
         steps = estimate_steps(num_hits, fleets[row], tables, position, stack, estimate)
         if steps > max_steps:
             continue
