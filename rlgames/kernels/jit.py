@@ -73,7 +73,7 @@ class _KernelCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        self._cache_file = self  # loads and saves the files below
+        self._cache_file = self  # type: ignore[assignment]  # loads and saves the files below
         self._folder = Path(self._cache_path)
 
     def _index_key(self, signature: Any, codegen: Any) -> Path:
