@@ -200,7 +200,7 @@ WRITERS = {
     "rlgames/core/output_files.py": "the folders of files that the user names",
     "rlgames/drawing/figures.py": "figures in files that the user names",
     "rlgames/commands/board_pictures.py": "pictures in files that the user names",
-    "rlgames/kernels/jit.py": "a lock file beside compiled kernels",
+    "rlgames/kernels/jit.py": "compiled kernels, and a lock file beside them",
     "rlgames/app.py": "a closed stream becomes the null device",
     "rlgames/core/signals.py": "a closed stream becomes the null device",
     "rlgames/core/errors.py": "a closed stream becomes the null device",

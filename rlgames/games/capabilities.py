@@ -10,16 +10,13 @@ Letters in shapes: B games, A actions, P seats, N cells, G symmetries.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from rlgames.core.devices import float64_on
-from rlgames.games.state import State
-
-if TYPE_CHECKING:
-    from rlgames.games.game import Game
+from rlgames.games.state import Spec, State
 
 S = TypeVar("S", bound=State)
 C = TypeVar("C", bound="Capability")
@@ -213,16 +210,24 @@ CAPABILITIES = tuple(
 )
 
 
+class HasCapabilities(Protocol):
+    """What is asked of a Game here."""
+
+    spec: Spec
+
+    def lacks(self, capability: type[Capability]) -> str: ...
+
+
 class MissingCapability(ValueError):
     """A game lacks a capability that a part needs; the message names it, and why."""
 
 
-def find(game: Game[Any], capability: type[C]) -> C | None:
+def find(game: HasCapabilities, capability: type[C]) -> C | None:
     """The game as one that has the capability; None if it does not."""
     return None if reason_missing(game, capability) else cast(C, game)
 
 
-def require(game: Game[Any], capability: type[C], who: str) -> C:
+def require(game: HasCapabilities, capability: type[C], who: str) -> C:
     """The same; raises MissingCapability with the name of who needs it, such as policy=table."""
     if reason := reason_missing(game, capability):
         raise MissingCapability(
@@ -232,7 +237,7 @@ def require(game: Game[Any], capability: type[C], who: str) -> C:
     return cast(C, game)
 
 
-def reason_missing(game: Game[Any], capability: type[Capability]) -> str:
+def reason_missing(game: HasCapabilities, capability: type[Capability]) -> str:
     """Why a game does not have a capability; empty if it does."""
     if isinstance(game, capability):
         return game.lacks(capability)
@@ -246,7 +251,7 @@ def reason_missing(game: Game[Any], capability: type[Capability]) -> str:
     return f"it does not define {', '.join(missing) or 'all of it'}"
 
 
-def check_declared(game: Game[Any]) -> None:
+def check_declared(game: HasCapabilities) -> None:
     """Raises MissingCapability where a game with chance, hidden information or symmetries does not
     have all that belongs to it."""
     spec = game.spec
@@ -258,7 +263,7 @@ def check_declared(game: Game[Any]) -> None:
         require(game, SymmetricActions, "a game with symmetries whose actions are not cells")
 
 
-def chance_outcomes(game: Game[Any], state: S) -> tuple[Tensor, S]:
+def chance_outcomes(game: HasCapabilities, state: S) -> tuple[Tensor, S]:
     """As Chance.chance_outcomes; without chance, one outcome for each position."""
     if game.spec.num_chance_inputs:
         return cast(Chance, game).chance_outcomes(state)
@@ -266,13 +271,13 @@ def chance_outcomes(game: Game[Any], state: S) -> tuple[Tensor, S]:
     return torch.ones(len(state), 1, dtype=float64_on(device), device=device), state
 
 
-def measures(game: Game[Any], state: S) -> dict[str, Tensor]:
+def measures(game: HasCapabilities, state: S) -> dict[str, Tensor]:
     """As Measured.measures; without the capability, none."""
     measured = find(game, Measured)
     return {} if measured is None else measured.measures(state)
 
 
-def expected_random_turns(game: Game[Any]) -> float | None:
+def expected_random_turns(game: HasCapabilities) -> float | None:
     """As in KnownRandomPlay; None without the capability."""
     known = find(game, KnownRandomPlay)
     return None if known is None else known.expected_random_turns()

@@ -140,17 +140,17 @@ def observe_line(rules: LineRules, position: Position, planes: Array) -> None:
 
 
 @compiled
-def write_line_cells(rules: LineRules, position: Position, open_value: int, values: Array) -> None:
-    own, occupied = position
-    reached = occupied + rules.bottom if rules.has_gravity else -1
-    open_cells = reached & rules.board & ~occupied
-    for cell in range(len(rules.cell_bits)):
-        bit, value = rules.cell_bits[cell], 0
-        if occupied & bit:
-            value = 1 if own & bit else 2
-        elif open_cells & bit:
-            value = open_value
-        values[cell] = value
+def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
+    """For both kinds of rules: a set of stones is half of the words."""
+    words = len(position) // 2
+    for word in range(words):
+        own, occupied = position[word], position[words + word]
+        reached = occupied + rules.bottom if rules.has_gravity else -1
+        part, bits = values[64 * word : 64 * word + 64], rules.cell_bits[64 * word :]
+        for cell in range(len(part)):
+            owner = np.float32(1) if own & bits[cell] else np.float32(2)
+            empty = np.float32(open_value) if reached & bits[cell] else np.float32(0)
+            part[cell] = owner if occupied & bits[cell] else empty
 
 
 @compiled
@@ -168,7 +168,7 @@ implement(
     play=play_line,
     is_legal=is_legal_line,
     observe=observe_line,
-    write_cells=write_line_cells,
+    write_cells=write_cells,
     set_up=set_up_line,
 )
 
@@ -203,15 +203,18 @@ def line_rules(rows: int, columns: int, line: int, gravity: bool) -> LineRules:
 
 
 class LargeRules(NamedTuple):
-    """Boards without gravity that need more bits. line: the number of stones that win. board: all
-    cells, as a set."""
+    """Boards without gravity that need more bits. cell_bits: int64 [cells], in its word. board: all
+    cells, as a set. line: the number of stones that win."""
 
     start: tuple[int, ...]
     actions: int
+    cell_bits: Array
+    board: tuple[int, ...]
+    line: int
     rows: int
     columns: int
-    line: int
-    board: tuple[int, ...]
+    has_gravity: bool = False
+    bottom: int = 0
 
 
 @compiled
@@ -277,19 +280,6 @@ def is_legal_large(rules: LargeRules, position: Position, action: int) -> bool:
 
 
 @compiled
-def write_large_cells(
-    rules: LargeRules, position: Position, open_value: int, values: Array
-) -> None:
-    words = len(position) // 2
-    for word in range(words):
-        own, occupied = position[word], position[words + word]
-        part = values[64 * word : 64 * word + 64]
-        for bit in range(len(part)):
-            owner = np.float32(1) if (own >> bit) & 1 else np.float32(2)
-            part[bit] = owner if (occupied >> bit) & 1 else np.float32(open_value)
-
-
-@compiled
 def set_up_large(rules: LargeRules, cells: Array) -> Played:
     position, won, is_full = rules.start, False, True
     for cell in range(len(cells)):
@@ -306,17 +296,16 @@ implement(
     LargeRules,
     play=play_large,
     is_legal=is_legal_large,
-    write_cells=write_large_cells,
+    write_cells=write_cells,
     set_up=set_up_large,
 )
 
 
 def large_rules(rows: int, columns: int, line: int) -> LargeRules:
     """The rules of boards without gravity whose sets of stones are several numbers."""
-    cells = rows * columns
-    board = [(1 << min(cells - first, 64)) - 1 for first in range(0, cells, 64)]
-    words = np.array(board, np.uint64).view(np.int64).tolist()
-    return LargeRules((0,) * (2 * len(words)), cells, rows, columns, line, tuple(words))
+    bits = np.int64(1) << np.arange(rows * columns) % 64
+    board = tuple(int(bits[first : first + 64].sum()) for first in range(0, len(bits), 64))
+    return LargeRules((0,) * (2 * len(board)), len(bits), bits, board, line, rows, columns)
 
 
 @jit()

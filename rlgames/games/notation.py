@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -14,9 +14,6 @@ from rlgames.games import board
 from rlgames.games.game import Game, State
 
 S = TypeVar("S", bound=State)
-
-_start_names: WeakKeyDictionary[Game[Any], dict[str, int]] = WeakKeyDictionary()
-"""By game, the actions at its start by name."""
 
 
 def render(game: Game[S], state: S, row: int, reveal: bool = False) -> str:
@@ -97,12 +94,7 @@ def parse_actions(game: Game[S], state: S, texts: Sequence[str]) -> Tensor:
 
     Raises ValueError as parse_action does.
     """
-    names = _start_names.get(game)
-    if names is None:
-        start = game.example_state()
-        actions = range(game.spec.actions)
-        names = {game.action_to_string(start, 0, action): action for action in actions}
-        _start_names[game] = names
+    names = _start_names(game)
     guesses = [names.get(text, -1) for text in texts]
     action = torch.tensor(guesses, device=game.device)
     legal = game.legal_action_mask(state).gather(1, action.clamp(min=0)[:, None])[:, 0].tolist()
@@ -112,3 +104,10 @@ def parse_actions(game: Game[S], state: S, texts: Sequence[str]) -> Tensor:
         if not is_exact or game.action_to_string(state, row, guess) != text:
             action[row] = parse_action(game, state, row, text, exact=True)
     return action
+
+
+@lru_cache(maxsize=8)
+def _start_names(game: Game[Any]) -> dict[str, int]:
+    """The actions at the start of a game, by name."""
+    start, actions = game.example_state(), range(game.spec.actions)
+    return {game.action_to_string(start, 0, action): action for action in actions}

@@ -108,16 +108,11 @@ class Symmetries:
 def direction_symmetries(rows: int, columns: int) -> Tensor:
     """Int64 [G, 4]: by symmetry of board_symmetries, the direction on the original board of each
     direction, up, right, down and left, on the transformed one."""
-    grid = board_symmetries(rows, columns).view(-1, rows, columns)
-    steps = []
-    for length, axis in ((rows, 1), (columns, 2)):
-        first, second = grid.select(axis, 0), grid.select(axis, min(1, length - 1))
-        first, second = first[:, 0], second[:, 0]
-        down = second // columns - first // columns
-        right = second % columns - first % columns
-        if length == 1:  # without a step: the symmetries keep this axis
-            down, right = down + (axis == 1), right + (axis == 2)
-        # up, right, down and left are 0 to 3.
-        steps.append(torch.where(down != 0, 1 + down, 2 - right))
-    down_is, right_is = steps
-    return torch.stack([(down_is + 2) % 4, right_is, down_is, (right_is + 2) % 4], 1)
+    direction_of_step = {1: 1, -1: 3, columns: 2, -columns: 0}
+    directions = []
+    for cells in board_symmetries(rows, columns).tolist():
+        # Without a step along an axis the symmetries keep it.
+        right = direction_of_step[cells[1] - cells[0]] if columns > 1 else 1
+        down = direction_of_step[cells[columns] - cells[0]] if rows > 1 else 2
+        directions.append([(down + 2) % 4, right, down, (right + 2) % 4])
+    return torch.tensor(directions)

@@ -63,10 +63,6 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-RULES_OF_TYPE: dict[type, str] = {}
-"""The modules that implement rules, by the types of their tables; see kernels/rules.py."""
-
-
 class _KernelCache(FunctionCache):
     """A cache with one file for each function, signature, and state of the sources it depends on.
 
@@ -77,15 +73,15 @@ class _KernelCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        self._cache_file = self  # loads and saves the files below
+        self._cache_file = self  # type: ignore[assignment]  # loads and saves the files below
         self._folder = Path(self._cache_path)
 
     def _index_key(self, signature: Any, codegen: Any) -> Path:
         _, *others = super()._index_key(signature, codegen)  # type: ignore[no-untyped-call]
         types = signature if isinstance(signature, tuple) else signature.args
-        classes = (getattr(each, "instance_class", None) for each in types)
-        rules = {RULES_OF_TYPE[each] for each in classes if each in RULES_OF_TYPE}
-        modules = [self._py_func.__module__, *sorted(rules)]
+        # A table of rules is a named tuple of the module that implements them.
+        tables = [each.instance_class for each in types if hasattr(each, "instance_class")]
+        modules = sorted({each.__module__ for each in (self._py_func, *tables)})
         sources = _short_hash(numba.__version__, others, *map(digest_of_sources, modules))
         return self._folder / f"{self._name_of(signature)}.{sources}.nbc"
 
@@ -141,7 +137,7 @@ def digest_of_sources(module: str) -> str:
         if name in sources or name.partition(".")[0] not in (package, OUR_PACKAGE):
             continue
         text = _text(name)
-        is_ours = name.startswith(f"{OUR_PACKAGE}.")
+        is_ours = name.startswith(f"{OUR_PACKAGE}.") and name != module
         if is_ours and not name.startswith(f"{__package__}.") and not COMPILES.search(text):
             continue
         sources[name] = text

@@ -18,7 +18,6 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numba.extending import overload
 
-from rlgames.kernels.jit import RULES_OF_TYPE
 from rlgames.kernels.words import Array, compiled, random_below
 
 P = ParamSpec("P")
@@ -50,7 +49,6 @@ def implement(table: type, **functions: Callable[..., Any]) -> None:
         if other.__name__ == table.__name__ and other.__module__ != table.__module__:
             raise ValueError(f"{other.__module__} has rules named {table.__name__}; rename yours")
     IMPLEMENTED[table] = functions
-    RULES_OF_TYPE[table] = table.__module__
 
 
 def found_by_type(function: Callable[P, R]) -> Callable[P, R]:

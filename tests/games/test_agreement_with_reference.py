@@ -9,7 +9,7 @@ import torch
 from helpers import rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from markers import one_in, slow
+from markers import slow
 from reference_rules import BreakthroughBook, HexBook, LinesBook, OthelloBook, SlideBook
 
 from rlgames.games.breakthrough import Breakthrough
@@ -20,18 +20,6 @@ from rlgames.games.othello import Othello
 
 BATCH = 3
 FOURS = 0.1
-LINES = [
-    (3, 3, 3, False),
-    (6, 7, 4, True),
-    (5, 6, 4, False),
-    (5, 5, 5, True),
-    (4, 3, 2, True),
-    (2, 6, 2, False),
-    (1, 6, 3, False),
-    (9, 9, 5, False),
-    (7, 12, 6, False),
-    (5, 1, 3, True),
-]
 SLIDES = [(4, 4), (3, 3), (2, 4), (4, 2), (1, 4), (3, 2), (4, 3)]
 
 
@@ -114,13 +102,6 @@ def test_lines_play_by_the_book(rows, columns, line, gravity, choices):
     assume(line <= max(rows, columns))
     plies = [choices[start : start + BATCH] for start in range(0, len(choices), BATCH)]
     play_lines((rows, columns, line, gravity), BATCH, plies[: rows * columns + 1])
-
-
-@pytest.mark.parametrize("rules", one_in(3, map(list, LINES)))
-def test_many_random_games_of_lines_play_by_the_book(rules):
-    draw = random.Random(repr(rules))
-    plies = [[draw.randrange(1 << 20) for _ in range(200)] for _ in range(rules[0] * rules[1])]
-    assert all(book.done for book in play_lines(rules, 200, plies))
 
 
 @pytest.mark.parametrize("rules", [(9, 9, 5, False), (6, 11, 8, False), slow([15, 15, 5, False])])

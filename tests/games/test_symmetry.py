@@ -149,25 +149,6 @@ def test_lines_that_are_turned_into_each_other_share_a_table():
     assert lines == [[0, 1, 2], [3, 4, 5], [0, 3], [1, 4], [2, 5]]
 
 
-def test_an_embedding_reads_each_line_by_its_own_cells():
-    game = Game2048(2, 3)
-    made: dict[str, Any] = {
-        "activation": "relu",
-        "init": "orthogonal",
-        "value": False,
-        "rng": rng(),
-    }
-    network = Embedding(game, 4, 5, False, None, [8], **made)
-    state = game.from_exponents(torch.tensor([[[1, 2, 3], [0, 9, 1]]]))
-    content = (network.inputs(game, state).flatten(1).double() @ network._strides).long()[0]
-    # Tiles beyond the last mark, 4, count as it.
-    rows = [1 + 2 * 5 + 3 * 25, 0 + 4 * 5 + 1 * 25]
-    assert content[0] == rows[0]
-    assert content[1] in (rows[1], 1 + 4 * 5 + 0 * 25)
-    assert len(content) == 5
-    assert network.vectors.weight.shape[0] == 5**3 + 2 * 5**2
-
-
 @pytest.mark.parametrize("gravity", [False, True])
 def test_a_network_on_cells_sees_the_board_from_the_seat_to_move(gravity):
     """The same stones with colors and seats exchanged look the same."""

@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -28,15 +30,24 @@ print(add_two(3))
 """
 
 
-def ended(path, kernel=KERNEL, **environment):
-    path.write_text(kernel)
-    done = subprocess.run(
-        [sys.executable, path],
+ROOT = FOLDER.parents[1]
+
+
+def run(path, *words, **environment):
+    """A program that imports rlgames from a folder."""
+    return subprocess.run(
+        [sys.executable, *words],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])} | environment,
+        env=os.environ | {"PYTHONPATH": str(path)} | environment,
         timeout=60,
     )
+
+
+def ended(file, kernel=KERNEL, path=ROOT, **environment):
+    """What a program with a kernel writes to standard error."""
+    file.write_text(kernel)
+    done = run(path, file, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "5\n"
     return done.stderr
@@ -44,7 +55,7 @@ def ended(path, kernel=KERNEL, **environment):
 
 def test_one_of_two_processes_compiles_what_both_need(tmp_path):
     (tmp_path / "kernel.py").write_text(KERNEL)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, tmp_path / "kernel.py"]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) for _ in range(2)]
     reports = [process.communicate(timeout=60)[1].decode() for process in both]
@@ -57,7 +68,7 @@ def test_one_of_two_processes_compiles_what_both_need(tmp_path):
 def test_a_terminal_shows_what_is_compiled(tmp_path):
     (tmp_path / "kernel.py").write_text(KERNEL)
     ours, theirs = os.openpty()
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, tmp_path / "kernel.py"]
     subprocess.run(command, stderr=theirs, env=environment, timeout=60, check=True)
     os.close(theirs)
@@ -139,33 +150,28 @@ def folder(tmp_path):
 
 def played(folder, *names):
     """What the program prints, and how many kernels it compiled."""
-    done = subprocess.run(
-        [sys.executable, folder / "player.py", *names],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(folder)},
-        timeout=60,
-    )
+    done = run(folder, folder / "player.py", *names)
     assert done.returncode == 0, done.stderr
     found = re.search(r"compiled (\d+) kernel", done.stderr)
     return done.stdout.split(), int(found[1]) if found else 0
 
 
 def test_a_change_to_a_kernel_compiles_again_what_uses_it(folder):
-    environment = {"PYTHONPATH": str(folder)}
     words, other = folder / "rlgames/kernels/words.py", folder / "rlgames/kernels/mlp.py"
     kernel = KERNEL.replace("from", "from rlgames.kernels.words import count_bits\nfrom", 1)
-    first = ended(folder / "kernel.py", kernel, **environment)
+    first = ended(folder / "kernel.py", kernel, folder)
     assert re.fullmatch(r"rlgames: compiled 1 kernel \(once\) in \d+\.\d s\n", first)
-    assert ended(folder / "kernel.py", kernel, **environment) == ""
+    assert ended(folder / "kernel.py", kernel, folder) == ""
     other.write_text(other.read_text() + "# a comment\n")
-    assert ended(folder / "kernel.py", kernel, **environment) == ""
+    assert ended(folder / "kernel.py", kernel, folder) == ""
     words.write_text(words.read_text() + "# a comment\n")
-    assert ended(folder / "kernel.py", kernel, **environment).startswith("rlgames: compiled")
+    assert ended(folder / "kernel.py", kernel, folder).startswith("rlgames: compiled")
 
 
 def test_a_change_to_rules_compiles_again_only_what_plays_by_them(folder):
-    assert played(folder, "one", "two") == (["one", "1", "two", "2"], 2)
+    with ThreadPoolExecutor() as both:  # of one kernel, side by side
+        found = [*both.map(partial(played, folder), ("one", "two"))]
+    assert found == [(["one", "1"], 1), (["two", "2"], 1)]
     assert played(folder, "one", "two") == (["one", "1", "two", "2"], 0)
     (folder / "two.py").write_text(RULES.format(name="two", added=20))
     assert played(folder, "one", "two") == (["one", "1", "two", "20"], 1)
@@ -180,12 +186,5 @@ def test_a_kernel_that_played_by_rules_runs_where_these_are_missing(folder):
 
 def test_rules_of_one_name_are_refused(folder):
     (folder / "two.py").write_text(RULES.format(name="one", added=2))
-    code = "import one\nimport two\n"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(folder)},
-        timeout=60,
-    )
+    done = run(folder, "-c", "import one\nimport two\n")
     assert "one has rules named one; rename yours" in done.stderr

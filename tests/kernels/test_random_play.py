@@ -8,7 +8,6 @@ from helpers import check_uncompiled, rng
 from markers import quick
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.evaluation.shards import ShardedGames, find_kernel
 from rlgames.games.breakthrough import Breakthrough
 from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game_2048 import Game2048
@@ -17,8 +16,6 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse
 from rlgames.games.othello import Othello
 from rlgames.players.player import Random
-from rlgames.players.scripted import WinOrBlock
-from rlgames.rollouts.play import sampled_by_game
 
 BREAKTHROUGH = Breakthrough(5, 4, 1)
 GAMES: list[Any] = [
@@ -153,21 +150,6 @@ def test_finished_games_do_not_change_and_plies_are_limited(game):
     assert bool(is_same(middle, last)[middle.done].all())
     assert game.play_randomly(last, 5, 3)[1] == 0
     assert len(game.play_randomly(last[:0], 5, 3)[0]) == 0
-
-
-def test_only_many_games_of_random_players_on_the_cpu_use_a_kernel():
-    def found(game, players, games=100_000, batch=64):
-        played = ShardedGames(game, players, games, batch, sampled_by_game(game))
-        return find_kernel(played, torch.device("cpu"))
-
-    player = Random(TICTACTOE, observe=True)
-    assert found(TICTACTOE, [player]) is not None
-    assert found(TICTACTOE, [player, Random(TICTACTOE)]) is not None
-    assert found(TICTACTOE, [player], games=1000) is None
-    assert found(TICTACTOE, [player], batch=100_000) is None
-    assert found(TICTACTOE, [player], games=1_000_000, batch=16_384) is not None
-    assert found(CONNECT4, [Random(CONNECT4)], games=1_000_000, batch=16_384) is not None
-    assert found(TICTACTOE, [player, WinOrBlock(TICTACTOE)]) is None
 
 
 @pytest.mark.parametrize("game", quick([TICTACTOE, GAME_2048], TICTACTOE), ids=name)

@@ -6,13 +6,12 @@ import pytest
 import torch
 from helpers import make_game, rng
 
-from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import find_optimum, position_solver, solver_of, solver_reach
 from rlgames.solvers.position import ListingSolver, ProofSolver
-from rlgames.solvers.proof import ProofSearch, can_prove
+from rlgames.solvers.proof import ProofSearch
 
 SMALL = [
     ["game=tictactoe"],
@@ -163,9 +162,3 @@ def test_a_limit_of_time_is_kept_and_finds_what_is_near():
     found = position_solver(game).solve(state, 3)[0]
     assert found.value == 1
     assert found.actions[13] == 1 or found.actions[16] == 1
-
-
-@pytest.mark.parametrize("name", ["2048", "salvo", "salvo_duel"])
-def test_other_games_are_not_for_it(name):
-    assert not can_prove(make_game(f"game={name}"))
-    assert can_prove(KInARow(3, 3, 3, gravity=False))

@@ -136,54 +136,6 @@ def test_known_values_of_2048(rows, columns, value):
     assert find_optimum(Game2048(rows, columns), 60).value == pytest.approx(value, abs=5e-4)
 
 
-def test_2048_by_plain_expectimax():
-    """2×2 again, on tuples and with a dictionary."""
-    from functools import cache
-
-    def slide(pair):
-        tiles = [tile for tile in pair if tile]
-        if len(tiles) == 2 and tiles[0] == tiles[1]:
-            return (2 * tiles[0], 0), 2 * tiles[0]
-        return (*tiles, 0, 0)[:2], 0
-
-    def moves(board):
-        a, b, c, d = board
-        for lines in (((a, b), (c, d)), ((b, a), (d, c)), ((a, c), (b, d)), ((c, a), (d, b))):
-            (one, first), (two, second) = slide(lines[0]), slide(lines[1])
-            yield lines, one, two, first + second
-
-    def back(index, one, two):
-        return [
-            (*one, *two),
-            (one[1], one[0], two[1], two[0]),
-            (one[0], two[0], one[1], two[1]),
-            (one[1], two[1], one[0], two[0]),
-        ][index]
-
-    @cache
-    def value(board):
-        best = 0
-        for index, (_, one, two, gain) in enumerate(moves(board)):
-            after = back(index, one, two)
-            if after != board:
-                best = max(best, gain + spawn(after))
-        return best
-
-    @cache
-    def spawn(board):
-        empty = [cell for cell in range(4) if not board[cell]]
-        return sum(
-            chance / len(empty) * value((*board[:cell], tile, *board[cell + 1 :]))
-            for cell in empty
-            for tile, chance in ((2, 0.9), (4, 0.1))
-        )
-
-    first = [((0,) * cell + (tile,) + (0,) * (3 - cell), p / 4) for cell in range(4)
-             for tile, p in ((2, 0.9), (4, 0.1))]  # fmt: skip
-    expected = sum(p * spawn(board) for board, p in first)
-    assert find_optimum(Game2048(2, 2), 60).value == pytest.approx(expected)
-
-
 def test_what_is_too_large_is_said_to_be():
     with pytest.raises(OutOfBudget):
         Graph(KInARow(6, 7, 4, gravity=True), 60, 1 << 30)
