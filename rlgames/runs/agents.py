@@ -84,10 +84,10 @@ class OpenRun:
         game = make("game", trained.game).to(device)
         policy = new_policy(trained, game, make_generator(0, "init"))
         restore_weights(policy, self.weights)
-        is_greedy = isinstance(sampling, ArgmaxConfig | None) and not getattr(
-            sampling, "ties", None
-        )
-        rule = greedy_rule(trained) if is_greedy else make("sampling", sampling)
+        if sampling is None or (isinstance(sampling, ArgmaxConfig) and sampling.ties is None):
+            rule = greedy_rule(trained)
+        else:
+            rule = make("sampling", sampling)
         return Agent(game, policy.eval(), rule)
 
 

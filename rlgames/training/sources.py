@@ -134,23 +134,6 @@ class Demonstrations:
         return trajectories, FinalStates(self.final_states.state[games], len(trajectories))
 
 
-@dataclass(frozen=True)
-class SourceContext:
-    """What every source of games is built from.
-
-    cfg: of the training. learner: its generator also samples recorded games. agent: in training.
-    games: how its games are played. recorded: games to learn from, or None. dtype: what the agent's
-    network computes in.
-    """
-
-    cfg: TrainConfig
-    learner: Learner
-    agent: Agent
-    games: WholeGames
-    recorded: Demonstrations | None
-    dtype: torch.dtype
-
-
 class GameSource:
     """Has the games of each batch played, in this process, or samples recorded ones.
 
@@ -168,16 +151,27 @@ class GameSource:
     last_words = ""
     is_exact = True
 
-    def __init__(self, context: SourceContext) -> None:
-        self.context, self.cfg = context, context.cfg
-        self.agent, self.games, self.recorded = context.agent, context.games, context.recorded
-        self.rng = make_generator(self.cfg.seed, "play", context.learner.rng.device)
+    def __init__(
+        self,
+        cfg: TrainConfig,
+        learner: Learner,
+        agent: Agent,
+        games: WholeGames,
+        recorded: Demonstrations | None,
+        dtype: torch.dtype,
+    ) -> None:
+        """cfg: of the training. learner: its generator also samples recorded games. agent: in
+        training. games: how its games are played. recorded: games to learn from, or None. dtype:
+        what the agent's network computes in."""
+        self.cfg, self.learner, self.agent, self.games = cfg, learner, agent, games
+        self.recorded, self.dtype = recorded, dtype
+        self.rng = make_generator(cfg.seed, "play", learner.rng.device)
         self.pool: GamePool | None = None
         self.pretraining: BehaviorCloning | None = None
         self.num_pretrained = 0
         self._held_out: Trajectories | None = None
-        self.learner_plays = context.learner.learns_while_playing
-        self.is_cloned = "teacher" in context.learner.learns_from and self.cfg.teacher is None
+        self.learner_plays = learner.learns_while_playing
+        self.is_cloned = "teacher" in learner.learns_from and self.cfg.teacher is None
         if self.is_cloned and self.recorded:
             self.recorded, self._held_out = self.recorded.hold_out()
 
@@ -198,7 +192,7 @@ class GameSource:
         """
         for player in self.games.players:
             player.start_batch(games_played, self.rng)
-        with computing_in(self.agent.policy, self.context.dtype):
+        with computing_in(self.agent.policy, self.dtype):
             if self.is_cloned and self.recorded:
                 return self.recorded.sample(num_games)
             if not (self.learner_plays or self.cfg.window):
@@ -280,7 +274,7 @@ class GameSource:
                 generator.set_state(unused.get_state())
 
     def _generators(self) -> dict[str, torch.Generator]:
-        return {"play": self.rng, "learn": self.context.learner.rng}
+        return {"play": self.rng, "learn": self.learner.rng}
 
     def _pool(self, num_games: int) -> GamePool:
         """The agent's games in progress, with window=, else new ones."""
@@ -305,7 +299,7 @@ class GameSource:
         return pool
 
     def _make_pretraining(self) -> BehaviorCloning:
-        learner = self.context.learner
+        learner = self.learner
         game, policy = learner.game, learner.policy
         context = LearnerContext(game, policy, learner.sampling, learner.reward, learner.rng)
         return BehaviorCloning(context, lr=self.cfg.lr)

@@ -211,21 +211,6 @@ def test_a_run_resumes_with_another_engine(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["game=tictactoe", "learner=dqn", "sampling=epsilon_greedy", "opponent=win_or_block"],
-        ["game=salvo", "board=3", "ships=[2]", "shots=1", "learner=occupancy", "holdout=0.2"],
-    ],
-)
-def test_other_learners_that_support_actors(words, tmp_path):
-    words = [*words, "policy.layers=[8]", "games=60", "batch=20", "eval_games=4", "out=run"]
-    code, output = Training(tmp_path, "train", *words, *ACTORS, "logger=[]").ended()
-    assert code == 0, output
-    check_done(tmp_path, 60)
-
-
-@pytest.mark.slow
 def test_an_error_in_an_actor_ends_the_run_with_its_message(tmp_path):
     (tmp_path / "broken.py").write_text(BROKEN)
     words = [*SMALL, *ACTORS, "plugins=[broken]", "opponent=broken", "games=60"]
