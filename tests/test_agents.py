@@ -103,7 +103,7 @@ def test_it_gives_hints_where_the_rules_are_its_own():
         (["arena", "tictactoe+mcts", "tictactoe", "games=2"], ["tictactoe+mcts"]),
         (["arena", "2048", "random", "board=3", "games=2"], []),
         (["watch", "tictactoe", "delay=0"], ["seat 1, tictactoe: "]),
-        (["eval", "tictactoe", "opponent=connect4"], ["connect4 was trained on connect4"]),
+        (["eval", "tictactoe", "opponent=connect4"], ["connect4 was trained with game=connect4"]),
         (["eval", "tictactoe", "checkpoint=best"], ["tictactoe is not a run directory"]),
     ],
 )

@@ -182,14 +182,12 @@ def test_a_killed_learner_resumes_from_its_checkpoint(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_save_and_end_everybody(number, tmp_path):
-    """SIGTERM to the learner, and Ctrl-C to all processes of its group, as by a terminal."""
+def test_sigterm_saves_and_ends_everybody(tmp_path):
     training = Training(tmp_path, "train", *SMALL, *ACTORS, "games=100000", "log_every=20")
     training.wait_for_lines(2)
-    (os.killpg if number == signal.SIGINT else os.kill)(training.process.pid, number)
+    os.kill(training.process.pid, signal.SIGTERM)
     code, output = training.ended(QUICKLY)
-    assert code == 128 + number, output
+    assert code == 143, output
     assert "resume with: rlgames resume run" in output
     assert read_run(tmp_path / "run")["status"] == "interrupted"
     saved = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors").games
@@ -333,14 +331,10 @@ def test_an_address_on_the_network_needs_a_token(address, monkeypatch):
     monkeypatch.delenv(AUTH_MODE, raising=False)
     with pytest.raises(ConfigError, match="open to the network, but Ray has no token"):
         check_address(address)
+    for here in (None, "127.0.0.1:6379", "localhost:6379", "[::1]:6379"):
+        check_address(here)
     for mode in ("token", "disabled"):
         monkeypatch.setenv(AUTH_MODE, mode)
-        check_address(address)
-
-
-def test_a_loopback_address_needs_no_token(monkeypatch):
-    monkeypatch.delenv(AUTH_MODE, raising=False)
-    for address in (None, "127.0.0.1:6379", "localhost:6379", "[::1]:6379"):
         check_address(address)
 
 
