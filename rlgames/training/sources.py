@@ -264,7 +264,8 @@ class GameSource:
             self.pretraining = self._make_pretraining()
             self.pretraining.load_state_dict(mark["pretraining"])
         if mark["pool"] is not None:
-            self.pool = self._make_pool(checked_int(mark["pool"]["batch"], 1, self.cfg.batch))
+            num_parallel = checked_int(mark["pool"]["batch"], 1, self.cfg.batch)
+            self.pool = self._make_pool(UNLIMITED_GAMES, num_parallel)
             self.pool.load_state_dict(mark["pool"])
         for name, generator in self._generators().items():
             if not restore_generator(generator, mark["generators"][name]):
@@ -279,20 +280,14 @@ class GameSource:
     def _pool(self, num_games: int) -> GamePool:
         """The agent's games in progress, with window=, else new ones."""
         if not self.cfg.window:
-            game, players, starts = self.games.game, self.games.players, self.games.initial_states
-            return GamePool(game, players, num_games, self.rng, initial_states=starts)
-        self.pool = self.pool or self._make_pool(num_games)
+            return self._make_pool(num_games, num_games)
+        self.pool = self.pool or self._make_pool(UNLIMITED_GAMES, num_games)
         return self.pool
 
-    def _make_pool(self, num_parallel: int) -> GamePool:
-        games = self.games
+    def _make_pool(self, num_games: int, num_parallel: int) -> GamePool:
+        game, players, starts = self.games.game, self.games.players, self.games.initial_states
         pool = GamePool(
-            games.game,
-            games.players,
-            UNLIMITED_GAMES,
-            self.rng,
-            batch=num_parallel,
-            initial_states=games.initial_states,
+            game, players, num_games, self.rng, batch=num_parallel, initial_states=starts
         )
         if self.cfg.restart_fraction:
             pool.initial_states = restarting_from_pool(pool, self.cfg.restart_fraction)

@@ -124,7 +124,7 @@ def resume(
                 log.warn(f"{error.error}; the best evaluation from now on replaces it")
                 progress.best = None
                 with interrupts.shielded():
-                    run.loop.save_best()
+                    run.loop.write(BEST, {})
         return run.run()
 
 
