@@ -131,19 +131,6 @@ def test_a_folder_of_its_name_comes_first(tmp_path, monkeypatch):
     assert run_name("tictactoe") == "tictactoe"
 
 
-def test_it_is_named_where_a_run_is_named(typed):
-    done = typed("eval", "tictactoe", "games=2")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip().startswith("tictactoe against random, 2 games")
-    done = typed("eval", "player=random", "game=tictactoe", "opponent=tictactoe", "games=2")
-    assert "random against tictactoe" in done.stdout
-    done = typed("arena", "tictactoe", "win_or_block", "games=2")
-    assert done.returncode == 0, done.stderr
-    done = typed("eval", "tictactoo")
-    assert done.returncode == 2
-    assert open_run(shipped_agent("tictactoe")).agent().game.spec.name == "tictactoe"
-
-
 def test_a_command_reads_a_checkpoint_once(monkeypatch):
     read, paths = Checkpoint.read, []
 
