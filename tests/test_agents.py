@@ -103,7 +103,7 @@ def test_it_gives_hints_where_the_rules_are_its_own():
         (["arena", "tictactoe+mcts", "tictactoe", "games=2"], ["tictactoe+mcts"]),
         (["arena", "2048", "random", "board=3", "games=2"], []),
         (["watch", "tictactoe", "delay=0"], ["seat 1, tictactoe: "]),
-        (["eval", "tictactoe", "opponent=connect4"], ["connect4 was trained on connect4"]),
+        (["eval", "tictactoe", "opponent=connect4"], ["connect4 was trained with game=connect4"]),
         (["eval", "tictactoe", "checkpoint=best"], ["tictactoe is not a run directory"]),
     ],
 )
@@ -129,19 +129,6 @@ def test_a_folder_of_its_name_comes_first(tmp_path, monkeypatch):
     (tmp_path / "tictactoe").mkdir()
     assert run_name(path) == str(path)
     assert run_name("tictactoe") == "tictactoe"
-
-
-def test_it_is_named_where_a_run_is_named(typed):
-    done = typed("eval", "tictactoe", "games=2")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip().startswith("tictactoe against random, 2 games")
-    done = typed("eval", "player=random", "game=tictactoe", "opponent=tictactoe", "games=2")
-    assert "random against tictactoe" in done.stdout
-    done = typed("arena", "tictactoe", "win_or_block", "games=2")
-    assert done.returncode == 0, done.stderr
-    done = typed("eval", "tictactoo")
-    assert done.returncode == 2
-    assert open_run(shipped_agent("tictactoe")).agent().game.spec.name == "tictactoe"
 
 
 def test_a_command_reads_a_checkpoint_once(monkeypatch):

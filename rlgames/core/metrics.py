@@ -88,13 +88,3 @@ def gap_to_optimum(goal: str, value: float, optimum: float) -> float | None:
     """
     sign = direction(goal, GOAL_METRICS.get(goal, ""))
     return sign * (optimum - value) / abs(optimum) if sign and optimum else None
-
-
-def reason_unranked(goal: str, name: str, available: tuple[str, ...]) -> str:
-    """Why a metric cannot rank agents in a game with this goal; empty where it can.
-
-    available: the metrics that are measured there.
-    """
-    if name not in available:
-        return f"{name} is not measured there"
-    return "" if direction(goal, name) else f"neither more nor less {name} is better there"

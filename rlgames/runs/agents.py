@@ -84,7 +84,7 @@ class OpenRun:
         game = make("game", trained.game).to(device)
         policy = new_policy(trained, game, make_generator(0, "init"))
         restore_weights(policy, self.weights)
-        if sampling is None or (isinstance(sampling, ArgmaxConfig) and not sampling.ties):
+        if sampling is None or (isinstance(sampling, ArgmaxConfig) and sampling.ties is None):
             rule = greedy_rule(trained)
         else:
             rule = make("sampling", sampling)
@@ -210,8 +210,9 @@ def init_policy_from(run: Path, cfg: TrainConfig, policy: Policy) -> None:
         raise ConfigError(f"there is no run at {run}", "init_from= names a run or a checkpoint")
     opened = open_run(run)
     trained, weights = opened.config, opened.weights
-    _check_same(opened, "game", cfg.game, RULES_OUTSIDE_POLICIES)
-    _check_same(opened, "policy", cfg.policy, ("init", "stage_tiles"))
+    hint = "init_from= needs the same game and policy"
+    _check_same(opened, "game", cfg.game, RULES_OUTSIDE_POLICIES, hint)
+    _check_same(opened, "policy", cfg.policy, ("init", "stage_tiles"), hint)
     if cfg.holdout and (trained.holdout, trained.seed) != (cfg.holdout, cfg.seed):
         raise ConfigError(
             f"{opened.name} may have seen the layouts that holdout={cfg.holdout:g} holds out",
@@ -227,15 +228,17 @@ def init_policy_from(run: Path, cfg: TrainConfig, policy: Policy) -> None:
     restore_weights(policy, kept | loaded)
 
 
-def _check_same(run: OpenRun, group: str, new: OptionConfig, ignored: Sequence[str]) -> None:
-    """Raises ConfigError unless the weights of a run fit an option of a training."""
+def _check_same(
+    run: OpenRun, group: str, new: OptionConfig, ignored: Sequence[str], hint: str
+) -> None:
+    """Raises ConfigError if a run was trained with another option of a group, or with other values
+    of keys that are not ignored."""
     old = getattr(run.config, group)
-    if name := differing_key(old, new, ignored):
-        raise ConfigError(
-            f"{run.name} has {group} {name}={getattr(old, name, None)}, "
-            f"and this run {name}={getattr(new, name)}",
-            "init_from= needs the same game and policy",
-        )
+    name = differing_key(old, new, ignored)
+    if name:
+        key = group if name == "name" else name
+        values = f"{key}={getattr(old, name, None)}, not with {key}={getattr(new, name)}"
+        raise ConfigError(f"{run.name} was trained with {values}", hint)
 
 
 def differing_key(old: OptionConfig, new: OptionConfig, ignored: Sequence[str]) -> str:
@@ -308,22 +311,12 @@ def make_advisor(player: Player) -> Player:
 def opponent_agent(run: OpenRun, game: Game[Any], rules: OptionConfig) -> Agent:
     """The greedy agent of a run, which looks ahead by the rules of the game. Raises ConfigError,
     before it is built, if it was trained on another game."""
-    trained = run.config.game
-    if trained.name != rules.name:
-        raise ConfigError(
-            f"{run.name} was trained on {trained.name}, not on {rules.name}",
-            "players must play the same game",
-        )
     # Each network may encode the board in its own way.
-    if name := differing_key(trained, rules, (*PRESENTATION_KEYS, *RULES_OUTSIDE_POLICIES)):
-        raise ConfigError(
-            f"{run.name} was trained with {name}={getattr(trained, name, None)}, "
-            f"not with {name}={getattr(rules, name)}",
-            "players must play the same game",
-        )
+    ignored = (*PRESENTATION_KEYS, *RULES_OUTSIDE_POLICIES)
+    _check_same(run, "game", rules, ignored, "players must play the same game")
     agent = run.agent(device=game.device)
     followed = {name: vars(rules)[name] for name in RULES_OUTSIDE_POLICIES if name in vars(rules)}
-    own_rules = dataclasses.replace(trained, **followed)
+    own_rules = dataclasses.replace(run.config.game, **followed)
     return Agent(make("game", own_rules).to(game.device), agent.policy, agent.sampling)
 
 

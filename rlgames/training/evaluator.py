@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from rlgames.core.errors import ConfigError
-from rlgames.core.metrics import GOAL_METRICS, direction, has_metric, reason_unranked
+from rlgames.core.metrics import GOAL_METRICS, direction, has_metric
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.analysis import played_moves, with_values
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
@@ -52,23 +52,6 @@ class EvaluationResult:
     opponent_statistics: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class EvalMetric:
-    """A number that each evaluation logs as eval/NAME.
-
-    To add one, add it to EVAL_METRICS, to core/metrics.py, which says which games have it and
-    whether higher or lower is better there, and to docs/metrics.md.
-    is_measured: whether an evaluation of such a game computes it.
-    """
-
-    name: str
-    compute: Callable[[Evaluator, EvaluationResult], float]
-    is_measured: Callable[[Evaluator], bool] = lambda subject: True
-
-    def applies(self, subject: Evaluator) -> bool:
-        return has_metric(subject.game.spec.goal, self.name) and self.is_measured(subject)
-
-
 class Evaluator:
     """Evaluates the greedy policy, during training and at its end.
 
@@ -76,7 +59,7 @@ class Evaluator:
     greedy: the policy of set_policy, played greedily.
     goal_metric: what the game is about, "turns", "score" or "points". best_by: the metric that
     selects the best checkpoint: exploitability where all positions can be listed, otherwise
-    goal_metric. Held-out layouts do not count for it.
+    goal_metric. Held-out layouts do not count for it. metrics: those that are measured.
     """
 
     greedy: Agent
@@ -99,6 +82,16 @@ class Evaluator:
             self.graph = find_graph(game, GRAPH_SECONDS, max_positions=MAX_GRAPH_POSITIONS)
         self.goal_metric = GOAL_METRICS[game.spec.goal]
         self.best_by = best_by or ("exploitability" if self.graph else self.goal_metric)
+        is_measured = {
+            "grid_sum": "grid_sum" in measures(game, game.example_state()),
+            "held_out_turns": split is not None,
+            "exploitability": self.graph is not None,
+        }
+        self.metrics = tuple(
+            name
+            for name in EVAL_METRICS
+            if has_metric(game.spec.goal, name) and is_measured.get(name, True)
+        )
         self._check_best_by()
 
     def set_policy(self, policy: Policy) -> None:
@@ -109,17 +102,13 @@ class Evaluator:
         name, hint = self.game.spec.name, f"best_by={self.goal_metric} fits"
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
             raise ConfigError(f"{name} is too large for best_by=exploitability", hint)
-        if reason := reason_unranked(self.game.spec.goal, self.best_by, self.metric_names):
+        reason = ""
+        if self.best_by not in self.metrics:
+            reason = f"{self.best_by} is not measured there"
+        elif not direction(self.game.spec.goal, self.best_by):
+            reason = f"neither more nor less {self.best_by} is better there"
+        if reason:
             raise ConfigError(f"best_by={self.best_by} says nothing about {name}: {reason}", hint)
-
-    @property
-    def metrics(self) -> list[EvalMetric]:
-        """What is measured in this game."""
-        return [metric for metric in EVAL_METRICS if metric.applies(self)]
-
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        return tuple(metric.name for metric in self.metrics)
 
     def evaluate(self, num_games: int, stream: str) -> EvaluationResult:
         """Play games drawn from the named stream, on the layouts of training and on those held
@@ -137,7 +126,7 @@ class Evaluator:
             held_out = evaluate(self.game, greedy, settings, rng)
         statistics = {} if self.opponent is None else self.opponent.statistics()
         result = EvaluationResult(evaluation, held_out, {}, statistics)
-        result.metrics.update({each.name: each.compute(self, result) for each in self.metrics})
+        result.metrics.update({name: EVAL_METRICS[name](self, result) for name in self.metrics})
         return result
 
     def better(self, metrics: dict[str, float], best: list[float] | None) -> list[float] | None:
@@ -151,10 +140,6 @@ class Evaluator:
         return candidate if best is None or candidate >= best else None
 
 
-def _share(name: str) -> EvalMetric:
-    return EvalMetric(name, lambda subject, result: result.evaluation.outcome_rate(name).value)
-
-
 def _held_out_turns(subject: Evaluator, result: EvaluationResult) -> float:
     assert result.held_out is not None
     return result.held_out.turns.value
@@ -165,19 +150,22 @@ def _exploitability(subject: Evaluator, result: EvaluationResult) -> float:
     return exploitability(subject.graph, subject.greedy.probabilities)[0]
 
 
-EVAL_METRICS = (
-    EvalMetric("points", lambda subject, result: result.evaluation.points),
-    *map(_share, ("win", "draw", "loss")),
-    EvalMetric("turns", lambda subject, result: result.evaluation.turns.value),
-    EvalMetric("score", lambda subject, result: result.evaluation.score.value),
-    EvalMetric(
-        "grid_sum",
-        lambda subject, result: result.evaluation.measures["grid_sum"].value,
-        lambda subject: "grid_sum" in measures(subject.game, subject.game.example_state()),
-    ),
-    EvalMetric("held_out_turns", _held_out_turns, lambda subject: subject.split is not None),
-    EvalMetric("exploitability", _exploitability, lambda subject: subject.graph is not None),
-)
+EVAL_METRICS: dict[str, Callable[[Evaluator, EvaluationResult], float]] = {
+    "points": lambda subject, result: result.evaluation.points,
+    "win": lambda subject, result: result.evaluation.outcome_rate("win").value,
+    "draw": lambda subject, result: result.evaluation.outcome_rate("draw").value,
+    "loss": lambda subject, result: result.evaluation.outcome_rate("loss").value,
+    "turns": lambda subject, result: result.evaluation.turns.value,
+    "score": lambda subject, result: result.evaluation.score.value,
+    "grid_sum": lambda subject, result: result.evaluation.measures["grid_sum"].value,
+    "held_out_turns": _held_out_turns,
+    "exploitability": _exploitability,
+}
+"""How each evaluation computes the numbers that it logs as eval/NAME.
+
+To add one, add it here, to core/metrics.py, which says which games have it and whether higher or
+lower is better there, and to docs/metrics.md.
+"""
 
 
 class Regret:

@@ -16,7 +16,7 @@ from rlgames.evaluation.references import EARLY_SOLVE_SECONDS
 from rlgames.runs.checkpoint import Checkpoint, Tree
 from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog
-from rlgames.training.evaluator import WHY_NO_REGRET, Regret
+from rlgames.training.evaluator import WHY_NO_REGRET
 from rlgames.training.parts import Training
 from rlgames.training.progress import Progress
 
@@ -102,15 +102,15 @@ class TrainingLoop:
 
     def run_due_tasks(self) -> None:
         """Log, evaluate, measure and save, as far as that is due."""
-        progress, regret = self.progress, self.training.regret
-        if progress.is_due("log"):
-            self.log_metrics()
-        if progress.is_due("evaluate"):
-            self.evaluate()
-        if regret is not None and progress.is_due("measure"):
-            self.measure(regret)
-        if progress.is_due("save"):
-            self.save()
+        tasks = {
+            "log": self.log_metrics,
+            "evaluate": self.evaluate,
+            "measure": self.measure,
+            "save": self.save,
+        }
+        for name, do in tasks.items():
+            if self.progress.is_due(name):
+                do()
 
     def log_metrics(self) -> None:
         """Log the means since the last line."""
@@ -135,13 +135,14 @@ class TrainingLoop:
             if best is not None:
                 progress.best = best
                 with self.phase("saving"):  # before the latest checkpoint, which counts on it
-                    self.save_best()
+                    self.write(BEST, {})
                 self.callbacks.on_checkpoint(progress.games, is_best=True)
             self.end_evaluation()
 
-    def measure(self, regret: Regret) -> None:
+    def measure(self) -> None:
         """Measure the mistakes of the greedy policy and log what was found."""
-        progress = self.progress
+        progress, regret = self.progress, self.training.regret
+        assert regret is not None
         with self.phase("evaluating"):
             value = regret.measure()
         if value is None and not progress.done_at["measure"]:
@@ -182,13 +183,10 @@ class TrainingLoop:
             "source": self.mark,
         }
         for name in names:
-            self._write(name, state)
+            self.write(name, state)
 
-    def save_best(self) -> None:
-        """Write the weights as the best so far. Raises OSError."""
-        self._write(BEST, {})
-
-    def _write(self, name: str, state: Tree) -> None:
+    def write(self, name: str, state: Tree) -> None:
+        """Write the weights and a state, empty for the best ones. Raises OSError."""
         training = self.training
         config, weights = to_plain(training.cfg), training.weights()
         Checkpoint(config, self.progress.games, weights, state).write(self.checkpoint_path(name))

@@ -42,7 +42,7 @@ from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.training.checks import Plan, check_fits
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator, Regret
-from rlgames.training.sources import Batch, Demonstrations, GameSource, SourceContext, WholeGames
+from rlgames.training.sources import Batch, Demonstrations, GameSource, WholeGames
 
 FLOATS_PER_TABLE_VALUE = 2
 """Of policy=table: a value, and a number for its update."""
@@ -135,8 +135,8 @@ def build_source(
     if cfg.demonstrations is not None:
         path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
         recorded = Demonstrations.read(path, games.game, rules, cfg.demonstrator, learner.rng)
-    context = SourceContext(cfg, learner, agent, games, recorded, dtype)
-    source: GameSource = make("engine", cfg.engine, context)
+    parts = (cfg, learner, agent, games, recorded, dtype)
+    source: GameSource = make("engine", cfg.engine, *parts)
     return source
 
 

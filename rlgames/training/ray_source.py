@@ -32,7 +32,7 @@ from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.parts import build_actor
-from rlgames.training.sources import Batch, GameSource, SourceContext
+from rlgames.training.sources import Batch, GameSource
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -173,14 +173,9 @@ class RaySource(GameSource):
     is_exact = False
 
     def __init__(
-        self,
-        context: SourceContext,
-        *,
-        actors: int,
-        address: str | None,
-        games_per_task: int | None,
+        self, *parts: Any, actors: int, address: str | None, games_per_task: int | None
     ) -> None:
-        super().__init__(context)
+        super().__init__(*parts)
         self.num_actors, self.address = actors, address
         self.games_per_task = games_per_task or -(-self.cfg.batch // actors)
         self._actors: list[Any] = []

@@ -134,23 +134,6 @@ class Demonstrations:
         return trajectories, FinalStates(self.final_states.state[games], len(trajectories))
 
 
-@dataclass(frozen=True)
-class SourceContext:
-    """What every source of games is built from.
-
-    cfg: of the training. learner: its generator also samples recorded games. agent: in training.
-    games: how its games are played. recorded: games to learn from, or None. dtype: what the agent's
-    network computes in.
-    """
-
-    cfg: TrainConfig
-    learner: Learner
-    agent: Agent
-    games: WholeGames
-    recorded: Demonstrations | None
-    dtype: torch.dtype
-
-
 class GameSource:
     """Has the games of each batch played, in this process, or samples recorded ones.
 
@@ -168,16 +151,27 @@ class GameSource:
     last_words = ""
     is_exact = True
 
-    def __init__(self, context: SourceContext) -> None:
-        self.context, self.cfg = context, context.cfg
-        self.agent, self.games, self.recorded = context.agent, context.games, context.recorded
-        self.rng = make_generator(self.cfg.seed, "play", context.learner.rng.device)
+    def __init__(
+        self,
+        cfg: TrainConfig,
+        learner: Learner,
+        agent: Agent,
+        games: WholeGames,
+        recorded: Demonstrations | None,
+        dtype: torch.dtype,
+    ) -> None:
+        """cfg: of the training. learner: its generator also samples recorded games. agent: in
+        training. games: how its games are played. recorded: games to learn from, or None. dtype:
+        what the agent's network computes in."""
+        self.cfg, self.learner, self.agent, self.games = cfg, learner, agent, games
+        self.recorded, self.dtype = recorded, dtype
+        self.rng = make_generator(cfg.seed, "play", learner.rng.device)
         self.pool: GamePool | None = None
         self.pretraining: BehaviorCloning | None = None
         self.num_pretrained = 0
         self._held_out: Trajectories | None = None
-        self.learner_plays = context.learner.learns_while_playing
-        self.is_cloned = "teacher" in context.learner.learns_from and self.cfg.teacher is None
+        self.learner_plays = learner.learns_while_playing
+        self.is_cloned = "teacher" in learner.learns_from and self.cfg.teacher is None
         if self.is_cloned and self.recorded:
             self.recorded, self._held_out = self.recorded.hold_out()
 
@@ -198,7 +192,7 @@ class GameSource:
         """
         for player in self.games.players:
             player.start_batch(games_played, self.rng)
-        with computing_in(self.agent.policy, self.context.dtype):
+        with computing_in(self.agent.policy, self.dtype):
             if self.is_cloned and self.recorded:
                 return self.recorded.sample(num_games)
             if not (self.learner_plays or self.cfg.window):
@@ -270,7 +264,8 @@ class GameSource:
             self.pretraining = self._make_pretraining()
             self.pretraining.load_state_dict(mark["pretraining"])
         if mark["pool"] is not None:
-            self.pool = self._make_pool(checked_int(mark["pool"]["batch"], 1, self.cfg.batch))
+            num_parallel = checked_int(mark["pool"]["batch"], 1, self.cfg.batch)
+            self.pool = self._make_pool(UNLIMITED_GAMES, num_parallel)
             self.pool.load_state_dict(mark["pool"])
         for name, generator in self._generators().items():
             if not restore_generator(generator, mark["generators"][name]):
@@ -280,32 +275,26 @@ class GameSource:
                 generator.set_state(unused.get_state())
 
     def _generators(self) -> dict[str, torch.Generator]:
-        return {"play": self.rng, "learn": self.context.learner.rng}
+        return {"play": self.rng, "learn": self.learner.rng}
 
     def _pool(self, num_games: int) -> GamePool:
         """The agent's games in progress, with window=, else new ones."""
         if not self.cfg.window:
-            game, players, starts = self.games.game, self.games.players, self.games.initial_states
-            return GamePool(game, players, num_games, self.rng, initial_states=starts)
-        self.pool = self.pool or self._make_pool(num_games)
+            return self._make_pool(num_games, num_games)
+        self.pool = self.pool or self._make_pool(UNLIMITED_GAMES, num_games)
         return self.pool
 
-    def _make_pool(self, num_parallel: int) -> GamePool:
-        games = self.games
+    def _make_pool(self, num_games: int, num_parallel: int) -> GamePool:
+        game, players, starts = self.games.game, self.games.players, self.games.initial_states
         pool = GamePool(
-            games.game,
-            games.players,
-            UNLIMITED_GAMES,
-            self.rng,
-            batch=num_parallel,
-            initial_states=games.initial_states,
+            game, players, num_games, self.rng, batch=num_parallel, initial_states=starts
         )
         if self.cfg.restart_fraction:
             pool.initial_states = restarting_from_pool(pool, self.cfg.restart_fraction)
         return pool
 
     def _make_pretraining(self) -> BehaviorCloning:
-        learner = self.context.learner
+        learner = self.learner
         game, policy = learner.game, learner.policy
         context = LearnerContext(game, policy, learner.sampling, learner.reward, learner.rng)
         return BehaviorCloning(context, lr=self.cfg.lr)

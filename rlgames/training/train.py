@@ -40,17 +40,6 @@ from rlgames.training.progress import Progress
 MAX_RESUME_STATE_BYTES = 1 << 26
 """A finished run keeps no more to be extended, unless asked."""
 
-RESTORE_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    UserWarning,
-    ValueError,
-)
-"""What restoring from a damaged state may raise."""
-
 
 @dataclass(frozen=True)
 class TrainingResult:
@@ -135,7 +124,7 @@ def resume(
                 log.warn(f"{error.error}; the best evaluation from now on replaces it")
                 progress.best = None
                 with interrupts.shielded():
-                    run.loop.save_best()
+                    run.loop.write(BEST, {})
         return run.run()
 
 
@@ -151,7 +140,7 @@ def restore(training: Training, progress: Progress, checkpoint: Checkpoint) -> N
             progress.load_state_dict(state["progress"], checkpoint.games)
             training.learner.load_state_dict(state["learner"])
             training.source.restore(state["source"], checkpoint.games)
-    except RESTORE_ERRORS as error:
+    except Exception as error:  # whatever a damaged state leads to
         why = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
         raise BadCheckpoint(
             f"this run cannot resume from its checkpoint ({sanitized(why)})"

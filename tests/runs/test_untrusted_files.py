@@ -305,7 +305,7 @@ def test_a_run_as_an_opponent_has_its_game_compared_before_it_is_built(file, typ
     told = plain_error_line(
         typed("eval", "game=tictactoe", "player=random", f"opponent={tmp_path / 'x'}")
     )
-    assert "was trained on battleship, not on tictactoe" in told
+    assert "was trained with game=battleship, not with game=tictactoe" in told
 
 
 # ---------------------------------------------------------------- text

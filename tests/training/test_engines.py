@@ -23,9 +23,7 @@ PAST = ["game=tictactoe", "experiment=null", "reward=outcome", "opponent=past"]
         (["learner=dqn", "sampling=epsilon_greedy", *PAST], ["opponent=past", "opponent=self"]),
         ([*TICTACTOE, "window=4"], ["window=4"]),
         ([*TICTACTOE, "engine.actors=0"], ["engine.actors=0 is out of range", "valid: 1 to"]),
-        ([*TICTACTOE, "engine.games_per_task=0"], ["engine.games_per_task=0", "valid: 1 to"]),
         ([*TICTACTOE, "engine.actros=2"], ["engine.actors"]),
-        ([*TICTACTOE, "actors=2"], ["engine.actors"]),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(typed, words, hints):

@@ -75,13 +75,13 @@ def test_a_run_that_is_interrupted_counts_the_same_mistakes(
 ):
     directory, real, count = tmp_path / "run", TrainingLoop.measure, 0
 
-    def interrupted(self, regret):
+    def interrupted(self):
         nonlocal count
         count += 1
         if count > batches:  # in the middle: the games are played, and nothing is noted
-            regret.measure()
+            self.training.regret.measure()
             raise Interrupted(15)
-        real(self, regret)
+        real(self)
 
     with monkeypatch.context() as patched:
         patched.setattr(TrainingLoop, "measure", interrupted)

@@ -14,7 +14,6 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship
 from rlgames.players.fleets import Density
-from rlgames.runs.files import read_run
 from rlgames.training.sources import GameSource
 from rlgames.training.train import resume, train
 
@@ -50,20 +49,8 @@ def config(name, path):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_trains_and_repeats(name, tmp_path):
+def test_trains_repeats_and_resumes(name, tmp_path, monkeypatch):
     """On CUDA the same seed gives the same run; on MPS torch promises no such thing."""
-    runs = [tmp_path / "first", tmp_path / "second"]
-    for run in runs:
-        result = train(config(name, run))
-        assert result.best.evaluation.games
-        assert result.game.device.type == ACCELERATOR
-    if ACCELERATOR == "cuda":
-        first, second = map(metrics_without_times, runs)
-        assert first == second
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_resumes(name, tmp_path, monkeypatch):
     batches, next_batch = 0, GameSource.next
 
     def interrupted(*args):
@@ -74,18 +61,20 @@ def test_resumes(name, tmp_path, monkeypatch):
             raise Interrupted(15)
         return batch
 
+    for run in (tmp_path / "first", tmp_path / "second"):
+        result = train(config(name, run))
+        assert result.best.evaluation.games
+        assert result.game.device.type == ACCELERATOR
     with monkeypatch.context() as patched:
         patched.setattr(GameSource, "next", interrupted)
         with pytest.raises(Interrupted):
-            train(config(name, tmp_path / "run"))
-    result = resume(tmp_path / "run", *load_resumable(tmp_path / "run", resume_config([])))
-    assert result.best.evaluation.games
-    run = read_run(tmp_path / "run")
-    assert run["status"] == "done"
+            train(config(name, tmp_path / "resumed"))
+    resumed = tmp_path / "resumed"
+    assert resume(resumed, *load_resumable(resumed, resume_config([]))).best.evaluation.games
     if ACCELERATOR == "cuda":
-        train(config(name, tmp_path / "whole"))
-        whole = metrics_without_times(tmp_path / "whole")
-        assert metrics_without_times(tmp_path / "run") == whole
+        first = metrics_without_times(tmp_path / "first")
+        assert first == metrics_without_times(tmp_path / "second")
+        assert first == metrics_without_times(resumed)
 
 
 def test_kernels_are_refused(tmp_path):

@@ -182,14 +182,12 @@ def test_a_killed_learner_resumes_from_its_checkpoint(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_save_and_end_everybody(number, tmp_path):
-    """SIGTERM to the learner, and Ctrl-C to all processes of its group, as by a terminal."""
+def test_sigterm_saves_and_ends_everybody(tmp_path):
     training = Training(tmp_path, "train", *SMALL, *ACTORS, "games=100000", "log_every=20")
     training.wait_for_lines(2)
-    (os.killpg if number == signal.SIGINT else os.kill)(training.process.pid, number)
+    os.kill(training.process.pid, signal.SIGTERM)
     code, output = training.ended(QUICKLY)
-    assert code == 128 + number, output
+    assert code == 143, output
     assert "resume with: rlgames resume run" in output
     assert read_run(tmp_path / "run")["status"] == "interrupted"
     saved = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors").games
@@ -208,21 +206,6 @@ def test_a_run_resumes_with_another_engine(tmp_path):
     again = ["resume", "run", "games=180", "engine=ray", "engine.actors=1"]
     assert Training(tmp_path, *again).ended()[0] == 0
     assert check_done(tmp_path, 180).config["engine"]["actors"] == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["game=tictactoe", "learner=dqn", "sampling=epsilon_greedy", "opponent=win_or_block"],
-        ["game=salvo", "board=3", "ships=[2]", "shots=1", "learner=occupancy", "holdout=0.2"],
-    ],
-)
-def test_other_learners_that_support_actors(words, tmp_path):
-    words = [*words, "policy.layers=[8]", "games=60", "batch=20", "eval_games=4", "out=run"]
-    code, output = Training(tmp_path, "train", *words, *ACTORS, "logger=[]").ended()
-    assert code == 0, output
-    check_done(tmp_path, 60)
 
 
 @pytest.mark.slow
@@ -348,14 +331,10 @@ def test_an_address_on_the_network_needs_a_token(address, monkeypatch):
     monkeypatch.delenv(AUTH_MODE, raising=False)
     with pytest.raises(ConfigError, match="open to the network, but Ray has no token"):
         check_address(address)
+    for here in (None, "127.0.0.1:6379", "localhost:6379", "[::1]:6379"):
+        check_address(here)
     for mode in ("token", "disabled"):
         monkeypatch.setenv(AUTH_MODE, mode)
-        check_address(address)
-
-
-def test_a_loopback_address_needs_no_token(monkeypatch):
-    monkeypatch.delenv(AUTH_MODE, raising=False)
-    for address in (None, "127.0.0.1:6379", "localhost:6379", "[::1]:6379"):
         check_address(address)
 
 

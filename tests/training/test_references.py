@@ -3,36 +3,11 @@
 import json
 
 import pytest
-import torch
-from helpers import command, make_game, rng
+from helpers import command
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.players.player import Random
-from rlgames.rollouts.holdout import split_layouts
 from rlgames.training.train import train
-
-BOARDS = [
-    ("game=battleship", "board=7", "ships=[3]"),
-    ("game=battleship", "board=7", "ships=[2,1]"),
-    ("game=salvo", "board=3", "ships=[2]", "shots=2"),
-    ("game=salvo", "board=3", "ships=[3]", "shots=3"),
-]
-
-
-@pytest.mark.parametrize("words", BOARDS)
-def test_random_play_takes_the_same_time_on_every_layout(words):
-    game = make_game(*words)
-    split = split_layouts(game, 0.4, 0)
-    assert split is not None
-    for layouts in (split.trained_on[:1], split.trained_on, split.held_out):
-        settings = EvaluationSettings(20_000, layouts=layouts)
-        with torch.inference_mode():
-            turns = evaluate(game, Random(game), settings, rng()).turns
-        assert turns.interval is not None
-        low, high = turns.interval
-        assert abs(turns.value - game.expected_random_turns()) < high - low
 
 
 def test_no_result_beats_the_optimum_beside_it(tmp_path):

@@ -24,7 +24,7 @@ from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.sources import GameSource
-from rlgames.training.train import Run, resume, train
+from rlgames.training.train import resume, train
 
 SMALL = ["games=40", "batch=8", "log_every=16", "eval_every=16", "save_every=8", "eval_games=8"]
 SMALL += ["solve_seconds=0"]
@@ -45,6 +45,11 @@ GAMES = {
 NETWORK = ["policy=mlp", "policy.layers=[8]"]
 TWO = ["salvo_duel", "tictactoe", "connect4", "gomoku", "hex", "othello", "breakthrough"]
 ALL = ["battleship", "salvo", *TWO, "2048"]
+NTUPLE = ["policy=ntuple", "learner.td_lambda=0.9", "sampling=epsilon_greedy"]
+COHERENT = ["policy=ntuple", "learner.step_size=temporal_coherence"]
+REPLAY = ["learner.buffer_size=64", "learner.minibatch_size=8"]
+MCTS = [*NETWORK, "search=mcts", "search.simulations=6", "search.leaf=value"]
+CONV = ["policy=conv", "policy.channels=[2]", "opponent=past"]
 LEARNERS = {
     "reinforce": [(NETWORK, ALL)],
     "ppo": [
@@ -53,65 +58,33 @@ LEARNERS = {
             [*NETWORK, "window=4", "batch=5", "sampling=epsilon_greedy"],
             ["battleship", "salvo", "2048"],
         ),
-        (["policy=conv", "policy.channels=[2]", "opponent=past", "opponent.every=10"], TWO),
+        ([*CONV, "opponent.every=10"], TWO),
     ],
     "td": [
         (["policy=table", "sampling=epsilon_greedy"], ["tictactoe", "connect4", "2048"]),
     ],
     "td_ntuple": [
         (
-            [
-                *["policy=ntuple", "sampling=argmax", "learner.step_size=temporal_coherence"],
-                *["window=4", "restart_fraction=0.5", "reward=score"],
-            ],
+            [*COHERENT, "sampling=argmax", "window=4", "restart_fraction=0.5", "reward=score"],
             ["2048"],
         ),
+        ([*NTUPLE, "reward=score"], ["2048"]),
         (
-            ["policy=ntuple", "sampling=epsilon_greedy", "reward=score", "learner.td_lambda=0.9"],
-            ["2048"],
-        ),
-        (
-            [
-                *["policy=ntuple", "sampling=epsilon_greedy", "learner.td_lambda=0.9"],
-                *("learner.step_size=temporal_coherence", "learner.average_start=0.3"),
-            ],
+            [*NTUPLE, *COHERENT, "learner.average_start=0.3"],
             ["tictactoe", "connect4", "gomoku", "2048"],
         ),
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
     "adp": [(["policy=linear", "reward=score", "sampling=epsilon_greedy"], ["2048"])],
-    "dqn": [
-        (
-            [
-                *(*NETWORK, "sampling=epsilon_greedy"),
-                *("learner.buffer_size=64", "learner.minibatch_size=8"),
-            ],
-            ALL,
-        )
-    ],
+    "dqn": [([*NETWORK, *REPLAY, "sampling=epsilon_greedy"], ALL)],
     "behavior_cloning": [
         ([*NETWORK, "teacher=random", "learner.patience=1"], ALL),
-        (
-            ["policy=conv", "policy.channels=[2]", "teacher=random", "opponent=past", "lr=0.3"],
-            TWO,
-        ),
+        ([*CONV, "teacher=random", "lr=0.3"], TWO),
     ],
     "occupancy": [(NETWORK, ["battleship", "salvo_duel"])],
     "alphazero": [
-        (
-            [
-                *[*NETWORK, "search=mcts", "search.simulations=4", "search.leaf=value"],
-                "learner.buffer_size=50",
-            ],
-            ALL,
-        ),
-        (
-            [
-                *[*NETWORK, "search=mcts", "search.simulations=6", "search.leaf=value"],
-                "search.rule=gumbel",
-            ],
-            ALL,
-        ),
+        ([*MCTS, "learner.buffer_size=50"], ALL),
+        ([*MCTS, "search.rule=gumbel"], ALL),
     ],
 }
 """Settings of each learner, with the games that they fit."""
@@ -192,28 +165,6 @@ def test_resumes_twice(tmp_path, monkeypatch):
 
 def interrupt(*_):
     raise Interrupted(2)
-
-
-@pytest.mark.parametrize(
-    ("owner", "name"), [(Run, "evaluate_result"), (TrainingLoop, "end_evaluation")]
-)
-def test_resumes_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
-    run = tmp_path / "run"
-    real = getattr(owner, name)
-
-    def late(self, *args):
-        if self.progress.is_over:
-            raise Interrupted(15)
-        return real(self, *args)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(owner, name, late)
-        with pytest.raises(Interrupted):
-            train(out(SALVO, run))
-    assert read_run(run)["status"] == "interrupted"
-    ended = resume_run(run)
-    assert ended.best.evaluation.games
-    assert read_run(run)["status"] == "done"
 
 
 def test_a_finished_run_is_unchanged_or_extended(tmp_path, typed):
