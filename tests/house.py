@@ -67,7 +67,7 @@ MAX_LINES = {
     "tests/core": 394,
     "tests/drawing": 129,
     "tests/envs": 498,
-    "tests/evaluation": 857,
+    "tests/evaluation": 855,
     "tests/games": 2973,
     "tests/kernels": 624,
     "tests/learners": 2064,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +102,8 @@ class Result:
     """What `rlgames eval` prints.
 
     names: of the players. goal: see Spec. checkpoint: which one of a run, see OpenRun.fields.
-    statistics: of the players, see Player.statistics. parts: by the names of LAYOUTS.
-    reference, exact_mean: in one-player games. exploitability: the mean and by seat, and
-    exact_seats, the rates of OUTCOMES in each seat, in two-player games. None: not known.
+    statistics: of the players, see Player.statistics. parts: by the names of LAYOUTS. exact: what
+    is computed, by its names in JSON, see _exact.
     """
 
     cfg: EvalConfig
@@ -112,12 +111,9 @@ class Result:
     goal: str
     checkpoint: dict[str, Any]
     evaluation: Evaluation
+    parts: dict[str, tuple[Evaluation, Reference]]
     statistics: dict[str, float]
-    parts: dict[str, tuple[Evaluation, Reference]] = field(default_factory=dict)
-    reference: Reference = field(default_factory=dict)
-    exact_mean: float | None = None
-    exploitability: tuple[float, list[float]] | None = None
-    exact_seats: list[dict[str, float]] | None = None
+    exact: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
         """The fields of eval.json."""
@@ -136,14 +132,17 @@ class Result:
             "seed": self.cfg.seed,
             "moves": result.turns.as_dict(),
             **{name: _part_fields(*part) for name, part in self.parts.items()},
-            **(self._two_player_fields() if self.goal == "outcome" else self._one_player_fields()),
+            **_game_fields(result, self.goal),
+            **self.exact,
             **self.statistics,
             "seconds": result.seconds,
             "moves_per_s": result.moves_per_second,
         }
 
-    def _two_player_fields(self) -> dict[str, Any]:
-        result = self.evaluation
+
+def _game_fields(result: Evaluation, goal: str) -> dict[str, Any]:
+    """What depends on the goal of the game."""
+    if goal == "outcome":
         both, *seats = (
             {
                 name: {"count": int(count), **result.outcome_rate(name, seat).as_dict("rate")}
@@ -151,21 +150,15 @@ class Result:
             }
             for seat, counts in ((None, result.outcomes.sum(0)), *enumerate(result.outcomes))
         )
-        mean, by_seat = self.exploitability or (None, None)
-        fields = {**both, "seats": seats, "exploitability": mean, "exact_seats": self.exact_seats}
-        return fields if by_seat is None else fields | {"exploitability_seats": by_seat}
-
-    def _one_player_fields(self) -> dict[str, Any]:
-        result, fields = self.evaluation, dict[str, Any]()
-        if self.goal == "score":
-            estimates = {"score": result.score, **result.measures}
-            fields = {name: estimate.as_dict() for name, estimate in estimates.items()}
-        if result.tiles:
-            fields["reach"] = {
-                tile: {"count": part[0], **Estimate.of_rate(part).as_dict("rate")}
-                for tile, part in result.tiles.items()
-            }
-        return {**fields, "exact_mean": self.exact_mean, "reference": self.reference}
+        return {**both, "seats": seats}
+    estimates = {"score": result.score, **result.measures} if goal == "score" else {}
+    fields: dict[str, Any] = {name: estimate.as_dict() for name, estimate in estimates.items()}
+    if result.tiles:
+        fields["reach"] = {
+            tile: {"count": part[0], **Estimate.of_rate(part).as_dict("rate")}
+            for tile, part in result.tiles.items()
+        }
+    return fields
 
 
 def _part_fields(result: Evaluation, reference: Reference) -> dict[str, Any]:
@@ -229,33 +222,41 @@ def _evaluate(match: Match) -> Result:
         rules, final = to_plain(cfg)["game"], FinalStates(evaluation.state, evaluation.num_moves)
         path = Path(cfg.record)
         records.append(path, game, rules, match.names, evaluation.trajectories, final)
+    parts = _evaluate_parts(match, rng)
     others = {} if opponent is None or opponent is player else opponent.statistics()
-    result = Result(
+    return Result(
         cfg=cfg,
         names=match.names,
         goal=game.spec.goal,
         checkpoint={} if match.run is None else match.run.fields(),
         evaluation=evaluation,
-        parts=_evaluate_parts(match, rng),
+        parts=parts,
         statistics=player.statistics() | opponent_names(others),
+        exact=_exact(match, evaluation),
     )
+
+
+def _exact(match: Match, evaluation: Evaluation) -> dict[str, Any]:
+    """In a one-player game the player's mean, and a reference; in a two-player game the player's
+    exploitability, the mean and by seat, and the rates of OUTCOMES in each seat. None: not known.
+    """
+    cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
     graph = None if game.spec.goal == "turns" else find_graph(game, cfg.solve_seconds)
     if game.spec.goal != "outcome":
         exact = exact_mean(game, player, graph)
         mean = estimate_of_goal(evaluation, game.spec.goal).value if exact is None else exact
-        reference = _reference(match, mean, graph=graph)
-        return replace(result, reference=reference, exact_mean=exact)
+        return {"exact_mean": exact, "reference": _reference(match, mean, graph=graph)}
     if graph is None or not isinstance(player, HasProbabilities):
-        return result
+        return {"exploitability": None, "exact_seats": None}
     seats = None
     if isinstance(opponent, HasProbabilities):
         seats = exact_results(graph, player.probabilities, opponent.probabilities)
-    exploited = exploitability(graph, player.probabilities)
-    return replace(result, exploitability=exploited, exact_seats=seats)
+    mean, by_seat = exploitability(graph, player.probabilities)
+    return {"exploitability": mean, "exact_seats": seats, "exploitability_seats": by_seat}
 
 
 def opponent_names(statistics: dict[str, float]) -> dict[str, float]:
-    """The statistics of an opponent, by names that begin with opponent_."""
+    """The statistics of an opponent."""
     return {f"opponent_{name}": value for name, value in statistics.items()}
 
 
@@ -279,9 +280,8 @@ def _reference(
     references.compute_random(graph)
     if graph is not None or goal == "turns":
         references.solve(match.cfg.solve_seconds, graph)
-    optimal, gap = references.optimal, None
-    if optimal is not None:
-        gap = gap_to_optimum(goal, mean, optimal)
+    optimal = references.optimal
+    gap = None if optimal is None else gap_to_optimum(goal, mean, optimal)
     return {
         "random": references.random,
         "random_std": None if known is None else known.random_turns_std(),
@@ -315,14 +315,14 @@ def show(result: Result) -> None:
         names = result.names[0] + search, result.names[1] + _search_suffix(plain["opponent_search"])
         title = f"{names[0]} against {names[1]}, {games}"
         rows += _outcome_rows(result)
-        if seats := result.exact_seats:
-            mean = {name: sum(seat[name] for seat in seats) / len(seats) for name in seats[0]}
-            exact = _rate_rows([*seats, mean])
+        if seats := result.exact["exact_seats"]:
+            both = {name: sum(seat[name] for seat in seats) / len(seats) for name in seats[0]}
+            exact = _rate_rows([*seats, both])
     else:
         title = f"{result.goal} per game{search}, {games}"
         rows += _one_player_rows(result)
-        if result.exact_mean is not None:
-            exact = [(result.names[0], number(result.exact_mean))]
+        if (mean := result.exact["exact_mean"]) is not None:
+            exact = [(result.names[0], number(mean))]
     if exact and not evaluation.is_exact:
         _print_computed(title, rows, exact)
     else:
@@ -343,16 +343,16 @@ def games_in_words(games: int, distinct: int | None, is_exact: bool, seats: int)
 
 def _outcome_rows(result: Result) -> Rows:
     """The rows of an evaluation in a game with two seats."""
-    exploited = None if result.exploitability is None else result.exploitability[0]
     rows = seat_rows(result.evaluation)
     rows.append(("turns per game", mean_text(result.evaluation.turns)))
-    rows.append((EXPLOITABILITY, number(exploited)))
+    rows.append((EXPLOITABILITY, number(result.exact["exploitability"])))
     return rows + statistic_rows(result.statistics)
 
 
 def _one_player_rows(result: Result) -> Rows:
     """The rows of an evaluation in a game with one seat."""
-    reference, estimate = result.reference, estimate_of_goal(result.evaluation, result.goal)
+    reference = result.exact["reference"]
+    estimate = estimate_of_goal(result.evaluation, result.goal)
     assert estimate.spread is not None
     value = mean_text(estimate)
     rows = reference_rows(reference["random"], result.names[0], value, reference["optimal"])
