@@ -175,11 +175,7 @@ def scored_term(scored: str, game: Game[Any]) -> str:
 
 def is_last(trajectories: Trajectories) -> Tensor:
     """Bool [M]: whether the move is its seat's last in the game."""
-    trajectory = trajectory_id(trajectories)
-    index = torch.arange(len(trajectory), device=trajectory.device)
-    last = torch.full((int(trajectory.max()) + 1,), -1, device=trajectory.device)
-    last.scatter_reduce_(0, trajectory, index, "amax")
-    return last[trajectory] == index
+    return ~next_index(trajectories)[1]
 
 
 def next_index(trajectories: Trajectories) -> tuple[Tensor, Tensor]:
