@@ -6,8 +6,9 @@ the choice in config/options/rewards.py. Shapes: trajectories have M moves of G 
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -256,12 +257,11 @@ def num_trajectories(trajectories: Trajectories) -> int:
     return trajectories.num_games * trajectories.state.score.shape[1]
 
 
-def reversed_plies(trajectories: Trajectories) -> Iterator[slice]:
-    """The rows of the moves made side by side at each ply, from the last ply to the first."""
-    stop = len(trajectories)
-    for size in reversed(trajectories.ply_sizes):
-        yield slice(stop - size, stop)
-        stop -= size
+def plies(trajectories: Trajectories) -> list[slice]:
+    """The rows of the moves made side by side at each ply, where there are any, in order."""
+    ends = itertools.accumulate(trajectories.ply_sizes)
+    sizes = zip(ends, trajectories.ply_sizes, strict=True)
+    return [slice(end - size, end) for end, size in sizes if size]
 
 
 def trajectory_id(trajectories: Trajectories) -> Tensor:
