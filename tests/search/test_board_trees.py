@@ -192,17 +192,6 @@ def test_points_and_the_discounted_value_of_2048(line_length):
     assert torch.allclose(result.value, expected - 30 * is_over)
 
 
-@pytest.mark.parametrize("open_cells", [True, False])
-def test_outputs_of_embeddings_of_lines(open_cells):
-    policy = embedding(CONNECT4, 4, open_cells=open_cells)
-    inputs = policy.inputs(CONNECT4, live_states(CONNECT4, plies=30))
-    scores, values = policy(inputs)
-    outputs = np.empty((len(inputs), 8), np.float32)
-    forward(policy.packed(), inputs.flatten(1).numpy(), outputs)
-    expected = torch.cat([scores, values[:, None]], 1)
-    assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)
-
-
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("value", [True, False])
