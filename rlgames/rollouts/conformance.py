@@ -63,7 +63,7 @@ def random_games(
 ) -> tuple[list[State], list[Tensor]]:
     """Positions of random games side by side, before each ply and after the last one, and the
     actions between them; until all games are over, or for so many plies."""
-    states, actions = [game.initial(batch, generator)], []
+    states, actions = [game.initial(batch, generator)], list[Tensor]()
     while not states[-1].done.all() and len(actions) < plies:
         u = torch.rand(batch, generator=generator)
         actions.append(game.sample_legal_action(game.public(states[-1]), u))
