@@ -6,8 +6,9 @@ the choice in config/options/rewards.py. Shapes: trajectories have M moves of G 
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -175,11 +176,7 @@ def scored_term(scored: str, game: Game[Any]) -> str:
 
 def is_last(trajectories: Trajectories) -> Tensor:
     """Bool [M]: whether the move is its seat's last in the game."""
-    trajectory = trajectory_id(trajectories)
-    index = torch.arange(len(trajectory), device=trajectory.device)
-    last = torch.full((int(trajectory.max()) + 1,), -1, device=trajectory.device)
-    last.scatter_reduce_(0, trajectory, index, "amax")
-    return last[trajectory] == index
+    return ~next_index(trajectories)[1]
 
 
 def next_index(trajectories: Trajectories) -> tuple[Tensor, Tensor]:
@@ -260,12 +257,11 @@ def num_trajectories(trajectories: Trajectories) -> int:
     return trajectories.num_games * trajectories.state.score.shape[1]
 
 
-def reversed_plies(trajectories: Trajectories) -> Iterator[slice]:
-    """The rows of the moves made side by side at each ply, from the last ply to the first."""
-    stop = len(trajectories)
-    for size in reversed(trajectories.ply_sizes):
-        yield slice(stop - size, stop)
-        stop -= size
+def plies(trajectories: Trajectories) -> list[slice]:
+    """The rows of the moves made side by side at each ply, where there are any, in order."""
+    ends = itertools.accumulate(trajectories.ply_sizes)
+    sizes = zip(ends, trajectories.ply_sizes, strict=True)
+    return [slice(end - size, end) for end, size in sizes if size]
 
 
 def trajectory_id(trajectories: Trajectories) -> Tensor:

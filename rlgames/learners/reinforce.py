@@ -19,7 +19,7 @@ from rlgames.learners.gradient import (
     standardized,
 )
 from rlgames.learners.learner import LearnerContext, check_all_finite
-from rlgames.rewards import reversed_plies
+from rlgames.rewards import plies
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty
 
@@ -89,11 +89,8 @@ class Reinforce(GradientLearner):
         num_games, game = trajectories.num_games, trajectories.game
         weight = 1 / torch.bincount(game, minlength=num_games)[game]  # each game's sum is 1
         advantage = None if self.baseline == "value" else self._advantage(returns, weight)
-        rows = [slice(0, len(trajectories))]
-        if self.step_per == "move":
-            rows = [
-                ply for ply in reversed([*reversed_plies(trajectories)]) if ply.stop > ply.start
-            ]
+        by_move = self.step_per == "move"
+        rows = plies(trajectories) if by_move else [slice(0, len(trajectories))]
         metrics: dict[str, float] = {}
         weight = weight * (len(trajectories) / num_games)
         examples = StepExamples(trajectories.state, trajectories.action, returns, advantage, weight)

@@ -9,7 +9,7 @@ from rlgames.core.schedule import Schedule
 from rlgames.games.game import State
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
 from rlgames.policies.policy import AfterstateValues
-from rlgames.rewards import is_last, reversed_plies, trajectory_id
+from rlgames.rewards import is_last, plies, trajectory_id
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 
@@ -55,9 +55,7 @@ class Td(Learner):
         next_reward = torch.zeros(trajectories.num_games * seats, device=reward.device)
         next_value = self._bootstrap_value(final_states.state).repeat_interleave(seats)
         total_error = torch.zeros((), device=reward.device)
-        for ply in reversed_plies(trajectories):
-            if ply.start == ply.stop:
-                continue
+        for ply in reversed(plies(trajectories)):
             seat = trajectory[ply]
             target = next_reward[seat] + next_value[seat]
             if self.reward.is_final:

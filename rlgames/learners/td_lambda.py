@@ -9,7 +9,7 @@ from torch import Tensor
 
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import LearnerContext, check_all_finite
-from rlgames.policies.afterstate_network import AfterstateNetwork
+from rlgames.policies.policy import AfterstateNetwork
 from rlgames.rewards import generalized_advantage, next_index
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 

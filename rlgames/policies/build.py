@@ -12,9 +12,8 @@ from rlgames.core.devices import has_float64, no_float64
 from rlgames.core.errors import ConfigError
 from rlgames.core.memory import check_weight_memory, count_parameters
 from rlgames.games.game import Game
-from rlgames.policies.afterstate_network import AfterstateNetwork
 from rlgames.policies.canonical import Canonical
-from rlgames.policies.policy import Network, Policy, ValueFunction
+from rlgames.policies.policy import AfterstateNetwork, Network, Policy, ValueFunction
 
 MAX_WEIGHTS = 100_000_000
 """Of a network. To initialize more takes minutes, before a game is played; AlphaGo Zero had 23

@@ -58,107 +58,17 @@ def visible(game: Game[Any], state: State) -> list[Tensor]:
     return [game.observe(state), game.legal_action_mask(state)]
 
 
-class RandomWalk:
-    """Random games with all checks of a single ply; a second batch holds the same games in
-    another order."""
-
-    def __init__(self, game: Game[Any], batch: int, seed: int) -> None:
-        self.game, self.batch = game, batch
-        self.rng = rng(seed)
-        self.state = game.initial(batch, self.rng)
-        assert not self.state.done.any(), "a game is over before its first move"
-        self.order = torch.randperm(batch, generator=self.rng)
-        self.shuffled = self.state[self.order]
-        self.plies = 0
-
-    def step(self) -> None:
-        game, state = self.game, self.state
-        self._check_shapes()
-        self._check_visible()
-        u = torch.rand(self.batch, generator=self.rng)
-        action = game.sample_legal_action(game.public(state), u)
-        is_legal = game.legal_action_mask(state).gather(1, action[:, None])
-        assert is_legal.all(), "sample_legal_action returned an illegal action"
-        copied = state[torch.arange(self.batch)]
-        afterstate = game.apply_action(state, action)
-        assert are_equal(copied, state), "apply_action changed its argument"
-        chance = torch.rand(self.batch, game.spec.num_chance_inputs, generator=self.rng)
-        after = self._after_chance(afterstate, chance)
-        self._check_progress(after)
-        self._check_chance(afterstate, after)
-        shuffled = game.apply_action(self.shuffled, action[self.order])
-        self.shuffled = self._after_chance(shuffled, chance[self.order])
-        assert are_equal(self.shuffled, after[self.order]), "rows depend on other rows"
-        self.state = after
-        self.plies += 1
-
-    def _after_chance(self, state: State, u: Tensor) -> State:
-        chance = find(self.game, Chance)
-        return state if chance is None else chance.apply_chance(state, u)
-
-    def _check_shapes(self) -> None:
-        game, state, spec = self.game, self.state, self.game.spec
-        legal, observation = game.legal_action_mask(state), game.observe(state)
-        assert legal.shape == (self.batch, spec.actions), (
-            f"legal_action_mask has shape {legal.shape}"
-        )
-        assert legal.dtype == torch.bool, f"legal_action_mask has dtype {legal.dtype}"
-        assert legal.any(1).all(), "a position has no legal action"
-        assert legal[state.done].all(), "not every action is legal in a finished row"
-        shape = (self.batch, *spec.observation)
-        assert observation.shape == shape, f"observe has shape {observation.shape}"
-        assert observation.dtype == torch.float32, f"observe has dtype {observation.dtype}"
-        low, high = spec.observation_range
-        is_within = (observation >= low) & (observation <= high)
-        assert is_within.all(), f"an observation is outside {spec.observation_range=}"
-        assert state.score.shape == (self.batch, spec.seats), f"score has shape {state.score.shape}"
-        is_seat = (state.current_seat >= 0) & (state.current_seat < spec.seats)
-        assert is_seat.all(), "current_seat is out of range"
-
-    def _check_visible(self) -> None:
-        """What is visible depends neither on hidden information nor on other rows."""
-        game, state = self.game, self.state
-        own = visible(game, state)
-        for full, public in zip(own, visible(game, game.public(state)), strict=True):
-            assert torch.equal(full, public), "what is visible depends on hidden information"
-        for full, shuffled in zip(own, visible(game, self.shuffled), strict=True):
-            assert torch.equal(full[self.order], shuffled), "what is visible depends on other rows"
-        first = game.observe(state[:1])
-        assert torch.equal(first, game.observe(state)[:1]), "observe depends on other rows"
-
-    def _check_progress(self, after: State) -> None:
-        game, state, spec = self.game, self.state, self.game.spec
-        assert are_equal(after[state.done], state[state.done]), "a finished row changed"
-        live = (~state.done).nonzero()[:, 0]
-        growth = (game.depth(after) - game.depth(state))[live]
-        assert (growth >= 0).all(), "depth decreased"
-        if spec.max_plies_per_turn == 1:
-            assert (growth > 0).all(), "depth did not increase"
-        assert (after.turn - state.turn <= 1).all(), "one ply ended more than one turn"
-        if spec.goal == "outcome":
-            assert (after.score.sum(1) == 0).all(), "scores of a zero-sum game do not sum to zero"
-        if keys := find(game, ExactKey):
-            is_public = torch.equal(keys.key(state), keys.key(game.public(state)))
-            assert is_public, "key depends on hidden information"
-
-    def _check_chance(self, afterstate: State, after: State) -> None:
-        """The outcome is among the possible ones, and their probabilities sum to 1."""
-        game = self.game
-        rows = (~self.state.done).nonzero()[:MAX_CHANCE_ROWS, 0]
-        if not len(rows):
-            return
-        probability, outcomes = chance_outcomes(game, afterstate[rows])
-        ones = torch.ones(len(rows), dtype=torch.float64)
-        assert torch.allclose(probability.sum(1), ones), "chance_outcomes does not sum to 1"
-        assert len(outcomes) == probability.numel(), "chance_outcomes: one state per probability"
-        num_outcomes = probability.shape[1]
-        for index, row in enumerate(rows.tolist()):
-            part = slice(index * num_outcomes, (index + 1) * num_outcomes)
-            possible = outcomes[part][probability[index] > 0]
-            actual = after[row : row + 1]
-            assert any(are_equal(possible[i : i + 1], actual) for i in range(len(possible))), (
-                "apply_chance returned a state that is not among chance_outcomes"
-            )
+def random_games(
+    game: Game[Any], batch: int, generator: torch.Generator, plies: int
+) -> tuple[list[State], list[Tensor]]:
+    """Positions of random games side by side, before each ply and after the last one, and the
+    actions between them; until all games are over, or for so many plies."""
+    states, actions = [game.initial(batch, generator)], list[Tensor]()
+    while not states[-1].done.all() and len(actions) < plies:
+        u = torch.rand(batch, generator=generator)
+        actions.append(game.sample_legal_action(game.public(states[-1]), u))
+        states.append(game.step(states[-1], actions[-1], generator))
+    return states, actions
 
 
 def check(game: Game[Any]) -> None:
@@ -173,28 +83,106 @@ def check(game: Game[Any]) -> None:
 
 def every_ply_follows_the_contract(game: Game[Any], batch: int = 24, seed: int = 1) -> None:
     """Shapes, ranges, legal actions, and independence of other rows and of hidden information."""
-    walk = RandomWalk(game, batch, seed)
-    while not walk.state.done.all() and walk.plies < min(game.spec.max_plies, MAX_FOLLOWED_PLIES):
-        walk.step()
+    generator, num_inputs = rng(seed), game.spec.num_chance_inputs
+    state = game.initial(batch, generator)
+    assert not state.done.any(), "a game is over before its first move"
+    order = torch.randperm(batch, generator=generator)
+    shuffled, plies = state[order], 0  # the same games in another order
+    while not state.done.all() and plies < min(game.spec.max_plies, MAX_FOLLOWED_PLIES):
+        _check_shapes(game, state)
+        _check_visible(game, state, shuffled, order)
+        action = game.sample_legal_action(
+            game.public(state), torch.rand(batch, generator=generator)
+        )
+        is_legal = game.legal_action_mask(state).gather(1, action[:, None])
+        assert is_legal.all(), "sample_legal_action returned an illegal action"
+        copied, u = state[torch.arange(batch)], torch.rand(batch, num_inputs, generator=generator)
+        afterstate, after = _played(game, state, action, u)
+        assert are_equal(copied, state), "apply_action changed its argument"
+        _check_progress(game, state, after)
+        _check_chance(game, (~state.done).nonzero()[:MAX_CHANCE_ROWS, 0], afterstate, after)
+        _, shuffled = _played(game, shuffled, action[order], u[order])
+        assert are_equal(shuffled, after[order]), "rows depend on other rows"
+        state, plies = after, plies + 1
     if game.spec.max_plies < MAX_FOLLOWED_PLIES:
-        assert walk.state.done.all(), "a game exceeds spec.max_plies"
+        assert state.done.all(), "a game exceeds spec.max_plies"
+
+
+def _played(game: Game[Any], state: State, action: Tensor, u: Tensor) -> tuple[State, State]:
+    """The positions after an action, before chance and after it."""
+    afterstate, chance = game.apply_action(state, action), find(game, Chance)
+    return afterstate, afterstate if chance is None else chance.apply_chance(afterstate, u)
+
+
+def _check_shapes(game: Game[Any], state: State) -> None:
+    batch, spec = len(state), game.spec
+    legal, observation = game.legal_action_mask(state), game.observe(state)
+    assert legal.shape == (batch, spec.actions), f"legal_action_mask has shape {legal.shape}"
+    assert legal.dtype == torch.bool, f"legal_action_mask has dtype {legal.dtype}"
+    assert legal.any(1).all(), "a position has no legal action"
+    assert legal[state.done].all(), "not every action is legal in a finished row"
+    shape = (batch, *spec.observation)
+    assert observation.shape == shape, f"observe has shape {observation.shape}"
+    assert observation.dtype == torch.float32, f"observe has dtype {observation.dtype}"
+    low, high = spec.observation_range
+    is_within = (observation >= low) & (observation <= high)
+    assert is_within.all(), f"an observation is outside {spec.observation_range=}"
+    assert state.score.shape == (batch, spec.seats), f"score has shape {state.score.shape}"
+    is_seat = (state.current_seat >= 0) & (state.current_seat < spec.seats)
+    assert is_seat.all(), "current_seat is out of range"
+
+
+def _check_visible(game: Game[Any], state: State, shuffled: State, order: Tensor) -> None:
+    """What is visible depends neither on hidden information nor on other rows."""
+    own, public = visible(game, state), game.public(state)
+    for full, shown in zip(own, visible(game, public), strict=True):
+        assert torch.equal(full, shown), "what is visible depends on hidden information"
+    for full, moved in zip(own, visible(game, shuffled), strict=True):
+        assert torch.equal(full[order], moved), "what is visible depends on other rows"
+    assert torch.equal(game.observe(state[:1]), own[0][:1]), "observe depends on other rows"
+    if keys := find(game, ExactKey):
+        is_public = torch.equal(keys.key(state), keys.key(public))
+        assert is_public, "key depends on hidden information"
+
+
+def _check_progress(game: Game[Any], state: State, after: State) -> None:
+    assert are_equal(after[state.done], state[state.done]), "a finished row changed"
+    growth = (game.depth(after) - game.depth(state))[~state.done]
+    assert (growth >= 0).all(), "depth decreased"
+    if game.spec.max_plies_per_turn == 1:
+        assert (growth > 0).all(), "depth did not increase"
+    assert (after.turn - state.turn <= 1).all(), "one ply ended more than one turn"
+    if game.spec.goal == "outcome":
+        assert (after.score.sum(1) == 0).all(), "scores of a zero-sum game do not sum to zero"
+
+
+def _check_chance(game: Game[Any], rows: Tensor, afterstate: State, after: State) -> None:
+    """The outcome is among the possible ones, and their probabilities sum to 1."""
+    probability, outcomes = chance_outcomes(game, afterstate[rows])
+    ones = torch.ones(len(rows), dtype=torch.float64)
+    assert torch.allclose(probability.sum(1), ones), "chance_outcomes does not sum to 1"
+    assert len(outcomes) == probability.numel(), "chance_outcomes: one state per probability"
+    numbers = torch.arange(probability.numel()).view(probability.shape)
+    for number, row in enumerate(rows):
+        possible = outcomes[numbers[number][probability[number] > 0]]
+        is_possible = any(
+            are_equal(possible[i : i + 1], after[row[None]]) for i in range(len(possible))
+        )
+        assert is_possible, "apply_chance returned a state that is not among chance_outcomes"
 
 
 def illegal_actions_change_no_shape_and_no_range(game: Game[Any]) -> None:
     """apply_action accepts every action in every position: learners value all of them at once, and
     ignore the results of illegal ones, which must be valid as numbers."""
-    board, walk = find(game, CellBoard), RandomWalk(game, 24, 9)
-    for _ in range(3):
-        walk.step()
-    state = walk.state[~walk.state.done]
-    state = state if len(state) else game.initial(24, rng(9))  # all games were short
+    board = find(game, CellBoard)
+    state = random_games(game, 24, rng(9), 3)[0][-1]
+    state = state if state.done.all() else state[~state.done]
     for action in range(game.spec.actions):
         after = game.apply_action(state, torch.full((len(state),), action))
         for name, column in vars(state).items():
             if isinstance(column, Tensor):
-                shape = tuple(getattr(after, name).shape)
-                message = f"apply_action changes the shape of {name} after action {action}"
-                assert shape == tuple(column.shape), message
+                is_same = getattr(after, name).shape == column.shape
+                assert is_same, f"apply_action changes the shape of {name} after action {action}"
         if board is not None:
             cells = board.cells(after)
             is_valid = 0 <= int(cells.min()) <= int(cells.max()) < board.num_cell_values
@@ -204,18 +192,14 @@ def illegal_actions_change_no_shape_and_no_range(game: Game[Any]) -> None:
             )
 
 
-def same_seed_gives_same_games(game: Game[Any]) -> None:
-    """Two batches of games with the same seed are equal."""
-    (first, first_final), (second, second_final) = (
-        collect_games(game, [Random(game)], 20, rng(5)) for _ in range(2)
+def games_repeat_and_their_scores_add_up(game: Game[Any]) -> None:
+    """Two batches of games with the same seed are equal; the score deltas of a seat's moves sum to
+    its final score, and turns are counted."""
+    (moves, final), (again, again_final) = (
+        collect_games(game, [Random(game)], 50, rng(6), batch=16) for _ in range(2)
     )
-    assert torch.equal(first.action, second.action)
-    assert are_equal(first_final.state, second_final.state)
-
-
-def score_deltas_sum_to_the_score(game: Game[Any]) -> None:
-    """The score deltas of a seat's moves sum to its final score, and turns are counted."""
-    moves, final = collect_games(game, [Random(game)], 50, rng(6), batch=16)
+    assert torch.equal(moves.action, again.action)
+    assert are_equal(final.state, again_final.state)
     total = torch.zeros_like(final.score)
     total.index_put_((moves.game, moves.seat), moves.score_delta, accumulate=True)
     has_moved = torch.zeros_like(total, dtype=torch.bool)
@@ -282,27 +266,20 @@ def invalid_moves_are_refused(game: Game[Any]) -> None:
         raise AssertionError(f"{text!r} is parsed as {game.action_to_string(public, 0, action)}")
 
 
-def resampling_keeps_what_is_public(game: Game[Any]) -> None:
-    """resample changes no public field, and its positions can be played to the end."""
+def resampled_positions_agree_with_what_was_seen(
+    game: Game[Any], positions: int = 400, seed: int = 15
+) -> None:
+    """resample changes no public field, and its positions can be played to the end. Played again
+    from the start, the same actions make the same things visible."""
     hidden = find(game, HiddenInformation)
     if hidden is None:
         return
     public = random_positions(game)
-    public = public[~public.done]
     resampled = hidden.resample(public, rng(8))
     assert are_equal(game.public(resampled), public)
     players, count = [Random(game)], len(resampled)
     pool = GamePool(game, players, count, rng(14), initial_states=lambda *_: resampled)
     assert pool.run().state.done.all()
-
-
-def resampled_positions_have_the_same_history(
-    game: Game[Any], positions: int = 400, seed: int = 15
-) -> None:
-    """Played again in a resampled world, the same actions make the same things visible."""
-    hidden = find(game, HiddenInformation)
-    if hidden is None:
-        return
     num_contradictions, num_positions = count_contradictions(game, positions, seed)
     assert num_positions >= positions
     assert not num_contradictions, (
@@ -321,11 +298,7 @@ def count_contradictions(game: Game[Any], positions: int, seed: int) -> tuple[in
     num_contradictions = num_positions = 0
     generator = rng(seed)
     while num_positions < positions:
-        states, actions = [game.initial(HISTORY_BATCH, generator)], []
-        while not states[-1].done.all():
-            u = torch.rand(HISTORY_BATCH, generator=generator)
-            actions.append(game.sample_legal_action(game.public(states[-1]), u))
-            states.append(game.step(states[-1], actions[-1], generator))
+        states, actions = random_games(game, HISTORY_BATCH, generator, game.spec.max_plies)
         for ply, state in enumerate(states[:-1]):
             rows = (~state.done).nonzero()[:, 0]
             world = hidden.resample(game.public(state[rows]), generator)
@@ -484,12 +457,10 @@ CHECKS = (
     check_declared,
     every_ply_follows_the_contract,
     illegal_actions_change_no_shape_and_no_range,
-    same_seed_gives_same_games,
-    score_deltas_sum_to_the_score,
+    games_repeat_and_their_scores_add_up,
     rendered_positions_parse_back,
     invalid_moves_are_refused,
-    resampling_keeps_what_is_public,
-    resampled_positions_have_the_same_history,
+    resampled_positions_agree_with_what_was_seen,
     hidden_fields_are_declared,
     hidden_hits_never_change,
     keys_identify_positions,

@@ -9,8 +9,9 @@ from rlgames.core.errors import value_errors
 from rlgames.core.memory import check_memory
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.search.endgame import with_exact_endgame
+from rlgames.search.endgame import EndgameSolver, ExactEndgame, ExactEndgameSearch
 from rlgames.search.mcts import Mcts
+from rlgames.search.search import Search
 
 
 def build_search(
@@ -35,4 +36,7 @@ def build_search(
         value, goal = settings.get("value"), game.spec.goal
         if value not in (None, goal):
             raise ValueError(f"exact moves are best for {goal}, and search.value={value} is not")
-        return with_exact_endgame(search, game, solve_positions)
+        solver = EndgameSolver(game, solve_positions)
+    if isinstance(search, Search):
+        return ExactEndgameSearch(search, solver)
+    return ExactEndgame(search, solver)

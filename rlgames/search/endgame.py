@@ -94,12 +94,3 @@ class ExactEndgameSearch(Search):
             action=torch.where(is_best, result.action, policy.argmax(1)),
             value=torch.where(knows_value, value, result.value),
         )
-
-
-def with_exact_endgame(player: Player, game: Game[Any], max_positions: int) -> Player:
-    """A search that plays exactly what it can solve within this number of positions for each move.
-    Raises ValueError as EndgameSolver."""
-    solver = EndgameSolver(game, max_positions)
-    if isinstance(player, Search):
-        return ExactEndgameSearch(player, solver)
-    return ExactEndgame(player, solver)

@@ -192,13 +192,3 @@ def test_divergence_is_reported_in_one_line(typed, tmp_path):
 )
 def test_position_counts_may_exceed_a_float(words):
     assert make("game", load_config(SolveConfig, words).game).spec.max_positions == math.inf
-
-
-def test_the_42nd_stone_can_win():
-    game = make("game", load_config(SolveConfig, ["game=connect4"]).game)
-    state = game.initial(1, rng())
-    for column in "116303261511236224441633636444025050050255":
-        assert not state.done.any()
-        state = game.apply_action(state, torch.tensor([int(column)]))
-    assert (int(state.turn), bool(state.done)) == (42, True)
-    assert state.score.tolist() == [[-1.0, 1.0]]

@@ -124,15 +124,6 @@ def test_a_minibatch_learned_in_chunks_takes_the_step_of_the_whole(monkeypatch, 
     assert torch.allclose(results[0], results[1], atol=1e-5)
 
 
-def test_the_papers_network_has_three_matrices_and_no_more():
-    _, agent, _ = make_agent("experiment=dedieu_amar_stochastic")
-    assert [tuple(weight.shape) for weight in agent.policy.parameters()] == [
-        (200, 256),
-        (100, 200),
-        (4, 100),
-    ]
-
-
 def test_each_stage_has_its_own_network():
     game, agent, _ = make_agent(
         "game=2048", "policy=staged", "policy.layers=[8]", "policy.at=[8,64]"

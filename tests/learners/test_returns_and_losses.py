@@ -160,15 +160,6 @@ def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
     assert float(scores.detach().softmax(1)[0, 0]) > 0.9
 
 
-def test_epsilon_fades():
-    rule = EpsilonGreedy(1.0, 0.0)
-    scores = torch.tensor([0.0, 1.0]).expand(10_000, 2)
-    legal = torch.ones(10_000, 2, dtype=torch.bool)
-    for progress, share in ((0.0, 0.5), (0.5, 0.25), (1.0, 0.0)):
-        chosen = rule.choose(scores, legal, rng(7), progress)
-        assert float((chosen == 0).float().mean()) == pytest.approx(share, abs=0.02)
-
-
 def taught_table(game, *words):
     return make_learner(game, "policy=table", "learner=td", *words, seeds=(0, 0))
 

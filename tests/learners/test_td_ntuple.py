@@ -179,15 +179,6 @@ def test_equal_seeds_give_equal_values_and_exploration_counts():
     assert not runs[0].equal(runs[2])
 
 
-def test_threads_share_the_games_and_the_values():
-    game, player, learner = agent("learner.threads=2")
-    final, _ = learner.play_and_learn(GamePool(game, [player], 40, rng()), None, 0.0)
-    assert bool(final.state.done.all())
-    assert len(final.state) == 40
-    assert final.num_moves == int(final.state.turn.sum())
-    assert bool(game.is_valid(final.state).all())
-
-
 @pytest.mark.parametrize(
     ("word", "reason"),
     [

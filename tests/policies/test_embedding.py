@@ -61,13 +61,6 @@ def test_vectors_of_runs_are_added():
         assert torch.allclose(policy.value(features)[0, 0], value[row], atol=1e-5)
 
 
-def test_symmetric_boards_have_scores_of_their_own():
-    policy, state = network(CONNECT4, 4), CONNECT4.initial(2, rng())
-    state = CONNECT4.apply_action(state, torch.tensor([0, 6]))
-    scores, _ = policy.scores(CONNECT4, state)
-    assert not torch.allclose(scores[0], scores[1].flip(0))
-
-
 def test_cells_where_a_stone_can_fall_have_a_value_of_their_own():
     state = played(CONNECT4, 1, 0)
     for action in (3, 3, 0):

