@@ -49,7 +49,7 @@ MAX_LINES = {
     "rlgames/players": 755,
     "rlgames/rollouts": 1504,
     "rlgames/search": 1890,
-    "rlgames/evaluation": 1844,
+    "rlgames/evaluation": 1847,
     "rlgames/rewards": 269,
     "rlgames/learners": 1820,
     "rlgames/runs": 2431,
