@@ -1,4 +1,4 @@
-"""2048 on a board of up to 4 × 4 cells.
+"""2048 on a board of up to 8 × 8 cells.
 
 A move slides all tiles to one side. Two equal tiles that meet merge into one of twice the value,
 the pair nearest the side first and each tile at most once a move; the score grows by the value of
@@ -10,9 +10,10 @@ move changes the board.
     2    .    8    4
     2    4   16   32
 
-The word: a tile is its exponent, 0 for an empty cell, see rlgames/kernels/nibbles.py. The largest
-tile is 32768: two of them merge into one that stays 32768, and score 65536. A line is a row or a
-column as one number, the first cell the lowest four bits.
+Words: a tile is its exponent, 0 for an empty cell. A board of up to 4 × 4 cells is one word, see
+rlgames/kernels/nibbles.py. There the largest tile is 32768: two of them merge into one that stays
+32768, and score 65536. A larger board has a word for each row, with 8 bits for each cell. A line is
+a row or a column as one number, the first cell the lowest bits.
 """
 
 from __future__ import annotations
@@ -29,24 +30,28 @@ from torch import Tensor
 from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import Capability, Chance, Measured, SymmetricActions
+from rlgames.games.capabilities import (
+    Capability,
+    Chance,
+    ExactKey,
+    Measured,
+    SymmetricActions,
+)
 from rlgames.games.game import Game, Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries, direction_symmetries
+from rlgames.kernels import rules as contract
 from rlgames.kernels.nibbles import Bits, count_cells, empty_cells, nth_cell, slide
-from rlgames.kernels.rules import Played, Position, implement
-from rlgames.kernels.words import Array, compiled, count_bits, next_random
+from rlgames.kernels.rules import Played, Position, implement, replaced
+from rlgames.kernels.words import Array, compiled, next_random
 
 U = np.uint64
-MAX_LENGTH = 4
-"""Rows and columns of a board that fits in one word."""
-
-LARGEST = U(15)
-"""The largest exponent of a tile."""
+MAX_PACKED_LENGTH, MAX_LENGTH = 4, 8
+"""Rows and columns of a board that fits in one word, and of any board."""
 
 ACTIONS = ("up", "right", "down", "left")
 
-MARKS = [".", *(str(2**exponent) for exponent in range(1, 16))]
+MARKS = [".", *(str(2**exponent) for exponent in range(1, 64))]
 """How a cell is written, by its exponent."""
 
 MAX_PLANES = 16
@@ -54,41 +59,56 @@ MAX_PLANES = 16
 
 
 class Rules2048(NamedTuple):
-    """rows: as in kernels/nibbles.py. cells: the lowest bit of each cell, and shifts: uint64 [N],
-    its number. fours: the probability of a 4 in units of 2^-32; four: the same as a number. planes:
-    of a one-hot observation; 1: the exponents ÷ 10."""
+    """rows: of boards of one word, as in kernels/nibbles.py; cells: the lowest bit of each cell.
+    fours: the probability of a 4 in units of 2^-32; four: the same as a number. words: int64 [N],
+    in which word each cell is, and shifts: uint64 [N], its lowest bit there. largest: the largest
+    exponent, whose bits are all set. planes: of a one-hot observation; 1: the exponents ÷ 10."""
 
     start: tuple[int, ...]
     actions: int
+    columns: int
     rows: Array
     cells: np.uint64
-    shifts: Array
     fours: np.uint64
     four: np.float32
+    words: Array
+    shifts: Array
+    largest: np.uint64
     planes: int
+
+
+class LargeRules2048(Rules2048):
+    """The same for boards of a word for each row, which are not looked up."""
+
+
+@compiled
+def slide_line(line: Bits, length: int, bits: Bits) -> tuple[Bits, int]:
+    """A line slid to its first cell, and the points. bits: of a cell."""
+    largest = (U(1) << bits) - U(1)
+    slid, end, last = U(0), U(0), U(0)
+    points: Any = 0
+    for _ in range(length):
+        exponent = line & largest
+        line >>= bits
+        if exponent == U(0):
+            continue
+        if exponent == last:
+            points += 1 << np.int64(exponent + U(1))
+            if exponent < largest:
+                slid += U(1) << (end - bits)
+            last = U(0)
+        else:
+            slid |= exponent << end
+            end += bits
+            last = exponent
+    return slid, points
 
 
 @compiled
 def slide_lines(lines: Array, length: int, points: Array) -> None:
-    """Slide lines to their first cells, uint64 [L], in place, and write the points, uint64 [L]."""
+    """Slide lines of four bits a cell, uint64 [L], in place, and write the points, uint64 [L]."""
     for number in range(len(lines)):
-        line, slid, end, last = lines[number], U(0), U(0), U(0)
-        points[number] = U(0)
-        for _ in range(length):
-            exponent = line & LARGEST
-            line >>= U(4)
-            if exponent == U(0):
-                continue
-            if exponent == last:
-                points[number] += U(2) << exponent
-                if exponent < LARGEST:
-                    slid += U(1) << (end - U(4))
-                last = U(0)
-            else:
-                slid |= exponent << end
-                end += U(4)
-                last = exponent
-        lines[number] = slid
+        lines[number], points[number] = slide_line(lines[number], length, U(4))
 
 
 @compiled
@@ -142,35 +162,99 @@ def random_move(rules: Rules2048, position: Position, rng: Array) -> Played:
 
 
 @compiled
-def tile(rules: Rules2048, position: Position, cell: int) -> Any:
-    """The exponent of a cell."""
-    return np.int64((U(position[0]) >> rules.shifts[cell]) & LARGEST)
+def play_large(rules: LargeRules2048, position: Position, action: int) -> Played:
+    rows, columns = len(position), rules.columns
+    lines, length, step, stride = rows, columns, 1, columns
+    if action % 2 == 0:
+        lines, length, step, stride = columns, rows, columns, 1
+    first = 0
+    if action == 1 or action == 2:
+        first, step = (length - 1) * step, -step
+    after, total = rules.start, 0
+    for number in range(lines):
+        cell, line = first + number * stride, U(0)
+        for place in range(length):
+            line |= U(tile(rules, position, cell + place * step)) << U(8 * place)
+        line, points = slide_line(line, length, U(8))
+        total += points
+        for place in range(length):
+            exponent: Any = np.int64((line >> U(8 * place)) & U(255))
+            after = with_tile(rules, after, cell + place * step, exponent)
+    return after, False, np.float32(total)
 
 
 @compiled
-def has_move(rules: Rules2048, position: Position) -> bool:
+def is_legal_large(rules: LargeRules2048, position: Position, action: int) -> bool:
+    return bool(play_large(rules, position, action)[0] != position)
+
+
+@compiled
+def add_chance_large(
+    rules: LargeRules2048, position: Position, rng: Array
+) -> tuple[Position, bool]:
+    bits, count = next_random(rng), count_empty(rules, position)
+    nth: Any = np.int64(((bits >> U(32)) * U(count)) >> U(32))
+    return put_tile(rules, position, count, nth, (bits & U(0xFFFFFFFF)) < rules.fours)
+
+
+@compiled
+def tile(rules: Any, position: Position, cell: int) -> Any:
+    """The exponent of a cell."""
+    word = U(position[rules.words[cell]])
+    return np.int64((word >> rules.shifts[cell]) & rules.largest)
+
+
+@compiled
+def with_tile(rules: Any, position: Position, cell: int, exponent: int) -> Position:
+    """The board with a tile on an empty cell; too large a tile becomes the largest."""
+    number = rules.words[cell]
+    bits = min(U(exponent), rules.largest) << rules.shifts[cell]
+    word: Any = np.int64(U(position[number]) | bits)
+    return replaced(position, number, word)
+
+
+@compiled
+def has_move(rules: Any, position: Position) -> bool:
     """Whether an action changes the board."""
     can_move = False
     for action in range(4):
-        can_move |= is_legal(rules, position, action)
+        can_move |= contract.is_legal(rules, position, action)
     return can_move
 
 
 @compiled
-def apply_chance(rules: Rules2048, position: Position, u: Array) -> tuple[Position, bool]:
-    board = U(position[0])
-    empty = empty_cells(board, rules.cells)
-    count = count_bits(empty)
-    # The product may be rounded up to the count.
-    for _ in range(min(int(u[0] * np.float32(count)), count - 1)):
-        empty &= empty - U(1)
-    cell = empty & (~empty + U(1))
-    board |= cell << U(1) if u[1] < rules.four else cell
-    return (np.int64(board),), is_stuck(board, rules)
+def count_empty(rules: Any, position: Position) -> int:
+    """The number of empty cells."""
+    count = 0
+    for cell in range(len(rules.shifts)):
+        count += tile(rules, position, cell) == 0
+    return count
 
 
 @compiled
-def observe(rules: Rules2048, position: Position, planes: Array) -> None:
+def put_tile(
+    rules: Any, position: Position, count: int, nth: int, is_four: bool
+) -> tuple[Position, bool]:
+    """The board with a new tile on one of its `count` empty cells, and whether no move is left."""
+    for cell in range(len(rules.shifts)):
+        if tile(rules, position, cell) == 0:
+            if nth == 0:
+                position = with_tile(rules, position, cell, 2 if is_four else 1)
+                break
+            nth -= 1
+    return position, count <= 1 and not has_move(rules, position)
+
+
+@compiled
+def apply_chance(rules: Any, position: Position, u: Array) -> tuple[Position, bool]:
+    count = count_empty(rules, position)
+    # The product may be rounded up to the count.
+    nth = min(int(u[0] * np.float32(count)), count - 1)
+    return put_tile(rules, position, count, nth, u[1] < rules.four)
+
+
+@compiled
+def observe(rules: Any, position: Position, planes: Array) -> None:
     cells = len(rules.shifts)
     if rules.planes > 1:
         planes[:] = np.float32(0)
@@ -183,30 +267,32 @@ def observe(rules: Rules2048, position: Position, planes: Array) -> None:
 
 
 @compiled
-def write_cells(rules: Rules2048, position: Position, open_value: int, values: Array) -> None:
+def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
     for cell in range(len(values)):
         values[cell] = np.float32(tile(rules, position, cell))
 
 
 @compiled
-def set_up(rules: Rules2048, cells: Array) -> Played:
-    board = U(0)
+def set_up(rules: Any, cells: Array) -> Played:
+    position = rules.start
     for cell in range(len(cells)):
-        board |= min(U(cells[cell]), LARGEST) << rules.shifts[cell]
-    position = (np.int64(board),)
+        position = with_tile(rules, position, cell, cells[cell])
     return position, not has_move(rules, position), np.float32(0)
 
 
+EITHER: Any = {
+    "apply_chance": apply_chance, "observe": observe, "write_cells": write_cells, "set_up": set_up
+}  # fmt: skip
 implement(
     Rules2048,
     play=play,
     is_legal=is_legal,
     add_chance=add_chance,
     random_move=random_move,
-    apply_chance=apply_chance,
-    observe=observe,
-    write_cells=write_cells,
-    set_up=set_up,
+    **EITHER,
+)
+implement(
+    LargeRules2048, play=play_large, is_legal=is_legal_large, add_chance=add_chance_large, **EITHER
 )
 
 
@@ -230,16 +316,20 @@ def row_table(length: int) -> Array:
 def make_rules(rows: int, columns: int, fours: float, planes: int) -> Rules2048:
     """The rules on a board of this size."""
     row, column = np.divmod(np.arange(rows * columns), columns)
-    shifts = (16 * row + 4 * column).astype(U)
-    lengths = (columns,) if rows == columns else (columns, rows)
-    return Rules2048(
-        start=(0,),
+    is_large = max(rows, columns) > MAX_PACKED_LENGTH
+    shifts = (8 * column if is_large else 16 * row + 4 * column).astype(U)
+    lengths = () if is_large else (columns,) if rows == columns else (columns, rows)
+    return (LargeRules2048 if is_large else Rules2048)(
+        start=(0,) * (rows if is_large else 1),
         actions=len(ACTIONS),
-        rows=np.concatenate([*map(row_table, lengths)]),
+        columns=columns,
+        rows=np.concatenate([np.zeros(0, U), *map(row_table, lengths)]),
         cells=np.bitwise_or.reduce(U(1) << shifts),
-        shifts=shifts,
         fours=U(round(fours * 2**32)),
         four=np.float32(fours),
+        words=row if is_large else 0 * row,
+        shifts=shifts,
+        largest=U(255 if is_large else 15),
         planes=planes,
     )
 
@@ -270,7 +360,7 @@ class Game2048(BoardGame, Chance, Measured, SymmetricActions):
         if cells < 3:
             raise ValueError(f"a board of {rows}x{columns} has no room to slide; use board=2")
         if max(rows, columns) > MAX_LENGTH:
-            raise ValueError(f"a board of {rows}x{columns} is larger than 4x4")
+            raise ValueError(f"a board of {rows}x{columns} is larger than 8x8")
         if target < 4 or target & (target - 1):
             raise ValueError(f"target={target} is not a tile; tiles are 4, 8, 16, ... 2048")
         self.rows, self.columns, self.num_cells = rows, columns, cells
@@ -278,7 +368,7 @@ class Game2048(BoardGame, Chance, Measured, SymmetricActions):
         self.num_cell_values = cells + 2
         planes = min(MAX_PLANES, cells + 2) if encoding == "onehot" else 1
         self.rules = make_rules(rows, columns, fours, planes)
-        self._tile_values = torch.tensor([0.0] + [2.0**e for e in range(1, 16)])
+        self._tile_values = torch.tensor([0.0] + [2.0**e for e in range(1, 64)])
         self.spec = Spec(
             name=name,
             seats=1,
@@ -286,7 +376,7 @@ class Game2048(BoardGame, Chance, Measured, SymmetricActions):
             observation=(planes, rows, columns),
             has_cell_actions=False,
             # Each move adds at least 2 to the sum of the tiles, which is at most 2^(cells + 2).
-            max_plies=2 ** (cells + 1),
+            max_plies=2 ** min(cells + 1, 40),
             max_positions=count_boards(cells + 2, cells),
             goal="score",
             num_chance_inputs=2,
@@ -294,7 +384,8 @@ class Game2048(BoardGame, Chance, Measured, SymmetricActions):
         )
 
     def lacks(self, capability: type[Capability]) -> str:
-        return ""  # the key has four bits for each cell
+        is_too_large = issubclass(capability, ExactKey) and self.num_cells > 16
+        return "boards of more than 16 cells do not fit in 64 bits" if is_too_large else ""
 
     def initial(self, batch: int, rng: torch.Generator) -> BoardState:
         state = super().initial(batch, rng)
@@ -375,13 +466,13 @@ class Game2048(BoardGame, Chance, Measured, SymmetricActions):
         largest = self.num_cells + 1 - torch.arange(self.num_cells)
         cells = self.cells(state)
         tiles = cells.flatten(1).sort(1, descending=True)[0]
-        total = to_float64(self._tile_values)[tiles].sum(1)
+        total = to_float64(self._tile_values)[tiles.clamp(max=63)].sum(1)
         again = self.from_exponents(cells)
         return (
             Game.is_valid(self, state)
             & (again.words == state.words).all(1)
             & (again.done == state.done)
-            & (tiles <= largest).all(1)
+            & (tiles <= largest.clamp(max=63)).all(1)
             & (total <= 4.0 * (state.turn + 2))
         )
 
@@ -400,7 +491,7 @@ class Game2048(BoardGame, Chance, Measured, SymmetricActions):
         return games_board.BoardFormat(self.rows, self.columns, width=4)
 
     def parse_all(self, texts: Sequence[str]) -> BoardState:
-        possible = MARKS[: self.num_cells + 2]
+        possible = MARKS[: min(self.num_cells + 2, int(self.rules.largest) + 1)]
         boards = [games_board.read(text, self.board_format, possible)[0] for text in texts]
         exponents = torch.tensor([[*map(MARKS.index, marks)] for marks in boards])
         return self.from_exponents(exponents)

@@ -279,8 +279,11 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
         return "it needs policy=ntuple"
     if isinstance(game, KInARow) and game.is_large:
         return TOO_LARGE
-    if isinstance(game, Game2048) and type(game) is not Game2048:
-        return f"it knows the rules of 2048, not of {game.spec.name}"
+    if isinstance(game, Game2048):
+        if type(game) is not Game2048:
+            return f"it knows the rules of 2048, not of {game.spec.name}"
+        if len(game.rules.start) > 1:
+            return f"a board of {game.rows}x{game.columns} is larger than 4x4"
     if policy.values.device.type != "cpu":
         return "kernels run on the CPU, with device=cpu"
     return ""

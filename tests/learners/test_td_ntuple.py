@@ -184,6 +184,7 @@ def test_equal_seeds_give_equal_values_and_exploration_counts():
     [
         ("sampling.ties=random", "ties=first"),
         ("sampling=stochastic sampling.temperature=9", "sampling=argmax or epsilon_greedy"),
+        ("board=5", "larger than 4x4"),
         ("reward=grid_sum", "reward=score alone"),
         ("learner.backup=expected learner.td_lambda=0.5", "mixes targets of sampled moves"),
         ("policy=table", "learner=td_ntuple does not train policy=table"),

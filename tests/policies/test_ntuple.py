@@ -13,7 +13,6 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.games.game_2048 import Game2048
-from rlgames.games.symmetry import board_symmetries
 from rlgames.players.player import Random
 from rlgames.policies.ntuple import Ntuple, default_tuples, reason_not_packed
 from rlgames.rollouts.play import collect_games
@@ -110,7 +109,7 @@ def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
     # 2x3 cells lie in 12 places and on their sides, 4+2 in 6 rows of each of four directions.
     assert sum(map(len, alike)) == 12 + 24
     assert default_tuples(2, 3, Game2048(2, 3).symmetries()) == [[0, 1, 2, 3, 4, 5]]
-    assert default_tuples(1, 8, board_symmetries(1, 8)) == [list(range(8))]
+    assert default_tuples(1, 8, Game2048(1, 8).symmetries()) == [list(range(8))]
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ class BreakthroughConfig(OptionConfig):
 
 @schema
 class Game2048Config(OptionConfig):
-    board: int = key(1, 4, help="rows")
-    columns: int = key(1, 4, help="columns; by default as many as rows")
+    board: int = key(1, 8, help="rows")
+    columns: int = key(1, 8, help="columns; by default as many as rows")
     fours: float = key(0, 1, help="probability that a new tile is a 4")
     target: int = key(4, 2**62, help="tile that counts as a win; play continues")
     encoding: str = key(
