@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from rlgames.commands.serve import offered_tables
 from rlgames.config.commands import ServeConfig
 from rlgames.config.compose import load_config
-from rlgames.web.app import make_app
-from rlgames.web.pages import offered_tables
+from rlgames.web.app import Page, make_app
 
 pytestmark = pytest.mark.browser
 
@@ -32,7 +32,7 @@ def address():
     import uvicorn
 
     config = uvicorn.Config(
-        make_app(offered_tables(load_config(ServeConfig, [])), seed=2),
+        make_app(Page(offered_tables(load_config(ServeConfig, [])), seed=2)),
         port=0,
         log_level="critical",
         lifespan="off",

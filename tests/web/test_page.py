@@ -12,6 +12,7 @@ from markers import quick
 from starlette.testclient import TestClient
 
 import rlgames
+from rlgames.commands.serve import offered_tables
 from rlgames.config.commands import ServeConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
@@ -21,14 +22,13 @@ from rlgames.games.notation import cells_to_choose, legal_names
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.web import app
-from rlgames.web.pages import offered_tables
 
 GAMES = Files().names("game")
 SECONDS_PER_CLICK = 0.1
 
 
 def page(tables):
-    return TestClient(app.make_app(tables, seed=1), base_url="http://127.0.0.1:8765")
+    return TestClient(app.make_app(app.Page(tables, seed=1)), base_url="http://127.0.0.1:8765")
 
 
 @pytest.fixture(scope="module")
