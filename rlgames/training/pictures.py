@@ -14,8 +14,15 @@ from PIL import Image
 from rlgames.core.callbacks import Callback
 from rlgames.core.rng import make_generator
 from rlgames.core.text import short_number
-from rlgames.drawing import animation, plots
-from rlgames.drawing.pictures import ActionOverlay, draw_scene, format_percent, position_scene
+from rlgames.drawing.figures import Line, histogram_lines, line_chart
+from rlgames.drawing.pictures import (
+    ActionOverlay,
+    draw_scene,
+    encode_gif,
+    encode_png,
+    format_percent,
+    position_scene,
+)
 from rlgames.evaluation.advice import afterstate_values, certainty_by_move, expected_returns
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy, ValueFunction
@@ -87,7 +94,7 @@ class ImageCallback(Callback):
         for name, values in groups.items():
             self.log.histogram(games, f"values/{name}", values)
         title = f"values of boards, after {games:,} games"
-        self.log.image(games, "values", plots.encode_png(plots.histogram(title, groups)))
+        self.log.image(games, "values", encode_png(line_chart(title, histogram_lines(groups))))
 
     def _show_games(self, games: int) -> None:
         """A greedy game, the values of positions, and how certain the policy is of its moves."""
@@ -97,8 +104,10 @@ class ImageCallback(Callback):
             certainty = certainty_by_move(game, self.policy, rng).cpu().double().numpy()
             self.log.histogram(games, "games/distance_to_certainty", certainty)
             title = f"one game, after {games:,} games of training"
-            chart = plots.plot_by_move(title, "distance to certainty", certainty, 2.0)
-            self.log.save_picture("certainty", plots.encode_png(chart))
+            moves = np.arange(1.0, len(certainty) + 1)
+            line = Line("distance to certainty by move", moves, certainty)
+            chart = line_chart(title, [line], 2.0, is_counted=True)
+            self.log.save_picture("certainty", encode_png(chart))
         players = [each for each in (evaluator.greedy, evaluator.opponent) if each is not None]
         pool = GamePool(game, players, NUM_PARALLEL_GAMES, rng)
         trajectories, final_states = pool.collect(MAX_SHOWN_PLIES)
@@ -118,7 +127,7 @@ class ImageCallback(Callback):
             self.log.note(f"no images of games ({type(error).__name__}: {error})")
             return
         for number, still in enumerate(stills, 1):
-            self.log.image(games, f"game/position_{number}", plots.encode_png(still))
+            self.log.image(games, f"game/position_{number}", encode_png(still))
         self.log.image(games, "game/animation", animation)
 
 
@@ -174,7 +183,7 @@ def draw_game(
     title = _end_title(game, end, len(trajectory))
     scene = position_scene(game, end, 0, title, reveal=True, width=ANIMATION_WIDTH)
     frames.append(draw_scene(scene))
-    return stills, animation.encode_gif(frames)
+    return stills, encode_gif(frames)
 
 
 def _still(game: Game[Any], policy: Policy, trajectory: Trajectories, ply: int) -> Image.Image:
