@@ -39,7 +39,7 @@ IMPORTS = {
 """The folders and files of the package from the ground up, and all that each imports."""
 
 MAX_LINES = {
-    "rlgames/core": 1292,
+    "rlgames/core": 1242,
     "rlgames/kernels": 2991,
     "rlgames/version": 3,
     "rlgames/config": 2856,
@@ -54,12 +54,12 @@ MAX_LINES = {
     "rlgames/evaluation": 2071,
     "rlgames/rewards": 273,
     "rlgames/learners": 1825,
-    "rlgames/runs": 2479,
+    "rlgames/runs": 2490,
     "rlgames/envs": 499,
     "rlgames/terminal": 997,
-    "rlgames/training": 2479,
+    "rlgames/training": 2484,
     "rlgames/web": 964,
-    "rlgames/commands": 5334,
+    "rlgames/commands": 5356,
     "rlgames/__init__": 188,
     "rlgames/app": 396,
     "rlgames/__main__": 15,

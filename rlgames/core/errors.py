@@ -113,15 +113,3 @@ def check_installed(what: str, extra: str, *packages: str) -> None:
     missing = " and ".join(name for name in packages if find_spec(name) is None)
     if missing:
         raise ConfigError(f"{what} needs {missing}", f"pip install 'rlgames[{extra}]'")
-
-
-def nearest_path(name: str, is_directory: bool = False) -> str:
-    """A hint for a missing file or directory: a sibling with a similar name, or nothing."""
-    parent, slash, _ = name.rpartition("/")
-    siblings: list[str] = []
-    with contextlib.suppress(OSError, ValueError), os.scandir(parent + slash or ".") as entries:
-        siblings = [
-            f"{parent}{slash}{entry.name}" for entry in entries if entry.is_dir() == is_directory
-        ]
-    hint = nearest(name, siblings)
-    return hint if hint.startswith("did you mean") else ""

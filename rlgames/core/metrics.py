@@ -38,21 +38,6 @@ METRICS = {
     "exploitability": Metric({"outcome": -1}, "exploitability (points per game)", is_headline=True),
 }
 
-TRAINING_LABELS = {
-    "draws": "fraction of games drawn",
-    "first_seat_wins": "fraction won by the first seat",
-    "entropy": "entropy (nats per move)",
-    "target_entropy": "entropy of the search (nats per move)",
-    "lr": "learning rate",
-    "grad_norm": "norm of the gradient",
-    "return": "return per move",
-    "loss": "loss",
-    "games_per_s": "games per second",
-    "moves_per_s": "moves per second",
-    "seconds": "wall-clock time (s)",
-}
-"""Labels of metrics of training, which are not about how well a policy plays."""
-
 GOAL_METRICS = {"turns": "turns", "score": "score", "outcome": "points"}
 """The metric that a game is about, by its goal."""
 
@@ -69,13 +54,6 @@ def direction(goal: str, name: str) -> int:
     return METRICS[name].directions[goal] if has_metric(goal, name) else 0
 
 
-def axis_label(source: str, name: str) -> str:
-    """A metric with its unit, for the axis of a figure; source: train, eval or time."""
-    if source != "eval" and name in TRAINING_LABELS:
-        return TRAINING_LABELS[name]
-    return METRICS[name].label if name in METRICS else name.replace("_", " ")
-
-
 def goal_of(metric: object) -> str:
     """The goal of games that are about a metric; empty for anything else."""
     return next((goal for goal, name in GOAL_METRICS.items() if name == metric), "")
@@ -88,13 +66,3 @@ def gap_to_optimum(goal: str, value: float, optimum: float) -> float | None:
     """
     sign = direction(goal, GOAL_METRICS.get(goal, ""))
     return sign * (optimum - value) / abs(optimum) if sign and optimum else None
-
-
-def reason_unranked(goal: str, name: str, available: tuple[str, ...]) -> str:
-    """Why a metric cannot rank agents in a game with this goal; empty where it can.
-
-    available: the metrics that are measured there.
-    """
-    if name not in available:
-        return f"{name} is not measured there"
-    return "" if direction(goal, name) else f"neither more nor less {name} is better there"

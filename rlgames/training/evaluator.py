@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from rlgames.core.errors import ConfigError
-from rlgames.core.metrics import GOAL_METRICS, direction, has_metric, reason_unranked
+from rlgames.core.metrics import GOAL_METRICS, direction, has_metric
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.analysis import played_moves, with_values
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
@@ -109,7 +109,12 @@ class Evaluator:
         name, hint = self.game.spec.name, f"best_by={self.goal_metric} fits"
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
             raise ConfigError(f"{name} is too large for best_by=exploitability", hint)
-        if reason := reason_unranked(self.game.spec.goal, self.best_by, self.metric_names):
+        reason = ""
+        if self.best_by not in self.metric_names:
+            reason = f"{self.best_by} is not measured there"
+        elif not direction(self.game.spec.goal, self.best_by):
+            reason = f"neither more nor less {self.best_by} is better there"
+        if reason:
             raise ConfigError(f"best_by={self.best_by} says nothing about {name}: {reason}", hint)
 
     @property
