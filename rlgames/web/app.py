@@ -129,8 +129,8 @@ class Page:
             seats = body.get("seats")
             if seats is None:
                 seats = [YOU, *table.players[:1] * (table.game.spec.seats - 1)]
-            start = (body.get(part) for part in ("search", "position", "fleet"))
-            session = Session(table, seats, *start, self.seed)
+            search, text, fleet = body.get("search"), body.get("position"), body.get("fleet")
+            session = Session(table, seats, search, text, fleet, self.seed)
             game = session.game
             return session, {
                 "game": name,
