@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import json
 import os
 import re
 import sys
@@ -28,7 +29,7 @@ from rlgames.core.errors import (
 )
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import Interrupted, exit_on_interrupted_import, exit_on_second_interrupt
-from rlgames.core.text import columns, help_width, json_text, printable
+from rlgames.core.text import columns, help_width, printable
 
 if TYPE_CHECKING:
     from rlgames.config.flags import Flags
@@ -91,25 +92,25 @@ _COMMANDS = (
         "play",
         "play against a run or a player",
         "rlgames play connect4 seat=2",
-        page="rlgames.web.pages:play_page",
+        page="rlgames.commands.serve:serve_game",
     ),
     Command(
         "watch",
         "watch a run play, move by move",
         "rlgames watch RUN delay=1",
-        page="rlgames.web.pages:watch_page",
+        page="rlgames.commands.serve:serve_game",
     ),
     Command(
         "show",
         "evaluate a single position",
         "rlgames show RUN state='. X . / . O . / . . .'",
-        page="rlgames.web.pages:show_page",
+        page="rlgames.commands.serve:serve_game",
     ),
     Command(
         "serve",
         "games on a page in the browser",
         "rlgames serve connect4 hex",
-        page="rlgames.web.pages:serve_command",
+        page="rlgames.commands.serve:serve_games",
     ),
     Command(
         "arena",
@@ -379,7 +380,7 @@ def run_config(name: str, config: Any) -> int:
     else:
         result = function(config)
     if as_json:
-        print(json_text(result.as_dict()))
+        print(json.dumps(result.as_dict()))
     elif result is not None:
         command.load("show")(result)
     return int(getattr(result, "exit_code", 0))

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.output_files import check_writable
-from rlgames.drawing import animation, pictures, svg
+from rlgames.drawing import pictures, svg
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Scene
 from rlgames.terminal.boards import BoardView
@@ -61,12 +61,12 @@ def write_games(games: Iterable[Iterable[Frame]], path: Path, delay: float) -> N
     for game in games:
         own = [_scene(frame.board, frame.title, frame.action) for frame in game]
         scenes += own
-        seconds += [delay] * (len(own) - 1) + [max(delay, animation.LAST_FRAME_SECONDS)]
+        seconds += [delay] * (len(own) - 1) + [max(delay, pictures.LAST_FRAME_SECONDS)]
     if path.suffix.lower() == ".svg":
         path.write_text(svg.animated_svg(scenes, seconds), encoding="utf-8")
     else:
         images = [*map(pictures.draw_scene, scenes)]
-        path.write_bytes(animation.encode_animation(images, seconds))
+        path.write_bytes(pictures.encode_animation(images, seconds))
 
 
 def _scene(board: BoardView, title: str, action: int | None) -> Scene:

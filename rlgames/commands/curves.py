@@ -10,7 +10,7 @@ from rlgames.commands.comparison import game_titles, group_agents, random_and_op
 from rlgames.commands.report_rows import Row, in_words
 from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.core.metrics import axis_label
+from rlgames.core.metrics import METRICS
 from rlgames.core.text import printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
@@ -33,6 +33,21 @@ BANDS = {
     "none": "",
 }
 """By the values of aggregate= and band=: what the legend calls them."""
+
+TRAINING_LABELS = {
+    "draws": "fraction of games drawn",
+    "first_seat_wins": "fraction won by the first seat",
+    "entropy": "entropy (nats per move)",
+    "target_entropy": "entropy of the search (nats per move)",
+    "lr": "learning rate",
+    "grad_norm": "norm of the gradient",
+    "return": "return per move",
+    "loss": "loss",
+    "games_per_s": "games per second",
+    "moves_per_s": "moves per second",
+    "seconds": "wall-clock time (s)",
+}
+"""Labels of metrics of training, which are not about how well a policy plays."""
 
 REFERENCES = {"random": "random play", "optimal": "optimum"}
 
@@ -243,7 +258,7 @@ def _y_label(metric: str) -> str:
         return "normalized score\n(greedy play)"
     source, _, name = metric.partition("/")
     words = {"eval": "\n(greedy play)", "train": "\n(training)"}.get(source, "")
-    return printable(axis_label(source, name or metric)) + words
+    return printable(_axis_label(source, name or metric)) + words
 
 
 def _label(row: Row, keys: Sequence[str]) -> str:
@@ -252,3 +267,10 @@ def _label(row: Row, keys: Sequence[str]) -> str:
     folders = {run.path.parent if len(row.runs) > 1 else run.path for run in row.runs}
     name = words or printable(str(folders.pop() if len(folders) == 1 else row.first.path))
     return name if len(name) <= 90 else name[:89] + "…"
+
+
+def _axis_label(source: str, name: str) -> str:
+    """A metric with its unit, for the axis of a figure; source: train, eval or time."""
+    if source != "eval" and name in TRAINING_LABELS:
+        return TRAINING_LABELS[name]
+    return METRICS[name].label if name in METRICS else name.replace("_", " ")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import math
 import os
 import sys
@@ -35,7 +36,6 @@ from rlgames.config.schema import (
     range_in_words,
 )
 from rlgames.core.errors import ConfigError, UnknownOption, nearest
-from rlgames.core.text import json_text
 from rlgames.core.untrusted import sanitized
 
 MISSING = "???"
@@ -244,7 +244,7 @@ def from_plain(values: dict[str, Any]) -> TrainConfig:
     Raises ConfigError for anything else.
     """
     for name, value in values.items():
-        if "${" in json_text(value):
+        if "${" in json.dumps(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation, which is an error")
     try:
         return typed(TrainConfig, _completed(values))

@@ -90,24 +90,18 @@ def _make_deterministic() -> None:
 @contextmanager
 def torch_settings_restored() -> Iterator[None]:
     """A block after which torch has as many threads as before, and is as deterministic."""
-    threads, determinism = torch.get_num_threads(), _determinism()
+    threads = torch.get_num_threads()
+    is_deterministic = torch.are_deterministic_algorithms_enabled()
+    is_lenient = torch.is_deterministic_algorithms_warn_only_enabled()
     fills_memory = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     try:
         yield
     finally:
         torch.set_num_threads(threads)
-        if _determinism() != determinism:  # the call imports torch's compiler, which takes seconds
-            is_deterministic, is_lenient = determinism
+        # Calling use_deterministic_algorithms imports torch's compiler, which takes seconds.
+        if torch.are_deterministic_algorithms_enabled() != is_deterministic:
             torch.use_deterministic_algorithms(is_deterministic, warn_only=is_lenient)
         torch.utils.deterministic.fill_uninitialized_memory = fills_memory  # type: ignore[attr-defined]
-
-
-def _determinism() -> tuple[bool, bool]:
-    """Whether torch is deterministic, and whether it only warns where it cannot be."""
-    return (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
 
 
 def compute_dtype(precision: str, device: torch.device) -> torch.dtype:

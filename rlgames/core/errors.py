@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import json
 import os
 import re
 import sys
@@ -12,7 +13,7 @@ import traceback
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from rlgames.core.text import json_text, printable
+from rlgames.core.text import printable
 
 TRACEBACK = "RLGAMES_TRACEBACK"
 """Environment variable: if set, unexpected errors show a traceback."""
@@ -96,7 +97,7 @@ def nearest(word: str, names: list[str]) -> str:
 def report_error(error: ConfigError, as_json: bool = False, code: int = 2) -> int:
     """Print an error in one line and return its exit code, by default the one for bad input."""
     if as_json:
-        print(json_text({"error": error.error, "hint": error.hint}))
+        print(json.dumps({"error": error.error, "hint": error.hint}))
     else:
         line = f"rlgames: {error.error}" + (f"; {error.hint}" if error.hint else "")
         print(printable(line), file=sys.stderr)
@@ -113,15 +114,3 @@ def check_installed(what: str, extra: str, *packages: str) -> None:
     missing = " and ".join(name for name in packages if find_spec(name) is None)
     if missing:
         raise ConfigError(f"{what} needs {missing}", f"pip install 'rlgames[{extra}]'")
-
-
-def nearest_path(name: str, is_directory: bool = False) -> str:
-    """A hint for a missing file or directory: a sibling with a similar name, or nothing."""
-    parent, slash, _ = name.rpartition("/")
-    siblings: list[str] = []
-    with contextlib.suppress(OSError, ValueError), os.scandir(parent + slash or ".") as entries:
-        siblings = [
-            f"{parent}{slash}{entry.name}" for entry in entries if entry.is_dir() == is_directory
-        ]
-    hint = nearest(name, siblings)
-    return hint if hint.startswith("did you mean") else ""

@@ -38,21 +38,6 @@ METRICS = {
     "exploitability": Metric({"outcome": -1}, "exploitability (points per game)", is_headline=True),
 }
 
-TRAINING_LABELS = {
-    "draws": "fraction of games drawn",
-    "first_seat_wins": "fraction won by the first seat",
-    "entropy": "entropy (nats per move)",
-    "target_entropy": "entropy of the search (nats per move)",
-    "lr": "learning rate",
-    "grad_norm": "norm of the gradient",
-    "return": "return per move",
-    "loss": "loss",
-    "games_per_s": "games per second",
-    "moves_per_s": "moves per second",
-    "seconds": "wall-clock time (s)",
-}
-"""Labels of metrics of training, which are not about how well a policy plays."""
-
 GOAL_METRICS = {"turns": "turns", "score": "score", "outcome": "points"}
 """The metric that a game is about, by its goal."""
 
@@ -67,13 +52,6 @@ def has_metric(goal: str, name: str) -> bool:
 def direction(goal: str, name: str) -> int:
     """+1 where higher values are better, -1 where lower are, 0 where neither or unknown."""
     return METRICS[name].directions[goal] if has_metric(goal, name) else 0
-
-
-def axis_label(source: str, name: str) -> str:
-    """A metric with its unit, for the axis of a figure; source: train, eval or time."""
-    if source != "eval" and name in TRAINING_LABELS:
-        return TRAINING_LABELS[name]
-    return METRICS[name].label if name in METRICS else name.replace("_", " ")
 
 
 def goal_of(metric: object) -> str:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-
-def json_text(value: Any) -> str:
-    return json.dumps(value)
 
 
 def number_text(value: float) -> str:

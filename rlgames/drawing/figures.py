@@ -1,10 +1,12 @@
-"""Figures for papers, drawn with matplotlib; nothing imports it before a figure is asked for.
+"""Figures for papers, drawn with matplotlib, and the small charts of TensorBoard, without it.
 
-The same numbers give the same file, byte for byte.
+Nothing imports matplotlib before a figure is asked for. The same numbers give the same file, byte
+for byte.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw
 
 from rlgames.core.errors import ConfigError, check_installed
 from rlgames.core.output_files import check_writable
@@ -76,6 +79,16 @@ SETTINGS: dict[str, Any] = {
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
 }
+
+
+CHART_SIZE = (340, 220)
+"""Pixels. TensorBoard shows pictures at about this width, and scales larger ones badly."""
+
+LEFT, RIGHT, TOP, BOTTOM = 48, 16, 40, 24
+CHART_COLORS = ((31, 119, 180), (214, 95, 14), (44, 140, 60), (120, 80, 160), (190, 30, 45))
+"""Of the curves; more are not drawn."""
+
+GRAY, BLACK, WHITE = (205, 205, 205), (40, 40, 40), (255, 255, 255)
 
 
 @dataclass(frozen=True)
@@ -229,3 +242,70 @@ def _by_final_value(panels: Sequence[Panel]) -> list[str]:
         ordered = sorted(panel.lines, key=lambda line: -float(line.y[-1]))
         names |= dict.fromkeys(line.label for line in ordered)
     return list(names)
+
+
+def histogram_lines(groups: Mapping[str, Floats], bins: int = 40) -> list[Line]:
+    """The distribution of the numbers of each group, float64 [N], as fractions of the group."""
+    everything = np.concatenate(list(groups.values()))
+    low, high = _non_empty(float(everything.min()), float(everything.max()))
+    edges = np.linspace(low, high, bins + 1)
+    lines = []
+    for name, values in groups.items():
+        fraction = np.histogram(values, edges)[0] / max(len(values), 1)
+        # Each bin is a horizontal step.
+        steps = np.repeat(edges, 2)[1:-1], np.repeat(fraction, 2)
+        lines.append(Line(f"{name} ({len(values):,})", *steps))
+    return lines
+
+
+def line_chart(
+    title: str, lines: Sequence[Line], top: float | None = None, is_counted: bool = False
+) -> Image.Image:
+    """A small chart for TensorBoard, drawn without matplotlib; the y axis starts at 0.
+
+    top: where it ends; None: at the highest point. is_counted: x are whole numbers.
+    """
+    image = Image.new("RGB", CHART_SIZE, WHITE)
+    draw = ImageDraw.Draw(image)
+    xs, ys = (np.concatenate([getattr(line, axis) for line in lines]) for axis in "xy")
+    left, right = _non_empty(float(xs.min()), float(xs.max()))
+    low, high = _non_empty(0.0, top or float(ys.max()))
+    across, up = CHART_SIZE[0] - LEFT - RIGHT, CHART_SIZE[1] - BOTTOM - TOP
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return LEFT + (x - left) / (right - left) * across, TOP + (high - y) / (high - low) * up
+
+    step, ticks = _ticks(low, high)
+    for tick in ticks:
+        start = place(left, tick)
+        draw.line((start, place(right, tick)), GRAY)
+        draw.text((LEFT - 6, start[1]), _tick(tick, step), BLACK, anchor="rm")
+    step, ticks = _ticks(left, right, 1.0 if is_counted else 0.0)
+    for tick in ticks:
+        draw.text((place(tick, 0)[0], TOP + up + 8), _tick(tick, step), BLACK, anchor="ma")
+    draw.text((LEFT, 6), title, BLACK)
+    end = float(LEFT)
+    for color, line in zip(CHART_COLORS, lines, strict=False):
+        draw.line([place(x, y) for x, y in zip(line.x, line.y, strict=True)], color, 2, "curve")
+        draw.text((end, 22), line.label, color)
+        end += 16 + draw.textlength(line.label)
+    return image
+
+
+def _non_empty(low: float, high: float) -> tuple[float, float]:
+    return low, high if high > low else low + 1
+
+
+def _ticks(low: float, high: float, smallest: float = 0.0) -> tuple[float, list[float]]:
+    """A step of 1, 2 or 5 times a power of ten, from smallest on, and its multiples from low to
+    high, at most 7."""
+    least = max((high - low) / 6, smallest)
+    unit = 10.0 ** math.floor(math.log10(least))
+    step = next(step for step in (unit, 2 * unit, 5 * unit, 10 * unit) if step >= least * 0.999999)
+    first, last = math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6)
+    return step, [number * step for number in range(first, last + 1)]
+
+
+def _tick(value: float, step: float) -> str:
+    """A multiple of the step, with as many digits as it needs."""
+    return f"{value:,.{max(0, -math.floor(math.log10(step) + 1e-6))}f}"

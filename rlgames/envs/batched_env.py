@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -13,7 +14,6 @@ from rlgames.config.commands import EnvConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError
-from rlgames.core.text import json_text
 from rlgames.games.game import Game
 from rlgames.players.player import Player, Random
 from rlgames.rewards import Reward
@@ -31,7 +31,7 @@ def make_config(**keys: Any) -> EnvConfig:
     """
     return _make_config(
         *(
-            f"{name}={value if isinstance(value, str) else json_text(value)}"
+            f"{name}={value if isinstance(value, str) else json.dumps(value)}"
             for name, value in keys.items()
         )
     )

@@ -185,9 +185,10 @@ def map_in_forks(task: Callable[[int], T], count: int, workers: int) -> list[T]:
     except BaseException as error:
         for process in [*pool._processes.values()]:
             process.kill()
-        # A fork that was killed while it sent a result leaves half of it in the pipe: the pool would
-        # wait for the rest as long as this process could send it, too.
-        pool._result_queue._writer.close()
+        # A fork that was killed while it sent a result leaves a part of it in the pipe; the pool
+        # would wait for the rest as long as this process holds the other end open.
+        results_pipe: Any = pool._result_queue
+        results_pipe._writer.close()
         if isinstance(error, BrokenProcessPool):
             raise ChildProcessError("a process that played games was killed") from None
         raise

@@ -5,6 +5,7 @@ A name is a path, `latest`, or a game that a bundled agent plays.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -20,7 +21,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of
-from rlgames.core.errors import ConfigError, nearest, nearest_path
+from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import direction, goal_of
 from rlgames.core.untrusted import YAML_LOADER, finite_or_none
 from rlgames.runs import storage
@@ -92,7 +93,7 @@ def find_run(name: str, is_training: bool = False, is_player: bool = True) -> Pa
     path = run_path(name)
     if os.path.exists(path):
         return path
-    near = nearest_path(name, is_directory=True)
+    near = _nearest_folder(name)
     if not is_player:
         hint = near or nearest(name, [*shipped_agents()])
         raise ConfigError(f"there is no run {name!r}, and no agent of this name", hint)
@@ -103,6 +104,16 @@ def find_run(name: str, is_training: bool = False, is_player: bool = True) -> Pa
     ]
     hint = near or nearest(name, [*names, *shipped_agents()])
     raise ConfigError(f"no player is called {name!r}, and there is no run there", hint)
+
+
+def _nearest_folder(name: str) -> str:
+    """A hint for a folder that is missing: one beside it with a similar name, or nothing."""
+    parent, slash, _ = name.rpartition("/")
+    siblings: list[str] = []
+    with contextlib.suppress(OSError, ValueError), os.scandir(parent + slash or ".") as entries:
+        siblings = [f"{parent}{slash}{entry.name}" for entry in entries if entry.is_dir()]
+    hint = nearest(name, siblings)
+    return hint if hint.startswith("did you mean") else ""
 
 
 def located(cfg: TrainConfig) -> TrainConfig:
@@ -145,7 +156,7 @@ def find_runs(directories: list[str]) -> list[Path]:
     for name in directories:
         top = Path(name)
         if not top.exists():
-            hint = nearest_path(name, is_directory=True)
+            hint = _nearest_folder(name)
             raise ConfigError(f"there is no directory {name}", hint)
         inside = list(_runs_inside(str(top)))
         if not inside:

@@ -13,11 +13,13 @@ from torch import Tensor
 from rlgames.core.callbacks import Callback
 from rlgames.core.rng import make_generator
 from rlgames.core.text import short_number
-from rlgames.drawing import animation, plots
+from rlgames.drawing.figures import Line, histogram_lines, line_chart
 from rlgames.drawing.pictures import (
     WIDTH,
     ActionOverlay,
     draw_scene,
+    encode_gif,
+    encode_png,
     format_percent,
     position_scene,
 )
@@ -73,7 +75,7 @@ class ImageCallback(Callback):
         by_kind = afterstate_values(self.game, policy, rng)
         groups = {kind: values.cpu().double().numpy() for kind, values in by_kind.items()}
         title = f"values of boards, after {games:,} games"
-        self.log.picture(games, "values", plots.encode_png(plots.histogram(title, groups)))
+        self.log.picture(games, "values", encode_png(line_chart(title, histogram_lines(groups))))
 
     def _show_games(self, games: int) -> None:
         """A greedy game, and how certain the policy is of its moves."""
@@ -82,8 +84,10 @@ class ImageCallback(Callback):
         if self.policy.scores_are_logits:
             certainty = certainty_by_move(game, self.policy, rng).cpu().double().numpy()
             title = f"one game, after {games:,} games of training"
-            chart = plots.plot_by_move(title, "distance to certainty", certainty, 2.0)
-            self.log.picture(games, "certainty", plots.encode_png(chart))
+            moves = np.arange(1.0, len(certainty) + 1)
+            line = Line("distance to certainty by move", moves, certainty)
+            chart = line_chart(title, [line], 2.0, is_counted=True)
+            self.log.picture(games, "certainty", encode_png(chart))
         players = [each for each in (evaluator.greedy, evaluator.opponent) if each is not None]
         trajectory, final_states = GamePool(game, players, 1, rng).collect(MAX_SHOWN_PLIES)
         try:
@@ -92,7 +96,7 @@ class ImageCallback(Callback):
             self.log.note(f"no images of games ({type(error).__name__}: {error})")
             return
         for number, still in enumerate(stills, 1):
-            self.log.picture(games, f"game/position_{number}", plots.encode_png(still))
+            self.log.picture(games, f"game/position_{number}", encode_png(still))
         self.log.picture(games, "game/animation", film)
 
 
@@ -172,7 +176,7 @@ def draw_game(
     end = game.view_from_seat(final, 0)
     title = _end_title(game, end, len(trajectory))
     scene = position_scene(game, end, 0, title, reveal=True, width=ANIMATION_WIDTH)
-    return pictures["still"], animation.encode_gif([*pictures["frame"], draw_scene(scene)])
+    return pictures["still"], encode_gif([*pictures["frame"], draw_scene(scene)])
 
 
 def _picture(

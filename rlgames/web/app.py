@@ -10,7 +10,6 @@ import asyncio
 import ipaddress
 import json
 import os
-import queue
 import secrets
 import socket
 import sys
@@ -18,7 +17,7 @@ import threading
 import webbrowser
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -39,8 +38,7 @@ from rlgames.core.errors import ConfigError, nearest, to_user_error
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.games.notation import takes_columns
-from rlgames.web.session import Session
-from rlgames.web.tables import YOU, Table
+from rlgames.web.session import YOU, Session, Table
 
 STATIC = Path(__file__).parent / "static"
 
@@ -74,34 +72,6 @@ class Refused(Exception):
         self.status = status
 
 
-class Worker:
-    """A thread that does one thing after the other: players and solvers need not be safe for
-    several threads. It does not keep the process alive."""
-
-    def __init__(self) -> None:
-        self._tasks: queue.Queue[tuple[Future[Any], Callable[[], Any]]] = queue.Queue(MAX_WAITING)
-        threading.Thread(target=self._work, daemon=True).start()
-
-    async def run(self, task: Callable[[], T]) -> T:
-        """Its result. Raises Refused if too many wait, and what it raises."""
-        future: Future[T] = Future()
-        try:
-            self._tasks.put_nowait((future, task))
-        except queue.Full:
-            raise Refused("too many are playing; try again later", 503) from None
-        return await asyncio.wrap_future(future)
-
-    def _work(self) -> None:
-        while True:
-            future, task = self._tasks.get()
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                future.set_result(task())
-            except Exception as error:
-                future.set_exception(error)
-
-
 class Guard:
     """Refuses requests of other pages, and adds the headers that keep this page to itself."""
 
@@ -132,12 +102,16 @@ class Guard:
 
 
 class Page:
-    """The games of a page, and those in progress."""
+    """The games of a page, and those in progress.
+
+    players, solvers: do one thing after the other, as they need not be safe for several threads.
+    """
 
     def __init__(self, tables: Mapping[str, Table], seed: int | None = None) -> None:
         self.tables, self.seed = tables, seed
         self.sessions: OrderedDict[str, Session] = OrderedDict()
-        self.players, self.solvers = Worker(), Worker()
+        self.players, self.solvers = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self.waiting = 0
 
     async def games(self, request: Request) -> Response:
         return JSONResponse({"games": [*self.tables]})
@@ -145,41 +119,36 @@ class Page:
     async def open(self, request: Request) -> Response:
         """A new game: {game, seats, search, position, fleet}, all of them optional."""
         body = await read_json(request)
-        name = _text(body, "game") or next(iter(self.tables))
+        name = body.get("game") or next(iter(self.tables))
+        if name not in self.tables:
+            hint = nearest(name, [*self.tables])
+            raise ConfigError(f"there is no game {name!r} on this page", hint)
+        table = self.tables[name]
 
-        def make() -> Session:
-            if name not in self.tables:
-                hint = nearest(name, [*self.tables])
-                raise ConfigError(f"there is no game {name!r} on this page", hint)
-            table = self.tables[name]
-            seats = _texts(body, "seats")
+        def make() -> tuple[Session, dict[str, Any]]:
+            seats = body.get("seats")
             if seats is None:
-                rest = [*table.players[:1]] * (table.game.spec.seats - 1)
-                seats = [YOU, *rest]
-            search, position, fleet = (
-                _text(body, name) for name in ("search", "position", "fleet")
-            )
-            return Session(table, seats, search, position, fleet, self.seed)
+                seats = [YOU, *table.players[:1] * (table.game.spec.seats - 1)]
+            search, text, fleet = body.get("search"), body.get("position"), body.get("fleet")
+            session = Session(table, seats, search, text, fleet, self.seed)
+            game = session.game
+            return session, {
+                "game": name,
+                "players": [YOU, *table.players],
+                "strengths": table.strengths,
+                "searches": table.searches,
+                "columns": game.board_format.columns,
+                "by_column": takes_columns(game, session.play.state),
+                "rules": game.how_to_play,
+                "is_hidden": game.spec.hidden,
+            }
 
-        session = await run_in_threadpool(make)
+        session, about = await run_in_threadpool(make)
         key = secrets.token_urlsafe(16)
         self.sessions[key] = session
         while len(self.sessions) > MAX_SESSIONS:
             self.sessions.popitem(last=False)
-        table, spec = session.table, session.game.spec
-        about = {
-            "game": name,
-            "players": [YOU, *table.players],
-            "strengths": table.strengths,
-            "searches": await run_in_threadpool(lambda: table.searches),
-            "columns": session.game.board_format.columns,
-            "by_column": takes_columns(session.game, session.play.state),
-            "rules": session.game.how_to_play,
-            "is_hidden": spec.hidden,
-        }
-        return JSONResponse(
-            {"id": key, "about": about, **self._view(session, _number(body, "ply"))}
-        )
+        return JSONResponse({"id": key, "about": about, **session.view(body.get("ply"))})
 
     async def act(self, request: Request) -> Response:
         """{do, ply} and what the action needs; the answer is what the page shows then."""
@@ -189,41 +158,52 @@ class Page:
         if session is None:
             raise Refused("this game is no longer here; start a new one", 404)
         self.sessions.move_to_end(key)
-        do, ply = _text(body, "do") or "view", _number(body, "ply")
+        do, ply, kind = body.get("do") or "view", body.get("ply"), body.get("kind") or ""
+        actions: dict[str, Callable[[], None]] = {
+            "move": lambda: session.move(body.get("move") or ""),
+            "undo": session.undo,
+            "sit": lambda: session.sit(body.get("seats") or [], body.get("search")),
+        }
         if do == "hint":
-            worker = self.solvers if body.get("kind") in ("exact", "ships") else self.players
-            kind = _text(body, "kind") or ""
-            return JSONResponse(await worker.run(lambda: session.hint(kind, ply)))
+            worker = self.solvers if kind in ("exact", "ships") else self.players
+            return JSONResponse(await self._in_turn(worker, lambda: session.hint(kind, ply)))
         if do == "reply":
-            await self.players.run(lambda: self._change(session, session.reply))
+            await self._in_turn(self.players, lambda: _change(session, session.reply))
+        elif do in actions:
+            await run_in_threadpool(_change, session, actions[do])
         elif do != "view":
-            actions: dict[str, Callable[[], None]] = {
-                "move": lambda: session.move(_text(body, "move") or ""),
-                "undo": session.undo,
-                "sit": lambda: session.sit(_texts(body, "seats") or [], _text(body, "search")),
-            }
-            if do not in actions:
-                raise Refused(f"do is one of {', '.join([*actions, 'hint', 'reply', 'view'])}")
-            await run_in_threadpool(self._change, session, actions[do])
-        return JSONResponse(await run_in_threadpool(self._view, session, ply))
+            raise Refused(f"do is one of {', '.join([*actions, 'hint', 'reply', 'view'])}")
+        return JSONResponse(await run_in_threadpool(session.view, ply))
 
-    @staticmethod
-    def _change(session: Session, action: Callable[[], None]) -> None:
-        if not session.lock.acquire(blocking=False):
-            raise Refused("a player is thinking; wait for its move", 409)
+    async def _in_turn(self, worker: ThreadPoolExecutor, task: Callable[[], T]) -> T:
+        if self.waiting >= MAX_WAITING:
+            raise Refused("too many are playing; try again later", 503)
+        self.waiting += 1
         try:
-            action()
+            return await asyncio.wrap_future(worker.submit(task))
         finally:
-            session.lock.release()
+            self.waiting -= 1
 
-    @staticmethod
-    def _view(session: Session, ply: int | None) -> dict[str, Any]:
-        view = session.view(ply)
-        return view | {"hints": session.table.hints(session.seats, session.search)}
+    def close(self) -> None:
+        """Give up what waits."""
+        for worker in (self.players, self.solvers):
+            worker.shutdown(wait=False, cancel_futures=True)
+
+
+def _change(session: Session, action: Callable[[], None]) -> None:
+    if not session.lock.acquire(blocking=False):
+        raise Refused("a player is thinking; wait for its move", 409)
+    try:
+        action()
+    finally:
+        session.lock.release()
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """The object in a request. Raises Refused for anything else, and for too large a body."""
+    """The object in a request: ply is a number, seats a list of texts, all else is text.
+
+    Raises Refused for anything else, and for too large a body.
+    """
     too_large = Refused(f"a request has at most {MAX_BODY_BYTES} bytes", 413)
     size = request.headers.get("content-length", "0")
     if not size.isdecimal() or int(size) > MAX_BODY_BYTES:
@@ -243,29 +223,18 @@ async def read_json(request: Request) -> dict[str, Any]:
         body = None
     if not isinstance(body, dict):
         raise Refused("a request is a JSON object")
+    for name, value in body.items():
+        if value is None:
+            continue
+        if name == "ply":
+            if type(value) is not int or not 0 <= value < 1 << 31:
+                raise Refused("ply is a whole number")
+        elif name == "seats":
+            if not (isinstance(value, list) and all(isinstance(seat, str) for seat in value)):
+                raise Refused("seats is a list of texts")
+        elif not isinstance(value, str):
+            raise Refused(f"{name} is text")
     return body
-
-
-def _text(body: dict[str, Any], name: str) -> str | None:
-    value = body.get(name)
-    if value is not None and not isinstance(value, str):
-        raise Refused(f"{name} is text")
-    return value
-
-
-def _texts(body: dict[str, Any], name: str) -> list[str] | None:
-    value = body.get(name)
-    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    if value is not None and not is_list:
-        raise Refused(f"{name} is a list of texts")
-    return value
-
-
-def _number(body: dict[str, Any], name: str) -> int | None:
-    value = body.get(name)
-    if value is not None and (type(value) is not int or not 0 <= value < 1 << 31):
-        raise Refused(f"{name} is a whole number")
-    return value
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -286,11 +255,8 @@ def _answered(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-def make_app(
-    tables: Mapping[str, Table], hosts: Sequence[str] = (), seed: int | None = None
-) -> Starlette:
+def make_app(page: Page, hosts: Sequence[str] = ()) -> Starlette:
     """The application. hosts: names under which others open it, besides the loopback's."""
-    page = Page(tables, seed)
     return Starlette(
         routes=[
             Route("/api/games", page.games),
@@ -308,20 +274,20 @@ def make_app(
 
 
 def serve(
-    cfg: PageConfig, tables: Mapping[str, Table], query: Mapping[str, str], seed: int | None = None
+    cfg: PageConfig, tables: Mapping[str, Table], query: Mapping[str, Any], seed: int | None
 ) -> int:
     """Serve the page of these tables; the exit code. query: of the address that is opened.
 
     Raises ConfigError for an address that cannot be listened on.
     """
-    listener = _listen(cfg.host, cfg.port)
+    listener, page = _listen(cfg.host, cfg.port), Page(tables, seed)
     with listener:
         port = listener.getsockname()[1]
         names = [*cfg.hosts, *([] if _is_local_or_any(cfg.host) else [cfg.host])]
         name = next((each for each in names if "*" not in each), "127.0.0.1")
-        address = f"http://{name}:{port}/" + (f"?{urlencode(query)}" if query else "")
+        address = f"http://{name}:{port}/" + (f"?{urlencode(query, doseq=True)}" if query else "")
         config = uvicorn.Config(
-            make_app(tables, names, seed),
+            make_app(page, names),
             log_level="critical",
             access_log=False,
             lifespan="off",
@@ -337,6 +303,8 @@ def serve(
             uvicorn.Server(config).run(sockets=[listener])
         except KeyboardInterrupt:
             print(file=sys.stderr)
+        finally:
+            page.close()
     return 0
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,12 +13,15 @@ import torch
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.text import short_number
 from rlgames.drawing.pictures import ActionOverlay, overlay_of_cells
-from rlgames.evaluation.advice import Advice, advise, exact_text, unit_of
+from rlgames.evaluation.advice import advise, exact_text, unit_of
 from rlgames.games.fleets.game import FleetGame
-from rlgames.games.game import State
+from rlgames.games.game import Game, State
 from rlgames.games.notation import legal_names
+from rlgames.players.player import Player
 from rlgames.runs.agents import make_advisor
-from rlgames.web.tables import Table
+
+if TYPE_CHECKING:
+    from rlgames.web.session import Table
 
 EXACT_SECONDS = 3.0
 """Time limit of the exact values of a position."""
@@ -46,62 +49,47 @@ def policy_hint(table: Table, seats: Sequence[str], search: str | None, seen: St
     """The probabilities or values of the advisor's moves, or the shares of a search's visits."""
     name = table.advisor(seats)
     assert name is not None
-    player = make_advisor(table.player(name, search))
+    player: Player = make_advisor(table.player(name, search))
     who = name if search is None else f"{name}+{search}"
     found = advise(table.game, seen, player, who, 0)
     value = "" if found.value is None else f"expects a return of {short_number(found.value)}"
     if found.likely is None:
         return Hint(f"{who} {value or 'has no probabilities'}")
-    if found.moves[0].score is not None:
-        return Hint(f"{who} {value}", *_values(table, seen, found))
-    moves = [
-        {"move": move.action, "share": likely, "text": f"{likely:.1%}"}
-        for move in found.moves
-        if (likely := move.probability or 0.0) >= MIN_SHARE
-    ]
-    overlay = ActionOverlay(found.likely.numpy(), [], is_distribution=True)
-    return Hint(f"{who} {value}", _on_cells(table, seen, overlay), moves)
-
-
-def _values(
-    table: Table, seen: State, found: Advice
-) -> tuple[dict[int, tuple[float, str]], list[dict[str, Any]]]:
-    """The overlay and the moves of a hint by action values; the best move is the darkest."""
-    scores = {move.action: move.score or 0.0 for move in found.moves}
-    low, high = min(scores.values()), max(scores.values())
-    shares = {name: (s - low) / (high - low) if high > low else 1.0 for name, s in scores.items()}
-    ordered = sorted(scores, key=lambda name: -scores[name])
-    moves = [{"move": n, "share": shares[n], "text": short_number(scores[n])} for n in ordered]
-    weights, labels = np.zeros(table.game.spec.actions), [""] * table.game.spec.actions
-    for action, name in legal_names(table.game, seen, 0).items():
-        weights[action], labels[action] = shares[name], short_number(scores[name])
-    return _on_cells(table, seen, ActionOverlay(weights, labels, is_distribution=False)), moves
+    scores = {move.action: move.score for move in found.moves if move.score is not None}
+    if scores:
+        low, high = min(scores.values()), max(scores.values())
+        opinions = [
+            (name, _between(score, low, high), short_number(score), short_number(score))
+            for name, score in scores.items()
+        ]
+        return _hint(table.game, seen, f"{who} {value}", opinions)
+    likely = {move.action: move.probability or 0.0 for move in found.moves}
+    opinions = [(name, share, "", f"{share:.1%}") for name, share in likely.items()]
+    return _hint(table.game, seen, f"{who} {value}", opinions, is_distribution=True)
 
 
 def exact_hint(table: Table, seats: Sequence[str], search: str | None, seen: State) -> Hint:
     """The values of the moves if every seat plays perfectly."""
     game, unit = table.game, unit_of(table.game)
     found = advise(game, seen, None, "", EXACT_SECONDS)
-    if found.exact is None or all(value is None for value in found.exact.actions):
+    values = [move.exact for move in found.moves if move.exact is not None]
+    if found.exact is None or not values:
         return Hint(f"not solved within {EXACT_SECONDS:g} seconds")
-    weights = _weights(found, direction(game.spec.goal, GOAL_METRICS[game.spec.goal]), unit)
-    labels = ["" if v is None else _label(v, unit) for v in found.exact.actions]
-    moves: list[dict[str, Any]] = [
-        {
-            "move": move.action,
-            "share": weights[move.exact],
-            "text": exact_text(move.exact, unit)
-            + (f" in {move.plies} plies" if move.plies else ""),
-        }
-        for move in found.moves
-        if move.exact is not None
-    ]
-    moves.sort(key=lambda move: -move["share"])
-    shades = np.array([weights.get(value, 0.0) for value in found.exact.actions])
-    overlay = _on_cells(table, seen, ActionOverlay(shades, labels, is_distribution=False))
+    sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
+    low, high = min(sign * value for value in values), max(sign * value for value in values)
+    if unit == "outcome":
+        low, high = -1.2, 1.0  # a loss is still visible
+    opinions = []
+    for move in found.moves:
+        if move.exact is not None:
+            label = f"{move.exact:.2f}"
+            if unit == "outcome":
+                label = OUTCOMES.get(move.exact, f"{move.exact:+.2f}")
+            text = exact_text(move.exact, unit) + (f" in {move.plies} plies" if move.plies else "")
+            opinions.append((move.action, _between(sign * move.exact, low, high), label, text))
     best = found.exact.value
     summary = "" if best is None else f"with perfect play: {exact_text(best, unit)}"
-    return Hint(summary, overlay, moves)
+    return _hint(game, seen, summary, opinions)
 
 
 def ships_hint(table: Table, seats: Sequence[str], search: str | None, seen: State) -> Hint:
@@ -127,8 +115,7 @@ def ships_hint(table: Table, seats: Sequence[str], search: str | None, seen: Sta
     return Hint(summary, {cell: (p, f"{100 * p:.0f}") for cell, p in enumerate(shares)}, moves)
 
 
-Maker = Callable[[Table, Sequence[str], str | None, State], Hint]
-HINTS: dict[str, Maker] = {
+HINTS: dict[str, Callable[[Table, Sequence[str], str | None, State], Hint]] = {
     "policy": lambda table, seats, _, seen: policy_hint(table, seats, None, seen),
     "search": policy_hint,
     "exact": exact_hint,
@@ -137,20 +124,26 @@ HINTS: dict[str, Maker] = {
 """By the kinds of Table.hints."""
 
 
-def _weights(found: Advice, sign: int, unit: str) -> dict[float | None, float]:
-    """By exact value: how good it is among the moves, 0 to 1; of an outcome among all outcomes."""
-    assert found.exact is not None
-    values = [value for value in found.exact.actions if value is not None]
-    low, high = min(sign * v for v in values), max(sign * v for v in values)
-    if unit == "outcome":
-        low, high = -1.2, 1.0  # a loss is still visible
-    return {v: (sign * v - low) / (high - low) if high > low else 1.0 for v in values}
+def _between(value: float, low: float, high: float) -> float:
+    return (value - low) / (high - low) if high > low else 1.0
 
 
-def _label(value: float, unit: str) -> str:
-    return OUTCOMES.get(value, f"{value:+.2f}") if unit == "outcome" else f"{value:.2f}"
-
-
-def _on_cells(table: Table, seen: State, overlay: ActionOverlay) -> dict[int, tuple[float, str]]:
-    cells = table.game.action_cells(seen, 0)
-    return {} if cells is None else overlay_of_cells(overlay, cells.cpu().numpy())
+def _hint(
+    game: Game[Any],
+    seen: State,
+    summary: str,
+    opinions: Iterable[tuple[str, float, str, str]],
+    is_distribution: bool = False,
+) -> Hint:
+    """A hint by moves. opinions: the name of a move, its share, its label on the board and its text
+    in the list. is_distribution: the shares are probabilities."""
+    actions = {name: action for action, name in legal_names(game, seen, 0).items()}
+    weights, labels, moves = np.zeros(game.spec.actions), [""] * game.spec.actions, []
+    for name, share, label, text in sorted(opinions, key=lambda opinion: -opinion[1]):
+        weights[actions[name]], labels[actions[name]] = share, label
+        if share >= MIN_SHARE or not is_distribution:
+            moves.append({"move": name, "share": share, "text": text})
+    cells = game.action_cells(seen, 0)
+    overlay = ActionOverlay(weights, labels, is_distribution)
+    on_cells = {} if cells is None else overlay_of_cells(overlay, cells.cpu().numpy())
+    return Hint(summary, on_cells, moves)

@@ -1,4 +1,4 @@
-"""A game in progress as a page shows it."""
+"""The games of a page, and a game in progress as it shows it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, takewhile
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from rlgames.core.errors import ConfigError, value_errors
+from rlgames.config.registry import REGISTRY, make
+from rlgames.config.schema import OptionConfig
+from rlgames.config.typed import make_option
+from rlgames.core.errors import ConfigError, nearest, value_errors
 from rlgames.core.rng import make_generator
 from rlgames.core.text import counted, short_number
 from rlgames.drawing.mark_styles import legend
@@ -22,22 +26,138 @@ from rlgames.evaluation.advice import expected_returns
 from rlgames.evaluation.positions import parse_position
 from rlgames.games import board as boards_of
 from rlgames.games.capabilities import HiddenInformation, find
+from rlgames.games.fleets.game import FleetGame
 from rlgames.games.fleets.placement import Placement
-from rlgames.games.game import State
+from rlgames.games.game import Game, State
 from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
 from rlgames.players.player import Agent, HasProbabilities, Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
 from rlgames.rollouts.trajectories import PlyRecord
-from rlgames.runs.agents import make_advisor
+from rlgames.runs.agents import OpenRun, build_player, make_advisor, with_search
+from rlgames.runs.find import agent_strengths, shipped_agent
+from rlgames.solvers.optimum import solver_of
 from rlgames.web.hints import HINTS
-from rlgames.web.tables import YOU, Table
 
 MAX_LISTED = 40
 """Hints that are listed."""
 
 NOT_JUDGED = {"expected": None, "probability": None, "text": ""}
 """What is said of a ply that would give something away."""
+
+
+YOU = "you"
+"""Who sits in a seat that a person plays."""
+
+
+@dataclass
+class Table:
+    """A game, and who can play and advise in it; all is built when it is first needed.
+
+    rules: the option of the game. runs: agents by name. players, searches: options by name, besides
+    those that fit the rules anyhow. sampling: of the agents.
+    """
+
+    rules: OptionConfig
+    device: torch.device
+    sampling: OptionConfig
+    runs: dict[str, OpenRun] = field(default_factory=dict)
+    extra_players: dict[str, OptionConfig] = field(default_factory=dict)
+    extra_searches: dict[str, OptionConfig] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._built: dict[tuple[str, str | None], Player] = {}
+        self._lock = threading.RLock()
+
+    @cached_property
+    def game(self) -> Game[Any]:
+        game: Game[Any] = make("game", self.rules).to(self.device)
+        return game
+
+    @cached_property
+    def _players(self) -> dict[str, OptionConfig]:
+        return self.extra_players | _options("player", "human", "run") | self.extra_players
+
+    @cached_property
+    def _searches(self) -> dict[str, OptionConfig]:
+        return self.extra_searches | _options("search") | self.extra_searches
+
+    @cached_property
+    def players(self) -> list[str]:
+        """Who can take a seat, agents first."""
+        names = dict.fromkeys([*self.runs, *self._players])
+        return [name for name in names if self._fits(name, None)]
+
+    @cached_property
+    def searches(self) -> list[str]:
+        """The searches that fit the first player."""
+        return [name for name in self._searches if self._fits(self.players[0], name)]
+
+    @property
+    def strengths(self) -> dict[str, str]:
+        """How strong the agents that come with rlgames are, by the names of the players."""
+        known, paths = agent_strengths(), {name: run.path for name, run in self.runs.items()}
+        return {n: known[p.stem] for n, p in paths.items() if p == shipped_agent(p.stem)}
+
+    def _fits(self, name: str, search: str | None) -> bool:
+        if name == "exact":  # it is solved when it first plays
+            solver = solver_of(self.game)
+            return solver is not None and solver.has_player
+        try:
+            self.player(name, search)
+        except ConfigError:
+            return False
+        return True
+
+    def player(self, name: str, search: str | None = None) -> Player:
+        """The player of this name, with a search around it. Raises ConfigError."""
+        with self._lock:
+            if (name, search) not in self._built:
+                self._built[name, search] = self._build(name, search)
+            return self._built[name, search]
+
+    def _build(self, name: str, search: str | None) -> Player:
+        around = self.search(search)
+        if name in self.runs:
+            run = self.runs[name]
+            agent = run.agent(self.sampling, self.device)
+            return with_search(agent, self.game, around, run.config.reward)
+        if name not in self._players:
+            raise ConfigError(f"no player is called {name!r}", nearest(name, self.players))
+        return build_player(self._players[name], self.game, self.rules, around)
+
+    def search(self, name: str | None) -> OptionConfig | None:
+        """The option of a search. Raises ConfigError unless there is one of this name, or None."""
+        if name is not None and name not in self._searches:
+            raise ConfigError(f"no search is called {name!r}", nearest(name, self.searches))
+        return None if name is None else self._searches[name]
+
+    def advisor(self, seats: Sequence[str]) -> str | None:
+        """Who is asked about positions: an agent in one of the seats, any agent of the game, or
+        another player."""
+        seated = [name for name in seats if name != YOU]
+        agents = [name for name in seated if name in self.runs]
+        return next(iter([*agents, *self.runs, *seated]), None)
+
+    def hints(self, seats: Sequence[str], search: str | None) -> dict[str, str]:
+        """The kinds of hints, and what each is called."""
+        has_advisor = self.advisor(seats) is not None
+        is_there = {
+            "policy": has_advisor,
+            "search": has_advisor and search is not None,
+            "exact": solver_of(self.game) is not None,
+            "ships": isinstance(self.game, FleetGame),
+        }
+        return {kind: kind.capitalize() for kind, is_offered in is_there.items() if is_offered}
+
+
+def _options(group: str, *without: str) -> dict[str, OptionConfig]:
+    """The options of a group with the values of their files."""
+    return {
+        name: make_option(group, name)
+        for name, option in REGISTRY[group].items()
+        if name not in without and not option.training_only
+    }
 
 
 @dataclass
@@ -73,11 +193,11 @@ class Session:
     ) -> None:
         self.table, self.game, self.lock = table, table.game, threading.Lock()
         self._person, self.placement = Person(), None
-        self.sit(seats, search)
         seed = secrets.randbits(63) if seed is None else seed
         rng = make_generator(seed, "play", self.game.device)
         state = self.game.initial(1, rng) if text is None else self._read(text, rng)
-        self.play = InteractiveGame(self.game, self._players, self._order, state, rng)
+        self.play = InteractiveGame(self.game, [self._person], [], state, rng)
+        self.sit(seats, search)
         if text is None and YOU in self.seats and fleet not in (None, "random"):
             self._start_placement("" if fleet == "hand" else str(fleet))
 
@@ -97,25 +217,22 @@ class Session:
                 for ship in ships.split():
                     self._place(ship)
         elif ships:
-            raise ConfigError(f"no fleet is placed in {self.table.name}", "remove fleet=")
+            raise ConfigError(f"no fleet is placed in {self.table.rules.name}", "remove fleet=")
 
     def sit(self, seats: Sequence[str], search: str | None) -> None:
         """Seat a person or a player of the table in each seat, also during a game."""
         count = self.game.spec.seats
         if len(seats) != count:
-            raise ConfigError(f"{self.table.name} has {counted(count, 'seat')}")
+            raise ConfigError(f"{self.table.rules.name} has {counted(count, 'seat')}")
         if self.placement is not None and YOU not in seats:
             raise ConfigError("you are placing your fleet", "start a new game")
-        self.table.check_search(search)
+        self.table.search(search)
         players = [self.table.player(name, search) for name in seats if name != YOU]
+        numbers = iter(range(1, count + 1))
+        self.play.players = [self._person, *players]
+        self.play.order = [0 if name == YOU else next(numbers) for name in seats]
         self.seats, self.search = [*seats], search
-        self._players: list[Player] = [self._person, *players]
-        numbers = iter(range(1, len(self._players)))
-        self._order = [0 if name == YOU else next(numbers) for name in seats]
-        if hasattr(self, "play"):
-            self.play.players, self.play.order = self._players, self._order
         self._judged: list[tuple[PlyRecord, dict[str, Any]]] = []
-        self._log: list[tuple[PlyRecord, dict[str, Any]]] = []
 
     # What the page does
 
@@ -210,18 +327,14 @@ class Session:
         }
 
     def _common(self) -> dict[str, Any]:
-        """The seats and the moves so far."""
-        records = [record for _, record in self.play.plies]
-        pairs = zip(self._log, records, strict=False)
-        self._log = [known for known, record in pairs if known[0] is record]
-        for record in records[len(self._log) :]:
-            action = int(record.decision.action[0])
-            name = self.game.action_to_string(record.before, 0, action)
-            seat = int(record.before.current_seat[0]) + 1
-            self._log.append((record, {"move": name, "seat": seat}))
-        empty = dict.fromkeys(("caption", "history", "text"), "")
-        log = [line for _, line in self._log]
-        return empty | {"seats": self.seats, "search": self.search, "log": log}
+        """The seats, the hints and the moves so far."""
+        log = []
+        for _, record in [*self.play.plies]:
+            name = self.game.action_to_string(record.before, 0, int(record.decision.action[0]))
+            log.append({"move": name, "seat": int(record.before.current_seat[0]) + 1})
+        common = {"seats": self.seats, "search": self.search, "log": log}
+        hints = self.table.hints(self.seats, self.search)
+        return common | {"hints": hints, "caption": "", "history": "", "text": ""}
 
     def _view_placement(self) -> dict[str, Any]:
         placement = self.placement
@@ -247,11 +360,9 @@ class Session:
         """Of each board, the cells that the last move changed."""
         if not at:
             return [[] for _ in self.game.boards(self._seen(positions[0]), 0)]
-        before, action = positions[at - 1], self.play.plies[at - 1][1].decision.action
-        cells = self.game.action_cells(before, 0)
-        if cells is not None and not self.game.spec.hidden and bool(cells[int(action)].any()):
-            return [cells[int(action)].nonzero()[:, 0].tolist()]
+        before = positions[at - 1]
         if self.game.spec.num_chance_inputs:
+            action = self.play.plies[at - 1][1].decision.action
             before = self.game.apply_action(before, action)
         pairs = zip(
             self.game.boards(self._seen(positions[at]), 0),
@@ -277,7 +388,7 @@ class Session:
         form, spec = self.game.board_format, self.game.spec
         cells = range(form.rows * form.columns)
         names = [form.cell_name(cell) for cell in cells]
-        titles = titles or self.game.board_titles or [self.table.name] * len(boards)
+        titles = titles or self.game.board_titles or [self.table.rules.name] * len(boards)
         scenes = board_scenes(boards, form, overlay or {}, changed)
         return [
             {

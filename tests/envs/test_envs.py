@@ -45,10 +45,6 @@ def played(envs, steps, seed=1):
         ("Connect4", {"seat": 2, "opponent": "win_or_block"}),
         ("SalvoDuel", {"board": 3, "ships": [2, 1], "seat": 2}),
         ("SalvoDuel", {"board": 2, "ships": [1], "seat": 2}),
-        pytest.param("Battleship", {"encoding": "signed"}, marks=pytest.mark.slow),
-        pytest.param("2048", {"encoding": "exponents"}, marks=pytest.mark.slow),
-        pytest.param("TicTacToe", {"reward": "hickman"}, marks=pytest.mark.slow),
-        pytest.param("Game", {"game": "salvo", "aim": "sequential"}, marks=pytest.mark.slow),
     ],
 )
 def test_gymnasium_check_env_passes(name, keys):
@@ -66,21 +62,6 @@ def test_stable_baselines3_check_env_passes(keys):
     from stable_baselines3.common.env_checker import check_env
 
     check_env(gymnasium.make("rlgames/SalvoDuel-v0", seat=2, **keys))
-
-
-def test_a_batch_of_one_plays_like_a_single_game():
-    one = gymnasium.make("rlgames/2048-v0").unwrapped
-    many = gymnasium.make_vec("rlgames/2048-v0", num_envs=1)
-    assert many.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-    (seen, _), (batch, info) = one.reset(seed=3), many.reset(seed=3)
-    for _ in range(20):
-        assert np.array_equal(seen, batch[0])
-        assert np.array_equal(one.action_masks(), many.action_masks()[0])
-        action = some_legal(info["action_mask"])
-        seen, reward, terminated, _, _ = one.step(action[0])
-        batch, rewards, _, _, info = many.step(action)
-        assert reward == rewards[0]
-        assert not terminated
 
 
 def test_a_finished_game_restarts_with_the_next_step():
@@ -482,17 +463,3 @@ def test_both_agents_observe_the_current_position(keys):
             break
         if keys["game"] == "connect4":
             assert table.observe(mover)["observation"][0, :, action].any()
-
-
-def test_both_agents_see_the_end_of_a_duel():
-    pytest.importorskip("pettingzoo")
-    from rlgames.envs.pettingzoo_env import env
-
-    table = env(game="salvo_duel", board=2, ships=[1])
-    table.reset(seed=0)
-    while not any(table.terminations.values()):
-        table.step(int(table.last()[0]["action_mask"].argmax()))
-    raw = table.unwrapped
-    for seat, agent in enumerate(table.possible_agents):
-        view = raw.game.view_from_seat(raw.position, seat)
-        assert (raw.observe(agent)["observation"] == raw.game.observe(view)[0].numpy()).all()

@@ -1,5 +1,6 @@
 """The contract that every registered game must follow; no game is named here."""
 
+import json
 from dataclasses import fields, replace
 from functools import cache
 from typing import get_origin, get_type_hints
@@ -17,7 +18,6 @@ from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.schema import arguments
 from rlgames.core.errors import ConfigError
-from rlgames.core.text import json_text
 from rlgames.games.game import HIDDEN
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
@@ -54,7 +54,7 @@ def rules_of_experiments():
         if game not in seen:
             seen.append(game)
             rules = arguments(game).items()
-            yield [f"game={game.name}", *(f"{key}={json_text(v)}" for key, v in rules)]
+            yield [f"game={game.name}", *(f"{key}={json.dumps(v)}" for key, v in rules)]
 
 
 @st.composite

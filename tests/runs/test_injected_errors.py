@@ -22,7 +22,6 @@ import pytest
 from processes import final_state, metrics_without_times, same
 
 from rlgames.core.signals import Interrupted
-from rlgames.drawing import plots
 from rlgames.runs import directory, log, storage
 from rlgames.runs.files import LATEST, read_run
 from rlgames.training import pictures
@@ -211,8 +210,8 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures are small, and nothing waits."""
 
     monkeypatch.setattr(log, "_git", lambda *words: None)
-    monkeypatch.setattr(plots, "plot_by_move", lambda *args: None)
-    monkeypatch.setattr(plots, "encode_png", lambda image: b"PNG")
+    monkeypatch.setattr(pictures, "line_chart", lambda *args, **keys: None)
+    monkeypatch.setattr(pictures, "encode_png", lambda image: b"PNG")
     monkeypatch.setattr(pictures, "draw_game", lambda *args: ([None], b"GIF"))
 
 

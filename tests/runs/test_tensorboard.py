@@ -14,7 +14,7 @@ from tensorboard.plugins.hparams import metadata
 
 import rlgames as package
 from rlgames.config.registry import REGISTRY
-from rlgames.drawing import animation, pictures
+from rlgames.drawing import pictures
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Cell, Label
 from rlgames.games.k_in_a_row import KInARow
@@ -111,7 +111,7 @@ def test_every_game_is_shown_move_by_move(name, logits):
     assert all(still.mode == "RGB" and 100 < still.width < 500 for still in stills)
     assert len(stills) == min(4, len(moves))
     assert len({still.tobytes() for still in stills}) == len(stills)
-    assert len(gif) <= animation.MAX_GIF_BYTES
+    assert len(gif) <= pictures.MAX_GIF_BYTES
     film: Any
     with Image.open(io.BytesIO(gif)) as film:
         assert film.format == "GIF"
@@ -184,7 +184,7 @@ def test_arrows_show_the_likeliest_direction():
 def test_a_long_game_leaves_frames_out():
     many = [Image.new("RGB", (50, 50), (5 * n, 0, 0)) for n in range(40)]
     film: Any
-    with Image.open(io.BytesIO(animation.encode_gif(many, max_bytes=1))) as film:
+    with Image.open(io.BytesIO(pictures.encode_gif(many, max_bytes=1))) as film:
         assert film.n_frames == 2
     assert images.evenly_spaced(1000, 5) == [0, 250, 500, 749, 999]
     assert images.evenly_spaced(3, 5) == [0, 1, 2]

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from rlgames.commands.serve import offered_tables
 from rlgames.config.commands import ServeConfig
 from rlgames.config.compose import load_config
-from rlgames.web.app import make_app
-from rlgames.web.pages import offered_tables
+from rlgames.web.app import Page, make_app
 
 pytestmark = pytest.mark.browser
 
@@ -32,7 +32,7 @@ def address():
     import uvicorn
 
     config = uvicorn.Config(
-        make_app(offered_tables(load_config(ServeConfig, [])), seed=2),
+        make_app(Page(offered_tables(load_config(ServeConfig, [])), seed=2)),
         port=0,
         log_level="critical",
         lifespan="off",
@@ -216,9 +216,6 @@ def test_hints_are_switched_on_and_off(open_page):
     page.check("input[name=hints][value='']", force=True)
     settle(page)
     assert page.locator(".cell text").count() == 0
-    ships = open_page("game=salvo&hints=ships")
-    ships.wait_for_selector("#advice li")
-    assert "perfect play needs 5.0500 turns" in ships.inner_text("#summary")
 
 
 def test_the_keyboard_plays_on_cells(open_page):
@@ -271,27 +268,3 @@ def test_axe_finds_no_serious_violation(query, width, scheme, open_page):
     serious = [each for each in found if each["impact"] in ("serious", "critical")]
     assert not serious, [(each["id"], each["nodes"][0]["html"]) for each in serious]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_a_click_is_answered_within_100_ms(open_page):
-    """From the click to the new board, in the page; the player then has its own turn."""
-    page = open_page("game=gomoku&seat=you&seat=you")
-    times = page.evaluate(
-        """async () => {
-          const times = [];
-          for (let turn = 0; turn < 9; turn++) {
-            const start = performance.now();
-            const changed = new Promise((done) => new MutationObserver((_, observer) => {
-              observer.disconnect();
-              done();
-            }).observe(document.getElementById("boards"), { childList: true }));
-            document.querySelectorAll(".cell.open")[turn * 3]
-              .dispatchEvent(new MouseEvent("click", { bubbles: true }));
-            await changed;
-            times.push(performance.now() - start);
-            await new Promise((done) => setTimeout(done, 50));
-          }
-          return times;
-        }"""
-    )
-    assert sorted(times)[4] < 100, times

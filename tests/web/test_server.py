@@ -6,17 +6,16 @@ import socket
 import time
 import urllib.parse
 import urllib.request
-from typing import Any
 
 import pytest
 from helpers import SMALL_TRAINING, check_refused
 from processes import served
 
 import rlgames as package
+from rlgames.commands.serve import game_page
 from rlgames.config.commands import PlayConfig, ShowConfig, WatchConfig
 from rlgames.config.compose import load_config
 from rlgames.config.words import quoted
-from rlgames.web import app, pages
 
 
 def get(port, path, **body):
@@ -58,54 +57,44 @@ def test_an_answer_does_not_wait_for_the_network(run, tmp_path):
         assert sorted(seconds)[3] < 0.03
 
 
-def opened(page, schema, run, *words):
-    """The query that a command's page is opened with, and its tables."""
-    found: dict[str, Any] = {}
+def test_a_command_opens_the_page_with_a_query(tmp_path):
+    words = ["play", "game=tictactoe", "interface=web", "seat=2", "opponent=random", "hints=true"]
+    with served(tmp_path, *words) as (port, process):
+        query = "game=tictactoe&seat=random&seat=you&hints=policy"
+        assert f"http://127.0.0.1:{port}/?{query} " in process.output()[0]
 
-    def serve(cfg, tables, query, seed):
-        found.update(tables=tables, seed=seed, query={**query})
-        return 0
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "serve", serve)
-        run_words = [] if run is None else [f"run={quoted(str(run))}"]
-        assert page(load_config(schema, [*run_words, *words])) == 0
-    return found["query"], found["tables"]
+def opened(schema, run, *words):
+    """The table that a command's page has, and the query that it is opened with."""
+    run_words = [] if run is None else [f"run={quoted(str(run))}"]
+    return game_page(load_config(schema, [*run_words, *words]))
 
 
 def test_play_opens_a_game_against_a_run(run):
-    query, tables = opened(pages.play_page, PlayConfig, run, "seat=2", "hints=true", "search=mcts")
+    _, query = opened(PlayConfig, run, "seat=2", "hints=true", "search=mcts")
     assert query == {
         "game": "tictactoe", "seat": ["mine", "you"], "search": "mcts", "hints": "search",
     }  # fmt: skip
-    assert [*tables] == ["tictactoe"]
-    query, tables = opened(
-        pages.play_page, PlayConfig, None, "game=tictactoe", "opponent=win_or_block"
-    )
+    _, query = opened(PlayConfig, None, "game=tictactoe", "opponent=win_or_block")
     assert query["seat"] == ["you", "win_or_block"]
-    query, _ = opened(
-        pages.play_page, PlayConfig, None, "game=salvo_duel", "fleet=A1-A3 C1-C2 E1-E2"
-    )
+    _, query = opened(PlayConfig, None, "game=salvo_duel", "fleet=A1-A3 C1-C2 E1-E2")
     assert query["seat"] == ["you", "random"]
     assert query["fleet"] == "A1-A3 C1-C2 E1-E2"
-    query, _ = opened(pages.play_page, PlayConfig, None, "game=2048")
-    assert query["seat"] == ["you"]
+    assert opened(PlayConfig, None, "game=2048")[1]["seat"] == ["you"]
 
 
 def test_watch_opens_a_game_of_two_players(run):
-    query, _ = opened(pages.watch_page, WatchConfig, run, "opponent=random")
-    assert query["seat"] == ["mine", "random"]
-    query, _ = opened(pages.watch_page, WatchConfig, run)
-    assert query["seat"] == ["mine", "mine"]
+    assert opened(WatchConfig, run, "opponent=random")[1]["seat"] == ["mine", "random"]
+    assert opened(WatchConfig, run)[1]["seat"] == ["mine", "mine"]
 
 
 def test_show_opens_a_position(run, tmp_path):
     (tmp_path / "board").write_text("X . .\n. O .\n. . .\n")
     for words in ("state=X . . / . O . / . . .", f"state=@{tmp_path}/board"):
-        query, tables = opened(pages.show_page, ShowConfig, run, words)
+        table, query = opened(ShowConfig, run, words)
         assert query["position"] == "X . . / . O . / . . ."
         assert query["seat"] == ["you", "you"]
-    assert tables["tictactoe"].advisor(query["seat"]) == "mine"
+    assert table.advisor(query["seat"]) == "mine"
 
 
 @pytest.mark.parametrize(
