@@ -56,7 +56,7 @@ MAX_LINES = {
     "rlgames/envs": 499,
     "rlgames/terminal": 997,
     "rlgames/training": 2341,
-    "rlgames/web": 964,
+    "rlgames/web": 980,
     "rlgames/commands": 5322,
     "rlgames/__init__": 195,
     "rlgames/app": 397,

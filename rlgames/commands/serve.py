@@ -16,7 +16,7 @@ from rlgames.evaluation.positions import read_position
 from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs.agents import OpenRun, differing_key, open_run, open_shipped_agent
 from rlgames.runs.find import find_run, shipped_agent
-from rlgames.web.session import YOU, Table
+from rlgames.web.table import YOU, Table
 
 PACKAGES = ("starlette", "uvicorn")
 

@@ -38,7 +38,8 @@ from rlgames.core.errors import ConfigError, nearest, to_user_error
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.games.notation import takes_columns
-from rlgames.web.session import YOU, Session, Table
+from rlgames.web.session import Session
+from rlgames.web.table import YOU, Table
 
 STATIC = Path(__file__).parent / "static"
 

@@ -21,7 +21,7 @@ from rlgames.players.player import Player
 from rlgames.runs.agents import make_advisor
 
 if TYPE_CHECKING:
-    from rlgames.web.session import Table
+    from rlgames.web.table import Table
 
 EXACT_SECONDS = 3.0
 """Time limit of the exact values of a position."""

@@ -469,4 +469,4 @@ def test_runs_meet_only_in_the_game_they_were_trained_on(rlgames):
     assert rlgames("train", "game=tictactoe", *small, "out=ours").returncode == 0
     done = rlgames("eval", "player=ours", "game=connect4")
     assert done.returncode == 2
-    assert "trained on tictactoe" in done.stderr
+    assert "trained with game=tictactoe" in done.stderr

@@ -122,7 +122,7 @@ def test_what_cannot_be_held_in_memory_is_refused(words, hints, typed, tmp_path,
 def test_an_evaluation_that_cannot_be_held_in_memory_is_refused(typed, monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 29)
     words = ["eval", "player=random", "game=salvo", "board=32"]
-    check_refused(typed(*words, "games=10000000", "batch=10000000"), "batch=10000000", "fits")
+    check_refused(typed(*words, "games=10000000", "batch=10000000"), "games=10000000", "fits")
     check_refused(typed(*words, "games=1000000000000"), "games=1000000000000", "fits")
 
 

@@ -147,7 +147,7 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(reward
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["game=2048", "learner=reinforce", "window=8"], "whole games"),
+        (["game=2048", "learner=reinforce", "window=8"], "unfinished games"),
         (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one-player games"),
         (["game=2048", "experiment=null", "restart_fraction=0.5"], "add window=N"),
     ],
