@@ -76,7 +76,7 @@ def numbering(game, state):
     actions = torch.arange(game.spec.actions).repeat(len(state), 1)
     if isinstance(game, Hex):
         second = state.current_seat == 1
-        actions[second, : game.num_cells] = game.mirrored
+        actions[second, : game.num_cells] = game.second_view
     return actions
 
 
