@@ -31,7 +31,6 @@ from rlgames.evaluation.analysis import (
     Losses,
     Moves,
     distinct,
-    labeled_moves,
     losses_by_group,
     losses_by_turn,
     moves_in,
@@ -40,7 +39,7 @@ from rlgames.evaluation.analysis import (
 )
 from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import EvaluationSettings
-from rlgames.evaluation.positions import LabeledPositions, position_rows, read_positions
+from rlgames.evaluation.positions import position_rows, read_positions
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.runs.agents import OpenRun
@@ -196,8 +195,8 @@ def _moves(cfg: AnalyzeConfig, game: Game[Any], player: Player) -> tuple[Moves, 
     that are possible. Raises ConfigError if there is nothing to compare with."""
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
     positions = None if cfg.positions is None else read_positions(Path(cfg.positions), game)
-    if isinstance(positions, LabeledPositions):
-        return labeled_moves(player, positions, rng), None, False
+    if positions is not None and positions.outcome is not None:
+        return moves_in(player, positions, rng), None, False
     solver = position_solver(game, max_positions=cfg.solve_positions)
     if solver is None:
         raise ConfigError(
@@ -207,12 +206,27 @@ def _moves(cfg: AnalyzeConfig, game: Game[Any], player: Player) -> tuple[Moves, 
     if positions is not None:
         with value_errors(f"{cfg.positions}: a position is impossible: "):
             moves = moves_in(player, positions, rng)
-            return with_values(moves, game, solver, cfg.solve_seconds), None, False
+            moves = with_values(moves, game, solver, cfg.solve_seconds)
+        if positions.best is not None:
+            _check_scores(cfg, positions.best, moves)
+        return moves, None, False
     check_games(game, cfg.games, SAMPLED_GAMES)
     settings = EvaluationSettings(cfg.games, SAMPLED_GAMES)
     moves, evaluation = played_moves(game, player, build_opponent(cfg, game), settings, rng)
     moves = with_values(moves, game, solver, cfg.solve_seconds)
     return moves, evaluation.games, evaluation.is_exact
+
+
+def _check_scores(cfg: AnalyzeConfig, best: torch.Tensor, moves: Moves) -> None:
+    """Raise ConfigError if a score of a file is not the exact result of its position."""
+    known = ~moves.loss.isnan()
+    found = moves.values.nan_to_num(-torch.inf).amax(1)
+    if wrong := (known & (found != best)).nonzero()[:, 0].tolist():
+        raise ConfigError(
+            f"{cfg.positions}: the score of position {wrong[0] + 1} has another sign than its "
+            f"exact result, {found[wrong[0]]:.0f}",
+            "a score counts for the player to move: positive, 0 or negative",
+        )
 
 
 def _search_losses(

@@ -18,7 +18,7 @@ from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.rows import Rows
 from rlgames.evaluation.estimates import Estimate, Floats, mean_interval
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
-from rlgames.evaluation.positions import LabeledPositions
+from rlgames.evaluation.positions import Positions
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.solvers.position import Solver
@@ -63,25 +63,17 @@ class Moves(Rows):
         return (self.values < best - ROUNDING_ERROR).any(1)
 
 
-def labeled_moves(player: Player, positions: LabeledPositions, rng: torch.Generator) -> Moves:
-    """The moves of a player in labeled positions, each one counted as a game."""
-    outcome = positions.outcome.double()
-    groups = tuple(dict.fromkeys(positions.group))
-    moves = moves_in(player, positions.state, rng)
-    group = torch.tensor([groups.index(name) for name in positions.group])
-    values = outcome.where(outcome > -2, torch.nan)
-    return replace(moves, values=values, group=group, groups=groups)
-
-
-def moves_in(player: Player, state: State, rng: torch.Generator) -> Moves:
-    """The moves of a player in live public positions, each one counted as a game of one class."""
+def moves_in(player: Player, positions: Positions, rng: torch.Generator) -> Moves:
+    """The moves of a player in the positions of a file, each one counted as a game."""
+    state, groups = positions.state, tuple(dict.fromkeys(positions.group))
     action = player.choose(state, rng).cpu()
-    number, unknown = (
-        torch.arange(len(action)),
-        torch.full((len(action), 1), torch.nan, dtype=torch.float64),
-    )
-    state, group = state.to("cpu"), torch.zeros_like(action)
-    return Moves(state, action, state.turn + 1, number, group, unknown, ("positions",))
+    group = torch.tensor([groups.index(name) for name in positions.group])
+    values = torch.full((len(action), 1), torch.nan, dtype=torch.float64)
+    if positions.outcome is not None:
+        outcome = positions.outcome.double()
+        values = outcome.where(outcome > -2, torch.nan)
+    state = state.to("cpu")
+    return Moves(state, action, state.turn + 1, torch.arange(len(action)), group, values, groups)
 
 
 def played_moves(

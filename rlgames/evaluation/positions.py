@@ -73,34 +73,87 @@ def read_position(typed: str) -> str:
 
 
 @dataclass(frozen=True)
-class LabeledPositions:
-    """state: [B], on the game's device. outcome: int64 [B, A] on the CPU, exact results by action.
-    group: B names of classes."""
+class Positions:
+    """Positions of a file. state: [B], on the game's device. group: B names of classes.
+
+    What a file says about their exact results, for the player to move: outcome: int64 [B, A] by
+    action, on the CPU; best: int64 [B], 1, 0 or -1; None if it does not say.
+    """
 
     state: Any
-    outcome: Tensor
     group: list[str]
+    outcome: Tensor | None = None
+    best: Tensor | None = None
 
-    @classmethod
-    def read(cls, path: Path, game: Game[Any]) -> LabeledPositions:
-        """Read a file whose lines have a class, the actions played from the start as digits from 1
-        (- for none), the mark of each action, and who says so.
 
-        Raises ConfigError for a file that does not fit the game.
-        """
-        lines, moves, outcome = [line.split() for line in _lines(path)], [], []
-        for line in lines:
-            try:
-                moves.append([int(each) - 1 for each in line[-3].strip("-")])
-                outcome.append([RESULTS[mark] for mark in line[-2]])
-            except (LookupError, ValueError):
-                text = sanitized(" ".join(line), 80)
-                raise ConfigError(f"{path}: {text!r} is not a labeled position") from None
-        if not lines or {*map(len, outcome)} != {game.spec.actions} or game.spec.num_chance_inputs:
-            raise ConfigError(f"{path} holds no positions of {game.spec.name}")
-        group = ["_".join(line[:-3]) for line in lines]
-        state = _played(moves, on_cpu(game), path).to(game.device)
-        return cls(state, torch.tensor(outcome), group)
+def read_positions(path: Path, game: Game[Any]) -> Positions:
+    """The positions of a file, without its blank lines and comments. Every line has one of these:
+
+    - a position as `show` takes it; finished games are left out;
+    - the actions played from the start as digits from 1 (- for none), and a score for the player
+      to move, of which the sign counts, as in the files of Pascal Pons;
+    - names of classes, the actions played, the mark of each action, and who says so.
+
+    Raises ConfigError for a file that does not fit the game.
+    """
+    lines = _lines(path)
+    if not lines:
+        raise ConfigError(f"{path} holds no positions of {game.spec.name}")
+    words = lines[0].split()
+    if re.fullmatch(r"(\d+|-) -?\d+", " ".join(words)):
+        return _scored_positions(path, lines, game)
+    marks = words[-2] if len(words) > 2 else ""
+    if len(marks) == game.spec.actions and {*marks} <= {*RESULTS}:
+        return _labeled_positions(path, lines, game)
+    cpu_game, states = on_cpu(game), list[State]()
+    for line in lines:
+        with value_errors(
+            f"{path}: {sanitized(line, 80)!r} is not a position of {game.spec.name}: "
+        ):
+            states.append(parse(cpu_game, _in_lines(line)))
+    state = type(states[0]).cat(states)
+    live = state[~state.done]
+    if not len(live):
+        raise ConfigError(f"{path} holds only positions of finished games")
+    return Positions(live.to(game.device), ["positions"] * len(live))
+
+
+def _scored_positions(path: Path, lines: list[str], game: Game[Any]) -> Positions:
+    moves, best = [], []
+    for line in lines:
+        try:
+            played, score = line.split()
+            moves.append(_actions(played))
+            best.append((int(score) > 0) - (int(score) < 0))
+        except ValueError:
+            raise _is_not(path, line, "a list of moves and a score") from None
+    state = _played(moves, path, game)
+    if bool(state.done.any()):
+        raise ConfigError(f"{path} holds positions of finished games")
+    return Positions(state, ["positions"] * len(lines), best=torch.tensor(best))
+
+
+def _labeled_positions(path: Path, lines: list[str], game: Game[Any]) -> Positions:
+    moves, group, outcome = [], [], []
+    for line in lines:
+        try:
+            *names, played, marks, _ = line.split()
+            moves.append(_actions(played))
+            outcome.append([RESULTS[mark] for mark in marks])
+        except (LookupError, ValueError):
+            raise _is_not(path, line, "a labeled position") from None
+        if len(marks) != game.spec.actions:
+            raise _is_not(path, line, f"a labeled position of {game.spec.name}")
+        group.append("_".join(names))
+    return Positions(_played(moves, path, game), group, outcome=torch.tensor(outcome))
+
+
+def _is_not(path: Path, line: str, kind: str) -> ConfigError:
+    return ConfigError(f"{path}: {sanitized(line, 80)!r} is not {kind}")
+
+
+def _actions(played: str) -> list[int]:
+    return [int(each) - 1 for each in played.strip("-")]
 
 
 def _lines(path: Path) -> list[str]:
@@ -113,9 +166,11 @@ def _lines(path: Path) -> list[str]:
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _played(moves: list[list[int]], game: Game[Any], path: Path) -> Any:
-    """The positions after these actions; game: on the CPU."""
-    rng = torch.Generator().manual_seed(0)
+def _played(moves: list[list[int]], path: Path, game: Game[Any]) -> Any:
+    """The positions after these actions, on the game's device."""
+    if game.spec.num_chance_inputs:
+        raise ConfigError(f"moves give no position of {game.spec.name}, which has chance")
+    device, game, rng = game.device, on_cpu(game), torch.Generator().manual_seed(0)
     state = game.initial(len(moves), rng)
     for ply in range(max(map(len, moves))):
         rows = torch.tensor([row for row, played in enumerate(moves) if len(played) > ply])
@@ -124,27 +179,4 @@ def _played(moves: list[list[int]], game: Game[Any], path: Path) -> Any:
         if not bool(((action >= 0) & legal.gather(1, action[:, None].clamp(0))[:, 0]).all()):
             raise ConfigError(f"{path} holds an illegal move of {game.spec.name}")
         state = state.put(rows, game.step(state[rows], action, rng))
-    return state
-
-
-def read_positions(path: Path, game: Game[Any]) -> LabeledPositions | State:
-    """The positions of a file: labeled ones, or in each line one as `show` takes it, of which the
-    live ones are returned, on the game's device.
-
-    Raises ConfigError for a file that does not fit the game.
-    """
-    lines = _lines(path)
-    marks = lines[0].split()[-2:-1] if lines else []
-    if not lines or (len("".join(marks)) == game.spec.actions and {*marks[0]} <= {*RESULTS}):
-        return LabeledPositions.read(path, game)
-    cpu_game, states = on_cpu(game), list[State]()
-    for line in lines:
-        with value_errors(
-            f"{path}: {sanitized(line, 80)!r} is not a position of {game.spec.name}: "
-        ):
-            states.append(parse(cpu_game, _in_lines(line)))
-    state = type(states[0]).cat(states)
-    live = state[~state.done]
-    if not len(live):
-        raise ConfigError(f"{path} holds only positions of finished games")
-    return live.to(game.device)
+    return state.to(device)

@@ -16,7 +16,7 @@ from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.evaluation import analysis
 from rlgames.evaluation.analysis import distinct
 from rlgames.evaluation.estimates import Estimate
-from rlgames.evaluation.positions import LabeledPositions, read_positions
+from rlgames.evaluation.positions import read_positions
 from rlgames.runs.agents import open_run
 from rlgames.runs.find import shipped_agents
 from rlgames.solvers.optimum import find_optimum, position_solver
@@ -44,7 +44,7 @@ def test_labeled_positions_are_counted_by_their_labels(search):
     words = [f"positions={POSITIONS}", f"search={search}", "search.plies=2"]
     report = analyze(*(words if search != "null" else words[:1]), run=run)
     game = make_game("game=connect4")
-    state = LabeledPositions.read(POSITIONS, game).state
+    state = read_positions(POSITIONS, game).state
     action = open_run(run).agent().choose(state, make_generator(0, REPORT_STREAM)).tolist()
     counts: dict[str, tuple[int, int, int]] = {}
     lines = [line.split() for line in POSITIONS.read_text().splitlines() if line[0] != "#"]
@@ -150,6 +150,28 @@ def test_positions_as_show_takes_them_are_analyzed(tmp_path):
     assert random["losses"]["all"]["allow"] == 2
 
 
+def test_moves_with_scores_are_analyzed(tmp_path):
+    """Positions as Pascal Pons's files have them; the solver's values are those of the score."""
+    file, words = tmp_path / "positions.txt", ["player=win_or_block", "game=connect4"]
+    file.write_text(
+        "2252576253462244111563365343671351441 -1\n7422341735647741166133573473242566 1\n"
+        "23163416124767223154467471272416755633 0\n"
+    )
+    report = analyze(*words, f"positions={file}")
+    assert (report["losses"]["all"]["positions"], report["turns"][-1]["last"]) == (3, 39)
+    file.write_text(file.read_text().replace(" 0", " -2"))
+    with pytest.raises(ConfigError, match="the score of position 3 has another sign than its"):
+        analyze(*words, f"positions={file}")
+    for line, error in {
+        "1112 x": "is not a list of moves and a score",
+        "1111111 2": "an illegal move of connect4",
+        "1212121 -18": "positions of finished games",
+    }.items():
+        file.write_text("12 1\n" + line)
+        with pytest.raises(ConfigError, match=error):
+            analyze(*words, f"positions={file}")
+
+
 def test_pictures_and_tables(tmp_path, typed):
     pytest.importorskip("matplotlib")
     words = ["player=random", "game=tictactoe", "games=20", "worst=3"]
@@ -227,21 +249,20 @@ def test_a_board_of_one_row_is_a_position_too(tmp_path):
     file = tmp_path / "positions.txt"
     file.write_text(". o . . .\n. . x . .\n")
     game = make_game("game=battleship", "board=5", "ships=[2]")
-    assert len(read_positions(file, game)) == 2
+    assert len(read_positions(file, game).group) == 2
     lines = [line for line in POSITIONS.read_text().splitlines() if line[0] != "#"]
     file.write_text(lines[0].replace(" ", "/a ", 1))
     labeled = read_positions(file, make_game("game=connect4"))
-    assert isinstance(labeled, LabeledPositions)
+    assert labeled.outcome is not None
 
 
 def test_files_of_positions_have_comments_and_blank_lines(tmp_path):
     lines = [line for line in POSITIONS.read_text().splitlines() if line[0] != "#"][:2]
     file, game = tmp_path / "positions.txt", make_game("game=connect4")
     file.write_text("\n".join(["#two positions", "  ", lines[0], "", "# the second", lines[1]]))
-    assert len(LabeledPositions.read(file, game).group) == 2
-    assert isinstance(read_positions(file, game), LabeledPositions)
+    assert read_positions(file, game).outcome.shape == (2, 7)
     file.write_text("#one\n\n. . . / . . . / . . .\n#another\nX . . / . . . / . . .\n")
-    assert len(read_positions(file, make_game("game=tictactoe"))) == 2
+    assert len(read_positions(file, make_game("game=tictactoe")).group) == 2
 
 
 def test_positions_that_do_not_fit_a_game_are_an_error(tmp_path):
