@@ -30,6 +30,7 @@ from rlgames.core.metrics import Rank
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.evaluation.elo import Arena, compete
+from rlgames.evaluation.estimates import MIN_GAMES
 from rlgames.evaluation.paired import Comparison, compare_paired
 from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
@@ -232,6 +233,8 @@ def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
     ]
     title = f"ranking, {result.cfg.games:,} games per pair"
     print_table(title, [each for each in columns if any(each.cells)], "table")
+    if any(each.interval is None and not each.is_exact for each in ratings):
+        print(f"no interval: needs {MIN_GAMES} games per pair that differ")
 
 
 def _show_cross_table(result: Result, arena: Arena, order: list[int]) -> None:
