@@ -22,12 +22,12 @@ from rlgames.config.commands import AnalyzeConfig
 from rlgames.config.typed import as_words, changed, to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, value_errors
+from rlgames.core.metrics import are_equal
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import counted, number_text, printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
 from rlgames.evaluation.analysis import (
-    ROUNDING_ERROR,
     Losses,
     Moves,
     distinct,
@@ -260,7 +260,7 @@ def _worst(game: Game[Any], moves: Moves, count: int, show_words: list[str]) -> 
     worst = []
     for number, row in rows.items():
         state, known = moves.state[row : row + 1], moves.values[row].nan_to_num(-torch.inf)
-        best = (known >= known.max() - ROUNDING_ERROR).nonzero()[:, 0].tolist()
+        best = are_equal(known, known.max()).nonzero()[:, 0].tolist()
         text = " / ".join(position_rows(game, state))
         worst.append(
             WorstMove(
@@ -315,7 +315,7 @@ def show(result: Result) -> None:
         print()
         _show_losses("by turn", "turn", turns, result.unit)
     if result.per_game is not None:
-        print(f"\nlost per game against perfect play: {result.per_game:.4f} {result.unit}")
+        print(f"\nlost per game against perfect play: {result.per_game:z.4f} {result.unit}")
     if (changes := result.search_losses) is not None:
         print(
             f"\nwithout the search {_percent(changes.without['all'].rate)} of these moves lose "
@@ -340,7 +340,7 @@ def _show_losses(title: str, heading: str, losses: dict[str, Losses], unit: str)
         Column("lose\nvalue", [_percent(each) for each in rates]),
         Column("95%", [_interval(each, 100, ".1f") for each in rates], 1),
         Column(
-            f"mean loss\n({unit})", ["" if each is None else f"{each.value:.4f}" for each in means]
+            f"mean loss\n({unit})", ["" if each is None else f"{each.value:z.4f}" for each in means]
         ),
         Column("95%", [_interval(each, 1, ".4f") for each in means], 1),
     ]

@@ -26,9 +26,11 @@ from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option, to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
+from rlgames.core.metrics import Rank
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.evaluation.elo import Arena, compete
+from rlgames.evaluation.estimates import MIN_GAMES
 from rlgames.evaluation.paired import Comparison, compare_paired
 from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
@@ -203,7 +205,7 @@ def show(result: Result) -> None:
         return
     arena = result.arena
     assert arena is not None
-    order = sorted(range(len(result.players)), key=lambda row: -arena.elo[row].value)
+    order = sorted(range(len(result.players)), key=lambda row: Rank(-arena.elo[row].value))
     _show_ranking(result, arena, order)
     _show_cross_table(result, arena, order)
     for pair, evaluation in arena.evaluations.items():
@@ -225,12 +227,14 @@ def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
     columns = [
         Column("", [str(rank) for rank, _ in enumerate(order, 1)]),
         Column("player", [result.players[row] for row in order], is_text=True),
-        Column("Elo", [f"{each.value:+.0f}" for each in ratings]),
-        Column("95%", ["" if ci is None else "{:+.0f} to {:+.0f}".format(*ci) for ci in intervals]),
+        Column("Elo", [f"{each.value:+z.0f}" for each in ratings]),
+        Column("95%", ["" if ci is None else "{:+z.0f} to {:+z.0f}".format(*ci) for ci in intervals]),
         Column("points", [f"{mean:.1%}" for mean in means], 1),
     ]
     title = f"ranking, {result.cfg.games:,} games per pair"
     print_table(title, [each for each in columns if any(each.cells)], "table")
+    if any(each.interval is None and not each.is_exact for each in ratings):
+        print(f"no interval: needs {MIN_GAMES} games per pair that differ")
 
 
 def _show_cross_table(result: Result, arena: Arena, order: list[int]) -> None:
@@ -263,7 +267,7 @@ def _show_comparison(result: Result, found: Comparison) -> None:
     """The metric of each player, then the difference of each pair; the best player first."""
     sign = 1 if found.metric == "turns" else -1
     numbers = range(len(result.players))
-    order = sorted(numbers, key=lambda each: sign * found.players[each].value)
+    order = sorted(numbers, key=lambda each: Rank(sign * found.players[each].value))
     games = games_in_words(found.games, None, found.is_exact, 1)
     columns = [[(result.players[each], mean_text(found.players[each])) for each in order]]
     exact = [(result.players[each], result.exact_means[each]) for each in order]

@@ -12,7 +12,7 @@ import numpy as np
 
 from rlgames.commands.report_rows import Row, in_words, print_csv
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.core.metrics import direction, goal_of
+from rlgames.core.metrics import Rank, direction, goal_of
 from rlgames.evaluation.estimates import Estimate, Floats, Scores, normalized
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 from rlgames.runs.find import RunSummary
@@ -93,8 +93,8 @@ def compare(runs: list[RunSummary], name: str, top: int | None) -> Comparison:
         raise ConfigError("compare= needs runs that are done", "resume them with rlgames resume")
     agents = group_agents(finished, name)
     samples = _samples(agents, _shared_games(agents))
-    means = [samples[0].sign * np.concatenate(scores).mean() for scores in samples[0].scores]
-    order = [int(index) for index in np.argsort(means)[::-1][:top]]
+    means = [float(np.concatenate(scores).mean()) for scores in samples[0].scores]
+    order = sorted(range(len(agents)), key=lambda i: Rank(-samples[0].sign * means[i]))[:top]
     pairs = [*itertools.combinations(order, 2)]
     return Comparison(
         [agents[index] for index in order],

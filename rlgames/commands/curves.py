@@ -14,7 +14,15 @@ from rlgames.core.metrics import METRICS
 from rlgames.core.text import printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
-from rlgames.evaluation.curves import X_AXES, Curve, along, moving_mean, over_seeds, points
+from rlgames.evaluation.curves import (
+    X_AXES,
+    Curve,
+    along,
+    moving_mean,
+    over_seeds,
+    points,
+    up_to_optimum,
+)
 from rlgames.evaluation.estimates import normalized
 from rlgames.runs.files import metric_names, read_points
 from rlgames.runs.find import RunSummary
@@ -153,7 +161,7 @@ class _Drawing:
     def _panel(
         self, title: str, metric: str, sources: Sequence[Source], games: Sequence[str]
     ) -> Panel:
-        lines: list[Line] = []
+        lines, references = list[Line](), self._references(metric, games)
         for source in sources:
             if any(game not in source.games for game in games):
                 continue
@@ -167,10 +175,12 @@ class _Drawing:
             # Otherwise the curve would jump where a seed or a game ends.
             is_shared = len(games) > 1 or self.options.x != "games"
             x, y, limits = over_seeds(curves, self.options.aggregate, self.options.band, is_shared)
+            if limits and self.options.band != "minmax" and len(references) == len(REFERENCES):
+                limits = up_to_optimum(y, *limits, *references.values())
             if len(x):
                 lines.append(Line(source.label, x, y, limits))
-        references = self._references(metric, games) if self.options.references else {}
-        return Panel(title, X_AXES[self.options.x][1], _y_label(metric), lines, references)
+        shown = references if self.options.references else {}
+        return Panel(title, X_AXES[self.options.x][1], _y_label(metric), lines, shown)
 
     def _of_seeds(self, metric: str, seeds: list[list[RunSummary]], game: str) -> list[Curve]:
         """A curve for each seed that has points, of its longest run."""

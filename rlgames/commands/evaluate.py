@@ -41,9 +41,6 @@ DEFAULT_GAMES = 2000
 COMMON_TILE_RATE = 0.995
 """Tiles that more games reach are not listed."""
 
-ROUNDING_ERROR = 1e-12
-"""A smaller gap to the optimum is the rounding of sums."""
-
 MAX_ASYMMETRY = 0.1
 """Intervals whose ends are less alike, relative to their width, are shown with both ends."""
 
@@ -281,12 +278,11 @@ def _reference(
     if graph is not None or goal == "turns":
         references.solve(match.cfg.solve_seconds, graph)
     optimal = references.optimal
-    gap = None if optimal is None else gap_to_optimum(goal, mean, optimal)
     return {
         "random": references.random,
         "random_std": None if known is None else known.random_turns_std(),
         "optimal": optimal,
-        "gap_to_optimal": 0.0 if gap is not None and abs(gap) < ROUNDING_ERROR else gap,
+        "gap_to_optimal": None if optimal is None else gap_to_optimum(goal, mean, optimal),
     }
 
 
@@ -358,7 +354,7 @@ def _one_player_rows(result: Result) -> Rows:
     rows = reference_rows(reference["random"], result.names[0], value, reference["optimal"])
     if reference["gap_to_optimal"] is not None:
         rows.append((GAP, f"{reference['gap_to_optimal']:z.2%}"))
-    rows.append(("median, min, max", ", ".join(f"{each:g}" for each in estimate.spread)))
+    rows.append(("median, min, max", ", ".join(f"{each:zg}" for each in estimate.spread)))
     for part, (evaluation, own) in result.parts.items():
         rows.append((LAYOUTS[part], mean_text(evaluation.turns)))
         rows.append((f"exact optimum, {LAYOUTS[part]}", number(own["optimal"])))
@@ -434,16 +430,16 @@ def mean_text(estimate: Estimate) -> str:
     """A mean with half its 95% interval, or with both ends where these are not alike."""
     mean, interval = estimate.value, estimate.interval
     if estimate.is_exact:
-        return f"{mean:.4f}"
+        return f"{mean:z.4f}"
     is_utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
     if interval is None:
-        return f"{mean:.4f} ± –" if is_utf else f"{mean:.4f} +- ?"
+        return f"{mean:z.4f} ± –" if is_utf else f"{mean:z.4f} +- ?"
     low, high = interval
     if abs(low + high - 2 * mean) > MAX_ASYMMETRY * (high - low):
-        return f"{mean:.4f} ({low:.4f} to {high:.4f})"
-    return f"{mean:.4f} {'±' if is_utf else '+-'} {(high - low) / 2:.4f}"
+        return f"{mean:z.4f} ({low:z.4f} to {high:z.4f})"
+    return f"{mean:z.4f} {'±' if is_utf else '+-'} {(high - low) / 2:.4f}"
 
 
 def number(value: float | None) -> str:
     """A computed value, if there is one."""
-    return "not computed" if value is None else f"{value:.4f}"
+    return "not computed" if value is None else f"{value:z.4f}"

@@ -17,6 +17,7 @@ from rlgames.config import plugins
 from rlgames.config.commands import ReportConfig
 from rlgames.config.typed import changed
 from rlgames.core.errors import ConfigError
+from rlgames.core.metrics import are_equal
 from rlgames.core.text import counted, escape_markdown, printable
 from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing, varying_settings
 from rlgames.runs.find import RunSummary, read_summaries
@@ -174,7 +175,7 @@ def _metrics(runs: list[RunSummary]) -> list[str]:
         name
         for name, different in values.items()
         if name not in (*first, *REFERENCES) and not name.startswith(FINAL_PREFIX)
-        if few or len(different) > 1
+        if few or not are_equal(min(different), max(different))
     ]
     judged = {FINAL_PREFIX + name for run in runs for name in (run.metric, run.best_by)}
     final = {name for has in known for name in has if name in judged}

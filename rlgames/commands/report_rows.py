@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rlgames.config.schema import as_typed
-from rlgames.core.metrics import direction, gap_to_optimum, goal_of
+from rlgames.core.metrics import Rank, direction, gap_to_optimum, goal_of
 from rlgames.core.text import printable
 from rlgames.evaluation.estimates import Estimate
 from rlgames.runs.files import FINAL_PREFIX, as_text
@@ -96,7 +96,7 @@ class Row:
         return kinds[0] if len(kinds) == 1 else ", ".join(f"{names.count(k)} {k}" for k in kinds)
 
     @property
-    def rank(self) -> tuple[bool, float, float]:
+    def rank(self) -> tuple[bool, Any, Any]:
         values = {name: self.values(name) for name in (self.first.best_by, "points")}
         return sort_key(self.first, {name: fmean(of) for name, of in values.items() if of})
 
@@ -116,18 +116,18 @@ class Row:
         return record | times | {"run": str(self.first.path)}
 
     @property
-    def order(self) -> tuple[bool, str, tuple[bool, float, float]]:
+    def order(self) -> tuple[bool, str, tuple[bool, Any, Any]]:
         """A sort key: by game, then the best first; damaged runs come last."""
         return bool(self.first.damage), self.first.game, self.rank
 
 
-def sort_key(run: RunSummary, results: dict[str, float]) -> tuple[bool, float, float]:
+def sort_key(run: RunSummary, results: dict[str, float]) -> tuple[bool, Any, Any]:
     """A key by which the best sorts first, by the run's best_by and then by points; runs without a
     metric that ranks them come last."""
     sign = direction(goal_of(run.metric), run.best_by)
     if run.best_by not in results or not sign:
-        return True, 0.0, 0.0
-    return False, -sign * results[run.best_by], -results.get("points", 0.0)
+        return True, Rank(0.0), Rank(0.0)
+    return False, Rank(-sign * results[run.best_by]), Rank(-results.get("points", 0.0))
 
 
 def in_words(settings: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from rlgames.commands.match import game_and_player, player_name, with_run
 from rlgames.config.commands import ShowConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device
+from rlgames.core.metrics import are_equal
 from rlgames.core.text import number_text, printable
 from rlgames.evaluation.advice import Move, advise, exact_text, unit_of
 from rlgames.evaluation.positions import parse_position, read_position
@@ -27,9 +28,6 @@ from rlgames.terminal.tables import Column, print_table
 
 MAX_LISTED_MOVES = 10
 """Moves of a position that are listed, the most likely first."""
-
-ROUNDING_ERROR = 1e-9
-"""Exact values that differ by less are equal."""
 
 COLUMNS = {"probability": "probability", "score": "value", "exact": "exact", "plies": "plies"}
 """The fields of a move, with the headings of their columns."""
@@ -148,7 +146,7 @@ def _cell(name: str, move: Move, result: Result) -> str:
     if name == "probability":
         return f"{value:.1%}"
     if name == "score":
-        return f"{round(value, 4) + 0.0:.4f}"  # not -0.0000
+        return f"{value:z.4f}"
     if name == "plies":
         return f"{value:.0f}"
     return exact_text(value, result.unit) + (" *" if _is_best(move, result) else "  ")
@@ -158,4 +156,4 @@ def _is_best(move: Move, result: Result) -> bool:
     """Whether the exact value of a move is the one of the position, except for rounding."""
     if move.exact is None or result.exact is None:
         return False
-    return abs(move.exact - result.exact) < ROUNDING_ERROR
+    return bool(are_equal(move.exact, result.exact))

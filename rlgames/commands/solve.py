@@ -62,6 +62,6 @@ def show(result: Result) -> None:
         print(f"not computed: {limit if result.reach == 'yes' else large}")
         return
     print(
-        f"optimum {optimum.value:.6f} {UNITS[result.goal]}, from {optimum.states:,} positions "
+        f"optimum {optimum.value:z.6f} {UNITS[result.goal]}, from {optimum.states:,} positions "
         f"in {optimum.seconds:.1f} s"
     )

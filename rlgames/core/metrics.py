@@ -1,12 +1,15 @@
 """The metrics of evaluations: which games have them, and whether higher or lower values are better.
 
 Everything that ranks agents asks here: the selection of checkpoints, searches, reports and views.
+Values that differ by rounding only are equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cmp_to_key
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,9 @@ METRICS = {
 GOAL_METRICS = {"turns": "turns", "score": "score", "outcome": "points"}
 """The metric that a game is about, by its goal."""
 
+TOLERANCE = 1e-9
+"""Relative to a value plus 1: smaller differences are the rounding of sums."""
+
 HEADLINES = tuple(name for name, metric in METRICS.items() if metric.is_headline)
 
 
@@ -59,10 +65,25 @@ def goal_of(metric: object) -> str:
     return next((goal for goal, name in GOAL_METRICS.items() if name == metric), "")
 
 
+def are_equal(first: Any, second: Any) -> Any:
+    """Whether two finite values differ by rounding only, by element for arrays and tensors."""
+    return abs(first - second) < TOLERANCE * (1 + abs(second))
+
+
+def _compare(first: float, second: float) -> int:
+    return 0 if are_equal(first, second) else (first > second) - (first < second)
+
+
+Rank = cmp_to_key(_compare)
+"""A sort key of a number, by which values are equal that differ by rounding only."""
+
+
 def gap_to_optimum(goal: str, value: float, optimum: float) -> float | None:
     """How much worse than the optimum a game's own metric is, as a fraction of the optimum.
 
     None for an optimum of 0 and for an unknown goal.
     """
     sign = direction(goal, GOAL_METRICS.get(goal, ""))
-    return sign * (optimum - value) / abs(optimum) if sign and optimum else None
+    if not sign or not optimum:
+        return None
+    return 0.0 if are_equal(value, optimum) else sign * (optimum - value) / abs(optimum)

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 
 def number_text(value: float) -> str:
     """A figure with four digits, or more before the decimal point."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:z.4g}"
 
 
 def short_number(value: float) -> str:
     """An estimate in few characters; empty if it is not finite."""
     if not math.isfinite(value):
         return ""
-    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.2f}"
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:z.2f}"
 
 
 def counted(number: int, name: str) -> str:

@@ -102,8 +102,8 @@ def unit_of(game: Game[Any]) -> str:
 def exact_text(value: float, unit: str) -> str:
     """An exact value in words; unit: turns, points or outcome."""
     if unit == "outcome":
-        return {1.0: "won", 0.0: "drawn", -1.0: "lost"}.get(value, f"{value:+.4f}")
-    return f"{value:.4f} {unit}"
+        return {1.0: "won", 0.0: "drawn", -1.0: "lost"}.get(value, f"{value:+z.4f}")
+    return f"{value:z.4f} {unit}"
 
 
 @torch.no_grad()

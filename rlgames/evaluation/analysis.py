@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.core.metrics import GOAL_METRICS, direction
+from rlgames.core.metrics import GOAL_METRICS, are_equal, direction
 from rlgames.core.rows import Rows
 from rlgames.evaluation.estimates import Estimate, Floats, mean_interval
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
@@ -22,9 +22,6 @@ from rlgames.evaluation.positions import Positions
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.solvers.position import Solver
-
-ROUNDING_ERROR = 1e-9
-"""Smaller losses are the rounding of sums."""
 
 MAX_TURN_ROWS = 16
 
@@ -53,14 +50,14 @@ class Moves(Rows):
     def loss(self) -> Tensor:
         """Float64 [N]: what each move loses; NaN where that is unknown."""
         best = self.values.nan_to_num(-torch.inf).amax(1)
-        loss = best - self.values.gather(1, self.action[:, None])[:, 0]
-        return torch.where(loss.abs() < ROUNDING_ERROR, 0.0, loss)
+        value = self.values.gather(1, self.action[:, None])[:, 0]
+        return torch.where(are_equal(value, best), 0.0, best - value)
 
     @property
     def allows_loss(self) -> Tensor:
         """Bool [N]: whether an action in this position is known to lose value."""
         best = self.values.nan_to_num(-torch.inf).amax(1, keepdim=True)
-        return (self.values < best - ROUNDING_ERROR).any(1)
+        return ((self.values < best) & ~are_equal(self.values, best)).any(1)
 
 
 def moves_in(player: Player, positions: Positions, rng: torch.Generator) -> Moves:

@@ -100,6 +100,18 @@ def _with_band(scores: Scores, aggregate: str, band: str) -> tuple[float, float,
     return value, *(estimate.interval or (value, value))
 
 
+def up_to_optimum(
+    y: Floats, low: Floats, high: Floats, random: float, optimum: float
+) -> tuple[Floats, Floats]:
+    """The limits of a band around y, [N] each, no better than the optimum unless y is better.
+
+    random: what random play reaches, which tells whether higher is better.
+    """
+    if random < optimum:
+        return low, np.maximum(y, np.minimum(high, optimum))
+    return np.minimum(y, np.maximum(low, optimum)), high
+
+
 def along(curve: Curve, axis: Curve) -> Curve:
     """A curve over games as one over another axis, without points beyond what was logged of it.
 

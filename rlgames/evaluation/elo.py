@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from rlgames.core import progress
-from rlgames.evaluation.estimates import Estimate, Floats
+from rlgames.evaluation.estimates import MIN_GAMES, Estimate, Floats
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
 from rlgames.players.player import Player
@@ -41,21 +41,32 @@ they are all that can be played between the two, so that they do not vary."""
 
 
 def rate(tables: Sequence[Table], count: int) -> list[Estimate]:
-    """The ratings of `count` players, with mean 0; without intervals as elo_intervals."""
+    """The ratings of `count` players, with mean 0.
+
+    A player has no interval if all games are exact, and if the games of one of its pairs do not
+    show how much they vary: fewer than MIN_GAMES, or a single one in a seat.
+    """
     wins = np.zeros((count, count))
     for row, column, results, _ in tables:
         games, points = results.sum(), points_per_game(results)
         wins[row, column], wins[column, row] = games * points, games * (1 - points)
     elo, intervals = elo_ratings(wins), elo_intervals(tables, count)
     games = (wins + wins.T).sum(1).round().astype(int)
+    unknown = {player for table in tables if _is_too_short(table) for player in table[:2]}
     ratings = []
     for player, value in enumerate(elo.tolist()):
         interval = None
-        if intervals is not None:  # one-sided results: the likeliest rating may lie at an end
+        if intervals is not None and player not in unknown:
+            # One-sided results: the likeliest rating may lie at an end.
             low, high = float(intervals[0][player]), float(intervals[1][player])
             interval = min(low, value), max(high, value)
-        ratings.append(Estimate(value, interval, int(games[player]), interval is None))
+        ratings.append(Estimate(value, interval, int(games[player]), intervals is None))
     return ratings
+
+
+def _is_too_short(table: Table) -> bool:
+    _, _, results, is_exact = table
+    return not is_exact and bool(results.sum() < MIN_GAMES or (results.sum(1) == 1).any())
 
 
 def elo_ratings(wins: Floats) -> Floats:
@@ -141,8 +152,7 @@ class Arena:
     """The result of a tournament of N players.
 
     evaluations: of the pairs of players, for the first one. points: the fraction of games that row
-    won against column, where a draw counts half. elo: the rating of each, with mean 0; without
-    intervals if all games that the players can play against each other were played.
+    won against column, where a draw counts half. elo: the rating of each, as rate returns them.
     """
 
     evaluations: dict[tuple[int, int], Evaluation]

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlgames.core.metrics import are_equal
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -152,7 +154,8 @@ class Estimate:
     @classmethod
     def difference(cls, first: Scores, second: Scores) -> Estimate:
         """The mean of the first agent's runs minus the second's, with Welch's interval."""
-        value = float(np.concatenate(first).mean() - np.concatenate(second).mean())
+        means = [float(np.concatenate(scores).mean()) for scores in (first, second)]
+        value = 0.0 if are_equal(*means) else means[0] - means[1]
         count = sum(map(len, (*first, *second)))
         return cls(value, _student_interval(value, first, second), count)
 
@@ -202,7 +205,7 @@ def mean_interval(
     square = np.bincount(stratum, deviation**2) / np.maximum(count - 1, 1)
     variances = (share**2 * square / count)[is_used]
     variance = float(variances.sum())
-    if _is_zero(variance, mean):
+    if are_equal(mean + math.sqrt(variance), mean):
         return None
     freedom = variance**2 / float((variances**2 / (count[is_used] - 1)).sum())
     cube = np.bincount(stratum, deviation**3) / count
@@ -241,15 +244,15 @@ def _student_interval(value: float, *agents: Scores) -> Interval | None:
                 return None
             part = (len(game) / count) ** 2 * float(game.var(ddof=1)) / len(game)
             variance, terms = variance + part, terms + part**2 / (len(game) - 1)
-    if _is_zero(variance, value):
+    if not variance or _are_alike(agents):
         return None
     half = student_t(variance**2 / terms) * math.sqrt(variance)
     return value - half, value + half
 
 
-def _is_zero(variance: float, mean: float) -> bool:
-    """Whether a variance is that of rounding."""
-    return variance <= 1e-24 * max(1.0, mean**2)
+def _are_alike(agents: Sequence[Scores]) -> bool:
+    """Whether the seeds of each game differ by rounding only."""
+    return all(are_equal(game.min(), game.max()) for scores in agents for game in scores)
 
 
 def student_t(freedom: float) -> float:
@@ -271,7 +274,7 @@ def _bootstrap_interval(value: float, scores: Scores) -> Interval | None:
     usual percentile interval is too short for a few seeds: with three it covers 74%.
     """
     counts = tuple(len(game) for game in scores)
-    if min(counts) < 2 or all(np.ptp(game) < 1e-12 * max(1.0, abs(value)) for game in scores):
+    if min(counts) < 2 or _are_alike([scores]):
         return None
     rng = np.random.default_rng(0)
     resampled = [game[rng.integers(len(game), size=(NUM_RESAMPLES, len(game)))] for game in scores]

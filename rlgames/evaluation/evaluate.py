@@ -94,6 +94,17 @@ class Evaluation:
         """The fraction of games won, where a draw counts half."""
         return self.outcome_rate("win").value + self.outcome_rate("draw").value / 2
 
+    @property
+    def points_error(self) -> float:
+        """The standard error of points; 0 if they are exact, and in a game with one seat."""
+        seats = self.outcomes[self.outcomes.sum(1) > 0]
+        if self.is_exact or not len(seats):
+            return 0.0
+        games = seats.sum(1)
+        win, draw, _ = (seats / games[:, None]).T
+        variance = win + draw / 4 - (win + draw / 2) ** 2
+        return math.sqrt(float((variance / games).sum())) / len(seats)
+
 
 def evaluate(
     game: Game[Any],

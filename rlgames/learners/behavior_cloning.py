@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from rlgames.core.metrics import are_equal
 from rlgames.core.untrusted import checked_float, checked_int
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import LearnerContext
@@ -87,9 +88,10 @@ class BehaviorCloning(GradientLearner):
 
     def has_converged(self, metrics: dict[str, float]) -> bool:
         loss = metrics["cross_entropy"]
-        improved = loss < self.lowest_loss
-        self.num_evals_since_lowest = 0 if improved else self.num_evals_since_lowest + 1
-        self.lowest_loss = min(loss, self.lowest_loss)
+        if loss < self.lowest_loss and not are_equal(loss, self.lowest_loss):
+            self.lowest_loss, self.num_evals_since_lowest = loss, 0
+        else:
+            self.num_evals_since_lowest += 1
         return self.patience is not None and self.num_evals_since_lowest >= self.patience
 
     def _loss_and_agreement(

@@ -22,7 +22,7 @@ from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.core.metrics import direction, goal_of
+from rlgames.core.metrics import Rank, direction, goal_of
 from rlgames.core.untrusted import YAML_LOADER, finite_or_none
 from rlgames.runs import storage
 from rlgames.runs.files import (
@@ -267,8 +267,8 @@ def _so_far(info: RunInfo, lines: Iterator[dict[str, float]]) -> dict[str, Any]:
     last, latest, best = dict[str, float](), dict[str, float](), dict[str, float]()
     sign = direction(goal_of(info.metric), info.best_by)
 
-    def rank(metrics: dict[str, float]) -> tuple[float, float]:  # as Evaluator.better
-        return sign * metrics[info.best_by], metrics.get("points", 0.0)
+    def rank(metrics: dict[str, float]) -> tuple[Any, Any]:
+        return Rank(sign * metrics[info.best_by]), Rank(metrics.get("points", 0.0))
 
     for line in lines:
         numbers = {name: finite_or_none(value) for name, value in line.items()}

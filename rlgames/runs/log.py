@@ -124,7 +124,7 @@ class RunLog(Callback):
         self.num_lines += 1
         self._loggers.call("scalars", games, metrics)
         evaluated = [
-            f"{name.removeprefix('eval/')} {value:.4f}"
+            f"{name.removeprefix('eval/')} {value:z.4f}"
             for name, value in metrics.items()
             if name.startswith("eval/")
         ]

@@ -246,9 +246,9 @@ class PlainProgress(Progress):
         parts = [] if speed is None else [f"{speed:,.0f} games/s"]
         for name in HEADLINES:
             if f"train/{name}" in latest and not (name == "turns" and "train/score" in latest):
-                parts.append(f"{name} {latest[f'train/{name}']:.2f}")
+                parts.append(f"{name} {latest[f'train/{name}']:z.2f}")
         greedy = [
-            f"{name} {latest[f'eval/{name}']:.3f}"
+            f"{name} {latest[f'eval/{name}']:z.3f}"
             for name in (*HEADLINES, "regret")
             if f"eval/{name}" in latest
         ]

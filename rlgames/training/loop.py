@@ -131,7 +131,7 @@ class TrainingLoop:
             progress.has_converged = learner.has_converged(metrics)
             progress.mark_done("evaluate")
             self.tell({f"eval/{name}": value for name, value in metrics.items()})
-            best = evaluator.better(metrics, progress.best)
+            best = evaluator.better(metrics, progress.best, result.evaluation.points_error)
             if best is not None:
                 progress.best = best
                 with self.phase("saving"):  # before the latest checkpoint, which counts on it

@@ -82,7 +82,7 @@ def exact_hint(table: Table, seats: Sequence[str], search: str | None, seen: Sta
     opinions = []
     for move in found.moves:
         if move.exact is not None:
-            label = f"{move.exact:.2f}"
+            label = f"{move.exact:z.2f}"
             if unit == "outcome":
                 label = OUTCOMES.get(move.exact, f"{move.exact:+.2f}")
             text = exact_text(move.exact, unit) + (f" in {move.plies} plies" if move.plies else "")
@@ -111,7 +111,7 @@ def ships_hint(table: Table, seats: Sequence[str], search: str | None, seen: Sta
     summary = f"probability of a ship, by {how}"
     exact = advise(game, seen, None, "", EXACT_SECONDS).exact
     if exact is not None and exact.value is not None:
-        summary += f"; perfect play needs {exact.value:.4f} turns"
+        summary += f"; perfect play needs {exact.value:z.4f} turns"
     return Hint(summary, {cell: (p, f"{100 * p:.0f}") for cell, p in enumerate(shares)}, moves)
 
 

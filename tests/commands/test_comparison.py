@@ -75,6 +75,31 @@ def test_one_game_is_also_compared_in_its_own_metric(runs, typed):
     assert pair["difference"]["value"] == pytest.approx(-3.2)
 
 
+def test_values_that_differ_by_rounding_are_equal(tmp_path, typed):
+    """Ten runs of two agents, all at the optimum but for the last digit of a sum."""
+    nearly = 3.0 + 1e-15
+    for learner in ("first", "second"):
+        for seed in range(10):
+            path = tmp_path / "runs" / f"{learner}_{seed}"
+            write_run(path, "small", learner, seed, 1.0)
+            run = json.loads((path / "run.json").read_text())
+            is_exact = (seed + (learner == "first")) % 3
+            run["results"]["turns"] = 3.0 if is_exact else nearly
+            (path / "run.json").write_text(json.dumps(run))
+    report = json.loads(compared(typed, "runs", "compare=learner", "format=json"))
+    assert [each["agent"] for each in report["agents"]] == ["learner=first", "learner=second"]
+    for pair in report["pairs"]:
+        assert pair["difference"] == {"value": 0.0, "ci95": None}
+        assert str(pair["difference"]["value"]) == "0.0"
+    for row in report["statistics"]:
+        assert row["mean"]["ci95"] is None
+        assert row["iqm"]["ci95"] is None
+    rows = json.loads(compared(typed, "runs", "format=json"))["rows"]
+    assert [row["config"]["learner"] for row in rows] == ["first", "second"]
+    assert [row["gap_to_optimal"] for row in rows] == [0.0, 0.0]
+    assert "-0.0" not in compared(typed, "runs", "compare=learner") + compared(typed, "runs")
+
+
 def test_every_format_shows_the_statistics(runs, typed):
     write_run(runs / "odd", "small", "ppo", 3, 0.9)
     (runs / "odd" / "run.json").write_text("{")

@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from rlgames.drawing import figures
-from rlgames.evaluation.curves import along, moving_mean, over_seeds, points
+from rlgames.evaluation.curves import along, moving_mean, over_seeds, points, up_to_optimum
 from rlgames.evaluation.estimates import student_t
 from rlgames.runs.files import read_points
 
@@ -167,6 +167,13 @@ def test_aggregates_and_bands():
     assert high > 5
     assert over_seeds(seeds, "mean", "none")[2] is None
     assert over_seeds([seeds[0][:1]], "mean", "ci")[2] is None
+
+
+@pytest.mark.parametrize(("random", "band"), [(9.0, ([3.0], [3.5])), (0.0, ([2.5], [3.2]))])
+def test_a_band_ends_at_the_optimum(random, band):
+    low, high, y = np.array([2.5]), np.array([3.5]), np.array([3.2])
+    assert [*map(list, up_to_optimum(y, low, high, random, 3.0))] == [*band]
+    assert list(up_to_optimum(np.array([2.9]), low, high, 9.0, 3.0)[0]) == [2.9]
 
 
 def test_seeds_count_within_their_own_games():

@@ -1,6 +1,7 @@
 """Ratings of a cross table, and the intervals of ratings."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -91,7 +92,49 @@ def test_ratings_converge_for_one_sided_results():
         assert np.isfinite([rating.value for rating in rate(tables, count)]).all()
 
 
-@pytest.mark.parametrize("games", [2, 20, 200])
+@pytest.mark.parametrize(
+    ("results", "has_interval"),
+    [
+        ([[5, 0, 4], [5, 0, 5]], False),  # 19 games
+        ([[5, 0, 5], [5, 0, 5]], True),
+        ([[1, 0, 0], [15, 0, 15]], False),  # all games of a seat are the same
+        ([[20, 0, 0], [0, 0, 0]], True),
+    ],
+)
+def test_games_that_do_not_show_how_much_they_vary_give_no_interval(results, has_interval):
+    short = (0, 1, np.array(results, float), False)
+    exact = (0, 1, np.array(results, float), True)
+    others = [(each, 2, np.full((2, 3), 50.0), False) for each in (0, 1)]
+    assert [each.interval is not None for each in rate([short], 2)] == 2 * [has_interval]
+    known = [each.interval is not None for each in rate([short, *others], 3)]
+    assert known == [has_interval, has_interval, True]
+    assert not any(each.is_exact for each in rate([short, *others], 3))
+    assert all(each.interval is not None for each in rate([exact, *others], 3))
+    assert all(each.is_exact for each in rate([exact], 2))
+
+
+def test_intervals_of_the_fewest_games_contain_the_truth():
+    """Over all results of ten games in each seat, exactly, without draws and with equal seats."""
+    games, found = 10, {}
+    for first, second in itertools.combinations_with_replacement(range(games + 1), 2):
+        results = np.array([[first, 0, games - first], [second, 0, games - second]], float)
+        found[first, second] = rate([(0, 1, results, False)], 2)[0].interval
+    found |= {(second, first): interval for (first, second), interval in found.items()}
+    for apart in range(0, 650, 50):
+        win = 1 / (1 + 10 ** (-apart / 400))
+        chance = [
+            math.comb(games, won) * win**won * (1 - win) ** (games - won)
+            for won in range(games + 1)
+        ]
+        covered = sum(
+            chance[first] * chance[second]
+            for (first, second), (low, high) in found.items()
+            if low <= apart / 2 <= high
+        )
+        assert 0.91 < covered < 0.98, apart
+
+
+@pytest.mark.parametrize("games", [20, 200])
 def test_a_rating_lies_within_its_interval_where_results_are_one_sided(games):
     game = KInARow(3, 3, 3, False)
     players = [WinOrBlock(game), InOrder(game), Random(game)]

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from rlgames.commands.report_rows import sort_key
@@ -58,7 +59,8 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
     evaluator = evaluator_of(*GAMES[game][0], f"best_by={metric}")
     assert evaluator.better({metric: best}, evaluator.better({metric: 3.0 - best}, None))
     assert not evaluator.better({metric: 3.0 - best}, evaluator.better({metric: best}, None))
-    assert evaluator.better({metric: best}, evaluator.better({metric: best}, None))  # the later
+    for later in (best, best * (1 + 1e-12), best * (1 - 1e-12)):  # of equals
+        assert evaluator.better({metric: later}, evaluator.better({metric: best}, None))
 
     runs = []
     for value in (1.0, 2.0):
@@ -74,6 +76,28 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
     progress.on_metrics(2, {f"eval/{progress.metric}": 0.5})
     (_, low), (_, high) = progress.bounds()
     assert (high - low) * direction(evaluator.game.spec.goal, progress.metric) > 0
+
+
+def test_of_points_that_sampling_cannot_tell_apart_the_later_are_selected():
+    """The reference stays the highest, so that many small steps down are not equal to it."""
+    evaluator = evaluator_of(*GAMES["tictactoe"][0], "best_by=points")
+    highest = evaluator.better({"points": 0.90}, None)
+    after = evaluator.better({"points": 0.89}, highest, 0.02)
+    assert after == highest
+    assert evaluator.better({"points": 0.87}, after, 0.02) is None
+    assert evaluator.better({"points": 0.89}, highest, 0.005) is None
+    assert evaluator.better({"points": 0.91}, highest, 0.02) == [0.91, 0.91]
+
+
+def test_the_standard_error_of_points_is_that_of_its_games():
+    evaluator = evaluator_of("game=tictactoe", "reward=outcome", "best_by=points")
+    evaluation = evaluator.evaluate(400, "eval").evaluation
+    points = []
+    for seat in evaluation.outcomes:
+        points.append(np.repeat([1.0, 0.5, 0.0], seat.astype(int)))
+    expected = np.sqrt(sum(each.var() / len(each) for each in points)) / 2
+    assert evaluation.points_error == pytest.approx(expected)
+    assert 0 < expected < 0.05
 
 
 @pytest.mark.parametrize(
