@@ -21,7 +21,7 @@ from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.runs.agents import OpenRun, build_player, open_run, with_search
 from rlgames.runs.find import LATEST_RUN, find_run, newest_run, read_summaries, run_name, run_path
-from rlgames.runs.where import matching, sorted_by
+from rlgames.runs.where import matching
 
 C = TypeVar("C")
 
@@ -60,8 +60,8 @@ def matching_runs(name: str, where: str) -> list[str]:
     top = Path("outputs" if name == LATEST_RUN and not os.path.exists(name) else name)
     if not top.is_dir() or (top / "run.json").exists():
         return []
-    runs = matching(read_summaries([str(top)]), where)
-    return [str(run.path) for run in sorted_by(runs, lambda run: run.start, is_descending=True)]
+    runs = sorted(matching(read_summaries([str(top)]), where), key=lambda run: run.start_time)
+    return [str(run.path) for run in reversed(runs)]
 
 
 def _check_without_run(cfg: Any) -> None:

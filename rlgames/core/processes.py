@@ -29,17 +29,6 @@ def no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process of this number exists, as far as this one may know."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        pass
-    return True
-
-
 def kill_with_parent(parent: int) -> None:
     """Have Linux kill this process when its parent, a process of this number, ends.
 

@@ -7,6 +7,7 @@ import datetime
 import fcntl
 import itertools
 import os
+import time
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,6 +30,9 @@ LEFTOVERS = tuple(
 """Temporary files that only the owner of the lock writes."""
 
 MAX_PID_DIGITS = 20
+
+LOCK_WAITS = (0.01, 0.02, 0.03, 0.04, 0)
+"""Seconds after each attempt to lock a directory: a report may be looking whether it is locked."""
 
 
 def claim_directory(out: str | None, parent: Path) -> DirectoryLock:
@@ -127,13 +131,16 @@ def lock_directory(directory: Path) -> DirectoryLock:
     storage.check_plain(directory)
     with contextlib.ExitStack() as stack, storage.errors_name(directory / LOCK):
         file = stack.enter_context(storage.open_to_append(directory, LOCK))
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        for seconds in LOCK_WAITS:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(seconds)
+        else:
             raise ConfigError(
                 f"another process{_owner(directory)} is running in {directory}",
                 "wait until it ends, or name another directory",
-            ) from None
+            )
         with contextlib.suppress(OSError):  # on a full disk the owner has no name
             os.ftruncate(file.fileno(), 0)
             os.write(file.fileno(), str(os.getpid()).encode())
@@ -141,6 +148,18 @@ def lock_directory(directory: Path) -> DirectoryLock:
             storage.remove_file(directory, path.relative_to(directory).as_posix())
         stack.pop_all()
         return DirectoryLock(directory, file)
+
+
+def has_owner(directory: Path) -> bool:
+    """Whether a process may hold the lock of a directory: not if the lock is there to be taken."""
+    try:
+        with storage.open_to_read(directory, LOCK) as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _owner(directory: Path) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import math
-import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.files import flat
 from rlgames.config.schema import groups_of
 from rlgames.core.errors import ConfigError
-from rlgames.core.processes import is_alive
 from rlgames.core.untrusted import (
     MAX_NUMBER,
     YAML_LOADER,
@@ -62,7 +60,7 @@ class RunInfo:
     one. metric: the metric of the game; best_by: the one that selects the best checkpoint. results:
     of this checkpoint, evaluated at the end, and of the final network, as final/NAME; empty unless
     the run is done. best_games: played before the best checkpoint was saved. games, seconds: so
-    far. config: plain, with a game that has a name. start: in ISO 8601. pid, host: of its process.
+    far. config: plain, with a game that has a name. start: in ISO 8601.
     """
 
     status: str
@@ -73,15 +71,12 @@ class RunInfo:
     best_games: int | None = None
     games: int = 0
     seconds: float | None = None
-    pid: int | None = None
-    host: str | None = None
     start: str | None = None
 
     @property
-    def is_process_gone(self) -> bool:
-        """Whether the process of a running run has certainly died: it may have been killed."""
-        is_here = self.status == "running" and self.host == platform.node()
-        return is_here and bool(self.pid) and not is_alive(self.pid or 0)
+    def start_time(self) -> datetime.datetime:
+        """When it started; in the year 2 if that is unknown."""
+        return datetime.datetime.fromisoformat(self.start or "0002-01-01").astimezone()
 
 
 def read_run(directory: Path) -> dict[str, Any]:
@@ -179,10 +174,10 @@ def _is_time(value: Any) -> bool:
 SCHEMA: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "status": (f"one of {', '.join(STATUSES)}", STATUSES.__contains__),
     "config": ("the config of a game", _is_config),
-    **dict.fromkeys(("metric", "best_by", "host"), ("text", lambda value: isinstance(value, str))),
+    **dict.fromkeys(("metric", "best_by"), ("text", lambda value: isinstance(value, str))),
     **dict.fromkeys(("results", "final_results"), ("an object of numbers", _are_results)),
     **dict.fromkeys(
-        ("best_games", "games", "pid"),
+        ("best_games", "games"),
         ("a count", lambda value: type(value) is int and 0 <= value <= MAX_COUNT),
     ),
     "seconds": (

@@ -25,6 +25,7 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import Rank, direction, goal_of
 from rlgames.core.untrusted import YAML_LOADER, finite_or_none
 from rlgames.runs import storage
+from rlgames.runs.directory import has_owner
 from rlgames.runs.files import (
     FINAL_PREFIX,
     DamagedRun,
@@ -34,6 +35,7 @@ from rlgames.runs.files import (
     flatten,
     metric_lines,
     parse_info,
+    read_info,
 )
 
 LATEST_RUN = "latest"
@@ -141,10 +143,10 @@ def located(cfg: TrainConfig) -> TrainConfig:
 
 
 def newest_run(top: Path) -> Path | None:
-    """The run inside a directory with the newest checkpoint, None if there is none."""
+    """The run with a checkpoint inside a directory that started last, None if there is none."""
     runs = [Path(run) for run in _runs_inside(str(top))]
     runs = [run for run in runs if any((run / "checkpoints").glob("*.safetensors"))]
-    return max(runs, key=lambda run: (run / "checkpoints").stat().st_mtime, default=None)
+    return max(runs[::-1], key=lambda run: read_info(run).start_time, default=None)
 
 
 def find_runs(directories: list[str]) -> list[Path]:
@@ -257,7 +259,7 @@ def _summary(path: Path) -> RunSummary:
                 storage.open_to_read(path, "metrics.jsonl").close()  # curves read it
             else:
                 values |= _so_far(info, metric_lines(path))
-    if info.is_process_gone:
+    if info.status == "running" and not has_owner(path):
         values["status"] = "died"
     return RunSummary(**values, path=path, settings=flatten(info.config))
 

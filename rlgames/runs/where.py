@@ -13,6 +13,7 @@ from rlgames.config.schema import as_typed
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import counted
 from rlgames.core.untrusted import finite_or_none
+from rlgames.runs.files import STATUSES
 from rlgames.runs.find import RunSummary
 
 T = TypeVar("T")
@@ -25,9 +26,14 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-CONDITION = re.compile(r"([\w./-]+)\s*(<=|>=|!=|=|<|>)\s*(.*)", re.DOTALL)
-SEPARATOR = re.compile(r",(?![^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])")
-"""A comma outside brackets: [64,64] and [[0,1],[2,3]] are one value each."""
+LIST = r"\[(?:[^][]|\[[^][]*\])*\]"
+CONDITION = re.compile(
+    r"\s*(?P<name>[\w./-]+)\s*(?P<sign>[<>!]=|[=<>])\s*"
+    rf"""(?:(?P<quote>["'])(?P<quoted>.+?)(?P=quote)|(?P<list>{LIST})|(?P<word>[^][\s,=<>!|&'"]+))"""
+    r"\s*(?P<comma>,|$)",
+    re.DOTALL,
+)
+HINT = """as in status!=done,lr<=0.1,path="a,b"; commas mean and, and other signs are quoted"""
 
 FIELDS: dict[str, Callable[[RunSummary], Any]] = {
     "status": lambda run: run.status,
@@ -37,6 +43,9 @@ FIELDS: dict[str, Callable[[RunSummary], Any]] = {
     "seconds": lambda run: run.seconds,
 }
 """What a condition may name besides the keys of a config and the metrics of a run."""
+
+KINDS = [*STATUSES, "died", "damaged"]
+"""What the status of a run may be."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +61,9 @@ class Condition:
         known, compare = values_of(run), OPERATORS[self.sign]
         if self.name not in known:
             return False
-        value = known[self.name]
         if self.name == "started":
-            date = self._date()  # also checked where no run has one
-            return value is not None and compare(_date(value), date)
+            return self._holds_for_time(run)
+        value = known[self.name]
         number = _number(value)
         if number is not None and (limit := _number(self.typed)) is not None:
             return compare(number, limit)
@@ -64,15 +72,31 @@ class Condition:
                 hint = "text has no order; use = or !="
                 raise ConfigError(f"where={self}: {self.typed} is not a number", hint)
             return False
-        pattern = ".*".join(map(re.escape, self.typed.split("*")))
-        return bool(re.fullmatch(pattern, as_typed(value), re.DOTALL)) == (self.sign == "=")
+        return self.matches(as_typed(value)) == (self.sign == "=")
 
-    def _date(self) -> datetime.datetime:
+    def matches(self, text: str) -> bool:
+        """Whether a text is the typed one."""
+        pattern = ".*".join(map(re.escape, self.typed.split("*")))
+        return re.fullmatch(pattern, text, re.DOTALL) is not None
+
+    def _holds_for_time(self, run: RunSummary) -> bool:
+        """A day or a minute is all of its time: the run may have started at any moment of it."""
+        length = len(self.typed)
+        unit = "days" if length <= 10 else "minutes" if length == 16 else "seconds"
         try:
-            return _date(self.typed)
-        except ValueError:
+            start = datetime.datetime.fromisoformat(self.typed)
+            first, next_ = (
+                (start + datetime.timedelta(**{unit: count})).astimezone() for count in (0, 1)
+            )
+        except (OverflowError, ValueError):
             hint = "write 2026-11-20 or 2026-11-20T15:30"
             raise ConfigError(f"where={self}: {self.typed} is not a date", hint) from None
+        if run.start is None:
+            return False
+        if self.sign in ("=", "!="):
+            return (first <= run.start_time < next_) == (self.sign == "=")
+        limit = next_ if self.sign in ("<=", ">") else first
+        return (run.start_time < limit) == self.sign.startswith("<")
 
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.typed}"
@@ -122,13 +146,18 @@ def check_column(key: str, name: str, names: list[str]) -> None:
 
 def parse(where: str) -> list[Condition]:
     """The conditions, which commas separate. Raises ConfigError."""
-    conditions = []
-    for text in SEPARATOR.split(where):
-        match = CONDITION.fullmatch(text.strip())
-        if match is None or not match[3].strip():
-            hint = f"write NAME and a value with one of {' '.join(OPERATORS)} between them"
-            raise ConfigError(f"where={text.strip()} is not a condition", hint)
-        conditions.append(Condition(match[1], match[2], match[3].strip()))
+    conditions, place, has_more = [], 0, True
+    while has_more:
+        match = CONDITION.match(where, place)
+        if match is None:
+            raise ConfigError(f"where={where[place:].strip()} is not a condition", HINT)
+        typed = match["quoted"] or match["word"] or match["list"].replace(" ", "")
+        condition = Condition(match["name"], match["sign"], typed)
+        if condition.name == "status" and not any(map(condition.matches, KINDS)):
+            hint = f"available: {', '.join(KINDS)}"
+            raise ConfigError(f"where={condition}: {typed} is not a status", hint)
+        conditions.append(condition)
+        place, has_more = match.end(), bool(match["comma"])
     return conditions
 
 
@@ -139,11 +168,3 @@ def _number(value: Any) -> float | None:
         return float(value)
     except (TypeError, ValueError):
         return None
-
-
-def _date(text: str) -> datetime.datetime:
-    """A time; without a zone, in this machine's. Raises ValueError."""
-    try:
-        return datetime.datetime.fromisoformat(text).astimezone()
-    except OverflowError as error:  # at the ends of the calendar, by the zone
-        raise ValueError(error) from None

@@ -22,6 +22,7 @@ import rlgames as package
 from rlgames.commands import report as report_printer
 from rlgames.commands.report_rows import in_words
 from rlgames.evaluation.estimates import student_t
+from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import flatten, read_metrics
 from rlgames.runs.find import find_runs
 
@@ -241,15 +242,11 @@ def test_a_run_counts_once(sweep, typed):
 
 
 def broken(folder):
-    """Runs with something wrong, by name; each writes itself under a folder."""
+    """Runs with something wrong, by name, in a folder; the lock of the one that is running."""
     write(folder / "failed", "failed", lr=0.3)
     write(folder / "interrupted", "interrupted", turns=(6.0, 5.0), lr=0.4)
-    here = {"pid": os.getpid(), "host": platform.node()}
-    write(folder / "running", "running", lr=0.5, facts=here)
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    write(folder / "died", "running", lr=0.6, facts=here | {"pid": gone.pid})
-    write(folder / "elsewhere", "running", lr=0.7, facts={"pid": gone.pid, "host": "other"})
+    lock = lock_directory(write(folder / "running", "running", lr=0.5))
+    write(folder / "died", "running", lr=0.6, facts={"pid": os.getpid(), "host": platform.node()})
     (write(folder / "no metrics", "failed", lr=0.8) / "metrics.jsonl").unlink()
     (write(folder / "torn", "failed", lr=0.9) / "metrics.jsonl").write_text('{"games": 100, "ev')
     (write(folder / "garbage") / "run.json").write_bytes(b"\xff\x00{")
@@ -269,6 +266,7 @@ def broken(folder):
     (folder / "empty").mkdir()
     (folder / "folder" / "run.json").mkdir(parents=True)
     (folder / "loop").symlink_to(folder)
+    return lock
 
 
 def test_runs_that_are_not_done_are_filled_in_from_their_metrics(tmp_path, typed):
@@ -316,7 +314,8 @@ def test_seeds_that_are_done_are_not_mixed_with_others(tmp_path, typed):
 def test_a_report_that_follows_ends_when_nothing_runs(tmp_path, typed, monkeypatch):
     monkeypatch.setattr(report_printer, "REFRESH_SECONDS", 0.01)
     monkeypatch.setattr(report_printer, "IDLE_SECONDS", 0.05)
-    run = write(tmp_path / "runs/a", "running", facts={"host": "other"})
+    run = write(tmp_path / "runs/a", "running")
+    lock = lock_directory(run)
     seen = []
 
     def sleep(seconds):
@@ -324,6 +323,7 @@ def test_a_report_that_follows_ends_when_nothing_runs(tmp_path, typed, monkeypat
         if len(seen) == 3:
             own = json.loads((run / "run.json").read_text()) | {"status": "done", "seconds": 3}
             (run / "run.json").write_text(json.dumps(own))
+            lock.release()
         time_sleep(seconds)
 
     time_sleep = time.sleep
@@ -337,13 +337,13 @@ def test_a_report_that_follows_ends_when_nothing_runs(tmp_path, typed, monkeypat
 
 
 def test_damaged_runs_are_reported_and_harm_nothing(tmp_path, typed):
-    broken(tmp_path / "runs")
+    lock = broken(tmp_path / "runs")
     write(tmp_path / "runs" / "good", turns=(4.5,))
     found = json.loads(reported(typed, "runs", "format=json", "curves=all.png"))
     status = {run["path"].removeprefix("runs/"): run["status"] for run in found["runs"]}
     told = ("failed", "interrupted", "running", "died")
     assert {name: status[name] for name in told} == {name: name for name in told}
-    assert status["elsewhere"] == "running"
+    lock.release()
     assert "empty" not in status
     damaged = {run["path"].removeprefix("runs/"): run["reason"] for run in found["damaged"]}
     assert damaged == DAMAGED
@@ -380,7 +380,7 @@ def test_unreadable_paths_are_reported(sweep, typed):
         found = json.loads(reported(typed, "sweep", "format=json"))
     finally:
         (sweep / "1").chmod(0o700)
-    assert found["runs"][1]["status"] == "unknown"
+    assert found["damaged"][0] == {"path": "sweep/1", "reason": "run.json: Permission denied"}
 
 
 def test_nothing_controls_the_terminal(tmp_path, typed):
