@@ -61,7 +61,7 @@ MAX_LINES = {
     "rlgames/__init__": 195,
     "rlgames/app": 397,
     "rlgames/__main__": 15,
-    "tests": 3320,
+    "tests": 3312,
     "tests/commands": 2965,
     "tests/config": 1449,
     "tests/core": 394,
@@ -80,8 +80,8 @@ MAX_LINES = {
     "tests/terminal": 717,
     "tests/training": 2157,
     "tests/web": 776,
-    "scripts/bench": 1390,
-    "scripts/checks": 1145,
+    "scripts/bench": 1135,
+    "scripts/checks": 1012,
     "scripts/docs": 660,
 }
 """The lines of each folder. Files beside the folders of tests count for tests."""
