@@ -1,6 +1,5 @@
 """Runs that scripts/checks/storm.py kills at random times lose nothing and leave no process."""
 
-import argparse
 import json
 import os
 import shutil
@@ -21,7 +20,7 @@ WORDS = ("train", *KINDS["ppo"].words[1:], "games=20")
 def test_killed_runs_end_as_if_they_had_not_been_killed(name, tmp_path):
     seconds, errors = storm.run_whole(name, tmp_path / "out")
     assert not errors
-    outcome = storm.storm(name, tmp_path / "out", seed=1, part=0, kills=3, seconds=seconds)
+    outcome = storm.storm(name, tmp_path / "out", seed=1, kills=3, seconds=seconds)
     assert not outcome.failures
     assert outcome.signals.total() == 3
     assert outcome.completed
@@ -89,10 +88,3 @@ def test_what_follows_from_a_signal_is_not_an_error():
     assert not any(main.explains(code, "") for code in (None, 1, 3, -9, 137))
     assert child.explains(3, "")
     assert not main.explains(143, "Traceback (most recent call last)")
-
-
-def test_the_parts_have_all_kills():
-    chosen = argparse.Namespace(kills=1000, parts=[], kinds=[*KINDS])
-    kills = [count for _, count in storm.parts_of(chosen)]
-    assert 1000 <= sum(kills) * len(KINDS) < 1000 + len(KINDS)
-    assert all(0 < count <= storm.PART_KILLS for count in kills)

@@ -21,7 +21,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import bench_kernels
 import bench_play
 import bench_search
 import bench_start
@@ -53,14 +52,12 @@ class Part:
 
 PARTS = {
     "plies": Part(bench_play.plies, rounds=5),
-    "td_ntuple": Part(bench_kernels.td_ntuple),
+    "td_ntuple": Part(bench_train.td_ntuple),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "search": Part(bench_search.searching, rounds=3, on_gpu=True),
     "start": Part(bench_start.starting, rounds=3),
-    "pgx": Part(bench_play.beside_pgx, needs=PEERS),
-    "plies_pgx": Part(bench_play.plies_beside_pgx, rounds=5, needs=PEERS),
+    "plies_pgx": Part(bench_play.beside_pgx, rounds=5, needs=PEERS),
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),
-    "openspiel": Part(bench_play.beside_openspiel, needs=PEERS),
     "playouts": Part(bench_search.beside_openspiel, needs=PEERS),
     "sb3": Part(bench_train.beside_sb3, needs=PEERS),
     "ziap": Part(bench_ziap.beside_ziap, rounds=5, needs=bench_ziap.SOURCE),

@@ -93,7 +93,7 @@ def compiled(
 
 
 def answer(
-    game: str, batch: int, moves: int, numbers: str, nth: bool, network: bool = False
+    game: str, batch: int, moves: int, numbers: str, nth: bool, network: bool
 ) -> dict[str, Any]:
     """Moves per second over about `moves` moves; all rows are live, and all their moves legal."""
     steps = max(16, moves // batch)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from bench_tools import PEERS, Worker, in_turn, progress, ratio, rows, short
+from bench_tools import PEERS, Worker, in_turn, progress, ratio, rows, short, table
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -134,11 +134,10 @@ def beside_openspiel(rounds: int) -> str:
     body = []
     with Worker("bench_peer_openspiel.py", PEERS) as openspiel:
         for game, (label, case) in PLAYOUT_CASES.items():
-            words = {"game": game, "how": "search", "seconds": SECONDS}
             sides: dict[str, Callable[[], float]] = {
                 "1": partial(playouts, case, 1),
                 "20": partial(playouts, case, 20),
-                "OpenSpiel": partial(openspiel.speed, **words),
+                "OpenSpiel": partial(openspiel.speed, game=game, seconds=SECONDS),
             }
             one, many, theirs = in_turn(sides, rounds).values()
             speeds = [one.text(), many.text(), theirs.text()]
@@ -150,10 +149,9 @@ def beside_openspiel(rounds: int) -> str:
 def searching(rounds: int, device: str = "cpu") -> str:
     """By processor time on a CPU, and by the clock on a GPU."""
     speed = "per_cpu_second" if device == "cpu" else "speed"
-    body = []
-    for name, case in CASES.items():
-        for trees in TREES[device]:
-            measure = partial(self_play, speed, case, trees, device)
-            (result,) = in_turn({name: measure}, rounds).values()
-            body.append([name, f"{trees:,}", result.text()])
-    return rows(["game and network", "trees", "simulations per second"], body)
+    sides = {
+        f"{name}; trees: {trees:,}": partial(self_play, speed, case, trees, device)
+        for name, case in CASES.items()
+        for trees in TREES[device]
+    }
+    return table(["game and network", "simulations per second"], in_turn(sides, rounds))

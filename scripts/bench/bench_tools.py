@@ -73,6 +73,11 @@ def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def table(head: Sequence[str], results: Mapping[str, Rounds]) -> str:
+    """A table of results by name."""
+    return rows(head, [[name, each.text()] for name, each in results.items()])
+
+
 BEGUN = time.perf_counter()
 
 
@@ -106,23 +111,17 @@ class Worker:
     def __exit__(self, *error: Any) -> None:
         self._process.__exit__(*error)
 
-    def send(self, **words: Any) -> None:
+    def ask(self, **words: Any) -> dict[str, Any]:
+        """Raises RuntimeError for a question that failed, or a worker that ended."""
         assert self._process.stdin
+        assert self._process.stdout
         self._process.stdin.write(json.dumps(words) + "\n")
         self._process.stdin.flush()
-
-    def receive(self) -> dict[str, Any]:
-        """Raises RuntimeError for a question that failed, or a worker that ended."""
-        assert self._process.stdout
         line = self._process.stdout.readline()
         results: dict[str, Any] = json.loads(line) if line else {"error": "it ended"}
         if "error" in results:
             raise RuntimeError(f"{self.script}: {results['error']}")
         return results
-
-    def ask(self, **words: Any) -> dict[str, Any]:
-        self.send(**words)
-        return self.receive()
 
     def speed(self, **words: Any) -> float:
         return float(self.ask(**words)["speed"])

@@ -2,12 +2,12 @@
 
     python scripts/checks/storm.py      # 1,000 kills over all kinds: make storm
     python scripts/checks/storm.py --kills 50 --kinds ppo eval
-    python scripts/checks/storm.py --seed 0 --kinds ppo --parts 3    # one part again
+    python scripts/checks/storm.py --seed 1    # other kills
 
-A part is up to ten kills of one kind of run: a run is started, killed and resumed until it is done,
-then another one. Which signal, to which process and when follows from the seed, the kind and the
-part. After each kill no process may be left and no checkpoint lost; in the end every file must
-equal that of the run that was never killed. Exits with 1 if anything failed.
+A run of each kind is started, killed and resumed until it is done, then another one. Which signal,
+to which process and when follows from the seed and the kind. After each kill no process may be left
+and no checkpoint lost; in the end every file must equal that of the run that was never killed.
+Exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import signal
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -33,8 +34,6 @@ from run_files import differing_files
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import LATEST, SWEEP_FILE
-
-PART_KILLS = 10
 
 EXIT_SECONDS = 15.0
 """How long a command may live after a signal, and then its processes."""
@@ -227,7 +226,7 @@ class Blow:
         return is_expected and output.count("Traceback") <= num_ignored
 
 
-# ---------------------------------------------------------------- one part
+# ---------------------------------------------------------------- one kind
 
 
 @dataclass
@@ -263,11 +262,11 @@ def run_whole(name: str, out: Path) -> tuple[float, list[str]]:
     return seconds, errors
 
 
-def storm(name: str, out: Path, seed: int, part: int, kills: int, seconds: float) -> Outcome:
-    """One part: this many kills of a kind whose uninterrupted run takes so long."""
-    rng, outcome = random.Random(f"{seed} {name} {part}"), Outcome()
+def storm(name: str, out: Path, seed: int, kills: int, seconds: float) -> Outcome:
+    """This many kills of a kind whose uninterrupted run takes so long."""
+    rng, outcome = random.Random(f"{seed} {name}"), Outcome()
     while outcome.signals.total() < kills and not outcome.failures:
-        folder = out / f"part-{part}" / str(outcome.completed)
+        folder = out / f"run-{outcome.completed}"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(out / "setup", folder)
         seconds = min(seconds, _storm_over_run(KINDS[name], folder, rng, kills, seconds, outcome))
@@ -334,43 +333,17 @@ def losses(folder: Path, saved: dict[Path, int]) -> list[str]:
     return lines
 
 
-# ---------------------------------------------------------------- all parts
+# ---------------------------------------------------------------- all kinds
 
 
-def run_all(chosen: argparse.Namespace) -> Outcome:
-    """All parts of the chosen kinds, as many side by side as asked for."""
-    total, running = Outcome(), {}
-    with ProcessPoolExecutor(chosen.processes, get_context("fork")) as pool:
-        wholes = {pool.submit(run_whole, name, chosen.out / name): name for name in chosen.kinds}
-        for done in as_completed(wholes):
-            name, (seconds, errors) = wholes[done], done.result()
-            total.failures += report(f"{name}: not killed, {seconds:.1f} s", errors)
-            for part, kills in [] if errors else parts_of(chosen):
-                out = chosen.out / name
-                task = pool.submit(storm, name, out, chosen.seed, part, kills, seconds)
-                running[task] = name, part
-        for ended in as_completed(running):
-            (name, part), outcome = running[ended], ended.result()
-            total.add(outcome)
-            kills = outcome.signals.total()
-            line = f"{name}, part {part}: {kills} kills, {outcome.completed} runs"
-            if report(line, outcome.failures):
-                print(f"again: storm.py --seed {chosen.seed} --kinds {name} --parts {part}")
-    return total
-
-
-def parts_of(chosen: argparse.Namespace) -> list[tuple[int, int]]:
-    """The numbers of each kind's parts and their kills."""
-    if chosen.parts:
-        return [(part, PART_KILLS) for part in chosen.parts]
-    kills = -(-chosen.kills // len(chosen.kinds))
-    starts = range(0, kills, PART_KILLS)
-    return [(start // PART_KILLS, min(PART_KILLS, kills - start)) for start in starts]
-
-
-def report(line: str, failures: list[str]) -> list[str]:
-    print("\n".join([line, *(f"FAILED: {failure}" for failure in failures)]), flush=True)
-    return failures
+def storm_of(name: str, chosen: argparse.Namespace) -> Outcome:
+    """The kills of one kind, after its uninterrupted run."""
+    out, kills = chosen.out / name, -(-chosen.kills // len(chosen.kinds))
+    seconds, errors = run_whole(name, out)
+    outcome = Outcome(failures=errors) if errors else storm(name, out, chosen.seed, kills, seconds)
+    line = f"{name}: {outcome.signals.total()} kills, {outcome.completed} runs of {seconds:.1f} s"
+    print("\n".join([line, *(f"FAILED: {each}" for each in outcome.failures)]), flush=True)
+    return outcome
 
 
 def main() -> int:
@@ -379,12 +352,14 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=1000, help="over all kinds")
     parser.add_argument("--seed", type=int, default=0, help="of signals, processes and times")
     parser.add_argument("--kinds", nargs="*", default=[*KINDS], choices=[*KINDS], metavar="kind")
-    parser.add_argument("--parts", nargs="*", type=int, default=[], help="of the kinds, by number")
-    parser.add_argument("--processes", type=int, default=2, help="parts side by side")
+    parser.add_argument("--processes", type=int, default=2, help="kinds side by side")
     parser.add_argument("--out", type=Path, default=Path("outputs") / "storm")
     chosen = parser.parse_args()
     chosen.out = chosen.out.absolute()
-    total = run_all(chosen)
+    total = Outcome()
+    with ProcessPoolExecutor(chosen.processes, get_context("fork")) as pool:
+        for outcome in pool.map(partial(storm_of, chosen=chosen), chosen.kinds):
+            total.add(outcome)
     signals = ", ".join(f"{count} {name}" for name, count in total.signals.most_common())
     print(f"{total.signals.total()} kills ({signals}), {total.completed} runs")
     print(f"{len(total.failures)} failures")
