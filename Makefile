@@ -67,11 +67,11 @@ bench-peers: .venv/installed .venv-bench/installed
 
 reproduce: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
-	$(BIN)/rlgames study reproduce page=docs/reproductions.md $(STUDY)
+	$(BIN)/rlgames study reproduce page=docs/dev/reproductions.md $(STUDY)
 
 strength: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
-	$(BIN)/rlgames study strength page=docs/results.md $(STUDY)
+	$(BIN)/rlgames study strength page=docs/dev/strength.md $(STUDY)
 
 intervals: .venv/installed
 	$(BIN)/python scripts/checks/interval_coverage.py

@@ -61,7 +61,7 @@ MAX_LINES = {
     "rlgames/__init__": 195,
     "rlgames/app": 397,
     "rlgames/__main__": 15,
-    "tests": 3312,
+    "tests": 3317,
     "tests/commands": 3018,
     "tests/config": 1449,
     "tests/core": 394,
@@ -80,9 +80,9 @@ MAX_LINES = {
     "tests/terminal": 717,
     "tests/training": 2181,
     "tests/web": 776,
-    "scripts/bench": 1135,
+    "scripts/bench": 1133,
     "scripts/checks": 1012,
-    "scripts/docs": 660,
+    "scripts/docs": 683,
 }
 """The lines of each folder. Files beside the folders of tests count for tests."""
 

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import tables
 from helpers import make_game, rng
 
 from rlgames.config.files import Files
@@ -120,24 +121,28 @@ def test_the_metrics_of_a_learner_are_explained(name):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_presets_are_known_and_their_figures_measured(path):
-    measured = figures(text_of(DOCS / "results.md") + text_of(DOCS / "reproductions.md"))
+    """A figure has the name of its record, or is on a page of measurements."""
     for row in results_of(path):
         for preset in re.findall(r"`(\w+)`", row[0]):
             assert preset in Files().names("experiment"), preset
-        assert figures(" | ".join(row[1:])) <= measured, row
+        assert figures(tables.FIGURE.sub("", " | ".join(row[1:]))) <= measured(), row
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "learners" / "README.md"])
-def test_summaries_have_the_measured_results(path):
-    pages = [DOCS / "results.md", DOCS / "reproductions.md"]
-    measured = figures("".join(map(text_of, pages)))
-    rows = [row for row in table_rows(text_of(path)) if "`" in "".join(row[1:])]
-    shown = [re.sub(r"`[^`]*`", "", " | ".join(row)) for row in rows]
-    assert len(shown) > 4
-    for row in shown:
-        for number in figures(row):
-            digits = len(number.partition(".")[2]) or len(number.rstrip("0")) - len(number)
-            assert any(round(float(each), digits) == float(number) for each in measured), row
+@cache
+def measured():
+    return figures("".join(map(text_of, (DOCS / "dev").glob("*.md"))))
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_figures_are_those_of_their_records(path):
+    text = text_of(path)
+    assert len(tables.FIGURE.findall(text)) == len(re.findall(r"<!--\w+/", text))
+    assert text == tables.with_figures(text), "make tables"
+
+
+def test_generated_tables_are_current():
+    for path, text in [(DOCS / "configs.md", tables.page()), *tables.filled_pages()]:
+        assert text_of(path) == text, f"{path}: make tables"
 
 
 def slug(heading):

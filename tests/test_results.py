@@ -1,4 +1,4 @@
-"""docs/results.md and docs/reproductions.md are what `rlgames study` makes of the records."""
+"""docs/dev/strength.md and docs/dev/reproductions.md are what `rlgames study` makes of the records."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from rlgames.config.files import Files
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "records"
-REPRODUCTIONS = ROOT / "docs" / "reproductions.md"
+REPRODUCTIONS = ROOT / "docs" / "dev" / "reproductions.md"
 STUDIES = [name for name in Files().names("study") if name not in ("learners", "agents")]
 
 
@@ -24,7 +24,7 @@ def records():
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_section_of_a_page_is_made_from_its_record(name):
-    page = ROOT / "docs" / "results.md" if name == "strength" else REPRODUCTIONS
+    page = ROOT / "docs" / "dev" / "strength.md" if name == "strength" else REPRODUCTIONS
     text = page.read_text(encoding="utf-8").partition(f"<!-- study {name} -->\n")[2]
     made = section(read_study(name), records())
     remedy = f"rlgames study {name} run=false records=docs/records page={page}"

@@ -7,8 +7,8 @@
     python bench.py ziap                 # 2048 next to C++: ziap/2048-tdl in .venv-bench/2048-tdl
     python bench.py --device cuda        # on a GPU, what runs there
 
-Every part prints a table and puts it into its section: comparisons with others in
-docs/benchmarks.md, rlgames alone in docs/dev/benchmarks.md, a GPU in docs/dev/benchmarks_gpu.md.
+Every part prints a table and puts it into its section of docs/dev/benchmarks.md, or of
+docs/dev/benchmarks_gpu.md for a GPU. docs/benchmarks.md summarizes them by hand.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from rlgames.core.text import with_section
 
 DOCS = ROOT / "docs"
 PAGES = {
-    "cpu": [DOCS / "benchmarks.md", DOCS / "dev" / "benchmarks.md"],
-    "cuda": [DOCS / "dev" / "benchmarks_gpu.md"],
+    "cpu": DOCS / "dev" / "benchmarks.md",
+    "cuda": DOCS / "dev" / "benchmarks_gpu.md",
 }
 """By device."""
 
@@ -97,10 +97,8 @@ def run(name: str, rounds: int | None, device: str) -> int:
         table, code = f"Not measured: {type(error).__name__}: {error}", 3
     print(f"\n{name}\n\n{table}\n", flush=True)
     text = f"{table}\n\n{how(name, rounds or part.rounds, device)}\n"
-    for page in PAGES[device]:
-        old = page.read_text(encoding="utf-8")
-        if f"<!-- {name} -->" in old:
-            page.write_text(with_section(old, name, text), encoding="utf-8")
+    page = PAGES[device]
+    page.write_text(with_section(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")
     return code
 
 

@@ -1,9 +1,10 @@
-"""Write docs/configs.md, and the tables of keys and presets in the pages of docs/games/ and
-docs/learners/, from the schemas and conf/.
+"""Write docs/configs.md, the tables of keys and presets in the pages of docs/games/ and
+docs/learners/, from the schemas and conf/, and the figures of all pages, from docs/records/.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -23,10 +24,15 @@ from rlgames.config.schema import (
 from rlgames.config.words import typed_groups
 from rlgames.core.text import markdown_table
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 FILES = Files()
 PAGES = {"game": DOCS / "games", "learner": DOCS / "learners"}
 """Groups whose options have a page each, with the folder of the pages."""
+
+FIGURE = re.compile(r"-?\d[\d,.]*(?: ± [\d,.]+)?%?(<!--(\w+)/([\w.]+)/([\w.]+)/(±?)([^/]+?)-->)")
+"""A figure and where it comes from: `47.41 ± 0.11<!--strength/fleet/played.moves.mean/±.2f-->` is a
+value in docs/records/strength.json with its interval and its format."""
 
 INTRODUCTION = """\
 # Configuration: every key
@@ -106,15 +112,30 @@ def filled_pages() -> Iterator[tuple[Path, str]]:
             yield path, _fill(text, "presets", _presets_of(group, name))
 
 
+def with_figures(text: str) -> str:
+    """A page with its figures as they are in the records."""
+
+    def value(match: re.Match[str]) -> str:
+        marker, record, run, metric, interval, form = match.groups()
+        runs = json.loads((DOCS / "records" / f"{record}.json").read_text(encoding="utf-8"))["runs"]
+        cell = runs[run]["cells"][metric]
+        mean = f"{cell['mean']:{form}}"
+        return (f"{mean.rstrip('%')} ± {cell['half']:{form}}" if interval else mean) + marker
+
+    return FIGURE.sub(value, text)
+
+
 def _presets_of(group: str, name: str) -> str:
-    """The presets that use an option."""
-    head = ["preset", *("learner" if group == "game" else "game", "policy"), "description"]
-    rows = [
-        [each["name"], *(each[key] for key in head[1:3]), each["about"]]
-        for each in _presets()
-        if each[group] == name
-    ]
-    return _table(head, rows)
+    """The presets that use an option: of a game one by one, of a learner by game."""
+    chosen = [each for each in _presets() if each[group] == name]
+    if group == "game":
+        head = ["preset", "learner", "policy", "description"]
+        keys = ("name", "learner", "policy", "about")
+        return _table(head, ([each[key] for key in keys] for each in chosen))
+    names: dict[str, list[str]] = {}
+    for each in chosen:
+        names.setdefault(each["game"], []).append(each["name"])
+    return _table(["game", "presets"], ([game, ", ".join(own)] for game, own in names.items()))
 
 
 def _presets() -> list[dict[str, str]]:
@@ -135,3 +156,5 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 if __name__ == "__main__":
     for path, text in [(DOCS / "configs.md", page()), *filled_pages()]:
         path.write_text(text, encoding="utf-8")
+    for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        path.write_text(with_figures(path.read_text(encoding="utf-8")), encoding="utf-8")
