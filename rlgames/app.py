@@ -120,6 +120,7 @@ _COMMANDS = (
     ),
     Command("solve", "exact optimum of a game", "rlgames solve game=2048 board=2 columns=3"),
     Command("report", "comparison of runs and sweeps", "rlgames report outputs curves=curves.png"),
+    Command("doctor", "why a run does not learn", "rlgames doctor RUN"),
     Command("study", "runs and tables from one file", "rlgames study mine.yaml seeds=5"),
     Command("games", "games with their presets and agents", "rlgames games hex"),
 )

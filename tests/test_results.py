@@ -1,4 +1,4 @@
-"""docs/dev/strength.md and docs/dev/reproductions.md are what `rlgames study` makes of the records."""
+"""The pages strength.md and reproductions.md are what `rlgames study` makes of the records."""
 
 from pathlib import Path
 

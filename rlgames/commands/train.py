@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlgames.commands.doctor import first_cause
 from rlgames.config.commands import TrainConfig
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
@@ -59,6 +60,8 @@ def show(result: Result) -> None:
     """Print what the training reached, and what people type next."""
     training, config = result.training, result.config
     print_result(training)
+    if cause := first_cause(training.directory):
+        print(printable(cause))
     commands = [
         command_for_run(name, training.directory, config.plugins) for name in ("eval", "play")
     ]

@@ -338,6 +338,11 @@ class ReportConfig(FormatConfig):
 
 
 @schema
+class DoctorConfig(FormatConfig):
+    runs: list[str] = key(is_word=True, help="runs, and folders of them: the words without =")
+
+
+@schema
 class StudyConfig(PluginConfig):
     file: str | None = key(is_word=True, help="name or file of the study: the first word")
     seeds: int | list[int] | None = key(help="number of seeds, or a list; null: the file's")
@@ -369,6 +374,7 @@ COMMAND_SCHEMAS: dict[str, type] = {
     "arena": ArenaConfig,
     "solve": SolveConfig,
     "report": ReportConfig,
+    "doctor": DoctorConfig,
     "study": StudyConfig,
     "games": GamesConfig,
     "env": EnvConfig,

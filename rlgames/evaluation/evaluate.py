@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.estimates import Estimate, Floats
+from rlgames.evaluation.estimates import Z_95, Estimate, Floats
 from rlgames.evaluation.shards import PlayedGames, ShardedGames
 from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
@@ -94,16 +94,18 @@ class Evaluation:
         """The fraction of games won, where a draw counts half."""
         return self.outcome_rate("win").value + self.outcome_rate("draw").value / 2
 
-    @property
-    def points_error(self) -> float:
-        """The standard error of points; 0 if they are exact, and in a game with one seat."""
-        seats = self.outcomes[self.outcomes.sum(1) > 0]
-        if self.is_exact or not len(seats):
-            return 0.0
-        games = seats.sum(1)
-        win, draw, _ = (seats / games[:, None]).T
-        variance = win + draw / 4 - (win + draw / 2) ** 2
-        return math.sqrt(float((variance / games).sum())) / len(seats)
+    def details(self, metric: str) -> dict[str, float]:
+        """The standard error of "turns", "score" or "points", and the points in each seat."""
+        if metric != "points":
+            half = 0.0 if self.is_exact else getattr(self, metric).half
+            return {} if half is None else {"std_error": half / Z_95}
+        counts = self.outcomes[self.outcomes.sum(1) > 0]
+        rate = counts / counts.sum(1, keepdims=True)
+        points = rate @ [1, 0.5, 0]
+        variance = (rate @ [1, 0.25, 0] - points**2) / counts.sum(1)
+        error = 0.0 if self.is_exact else math.sqrt(variance.sum()) / len(counts)
+        names = ("first_seat_points", "second_seat_points")
+        return {"std_error": error} | dict(zip(names, points.tolist(), strict=False))
 
 
 def evaluate(

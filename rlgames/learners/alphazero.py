@@ -12,10 +12,13 @@ from rlgames.core.rows import Rows
 from rlgames.games.game import State
 from rlgames.games.symmetry import Symmetries
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
-from rlgames.learners.learner import LearnerContext, check_all_finite
+from rlgames.learners.learner import LearnerContext, check_all_finite, return_metrics
 from rlgames.learners.replay import RingBuffer
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import mask_illegal
+
+MAX_COMPARED = 256
+"""New moves per update on which search and network are compared."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ class AlphaZero(GradientLearner):
         check_all_finite("a return", returns)
         target = trajectories.target
         assert target is not None
-        self.buffer.add(SearchTargets(trajectories.state, target, returns))
+        new = SearchTargets(trajectories.state, target, returns)
+        search_kl = self.search_kl(new[:: -(-len(new) // MAX_COMPARED)])
+        self.buffer.add(new)
         grad_norm, losses = 0.0, []
         for _ in range(self.updates_per_batch):
             minibatch = self.buffer[self.buffer.sample(self.minibatch_size, self.rng)]
@@ -89,9 +94,11 @@ class AlphaZero(GradientLearner):
             "value_loss": mean_value_loss,
             "agreement": mean_agreement,
             "target_entropy": float(target_entropy),
+            "search_kl": search_kl,
+            **return_metrics(trajectories, returns, returns),
             "grad_norm": grad_norm / self.updates_per_batch,
             "lr": lr,
-            "buffer_size": float(len(self.buffer)),
+            **self.buffer.metrics(self.updates_per_batch * self.minibatch_size, len(trajectories)),
         }
 
     def state_dict(self) -> dict[str, Any]:
@@ -106,6 +113,15 @@ class AlphaZero(GradientLearner):
         start = self.game.public(self.game.example_state())
         target = torch.zeros(1, self.game.spec.actions, device=self.rng.device)
         return SearchTargets(start, target, target[:, 0])
+
+    @torch.no_grad()
+    def search_kl(self, moves: SearchTargets) -> float:
+        """The mean KL divergence of the search's policy from the network's, on the same moves."""
+        scores, _ = self.policy.scores(self.game, moves.state)
+        legal = self.game.legal_action_mask(moves.state)
+        log_probs = mask_illegal(scores, legal).log_softmax(1).masked_fill(~legal, 0)
+        target = moves.target
+        return float((target * (target.clamp(min=1e-30).log() - log_probs)).sum(1).mean())
 
     def losses(self, minibatch: SearchTargets) -> tuple[Tensor, Tensor, Tensor]:
         """The mean policy loss, the mean value loss, and the fraction of moves of which the network

@@ -12,7 +12,7 @@ from rlgames.core.tensor_checks import load_weights
 from rlgames.core.untrusted import checked_int
 from rlgames.games.game import State
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
-from rlgames.learners.learner import LearnerContext, check_all_finite
+from rlgames.learners.learner import LearnerContext, check_all_finite, return_metrics
 from rlgames.learners.replay import ReplayBuffer, ReplayTransitions
 from rlgames.policies.policy import Network
 from rlgames.rewards import next_index
@@ -80,10 +80,14 @@ class Dqn(GradientLearner):
             error = (q_value - td_target).detach().abs().mean()
             totals += torch.stack([loss.detach(), error, q_value.detach().mean()])
         means = (totals / self.updates_per_batch).tolist()
+        legal = self.game.legal_action_mask(transitions.state)
+        returns = self.reward.returns(trajectories, final_states)
         return dict(zip(("loss", "td_error", "q_values"), means, strict=True)) | {
+            **return_metrics(trajectories, returns, returns),
+            **_spread_metrics(q_values.detach(), legal),
             "grad_norm": grad_norm / self.updates_per_batch,
             "lr": lr,
-            "buffer_size": float(len(self.buffer)),
+            **self.buffer.metrics(self.updates_per_batch * self.minibatch_size, len(trajectories)),
         }
 
     def state_dict(self) -> dict[str, Any]:
@@ -135,3 +139,14 @@ class Dqn(GradientLearner):
         pairs = zip(self.target_network.parameters(), self.policy.parameters(), strict=True)
         for target, online in pairs:
             target.lerp_(online, self.polyak_tau)
+
+
+def _spread_metrics(q_values: Tensor, legal: Tensor) -> dict[str, float]:
+    """The largest size of a Q value, and the mean over positions of the highest minus the lowest,
+    of legal actions. q_values: float32 [M, A]; legal: bool [M, A]."""
+    highest = q_values.masked_fill(~legal, -torch.inf).amax(1)
+    lowest = q_values.masked_fill(~legal, torch.inf).amin(1)
+    return {
+        "q_max": float(torch.maximum(highest, -lowest).max()),
+        "q_spread": float((highest - lowest).mean()),
+    }

@@ -105,6 +105,7 @@ class GradientLearner(Learner):
 
     def descend(self, loss: Tensor | Iterable[Tensor], lr: float) -> float:
         """One gradient step; returns the gradient's norm, as the function descend does."""
+        self.num_gradient_steps += 1
         return descend(self.optimizer, loss, lr, self.max_grad_norm)
 
     def minibatches(

@@ -59,6 +59,9 @@ class Learner(ABC):
     learns_while_playing = False
     """Whether it plays the games of a batch itself, by play_and_learn instead of update."""
 
+    num_gradient_steps = 0
+    """In this process."""
+
     def __init__(self, context: LearnerContext) -> None:
         self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
         self.reward, self.rng = context.reward, context.rng
@@ -105,6 +108,21 @@ class Learner(ABC):
         """Raises LookupError, TypeError, ValueError or RuntimeError for a state of another kind."""
         if state:
             raise ValueError("this learner has no state")
+
+
+def return_metrics(
+    trajectories: Trajectories, returns: torch.Tensor, reward: torch.Tensor
+) -> dict[str, float]:
+    """The mean and the spread of the returns, float32 [M], and the fraction of the games in which
+    a reward, float32 [M], is not 0."""
+    total = reward.new_zeros(trajectories.num_games).index_add_(
+        0, trajectories.game, reward.detach().abs()
+    )
+    return {
+        "return": float(returns.mean()),
+        "return_std": float(returns.std(correction=0)),
+        "rewarded_games": float((total > 0).float().mean()),
+    }
 
 
 def check_all_finite(name: str, values: torch.Tensor) -> None:

@@ -21,7 +21,7 @@ from rlgames.learners.gradient import (
     select_actions,
     standardized,
 )
-from rlgames.learners.learner import LearnerContext, check_all_finite
+from rlgames.learners.learner import LearnerContext, check_all_finite, return_metrics
 from rlgames.rewards import generalized_advantage
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty
@@ -41,6 +41,9 @@ METRICS = (
 )
 """Means over the gradient steps of an update. approx_kl: the mean of r - 1 - log r, an estimate of
 KL(π_old, π) without bias and with little variance (Schulman 2020)."""
+
+MIN_VARIANCE = 1e-10
+"""Of value targets, relative to their mean square: less is rounding, which nothing explains."""
 
 EVAL_CHUNK = 1 << 15
 """Positions per forward pass without gradient."""
@@ -110,7 +113,7 @@ class Ppo(GradientLearner):
         self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr, entropy_coef = self.lr.at(progress), self.entropy_coef.at(progress)
-        batch, explained_variance = self._make_batch(trajectories, final_states)
+        batch, statistics = self._make_batch(trajectories, final_states)
         steps = []
         for rows in self._minibatch_rows(len(batch)):
             metrics = torch.zeros(len(METRICS), device=rows.device)
@@ -118,17 +121,17 @@ class Ppo(GradientLearner):
             grad_norm = self.descend(losses, lr)
             steps.append(torch.cat([metrics, metrics.new_tensor([grad_norm])]))
         means = torch.stack(steps).mean(0).tolist()
-        return dict(zip((*METRICS, "grad_norm"), means, strict=True)) | {
-            "explained_variance": explained_variance,
-            "return": float(batch.value_target.mean()),
-            "lr": lr,
-        }
+        return (
+            dict(zip((*METRICS, "grad_norm"), means, strict=True))
+            | statistics
+            | {"lr": lr, "ent_coef": entropy_coef}
+        )
 
     def _make_batch(
         self, trajectories: Trajectories, final_states: FinalStates
-    ) -> tuple[PpoBatch, float]:
-        """Advantages and value targets of the current policy; and the fraction of the variance of
-        the value targets that the current values explain."""
+    ) -> tuple[PpoBatch, dict[str, float]]:
+        """Advantages and value targets of the current policy; and metrics of the returns, with the
+        fraction of their variance that the current values explain."""
         inputs = self.policy.inputs(self.game, trajectories.state)
         legal = self.game.legal_action_mask(trajectories.state)
         reward = self.reward.rewards(trajectories, final_states)
@@ -145,13 +148,16 @@ class Ppo(GradientLearner):
             self._bootstrap_value(final_states.state),
         )
         value_target = value + advantage
-        unexplained = advantage.var(correction=0) / value_target.var(correction=0)
+        statistics = return_metrics(trajectories, value_target, reward)
+        variance = value_target.var(correction=0)
+        if bool(variance > MIN_VARIANCE * value_target.square().mean()):
+            unexplained = advantage.var(correction=0) / variance
+            statistics["explained_variance"] = float(1 - unexplained)
         advantage = standardized(advantage)
         weight = importance_weight(old_log_prob, trajectories.log_prob)
         action = trajectories.action
         batch = PpoBatch(inputs, legal, action, old_log_prob, advantage, value_target, weight)
-        # Of equal targets there is no variance to explain.
-        return batch, float((1 - unexplained).nan_to_num(nan=0.0, neginf=0.0))
+        return batch, statistics
 
     def _losses(
         self, batch: PpoBatch, rows: Tensor, entropy_coef: float, metrics: Tensor

@@ -18,7 +18,7 @@ from rlgames.learners.gradient import (
     select_actions,
     standardized,
 )
-from rlgames.learners.learner import LearnerContext, check_all_finite
+from rlgames.learners.learner import LearnerContext, check_all_finite, return_metrics
 from rlgames.rewards import plies
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty
@@ -98,7 +98,8 @@ class Reinforce(GradientLearner):
             for name, value in self._step(examples[part], num_games, lr, entropy_coef).items():
                 fraction = (part.stop - part.start) / len(trajectories)
                 metrics[name] = metrics.get(name, 0.0) + fraction * value
-        return {"return": float(returns.mean()), **metrics, "lr": lr}
+        statistics = return_metrics(trajectories, returns, returns)
+        return {**statistics, **metrics, "lr": lr, "ent_coef": entropy_coef}
 
     def _step(
         self, moves: StepExamples, num_games: int, lr: float, entropy_coef: float

@@ -77,6 +77,10 @@ class RingBuffer(Generic[R]):
         """Int64 [count]: indices of rows, sampled uniformly with replacement."""
         return torch.randint(len(self), (count,), generator=rng, device=rng.device)
 
+    def metrics(self, num_samples: int, num_moves: int) -> dict[str, float]:
+        """How full it is, and how often an update samples for each move that it adds."""
+        return {"buffer_size": float(len(self)), "samples_per_move": num_samples / num_moves}
+
     def state_dict(self) -> dict[str, Any]:
         """The stored rows, column by column, and the number of rows ever added."""
         columns = [] if self._rows is None else self._rows.columns()

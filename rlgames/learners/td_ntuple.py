@@ -18,6 +18,7 @@ from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights, parts
 from rlgames.core.untrusted import checked_int
 from rlgames.games.board_game import BoardGame, BoardState
+from rlgames.games.capabilities import measures
 from rlgames.games.game import State
 from rlgames.kernels.words import Array
 from rlgames.learners.learner import Learner, LearnerContext
@@ -171,7 +172,16 @@ class TdNtuple(Learner):
             raise NonFiniteError("a value is not a finite number; a smaller lr may help")
         if self.average is not None:
             self.average.add(progress)
-        return final_states, {"td_error": total_error / max(1, final_states.num_moves), "lr": lr}
+        metrics = {"td_error": total_error / max(1, final_states.num_moves), "lr": lr}
+        return final_states, metrics | self._clipped_boards(final_states.state)
+
+    def _clipped_boards(self, state: State) -> dict[str, float]:
+        """The fraction of positions with a tile that num_cell_values does not tell from others."""
+        if self.has_replies:
+            return {}
+        max_tile = measures(self.game, state)["max_tile"]
+        is_clipped = max_tile >= 1 << self.policy.num_cell_values
+        return {"clipped_boards": float(is_clipped.float().mean())}
 
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = {"values": self.values.state_dict()}

@@ -110,8 +110,10 @@ class RunLog(Callback):
             self._open_files = stack.pop_all()
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
-        """Draw what random play reaches next to the metric."""
+        """Write what random play and the optimum reach, and draw the first next to the metric."""
         self._random = random
+        self._run["references"] = {"random": random, "optimal": optimal}
+        self._write_run()
         if random is None:
             self.note("random play takes too long to be measured before the end")
 

@@ -129,23 +129,19 @@ class Evaluator:
         result.metrics.update({name: EVAL_METRICS[name](self, result) for name in self.metrics})
         return result
 
-    def better(
-        self, metrics: dict[str, float], best: list[float] | None, error: float = 0.0
-    ) -> list[float] | None:
+    def better(self, metrics: dict[str, float], best: list[float] | None) -> list[float] | None:
         """The highest evaluation so far, by best_by and then by points, if this checkpoint is the
         one to select; None if an earlier one is better.
 
         Of equals the later one is selected: many checkpoints win all games against a weak player,
         and the last of them has learned most. Points are equal up to one standard error (Breiman et
         al. 1984), because the highest of many sampled values is chosen by luck otherwise.
-
-        error: the standard error of the points.
         """
         sign = direction(self.game.spec.goal, self.best_by)
         candidate = [sign * metrics[self.best_by], metrics.get("points", 0.0)]
         if best is None:
             return candidate
-        margin = error if self.best_by == "points" else 0.0
+        margin = metrics.get("std_error", 0.0) if self.best_by == "points" else 0.0
         is_as_good = [Rank(value + margin) for value in candidate] >= [*map(Rank, best)]
         return max(candidate, best) if is_as_good else None
 

@@ -130,8 +130,9 @@ class TrainingLoop:
         with self.interrupts.shielded():
             progress.has_converged = learner.has_converged(metrics)
             progress.mark_done("evaluate")
-            self.tell({f"eval/{name}": value for name, value in metrics.items()})
-            best = evaluator.better(metrics, progress.best, result.evaluation.points_error)
+            logged = metrics | result.evaluation.details(evaluator.goal_metric)
+            self.tell({f"eval/{name}": value for name, value in logged.items()})
+            best = evaluator.better(logged, progress.best)
             if best is not None:
                 progress.best = best
                 with self.phase("saving"):  # before the latest checkpoint, which counts on it

@@ -28,7 +28,12 @@ from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import computing_in
 from rlgames.rollouts.holdout import Split, split_layouts
 from rlgames.rollouts.play import GamePool
-from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
+from rlgames.rollouts.trajectories import (
+    FinalStates,
+    Trajectories,
+    bytes_per_game,
+    bytes_per_result,
+)
 from rlgames.runs.agents import (
     build_player,
     greedy_rule,
@@ -38,6 +43,7 @@ from rlgames.runs.agents import (
     with_search,
 )
 from rlgames.runs.checkpoint import Checkpoint
+from rlgames.sampling import EpsilonGreedy
 from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.training.checks import Plan, check_fits
@@ -68,19 +74,39 @@ class Training:
     def learn(self, batch: Batch | GamePool) -> tuple[FinalStates, dict[str, float]]:
         """Learn from the agent's moves in a batch, and from recorded ones; how the games ended, and
         metrics. Raises NonFiniteError."""
-        fraction = self.agent.progress
+        fraction, sampling = self.agent.progress, self.agent.sampling
+        metrics: dict[str, float] = {}
+        if isinstance(sampling, EpsilonGreedy):
+            metrics["exploration_rate"] = sampling.epsilon.at(fraction)
         with computing_in(self.agent.policy, self.compute_dtype):
             if isinstance(batch, GamePool):
-                return self.learner.play_and_learn(batch, self.cfg.window, fraction)
+                final_states, learned = self.learner.play_and_learn(
+                    batch, self.cfg.window, fraction
+                )
+                return final_states, learned | metrics
             trajectories, final_states = self.source.examples(batch)
-            metrics: dict[str, float] = {}
             if len(trajectories):  # an opponent may have won before the agent moved
-                metrics = self.learner.update(trajectories, final_states, fraction)
+                steps = self.learner.num_gradient_steps
+                metrics = self.learner.update(trajectories, final_states, fraction) | metrics
+                steps = self.learner.num_gradient_steps - steps
+                metrics |= {"gradient_steps": float(steps)} if steps else {}
+                if len(self.source.games.players) == 2:
+                    metrics |= agent_points(trajectories, final_states)
         return batch[1], metrics | self.source.metrics()
 
     def weights(self) -> dict[str, Tensor]:
         """Those that are evaluated and saved, by name."""
         return self.evaluator.greedy.policy.state_dict()
+
+
+def agent_points(trajectories: Trajectories, final_states: FinalStates) -> dict[str, float]:
+    """The agent's fraction of the points in the games that are over; trajectories: its moves."""
+    seat = torch.full_like(final_states.state.done, -1, dtype=torch.int64)
+    seat[trajectories.game] = trajectories.seat
+    rows = ((seat >= 0) & final_states.state.done).nonzero()[:, 0]
+    own = final_states.score[rows].gather(1, seat[rows, None])[:, 0]
+    lead = 2 * own - final_states.score[rows].sum(1)
+    return {"points": float((1 + lead.sign()).mean() / 2)} if len(rows) else {}
 
 
 def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Training:

@@ -21,6 +21,9 @@ METRIC_NAME = re.compile(r"[\w ,:/.+=()%-]{1,100}")
 PHASES = ("playing", "learning", "evaluating", "saving", "solving")
 """What a process does. Every line of the log has the fraction of the time of each of them."""
 
+MIN_COMPARED, MAX_COMPARED = 8, 256
+"""Games of a batch whose final positions are compared; fewer say nothing."""
+
 MIN_WEIGHT = 1e-300
 
 
@@ -36,6 +39,9 @@ def game_statistics(game: Game[Any], final: State) -> dict[str, float]:
     if game.spec.goal == "outcome":
         statistics["first_seat_wins"] = float((score[:, 0] > score[:, 1]).float().mean())
         statistics["draws"] = float((score[:, 0] == score[:, 1]).float().mean())
+    if len(final) >= MIN_COMPARED:
+        shown = final[:MAX_COMPARED].to("cpu").content()
+        statistics["distinct_games"] = len({row.tobytes() for row in shown.numpy()}) / len(shown)
     return statistics
 
 

@@ -1,0 +1,146 @@
+"""What a run's files say about its training: settings, and metrics over time; imports nothing
+heavy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rlgames.core.metrics import direction, goal_of
+from rlgames.core.untrusted import finite_or_none, parse_object, sanitized
+from rlgames.runs import storage
+from rlgames.runs.files import (
+    MAX_FILE_BYTES,
+    MAX_METRICS_BYTES,
+    RunInfo,
+    damage_in,
+    flatten,
+    parse_info,
+    read_run,
+)
+
+MAX_LINES = 2000
+"""Of more lines of training games, so many are read."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A metric over time. Without values every statistic is NaN, so that no comparison holds.
+
+    start, end: the first and the last value. first, last, later: the medians of the first and the
+    last quarter, and of all but the first quarter.
+    """
+
+    values: Sequence[float] = ()
+    start: float = math.nan
+    end: float = math.nan
+    first: float = math.nan
+    last: float = math.nan
+    later: float = math.nan
+    lowest: float = math.nan
+    highest: float = math.nan
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Series:
+        if not values:
+            return cls()
+        size = max(1, len(values) // 4)
+        first, last, later = values[:size], values[-size:], values[size:] or values
+        medians = map(median, (first, last, later))
+        return cls(values, values[0], values[-1], *medians, min(values), max(values))
+
+    def share_below(self, limit: float) -> float:
+        """The fraction of the values that are at most the limit."""
+        return sum(value <= limit for value in self.values) / max(len(self.values), 1)
+
+
+@dataclass(frozen=True)
+class History:
+    """A run: its settings, as runs.files.flatten names them, and the lines of its metrics.
+
+    references: what "random" and "optimal" play reach, as far as known. failure: the error that
+    ended a failed run.
+    """
+
+    info: RunInfo
+    settings: dict[str, Any]
+    lines: Sequence[dict[str, float]]
+    references: dict[str, float]
+    failure: str = ""
+
+    @classmethod
+    def read(cls, directory: Path) -> History:
+        """The run in a directory. Raises DamagedRun, ConfigError and OSError."""
+        storage.check_plain(directory)
+        info, early = parse_info(directory), read_run(directory).get("references")
+        references = (_numbers(early) if isinstance(early, dict) else {}) | info.results
+        failure = _failure(directory) if info.status == "failed" else ""
+        lines = _read_lines(directory)
+        return cls(info, flatten(info.config), lines, references, failure)
+
+    def __getitem__(self, name: str) -> Series:
+        """A metric of the training by its name without train/; result: of each evaluation."""
+        full = name if "/" in name else f"train/{name}"
+        full = f"eval/{self.info.metric}" if name == "result" else full
+        return Series.of([line[full] for line in self.lines if full in line])
+
+    def number(self, key: str) -> float:
+        """A setting that is a number, else NaN."""
+        value = finite_or_none(self.settings.get(key))
+        return math.nan if value is None else value
+
+    def scaled(self, key: str, factor: str) -> str:
+        """What to type for a multiple of a setting."""
+        value = self.number(key) * float(factor)
+        return f"{key}={value:.2g}" if abs(value) < 1 else f"{key}={value:.0f}"
+
+    @property
+    def random(self) -> float:
+        """What random play reaches in the metric of the game."""
+        return self.references.get("random", math.nan)
+
+    @property
+    def sign(self) -> int:
+        """+1 if higher values of this metric are better, -1 if lower ones are."""
+        return direction(goal_of(self.info.metric), self.info.metric) or 1
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether the last evaluation leaves something to learn, as far as is known."""
+        if self.info.metric == "points":
+            return not (self["result"].end >= 0.97 or self["eval/exploitability"].end <= 0.1)
+        optimum = self.references.get("optimal", math.nan)
+        return not abs(self["result"].end - optimum) <= 0.05 * abs(optimum)
+
+
+def _numbers(values: dict[str, Any]) -> dict[str, float]:
+    """Those that are finite numbers."""
+    numbers = {name: finite_or_none(value) for name, value in values.items()}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def _read_lines(directory: Path) -> list[dict[str, float]]:
+    """The lines of metrics.jsonl without damaged ones: all evaluations, and of many others some."""
+    with damage_in("metrics.jsonl"):
+        content = storage.read_file(directory, "metrics.jsonl", MAX_METRICS_BYTES)
+    every, lines = content.split(b"\n")[:-1], []
+    step = len(every) // MAX_LINES + 1
+    for number, line in enumerate(every):
+        if b'"eval/' in line or number % step == 0:
+            with suppress(ValueError):
+                lines.append(_numbers(parse_object(line)))
+    return lines
+
+
+def _failure(directory: Path) -> str:
+    """The last error in train.log, without the time."""
+    with suppress(OSError, ValueError):
+        log = storage.read_file(directory, "train.log", MAX_FILE_BYTES).decode(errors="replace")
+        errors = [line for line in log.splitlines() if "Error: " in line]
+        return sanitized(errors[-1].split(maxsplit=2)[-1]) if errors else ""
+    return ""
