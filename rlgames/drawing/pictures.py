@@ -279,7 +279,7 @@ class _Boards:
             y = above + row * pitch + size / 2
             items.append(Label(left - 4 + row * slant, y, name, text_size, sprites.FAINT, "end"))
         height = bottom + (text_size + 4 if form.below else 0)
-        return Scene(left + columns * size + round((rows - 1) * slant), height, items)
+        return Scene(left + columns * size + round((rows - 1) * slant) + tip, height, items)
 
 
 def _hex_edges(cells: Sequence[Cell], columns: int) -> list[Edge]:
