@@ -22,7 +22,12 @@ sweep."""
 
 
 class Loader(YAML_LOADER):  # type: ignore[misc]
-    """Reads 1e-3 as a number, as Hydra does."""
+    """Reads 1e-3 as a number and a date as text, as Hydra does."""
+
+    yaml_implicit_resolvers = {
+        first: [each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in YAML_LOADER.yaml_implicit_resolvers.items()
+    }
 
 
 Loader.add_implicit_resolver(

@@ -10,8 +10,10 @@ import yaml
 from helpers import SMALL_TRAINING, check_refused
 from markers import one_in
 
+from rlgames.commands.study_file import read_study
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.typed import from_plain, to_yaml
 from rlgames.core.errors import ConfigError
 
 SMALL = [*SMALL_TRAINING, "solve_seconds=0", "learner.epochs=1"]
@@ -104,6 +106,23 @@ def test_a_variant_of_an_option_and_a_preset_of_ones_own_need_no_python():
     cfg = load_config(TrainConfig, ["--config-dir=own", "experiment=mine"])
     assert (cfg.games, cfg.game.name) == (20, "salvo")
     assert (cfg.reward.name, cfg.reward.minus, cfg.reward.discount) == ("hits", "random_shot", 0.8)
+
+
+@pytest.mark.parametrize("date", ["2026-11-28", "2026-11-28 10:30:00", "2026-11-28T10:30:00Z"])
+def test_a_date_in_a_file_is_text(date, folder):
+    keys = f"init_from: {date}\nout: {date}\nlogger:\n  mlflow:\n    experiment: {date}\n"
+    defaults = "defaults:\n  - override /logger: [mlflow]\n"
+    (folder / "own/experiment/dated.yaml").write_text(f"# @package _global_\n{defaults}{keys}")
+    cfg = load_config(TrainConfig, ["--config-dir=own", "experiment=dated", "game=tictactoe"])
+    assert (cfg.init_from, cfg.out, cfg.logger["mlflow"].experiment) == (date, date, date)
+    assert from_plain(yaml.safe_load(to_yaml(cfg))) == cfg
+    table = f"{{title: {date}, rows: {{a: {date}}}, columns: {{{date}: training.seconds}}}}"
+    study = f"before: {date}\nruns: {{a: game=tictactoe}}\ntable: {table}\n"
+    (folder / "dated.yaml").write_text(study)
+    read = read_study("dated.yaml")
+    (shown,) = read.tables
+    assert (read.before, shown.title, shown.rows) == (date, date, {"a": date})
+    assert [column.heading for column in shown.columns] == [date]
 
 
 def test_a_run_lies_where_hydra_puts_it(typed):
