@@ -175,6 +175,13 @@ def test_a_sweep_starts_only_what_is_missing(typed):
     assert "holds a run with another lr" in done.stderr
 
 
+def test_lists_ranges_and_globs_are_swept_together(typed):
+    words = ["-m", *SMALL, "seed=range(2)", "lr=0.01,0.02", "sampling=glob(stoch*)", "out=s"]
+    done = typed("train", *words)
+    assert done.returncode == 0, done.stderr
+    assert len(jobs(done.stdout)) == 4
+
+
 def test_a_sweep_without_a_preset_resumes_without_one(typed):
     words = ["game=salvo", "board=2", "ships=[1]", "shots=1", "experiment=null", "policy=mlp"]
     words += ["policy.layers=[2]", "games=4", "batch=4", "eval_games=2", "solve_seconds=0"]
@@ -211,7 +218,7 @@ def test_a_failed_job_ends_no_other(typed):
     [
         (
             ["learner=ppo,dqn", "policy=ntuple"],
-            "learner=ppo: learner=ppo does not train policy=ntuple",
+            "rlgames: learner=ppo does not train policy=ntuple",
         ),
         (
             ["policy=mlp,conv", "learner=ppo,dqn"],
@@ -219,6 +226,8 @@ def test_a_failed_job_ends_no_other(typed):
         ),
         (["line=3,4"], "game.line=4: line=4 does not fit"),
         (["lr=0.1,2000"], "lr=2000.0 is out of range"),
+        (["lr=choice(0.1,2000)", "seed=0,1"], "lr=2000.0 is out of range"),
+        (["line=range(2,9)", "seed=0,1"], "line=8 is out of range"),
     ],
 )
 def test_a_sweep_is_checked_before_its_first_job(words, reason, typed, folder):
