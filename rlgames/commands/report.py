@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,14 @@ from rlgames.config.commands import ReportConfig
 from rlgames.config.typed import changed
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import counted, escape_markdown, printable
-from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing, varying_settings
+from rlgames.runs.files import (
+    FINAL_IN_WORDS,
+    FINAL_PREFIX,
+    as_text,
+    differing,
+    swept_settings,
+    varying_settings,
+)
 from rlgames.runs.find import RunSummary, read_summaries
 from rlgames.runs.where import check_column, matching, sorted_by
 from rlgames.terminal.tables import Column, print_table, table_lines
@@ -111,8 +118,7 @@ def run(cfg: ReportConfig) -> Result:
     every = matching(read_summaries(cfg.runs), cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
-    keys = differing([run.settings for run in runs])
-    keys = [key for key in keys if key != "seed" or cfg.by == "run"]
+    keys = [key for key in _telling(runs) if key != "seed" or cfg.by == "run"]
     metrics = _metrics(runs)
     every_row = [*rows, *(Row([run]) for run in damaged)]
     shown = _sorted(every_row, cfg.sort, keys, metrics)
@@ -145,6 +151,14 @@ def _rows(runs: list[RunSummary], by: str) -> list[Row]:
     return [
         Row(sorted(group, key=lambda run: sort_key(run, run.results))) for group in groups.values()
     ]
+
+
+def _telling(runs: Sequence[RunSummary]) -> list[str]:
+    """The settings that differ between runs or that their sweeps vary, also if only jobs with the
+    first value have begun."""
+    swept = [key for each in {run.path.parent: 0 for run in runs} for key in swept_settings(each)]
+    known = [key for key in swept if any(key in run.settings for run in runs)]
+    return [*dict.fromkeys([*differing([run.settings for run in runs]), *known])]
 
 
 def _top(rows: list[Row], count: int | None) -> list[Row]:
@@ -349,10 +363,10 @@ def _relative(path: Path, folder: Path) -> str:
 def _essence(result: Result) -> tuple[list[str], dict[str, int]]:
     """The settings that differ between runs of one game, and the ranks of the columns of what
     runs are judged by."""
-    by_game: dict[str, list[dict[str, Any]]] = {}
+    by_game: dict[str, list[RunSummary]] = {}
     for run in result.runs:
-        by_game.setdefault(as_text(run.settings["game"]), []).append(run.settings)
-    differ = {"game", *(key for settings in by_game.values() for key in differing(settings))}
+        by_game.setdefault(as_text(run.settings["game"]), []).append(run)
+    differ = {"game", *(key for runs in by_game.values() for key in _telling(runs))}
     ranks: dict[str, int] = {}
     for run in result.runs:
         for rank, name in ((2, run.metric), (0, run.best_by)):

@@ -20,7 +20,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import BEST, LATEST, SWEEP_FILE, read_run, sweep_overrides
+from rlgames.runs.files import BEST, LATEST, read_run, sweep_overrides
 from rlgames.runs.find import find_run, located, newest_run, run_name
 
 LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
@@ -60,10 +60,10 @@ def sweep_words(config: Any) -> list[str]:
     Raises ConfigError for words that run code.
     """
     directory = _found(config)
-    if not (directory / SWEEP_FILE).is_file():
-        return []
     overrides = sweep_overrides(directory)
     task, own = overrides["task"], overrides["hydra"]
+    if not task:
+        return []
     unsafe = [word for word in task if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word]
     if unsafe:
         raise ConfigError(

@@ -236,6 +236,24 @@ def test_jobs_are_listed_in_order(tmp_path):
     assert [path.name for path in find_runs([str(tmp_path / "sweep")])] == ["b", *names[:-1]]
 
 
+def test_a_sweep_that_has_just_begun_shows_what_it_sweeps(tmp_path, typed):
+    """Of one job, nothing differs yet; with seeds= pooled, the seed is no column."""
+    write(tmp_path / "lr/lr=0.1,seed=0", learner={"name": "td", "rate": 2.0})
+    words = ["experiment=salvo,hits", "game.board=4,5", "lr=choice(0.1,0.2)", "seed=range(3)"]
+    words += ["learner.rate=tag(log,interval(1,3))", "games=400", "game.ships=[4,2]", "+new=1,2"]
+    overrides = {"hydra": {"overrides": {"task": words, "hydra": []}}}
+    (tmp_path / "lr/multirun.yaml").write_text(json.dumps(overrides))
+    swept = {"board": 4, "lr": 0.1, "learner.rate": 2.0}
+    (row,) = json.loads(reported(typed, "lr", "format=json"))["rows"]
+    assert row["config"] == swept
+    (row,) = json.loads(reported(typed, "lr", "by=run", "format=json"))["rows"]
+    assert row["config"] == swept | {"seed": 0}
+    heading = reported(typed, "lr").splitlines()[3].split()
+    assert heading[:3] == ["board", "lr", "learner.rate"]
+    (tmp_path / "lr/multirun.yaml").write_text("[")
+    assert json.loads(reported(typed, "lr", "format=json"))["rows"][0]["config"] == {}
+
+
 def test_a_run_counts_once(sweep, typed):
     words = ["sweep", "sweep/0", "sweep/../sweep", "format=json"]
     assert len(json.loads(reported(typed, *words))["runs"]) == 6
