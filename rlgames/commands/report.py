@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import os
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,25 +24,13 @@ from rlgames.runs.files import (
 )
 from rlgames.runs.find import RunSummary, read_summaries
 from rlgames.runs.where import check_column, matching, sorted_by
-from rlgames.terminal.tables import Column, print_table, table_lines
+from rlgames.terminal.tables import Column, print_table
 
 if TYPE_CHECKING:
     from rlgames.commands.comparison import Comparison
 
 CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", "width", "style")
 """Keys that say how learning curves are drawn."""
-
-REFRESH_SECONDS = 2.0
-
-MAX_FRACTION = 0.02
-"""The most of one core's time that following may take; many runs are looked at less often."""
-
-MARGIN_ROWS = 8
-"""Lines of a terminal besides the rows of the table."""
-
-IDLE_SECONDS = 6.0
-"""Seconds without a running run after which nothing more is expected: a sweep needs a moment to
-start its next job."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +97,6 @@ def run(cfg: ReportConfig) -> Result:
     """
     if not cfg.runs:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
-    if cfg.follow and (cfg.format != "table" or cfg.compare is not None):
-        raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
     every = matching(read_summaries(cfg.runs), cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
@@ -219,9 +201,7 @@ def _sorted(rows: list[Row], sort: str, keys: list[str], metrics: list[str]) -> 
 def show(result: Result) -> None:
     """Print a report in the format of its command; a comparison replaces the runs."""
     config = result.config
-    if config.follow:
-        _follow(result)
-    elif result.comparison is not None:
+    if result.comparison is not None:
         from rlgames.commands.comparison import show as show_comparison
 
         show_comparison(result.comparison, config.format)
@@ -235,51 +215,6 @@ def show(result: Result) -> None:
             )
     if config.curves and config.format == "table":
         print(f"curves: {printable(config.curves)}")
-
-
-def _follow(result: Result) -> None:
-    """Show a report until no run is running, or until Ctrl-C: in place on a terminal, otherwise
-    again whenever it has changed."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    console = Console()
-    with suppress(KeyboardInterrupt):
-        if sys.stdout.isatty() and not console.is_dumb_terminal:
-            with Live(console=console, auto_refresh=False) as live:
-                for each in _results(result):
-                    running_first = sorted(each.rows, key=lambda row: "running" not in row.status)
-                    rows = running_first[: max(1, console.height - MARGIN_ROWS)]
-                    shown = replace(each, rows=rows)
-                    lines = table_lines(_title(shown), _columns(shown), console.width)
-                    live.update(Text("\n".join(lines)), refresh=True)
-        else:
-            printed = ""
-            for each in _results(result):
-                text = io.StringIO()
-                with redirect_stdout(text):
-                    _show_table(each)
-                if text.getvalue() != printed:
-                    printed = text.getvalue()
-                    print(printed, flush=True)
-
-
-def _results(result: Result) -> Iterator[Result]:
-    """The report as time passes, until nothing is running."""
-    idle_since, spent = time.monotonic(), 0.0
-    while True:
-        begun = time.process_time()
-        yield result
-        if any(run.status == "running" for run in result.runs):
-            idle_since = time.monotonic()
-        elif time.monotonic() - idle_since >= IDLE_SECONDS:
-            return
-        spent += time.process_time() - begun
-        time.sleep(max(REFRESH_SECONDS, spent / MAX_FRACTION))
-        begun = time.process_time()
-        result = run(result.config)
-        spent = time.process_time() - begun
 
 
 def _show_table(result: Result) -> None:
