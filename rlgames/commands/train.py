@@ -53,7 +53,8 @@ def check_sweep(jobs: Iterable[tuple[str, TrainConfig]]) -> None:
         try:
             check_parts(config)
         except ConfigError as error:
-            raise ConfigError(f"{words}: {error.error}", error.hint) from None
+            label = "" if words in error.error else f"{words}: "
+            raise ConfigError(f"{label}{error.error}", error.hint) from None
 
 
 def show(result: Result) -> None:

@@ -331,7 +331,6 @@ class ReportConfig(FormatConfig):
     )
     style: str = key(of=("color", "gray"), help="colors of a figure")
     compare: str | None = key(help="statistics of agents; the setting that distinguishes them")
-    follow: bool = key(help="refresh the table until no run is running")
     format: str = key(
         of=("table", "markdown", "latex", "csv", "json"), help="table, markdown, latex, csv or json"
     )

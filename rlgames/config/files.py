@@ -22,9 +22,13 @@ sweep."""
 
 
 class Loader(YAML_LOADER):  # type: ignore[misc]
-    """Reads 1e-3 as a number, as Hydra does."""
+    """Reads 1e-3 as a number and a date as text, as Hydra does."""
 
 
+Loader.yaml_implicit_resolvers = {
+    first: [each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in YAML_LOADER.yaml_implicit_resolvers.items()
+}
 Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"),

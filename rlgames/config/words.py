@@ -63,15 +63,6 @@ class Word:
         return [name for name in names if name not in ("null", "")] if is_plain else None
 
     @property
-    def values(self) -> list[str]:
-        """A word for each of its plain values in a sweep; none for a single one, and for what only
-        Hydra can list."""
-        parts = re.findall(rf"(?:\[[^\]]*\]|{QUOTED}|[^,\[\]'\"])+", self.value or "")
-        if len(parts) < 2 or "(" in (self.value or ""):
-            return []
-        return [str(replace(self, value=part)) for part in parts]
-
-    @property
     def varies(self) -> bool:
         """Whether it has several values in a sweep."""
         outside = re.sub(rf"\[[^\]]*\]|{QUOTED}", "", self.value or "")

@@ -118,11 +118,12 @@ def _nearest_folder(name: str) -> str:
     return hint if hint.startswith("did you mean") else ""
 
 
-def located(cfg: TrainConfig) -> TrainConfig:
+def located(cfg: TrainConfig, has_started: bool = False) -> TrainConfig:
     """A training whose runs and records are named by absolute paths, so that it can resume from
     any folder. Typed paths are relative to the folder where the command is typed.
 
-    Raises ConfigError for a player who is not there.
+    has_started: it has the weights of init_from=, which may be gone.
+    Raises ConfigError for a run that is not there.
     """
     changed: dict[str, Any] = {}
     for name, group in groups_of(TrainConfig).items():
@@ -132,7 +133,7 @@ def located(cfg: TrainConfig) -> TrainConfig:
             changed[name] = dataclasses.replace(player, path=str(path))
     if cfg.init_from:
         path = run_path(cfg.init_from)
-        if not os.path.exists(path):
+        if not (has_started or os.path.exists(path)):
             raise ConfigError(
                 f"there is no run at {cfg.init_from}", "init_from= names a run or a checkpoint"
             )
