@@ -228,7 +228,9 @@ def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
         Column("", [str(rank) for rank, _ in enumerate(order, 1)]),
         Column("player", [result.players[row] for row in order], is_text=True),
         Column("Elo", [f"{each.value:+z.0f}" for each in ratings]),
-        Column("95%", ["" if ci is None else "{:+z.0f} to {:+z.0f}".format(*ci) for ci in intervals]),
+        Column(
+            "95%", ["" if ci is None else "{:+z.0f} to {:+z.0f}".format(*ci) for ci in intervals]
+        ),
         Column("points", [f"{mean:.1%}" for mean in means], 1),
     ]
     title = f"ranking, {result.cfg.games:,} games per pair"

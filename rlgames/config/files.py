@@ -137,11 +137,11 @@ class Files:
             ConfigError: if a preset sets keys that a typed option does not have.
         """
         primary = self.read(command)
-        chosen, values = primary.choices, primary.values
+        chosen, values = Choices(), primary.values
         presets = {name: self.read(f"experiment/{name}") for name in typed.get("experiment", ())}
         for preset in presets.values():
             chosen = chosen | preset.choices
-        chosen = chosen | typed
+        chosen = self._with_brought(primary.choices, chosen | typed)
         values.pop("hydra", None)
         for key, group in groups_of(COMMAND_SCHEMAS[command]).items():
             for name in chosen.get(key, ()):
@@ -153,6 +153,14 @@ class Files:
             _check_known(name, sorted({*key_paths(preset.values)} - known), chosen)
             values = merged(values, preset.values)
         return Content(chosen, values)
+
+    def _with_brought(self, usual: Choices, chosen: Choices) -> Choices:
+        """The chosen options, and of the other groups those that the learners bring."""
+        learners = (usual | chosen).get("learner", ())
+        brought = Choices()
+        for each in [usual | self.read(f"learner/{name}").choices for name in learners] or [usual]:
+            brought |= {key: [*dict.fromkeys([*brought.get(key, ()), *each[key]])] for key in each}
+        return brought | chosen
 
     @property
     def _all(self) -> tuple[Path, ...]:
@@ -179,7 +187,7 @@ def _choices(item: Mapping[Any, Any]) -> Choices:
     ((key, option),) = item.items()
     options = option if isinstance(option, list) else [option]
     seat = str(key).rpartition(" ")[2].lstrip("/").rpartition("@")[2]
-    return {seat: [str(each) for each in options if each is not None]}
+    return {seat.removeprefix("_global_."): [str(each) for each in options if each is not None]}
 
 
 def _text(path: Path) -> str:
