@@ -76,12 +76,8 @@ def _import(name: str) -> None:
         module = importlib.import_module(name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
-            suggestion = nearest(name, [path.stem for path in Path().glob("*.py")])
-            hint = (
-                suggestion
-                if suggestion.startswith("did")
-                else "it is looked for here and in PYTHONPATH"
-            )
+            here_too = [path.stem for path in Path().glob("*.py")]
+            hint = nearest(name, here_too, "it is looked for here and in PYTHONPATH")
             raise ConfigError(f"no module is called {name!r}", hint) from None
         lines = [
             f", line {frame.lineno} of {frame.filename}"
