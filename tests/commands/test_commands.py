@@ -62,6 +62,14 @@ def test_train_then_eval(rlgames, tmp_path):
     assert package.evaluate(run)["moves"] == report["moves"]
 
 
+def test_battleship_says_how_to_get_the_fleet(typed):
+    words = ["games=2", "batch=2", "eval_games=2", "solve_seconds=0", "policy.layers=[2]"]
+    shown = typed("train", "game=battleship", *words, "out=a").stdout
+    assert "rlgames train experiment=fleet" in shown.splitlines()[-1]
+    assert "fleet" not in typed("train", "game=battleship", "board=6", *words, "out=b").stdout
+    assert "experiment=fleet" in typed("games", "battleship").stdout.splitlines()[0]
+
+
 def test_the_same_seed_gives_the_same_run(tmp_path):
     small = [*SMALL, "games=100"]
     first = package.train([*small, f"out={tmp_path}/1", "seed=7"])
