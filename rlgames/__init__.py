@@ -17,23 +17,18 @@ if TYPE_CHECKING:
     from rlgames.players.player import Agent
 
 
-def register(
-    group: str, name: str, make: Callable[..., Any], schema: type | None = None, **keys: Any
-) -> None:
+def register(group: str, name: str, make: Callable[..., Any], /, **keys: Any) -> None:
     """Register your own part, which you then choose by its name like a built-in one.
 
     Args:
         group: game, reward, policy, sampling, learner, player or search.
         name: the name of the part on the command line.
-        make: called with the keys of the schema, without its name, after the arguments of the
-            group: none for games and sampling rules; `game` for rewards and players; `game, player`
-            for searches; `game, value=, rng=` for networks and `game, score_scale=` for value
-            functions, by their classes; `context, lr=` for learners, by their classes. It raises
-            ValueError for a combination that makes no sense.
-        schema: a dataclass with a value for every key. --help shows the first line of its
-            docstring, and its lines `key: text` with the keys. None: it has `keys`, and the
-            docstring of make.
-        keys: by name, the value or what rlgames.config.schema.key returns.
+        make: called with the keys after the arguments of the group: none for games and sampling
+            rules; `game` for rewards and players; `game, player` for searches; `game, value=, rng=`
+            for networks and `game, score_scale=` for value functions, by their classes; `context,
+            lr=` for learners, by their classes. It raises ValueError for a combination that makes
+            no sense. --help shows the first line of its docstring.
+        keys: by name, the value, which tells the type, or what rlgames.config.schema.key returns.
 
     Raises:
         ValueError: for an unknown group, a part of another kind, and a name that is taken, unless
@@ -43,7 +38,7 @@ def register(
     from rlgames.config.registry import check_kind
 
     check_kind(group, name, make)
-    add_option(group, name, make, schema, keys)
+    add_option(group, name, make, keys)
 
 
 def game(name: str, **keys: Any) -> Game[Any]:

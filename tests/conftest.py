@@ -108,25 +108,21 @@ def typed(tmp_path, monkeypatch, capfd):
 
 
 STRIPED = '''
-from dataclasses import dataclass
 from rlgames import register
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.config.schema import key
 
 
-@dataclass(frozen=True)
-class StripConfig:
-    """stones on a strip of cells
-
-    cells: how long the strip is
-    """
-
-    name: str = "strip"
-    cells: int = key(2, 20, value=5)
-    colour: str = key(of=("grey", "gold"), value="grey")
+def make_strip(cells, colour):
+    """stones on a strip of cells"""
+    return KInARow(1, cells, 2, False, "strip")
 
 
-register("game", "strip", lambda cells, colour: KInARow(1, cells, 2, False, "strip"), StripConfig)
+register(
+    "game", "strip", make_strip,
+    cells=key(2, 20, help="how long the strip is", value=5),
+    colour=key(of=("grey", "gold"), value="grey"),
+)
 '''
 
 

@@ -92,17 +92,12 @@ def test_what_is_printed_of_agents_and_games_is_short(run):
 
 def test_what_fails_in_code_of_ones_own_is_named_with_file_and_line(tmp_path, monkeypatch, typed):
     (tmp_path / "greedy.py").write_text(
-        "from dataclasses import dataclass\n"
         "from rlgames import register\n"
         "from rlgames.players.player import Random\n\n\n"
         "class Greedy(Random):\n"
         "    def choose(self, state, rng):\n"
         "        return state.nothing\n\n\n"
-        "@dataclass\n"
-        "class GreedyConfig:\n"
-        '    """takes what it gets"""\n\n'
-        '    name: str = "greedy"\n\n\n'
-        'register("player", "greedy", Greedy, GreedyConfig)\n'
+        'register("player", "greedy", Greedy)\n'
     )
     monkeypatch.setattr(sys, "path", [*sys.path])
     words = ["plugins=[greedy]", "player=greedy", "game=tictactoe", "games=2"]
@@ -114,7 +109,7 @@ def test_what_fails_in_code_of_ones_own_is_named_with_file_and_line(tmp_path, mo
         registry.REGISTRY["player"].pop("greedy", None)
         sys.modules.pop("greedy", None)
     assert done.returncode == 3
-    assert f"it was raised in {tmp_path}/greedy.py, line 8" in done.stderr
+    assert f"it was raised in {tmp_path}/greedy.py, line 7" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

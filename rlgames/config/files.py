@@ -60,17 +60,12 @@ class Files:
         return sorted({*plugins, *(path.stem for path in paths if path.is_file())})
 
     def about(self, group: str, name: str) -> str:
-        """One line about an option: the first comment of its file, or the first line of the
-        docstring of a plugin's schema."""
+        """One line about an option: the first comment of its file, or the first line of a plugin's
+        docstring."""
         path = self.path(f"{group}/{name}")
         if path is None:
             option = REGISTRY.get(group, {}).get(name)
-            text = ((option and option.schema.__doc__) or "").strip()
-            return (
-                ""
-                if option and text.startswith(f"{option.schema.__name__}(")
-                else (text.partition("\n")[0])
-            )
+            return "" if option is None else (option.schema.__doc__ or "").partition("\n")[0]
         lines = _text(path).splitlines()
         comments = (line for line in lines if re.match("#(?! *@package)", line))
         return next(comments, "#")[1:].strip()
