@@ -21,7 +21,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.errors import ConfigError, closest, nearest
 from rlgames.core.metrics import Rank, direction, goal_of
 from rlgames.core.untrusted import YAML_LOADER, finite_or_none
 from rlgames.runs import storage
@@ -114,8 +114,7 @@ def _nearest_folder(name: str) -> str:
     siblings: list[str] = []
     with contextlib.suppress(OSError, ValueError), os.scandir(parent + slash or ".") as entries:
         siblings = [f"{parent}{slash}{entry.name}" for entry in entries if entry.is_dir()]
-    hint = nearest(name, siblings)
-    return hint if hint.startswith("did you mean") else ""
+    return nearest(name, siblings) if closest(name, siblings) else ""
 
 
 def located(cfg: TrainConfig, has_started: bool = False) -> TrainConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -236,7 +237,10 @@ def build_self_play_search(cfg: TrainConfig, game: Game[Any], agent: Agent) -> P
 
     Raises ConfigError for a search that names no policy to learn from.
     """
-    search = with_search(agent, game, cfg.search, cfg.reward)
+    config = cfg.search
+    if getattr(config, "leaf", "") is None:
+        config = dataclasses.replace(config, leaf="value")  # type: ignore[type-var,arg-type]
+    search = with_search(agent, game, config, cfg.reward)
     if not isinstance(search, Search):
         name = None if cfg.search is None else cfg.search.name
         raise ConfigError(

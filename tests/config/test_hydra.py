@@ -221,7 +221,7 @@ def test_a_failed_job_ends_no_other(typed):
             "rlgames: learner=ppo does not train policy=ntuple",
         ),
         (
-            ["policy=mlp,conv", "learner=ppo,dqn"],
+            ["policy=mlp,conv", "learner=ppo,dqn", "sampling=stochastic"],
             "policy=mlp, learner=dqn: learner=dqn learns values",
         ),
         (["line=3,4"], "game.line=4: line=4 does not fit"),
