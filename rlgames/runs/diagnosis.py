@@ -60,18 +60,18 @@ def _stops_exploring(run: History) -> bool:
 
 
 def _draws_pay(run: History) -> bool:
-    draws = run.settings.get("reward.draws")
-    pays = isinstance(draws, list) and bool(draws) and min(draws) >= run.number("reward.win")
-    return pays and run["draws"].last > 0.9
+    values = run.settings.get("reward.draws")
+    draws = [each for each in values if type(each) is float] if isinstance(values, list) else []
+    return min(draws, default=math.nan) >= run.number("reward.win") and run["draws"].last > 0.9
 
 
 def _values_diverge(run: History) -> bool:
     """Whether errors grow, relative to the score or to the values, if these are logged."""
-    error, sizes = run["td_error"], (run["score"], run["q_values"])
-    size = next((each for each in sizes if each.first and each.last), None)
-    if size is None:
-        return error.last > 2 * error.first
-    return error.last / abs(size.last) > 2 * error.first / abs(size.first)
+    error, growth = run["td_error"], 2.0
+    for size in (run["score"], run["q_values"]):
+        if abs(size.first) > 0 < abs(size.last):
+            growth *= abs(size.last / size.first)
+    return error.last > growth * error.first
 
 
 def _values_stay_wrong(run: History) -> bool:
@@ -253,7 +253,7 @@ RULES = (
     Rule(
         "search_too_small",
         lambda run: (
-            run.number("search.simulations") < 8
+            1 <= run.number("search.simulations") < 8
             and run["target_entropy"].first <= math.log(run.number("search.simulations")) + 0.01
         ),
         "the search is too small to improve on the policy",
@@ -336,9 +336,13 @@ def verdict(run: History) -> str:
     optimum = run.references.get("optimal", math.nan)
     known = {run.info.metric: run["result"].end, "random play": run.random, "optimum": optimum}
     texts = [f"{name} {text(value)}" for name, value in known.items() if value == value]
-    words = "not known: no rule explains why it is not better"
+    gain = run.sign * (run["result"].end - run.random)
     if not run.is_weak:
         words = "nothing is wrong"
     elif still_improves(run):
         words = "nothing is wrong, but it is not done: it still improves"
+    elif gain > max(0.05 * abs(run.random), 3 * run["eval/std_error"].highest):
+        words = "nothing found: it is better than random play, and no rule says what limits it"
+    else:
+        words = "not known: it is not better than random play, and no rule says why"
     return f"{words} ({', '.join(texts)})"
