@@ -118,7 +118,7 @@ RULES = (
         lambda run: run["return_std"].highest <= 1e-6 * max(abs(run["return"].end), 1e-3),
         "all moves return the same, so nothing tells good moves from bad ones",
         "returns are {return.last:.3g} and vary by {return_std.highest:.1g}",
-        "reward.scored=goal reward.discount=1",
+        "reward=goal",
         learners="ppo reinforce dqn alphazero",
     ),
     Rule(
@@ -210,6 +210,14 @@ RULES = (
         "sampling.epsilon=0.1 sampling.epsilon_end=null",
     ),
     Rule(
+        "tiles_share_values",
+        lambda run: run["clipped_boards"].last > 0.5,
+        "tiles of different size share their values",
+        "{clipped_boards.last:.0%} of the boards have tiles beyond policy.num_cell_values",
+        "policy.num_cell_values=16",
+        learners="td_ntuple",
+    ),
+    Rule(
         "values_diverge",
         _values_diverge,
         "the errors of values grow",
@@ -270,6 +278,13 @@ RULES = (
         learners="behavior_cloning",
     ),
     Rule(
+        "opponent_too_strong",
+        lambda run: run.is_weak and run["points"].later < 0.05,
+        "its opponent is so strong that it never learns what wins",
+        "it gets {points.later:.1%} of the points in its training games",
+        "opponent=self",
+    ),
+    Rule(
         "wrong_way",
         _learns_to_lose,
         "it learns to lose",
@@ -279,10 +294,10 @@ RULES = (
     Rule(
         "got_worse",
         _gets_worse,
-        "it was better before",
+        "it was better before, and has lost a fifth of what it gained",
         "evaluations go from {result.lowest:.4g} to {result.highest:.4g}, and end at "
         "{result.end:.4g}",
-        "learner.lr_end=0",
+        "lr*0.3 learner.lr_end=0",
     ),
     Rule(
         "judged_by_training_opponent",

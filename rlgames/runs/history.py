@@ -112,8 +112,11 @@ class History:
     @property
     def is_weak(self) -> bool:
         """Whether the last evaluation leaves something to learn, as far as is known."""
+        exploitability = self["eval/exploitability"]
+        if exploitability.values:
+            return exploitability.end > 0.1
         if self.info.metric == "points":
-            return not (self["result"].end >= 0.97 or self["eval/exploitability"].end <= 0.1)
+            return not self["result"].end >= 0.97
         optimum = self.references.get("optimal", math.nan)
         return not abs(self["result"].end - optimum) <= 0.05 * abs(optimum)
 
