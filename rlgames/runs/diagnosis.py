@@ -169,11 +169,20 @@ RULES = (
         learners="ppo dqn",
     ),
     Rule(
+        "no_noise",
+        lambda run: run.is_weak and run["distinct_games"].later <= 0.02,
+        "the search has no noise, so self-play repeats a few games",
+        "{distinct_games.later:.1%} of the final positions are different",
+        "search.dirichlet_fraction=0.25 search.temperature=1",
+        learners="alphazero",
+    ),
+    Rule(
         "same_games",
         lambda run: run.is_weak and run["distinct_games"].later <= 0.02,
         "training plays the same few games again and again",
         "{distinct_games.later:.1%} of the final positions are different",
         "sampling=epsilon_greedy sampling.epsilon=0.1 sampling.epsilon_end=null",
+        learners="ppo reinforce dqn td td_ntuple td_lambda adp",
     ),
     Rule(
         "entropy_collapsed",

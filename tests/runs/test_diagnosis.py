@@ -31,6 +31,7 @@ CASES = {
         {"grad_norm": [5e4, 6e4], "explained_variance": [1e-5, 1e-4], "return": [4e3, 4e3]},
         {},
     ),
+    "no_noise": ("alphazero", WEAK | {"distinct_games": [0.5, 0.01, 0.01, 0.01]}, {}),
     "same_games": ("td", WEAK | {"distinct_games": [0.5, 0.01, 0.01, 0.01]}, {}),
     "entropy_collapsed": ("ppo", WEAK | {"entropy": [1.6, 0.3, 0.3, 0.3]}, {}),
     "entropy_bonus_wins": (
