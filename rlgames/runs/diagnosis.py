@@ -50,12 +50,13 @@ def _largest_return(run: History) -> float:
 def _is_blown_up(run: History) -> bool:
     norms = run["grad_norm"]
     later = norms.values[len(norms.values) // 2 :]
-    return norms.start > 100 and norms.start > 1000 * sorted(later)[len(later) // 2]
+    is_dead = norms.start > 100 and norms.start > 1000 * sorted(later)[len(later) // 2]
+    return is_dead or run["approx_kl"].start > 1
 
 
 def _stops_exploring(run: History) -> bool:
     entropy = run["entropy"]
-    early = entropy.values[: -(-len(entropy.values) // 2)]
+    early = entropy.values[: -(-len(entropy.values) // 3)]
     return run.is_weak and min(early, default=math.inf) < entropy.start / 4
 
 
@@ -139,7 +140,7 @@ RULES = (
     Rule(
         "first_update_blew_up",
         _is_blown_up,
-        "the first steps were so large that the network died",
+        "the first steps were so large that the network did not recover",
         "grad_norm falls from {grad_norm.start:.3g} to {grad_norm.last:.2g}",
         "lr*0.03",
     ),
