@@ -68,7 +68,6 @@ def show(result: Result) -> None:
 def first_cause(directory: Path) -> str:
     """A line for the end of a training that went badly; empty for any other."""
     with suppress(ConfigError, OSError):
-        history = History.read(directory)
-        if history.is_weak and (findings := diagnose(history, with_advice=False)):
-            return "{cause}: {evidence}; try {try}".format_map(findings[0])
+        for finding in diagnose(History.read(directory), with_advice=False):
+            return "{cause}: {evidence}; try {try}".format_map(finding)
     return ""

@@ -57,7 +57,7 @@ def _is_blown_up(run: History) -> bool:
 def _stops_exploring(run: History) -> bool:
     entropy = run["entropy"]
     early = entropy.values[: -(-len(entropy.values) // 3)]
-    return run.is_weak and min(early, default=math.inf) < entropy.start / 4
+    return min(early, default=math.inf) < entropy.start / 4
 
 
 def _draws_pay(run: History) -> bool:
@@ -77,13 +77,13 @@ def _values_diverge(run: History) -> bool:
 
 def _values_stay_wrong(run: History) -> bool:
     error, score = run["td_error"], run["score"]
-    return run.is_weak and error.last > 0.7 * error.first and not score.last > 1.1 * score.first
+    return error.last > 0.7 * error.first and not score.last > 1.1 * score.first
 
 
 def _repeats_moves(run: History) -> bool:
     moves_per_batch = run["time/moves"].end / max(run["time/updates"].end, 1)
     is_small = run["buffer_size"].last < 2 * moves_per_batch
-    return run.is_weak and is_small and run["samples_per_move"].last > 20
+    return is_small and run["samples_per_move"].last > 20
 
 
 def _learns_to_lose(run: History) -> bool:
@@ -97,13 +97,13 @@ def _gets_worse(run: History) -> bool:
     result = run["result"]
     best = result.highest if run.sign > 0 else result.lowest
     lost, gained = run.sign * (best - result.end), run.sign * (best - run.random)
-    return lost > 4 * run["eval/std_error"].highest and lost > 0.2 * gained
+    return lost > max(0.05 * abs(best), 0.2 * gained, 4 * run["eval/std_error"].highest)
 
 
 def _meets_one_player(run: History) -> bool:
     """Whether it trains and is tested against the same player."""
-    opponent, tester = (run.settings.get(name) for name in ("opponent", "eval_opponent"))
-    return run.is_weak and opponent == tester != "self" and "points" in run.info.metric
+    opponent, tester = (run.settings.get(name) or "self" for name in ("opponent", "eval_opponent"))
+    return opponent == tester != "self" and "points" in run.info.metric
 
 
 RULES = (
@@ -171,7 +171,7 @@ RULES = (
     ),
     Rule(
         "no_noise",
-        lambda run: run.is_weak and run["distinct_games"].later <= 0.02,
+        lambda run: run["distinct_games"].later <= 0.02,
         "the search has no noise, so self-play repeats a few games",
         "{distinct_games.later:.1%} of the final positions are different",
         "search.dirichlet_fraction=0.25 search.temperature=1",
@@ -179,7 +179,7 @@ RULES = (
     ),
     Rule(
         "same_games",
-        lambda run: run.is_weak and run["distinct_games"].later <= 0.02,
+        lambda run: run["distinct_games"].later <= 0.02,
         "training plays the same few games again and again",
         "{distinct_games.later:.1%} of the final positions are different",
         "sampling=epsilon_greedy sampling.epsilon=0.1 sampling.epsilon_end=null",
@@ -253,7 +253,7 @@ RULES = (
     ),
     Rule(
         "too_few_updates",
-        lambda run: run.is_weak and run["samples_per_move"].last < 0.5,
+        lambda run: run["samples_per_move"].last < 0.5,
         "it plays much and learns little",
         "it learns from {samples_per_move.last:.2g} samples per move played",
         "learner.updates_per_batch*20",
@@ -289,7 +289,7 @@ RULES = (
     ),
     Rule(
         "opponent_too_strong",
-        lambda run: run.is_weak and run["points"].later < 0.05,
+        lambda run: run["points"].later < 0.05,
         "its opponent is so strong that it never learns what wins",
         "it gets {points.later:.1%} of the points in its training games",
         "opponent=self",
@@ -333,7 +333,7 @@ look at."""
 
 def diagnose(run: History, with_advice: bool = True) -> list[dict[str, str]]:
     """The causes that hold, the likeliest first: the name of the rule, the cause, the evidence and
-    what to try."""
+    what to try. None if the run has reached all that there is to reach."""
     learner = run.settings.get("learner")
     rules = [rule for rule in RULES if not rule.learners or learner in rule.learners.split()]
     return [
@@ -344,7 +344,7 @@ def diagnose(run: History, with_advice: bool = True) -> list[dict[str, str]]:
             "try": re.sub(r"(\S+)\*(\S+)", lambda match: run.scaled(*match.groups()), rule.remedy),
         }
         for rule in rules
-        if (with_advice or not rule.is_advice) and rule.holds(run)
+        if run.is_weak and (with_advice or not rule.is_advice) and rule.holds(run)
     ][:MAX_FINDINGS]
 
 
@@ -362,12 +362,11 @@ def verdict(run: History) -> str:
     known = {run.info.metric: run["result"].end, "random play": run.random, "optimum": optimum}
     texts = [f"{name} {text(value)}" for name, value in known.items() if value == value]
     gain = run.sign * (run["result"].end - run.random)
+    words = "nothing found: no rule explains what limits it"
     if not run.is_weak:
         words = "nothing is wrong"
     elif still_improves(run):
         words = "nothing is wrong, but it is not done: it still improves"
-    elif gain > max(0.05 * abs(run.random), 3 * run["eval/std_error"].highest):
-        words = "nothing found: it is better than random play, and no rule says what limits it"
-    else:
-        words = "not known: it is not better than random play, and no rule says why"
+    elif gain <= max(0.05 * abs(run.random), 3 * run["eval/std_error"].highest):
+        words = "not known: it is not better than random play, and no rule explains why"
     return f"{words} ({', '.join(texts)})"

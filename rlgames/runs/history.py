@@ -50,9 +50,8 @@ class Series:
         if not values:
             return cls()
         size = max(1, len(values) // 4)
-        first, last, later = values[:size], values[-size:], values[size:] or values
-        medians = map(median, (first, last, later))
-        return cls(values, values[0], values[-1], *medians, min(values), max(values))
+        first, last, later = map(median, (values[:size], values[-size:], values[size:] or values))
+        return cls(values, values[0], values[-1], first, last, later, min(values), max(values))
 
     def share_below(self, limit: float) -> float:
         """The fraction of the values that are at most the limit."""

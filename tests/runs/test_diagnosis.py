@@ -50,8 +50,8 @@ CASES = {
     "search_too_small": ("alphazero", {"target_entropy": [0.69, 0.6]}, {}),
     "teacher_is_random": ("behavior_cloning", {"agreement": [0.25]}, {"teacher": "random"}),
     "opponent_too_strong": ("ppo", WEAK | {"points": [0.01, 0.03]}, {"opponent": "exact"}),
-    "wrong_way": ("ppo", WEAK | {"result": [0.2, 0.3, 0.2, 0.2]}, {}),
-    "got_worse": ("ppo", WEAK | {"result": [0.6, 0.9, 0.95, 0.6]}, {}),
+    "wrong_way": ("ppo", {"eval/std_error": [0.01], "result": [0.2, 0.3, 0.2, 0.2]}, {}),
+    "got_worse": ("ppo", {"eval/std_error": [0.01], "result": [0.6, 0.9, 0.95, 0.6]}, {}),
     "judged_by_training_opponent": ("ppo", WEAK, {"opponent": "random"}),
     "too_short": ("ppo", {"time/updates": [1.0, 3.0]}, {}),
 }
@@ -72,7 +72,7 @@ HARMLESS = {
         {},
     ),
     "the last step of a schedule": ("dqn", {"lr": [0.1, 0.06, 0.03, 0.0]}, {}),
-    "one bad evaluation": ("ppo", WEAK | {"result": [0.2, 0.6, 0.6, 0.6]}, {}),
+    "one bad evaluation": ("ppo", {"eval/std_error": [0.01], "result": [0.2, 0.6, 0.6, 0.6]}, {}),
     "noise": ("ppo", {"result": [0.6, 0.63, 0.6], "eval/std_error": [0.01]}, {}),
     "an optimum of seven turns": ("ppo", {"result": [9.0, 7.0]}, {"metric": "turns"}),
     "nothing is logged": ("ppo", {}, {}),
@@ -126,7 +126,8 @@ def test_a_remedy_multiplies_a_setting_and_keeps_whole_numbers():
     [
         ({"result": [0.6, 0.99]}, "nothing is wrong (points 0.99, random play 0.5)"),
         ({"result": [0.5, 0.5, 0.6, 0.7], "eval/std_error": [0.02]}, "it still improves"),
-        ({"result": [0.8, 0.8, 0.8, 0.8], "eval/std_error": [0.02]}, "better than random play"),
+        ({"result": [0.8, 0.8, 0.8, 0.8], "eval/std_error": [0.02]}, "nothing found"),
+        ({}, "nothing found"),
         ({"result": [0.5, 0.5, 0.5, 0.51], "eval/std_error": [0.02]}, "not known"),
     ],
 )
