@@ -41,8 +41,8 @@ def game_statistics(game: Game[Any], final: State) -> dict[str, float]:
         statistics["first_seat_wins"] = float((score[:, 0] > score[:, 1]).float().mean())
         statistics["draws"] = float((score[:, 0] == score[:, 1]).float().mean())
     if len(final) >= MIN_COMPARED:
-        shown = final[:MAX_COMPARED].to("cpu").content()
-        statistics["distinct_games"] = len({row.tobytes() for row in shown.numpy()}) / len(shown)
+        compared = final[:MAX_COMPARED].to("cpu").content().numpy()
+        statistics["distinct_games"] = len(set(map(bytes, compared))) / len(compared)
     return statistics
 
 
