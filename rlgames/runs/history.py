@@ -51,8 +51,16 @@ class Series:
             return cls()
         size = max(1, len(values) // 4)
         first, last, later = values[:size], values[-size:], values[size:] or values
-        medians = map(median, (first, last, later))
-        return cls(values, values[0], values[-1], *medians, min(values), max(values))
+        return cls(
+            values,
+            values[0],
+            values[-1],
+            median(first),
+            median(last),
+            median(later),
+            min(values),
+            max(values),
+        )
 
     def share_below(self, limit: float) -> float:
         """The fraction of the values that are at most the limit."""

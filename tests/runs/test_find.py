@@ -163,7 +163,11 @@ def test_an_unknown_status_is_an_error(sign, three):
 # ---------------------------------------------------------------- running or not
 
 
-@pytest.mark.parametrize(("pid", "host"), [(1, "pod-a1"), (os.getpid(), None), (None, None)])
+@pytest.mark.parametrize(
+    ("pid", "host"),
+    [(1, "pod-a1"), (os.getpid(), None), (None, None)],
+    ids=["elsewhere", "own", "none"],
+)
 def test_a_run_is_running_while_its_directory_is_locked(pid, host, tmp_path):
     """Whatever run.json says about its process: another one may have that number now."""
     run = write_run(tmp_path / "run", status="running", pid=pid, host=host)
