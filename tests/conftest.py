@@ -3,6 +3,7 @@
 pytest-xdist imports this file in one more process, which runs no test: torch is imported later.
 """
 
+import gc
 import os
 import signal
 import subprocess
@@ -59,14 +60,25 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.line(f"{found[name]:.1f} s of processor time: {name}")
 
 
+def pytest_collection_finish():
+    """What is imported by then stays: the garbage collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _short_runs():
-    """Hundreds of tests train: their runs show one game each, and ask git once."""
+    """Hundreds of tests train: their runs show one game each, ask git once, and compose the same
+    options once."""
+    import quick_compose
+
+    from rlgames.config import compose
     from rlgames.runs import log
     from rlgames.training import pictures
 
     pictures.NUM_SHOWN = 1
     log._git = cache(log._git)
+    compose.compose = quick_compose.compose
 
 
 @pytest.fixture
