@@ -67,11 +67,15 @@ bench-peers: .venv/installed .venv-bench/installed
 
 reproduce: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
-	$(BIN)/rlgames study reproduce page=docs/reproductions.md $(STUDY)
+	for study in landy ramesh open_questions hickman connect_zero dedieu_amar; do \
+		$(BIN)/rlgames study $$study page=docs/reproductions.md $(STUDY) || exit; \
+	done
 
 strength: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
 	$(BIN)/rlgames study strength page=docs/results.md $(STUDY)
+	cd outputs/studies/strength && $(CURDIR)/$(BIN)/rlgames report 2048_ntuple \
+		curves=$(CURDIR)/docs/pictures/strength_2048_ntuple.png width=column references=false
 
 intervals: .venv/installed
 	$(BIN)/python scripts/checks/interval_coverage.py
