@@ -196,10 +196,10 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: {error}") from None
 
 
-def mapping(path: Path) -> dict[str, Any]:
+def mapping(path: Path, loader: type = Loader) -> dict[str, Any]:
     """The content of a file. Raises ConfigError if it is not YAML with keys."""
     try:
-        values = yaml.load(_text(path), Loader)
+        values = yaml.load(_text(path), loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
