@@ -1,4 +1,4 @@
-"""docs/dev/strength.md and docs/dev/reproductions.md are what `rlgames study` makes of the records."""
+"""The tables in docs/dev/ are what `rlgames study` makes of the records."""
 
 from pathlib import Path
 

@@ -102,13 +102,19 @@ def played_moves(
     return Moves(state, own.action, state.turn + 1, number, group, unknown), evaluation
 
 
-def with_values(moves: Moves, game: Game[Any], solver: Solver[Any, Any], seconds: float) -> Moves:
-    """The moves with the exact values that a solver finds in this time, each position once."""
+def with_values(
+    moves: Moves, game: Game[Any], solver: Solver[Any, Any], seconds: float | None
+) -> Moves:
+    """The moves with the exact values that a solver finds in this time, each position once.
+
+    seconds: None: within the solver's usual number of positions.
+    """
+    limits = (solver.usual_seconds, solver.usual_total) if seconds is None else (seconds,)
     first, where = distinct(moves.state)
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
     values = torch.full((len(first), game.spec.actions), torch.nan, dtype=torch.float64)
     num_legal = solver.game.legal_action_mask(moves.state[first]).sum(1).tolist()
-    for row, value in enumerate(solver.solve(moves.state[first], seconds)):
+    for row, value in enumerate(solver.solve(moves.state[first], *limits)):
         if value is None or value.value is None:
             continue
         # Where only some outcomes are known, a win is more often among them than a mistake.

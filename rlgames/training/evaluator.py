@@ -30,9 +30,8 @@ GRAPH_SECONDS = 60.0
 FINAL_EVAL_FACTOR = 4
 """The final evaluation plays this many times the games of one during training."""
 
-REGRET_GAMES, REGRET_POSITIONS, REGRET_SECONDS = 100, 20_000, 60.0
-"""Of a measurement of mistakes: games, positions searched for each exact value, and the time limit,
-which is there for slow machines: with values that it cuts off, runs would not repeat."""
+REGRET_GAMES, REGRET_POSITIONS = 100, 20_000
+"""Of a measurement of mistakes: games, and positions searched for each exact value."""
 
 WHY_NO_REGRET = (
     f"eval/regret is missing: the solver knows no value after {REGRET_POSITIONS:,} positions"
@@ -193,6 +192,6 @@ class Regret:
         settings = EvaluationSettings(sampled_games=REGRET_GAMES)
         with torch.inference_mode():
             moves, _ = played_moves(subject.game, subject.greedy, subject.opponent, settings, rng)
-        loss = with_values(moves, subject.game, self._solver, REGRET_SECONDS).loss
+        loss = with_values(moves, subject.game, self._solver, None).loss
         known = loss[~loss.isnan()]
         return float(known.mean()) if len(known) else None
