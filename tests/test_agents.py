@@ -1,4 +1,4 @@
-"""The agents that come with rlgames: small, reproducible by their commands, ready to play."""
+"""The bundled agents: small, reproducible by their commands, ready to play."""
 
 import json
 from dataclasses import replace

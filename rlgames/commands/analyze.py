@@ -207,7 +207,7 @@ def _moves(
     solver = position_solver(game, max_positions=cfg.solve_positions)
     if solver is None:
         raise ConfigError(
-            f"no exact solver fits these rules of game={game.spec.name}",
+            f"no exact solver supports these rules of game={game.spec.name}",
             "rlgames games lists the games with one; some need smaller boards",
         )
     if positions is not None:

@@ -251,7 +251,7 @@ def read_study(word: str, seeds: Any = None, wholes: Sequence[Path] = ()) -> Stu
 def _study(name: str, file: StudyFile, seeds: Any, parts: Sequence[Study]) -> Study:
     for each in ("runs", "evaluations", "table", "tables", "reported", "curves"):
         if parts and getattr(file, each):
-            raise ConfigError(f"a study of parts has no {each}: of its own", "make it another part")
+            raise ConfigError(f"a study of parts cannot have {each}:", "make it another part")
     usual = parse_seeds(file.seeds if seeds is None else seeds)
     runs = {}
     for run, entry in _entries(StudyEntry, file.runs, "runs", "overrides").items():

@@ -55,7 +55,7 @@ RECORDS = "records"
 """The folder of records."""
 
 UNCOUNTED = ("run", "runs", "players", "format", "plugins", "device", "threads")
-"""Keys of an evaluation on which its numbers do not depend."""
+"""Keys of an evaluation that its numbers do not depend on."""
 
 
 @dataclass
@@ -248,7 +248,7 @@ def _check_curves(study: Study) -> None:
 def _check_match(
     cfg: Any, game: Game[Any], rules: OptionConfig, trained: tuple[Agent, RewardConfig] | None
 ) -> None:
-    """Raises ConfigError for players, searches and games of `eval` or `analyze` that do not fit.
+    """Raises ConfigError for players, searches and games of evaluations that cannot be combined.
 
     cfg: their config. rules: of the game. trained: the agent of a run as it starts its training,
     and its reward; None for a player.

@@ -190,7 +190,7 @@ class PageConfig(Config):
 
     port: int | None = key(1, 65535, help="port of the page; null: 8765, or any free one")
     host: str = key(help="address to listen on; 0.0.0.0: every network")
-    hosts: list[str] = key(help="names by which others open the page, as in ['*.hf.space']")
+    hosts: list[str] = key(help="names that others open the page by, as in ['*.hf.space']")
     open: bool = key(help="open the page in the browser")
 
 

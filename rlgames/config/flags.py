@@ -27,7 +27,7 @@ class Flags:
 
     Args:
         hydra: the flags for Hydra, with their values and --config-dir.
-        folders: those of --config-dir.
+        folders: from --config-dir.
     """
 
     words: list[str] = field(default_factory=list)
@@ -74,5 +74,5 @@ def split_flags(typed: Sequence[str], can_sweep: bool) -> Flags:
         else:
             known = [*HELP, *SINGLE, *WITH_VALUE, "--config-dir", "--version"]
             hint = nearest(flag, [each for each in known if each.startswith("--")])
-            raise ConfigError(f"{word} is no flag", hint)
+            raise ConfigError(f"{word} is not a flag", hint)
     return flags

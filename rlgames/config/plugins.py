@@ -103,7 +103,7 @@ def _import(name: str) -> None:
 def add_option(
     group: str, name: str, make: Callable[..., Any], schema: type | None, keys: dict[str, Any]
 ) -> None:
-    """Add an option to the registry and to Hydra's config store, which takes the place of a file in
+    """Add an option to the registry and to Hydra's config store, which replaces a file in
     conf/. See rlgames.register.
 
     Raises ValueError for a schema whose keys a config cannot have.

@@ -1,6 +1,6 @@
 """Where a player's moves lose value against perfect play, and how much.
 
-A move's loss is the exact value of the best action minus that of the action it takes: turns of
+A move's loss is the exact value of the best action minus the value of the action it takes: turns of
 battleship, points of 2048, and outcomes, where a draw instead of a win loses 1 and a loss instead
 of a win 2. The losses of a game add up to what perfect play would gain on average.
 """
@@ -174,7 +174,7 @@ def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, Losses]:
 
 
 def losses_by_turn(moves: Moves, is_exact: bool) -> dict[tuple[int, int], Losses]:
-    """By the first and the last of the turns: each turn in which the player moved, or as many
+    """By the first and the last of the turns: each turn when the player moved, or as many
     together as make at most MAX_TURN_ROWS parts."""
     size = -(-int(moves.turn.max()) // MAX_TURN_ROWS)
     part = (moves.turn - 1) // size

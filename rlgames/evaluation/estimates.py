@@ -248,7 +248,7 @@ def _student_interval(value: float, *agents: Scores) -> Interval | None:
 
 
 def _is_zero(variance: float, mean: float) -> bool:
-    """Whether a variance is that of rounding."""
+    """Whether a variance is only rounding."""
     return variance <= 1e-24 * max(1.0, mean**2)
 
 

@@ -86,7 +86,7 @@ class LabeledPositions:
         """Read a file whose lines have a class, the actions played from the start as digits from 1
         (- for none), the mark of each action, and who says so.
 
-        Raises ConfigError for a file that does not fit the game.
+        Raises ConfigError for a file that does not match the game.
         """
         lines, moves, outcome = [line.split() for line in _lines(path)], [], []
         for line in lines:
@@ -131,7 +131,7 @@ def read_positions(path: Path, game: Game[Any]) -> LabeledPositions | State:
     """The positions of a file: labeled ones, or in each line one as `show` takes it, of which the
     live ones are returned, on the game's device.
 
-    Raises ConfigError for a file that does not fit the game.
+    Raises ConfigError for a file that does not match the game.
     """
     lines = _lines(path)
     marks = lines[0].split()[-2:-1] if lines else []

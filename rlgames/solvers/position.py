@@ -95,7 +95,7 @@ class Solver(ABC, Generic[G, S]):
     @abstractmethod
     def fits(game: Game[Any]) -> bool:
         """Whether it solves the game with these rules, on boards that are small enough. Solvers
-        that know the rules of a game do not know those of games derived from it."""
+        that know the rules of a game do not know the rules of games derived from it."""
 
     @property
     def is_in_reach(self) -> bool:
@@ -153,7 +153,7 @@ class Solver(ABC, Generic[G, S]):
 
     def best_actions(self, state: S) -> tuple[float | None, list[int]]:
         """The value of one position and its best actions; beyond max_positions None and those that
-        are not known to be worse than others. Both depend on this position alone."""
+        are not known to be worse than others. Both depend only on this position."""
         try:
             found = self.value(state, math.inf)
         except OutOfBudget:

@@ -40,7 +40,7 @@ PROOF, DISPROOF = range(2)
 class ProofSearch:
     """Searches positions and stores the results in a table, for later searches.
 
-    With a limit on positions and an empty table, the result depends on the position alone.
+    With a limit on positions and an empty table, the result depends only on the position.
     slots: the least number of positions that the table can hold. positions: how many all searches
     have visited.
     """

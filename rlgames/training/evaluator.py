@@ -1,4 +1,4 @@
-"""Evaluates the greedy policy; EVAL_METRICS lists what is measured."""
+"""Evaluates the greedy policy; EVAL_METRICS lists the metrics."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Evaluator:
         self.greedy = Agent(self.game, policy, self.greedy_rule)
 
     def _check_best_by(self) -> None:
-        name, hint = self.game.spec.name, f"best_by={self.goal_metric} fits"
+        name, hint = self.game.spec.name, f"use best_by={self.goal_metric}"
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
             raise ConfigError(f"{name} is too large for best_by=exploitability", hint)
         reason = ""
@@ -180,7 +180,7 @@ class Regret:
         solver = position_solver(game, max_positions=REGRET_POSITIONS)
         if solver is None:
             raise ConfigError(
-                f"no exact solver fits these rules of game={game.spec.name}",
+                f"no exact solver supports these rules of game={game.spec.name}",
                 f"remove analyze_every={every}",
             )
         self._solver = solver

@@ -41,7 +41,7 @@ def salvo(tmp_path_factory):
 
 @pytest.mark.parametrize("search", quick(["null", "alphabeta"], "null"))
 def test_labeled_positions_are_counted_by_their_labels(search):
-    """By a second count of the file's marks, for the agent that comes with rlgames."""
+    """By a second count of the file's marks, for the bundled agent."""
     run = shipped_agents()["connect4"]
     words = [f"positions={POSITIONS}", f"search={search}", "search.plies=2"]
     report = analyze(*(words if search != "null" else words[:1]), run=run)

@@ -147,7 +147,7 @@ def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
             (["sampling=stochastic", "sampling.temperature=0"], "temperature"),
             (["policy.canonical=3"], "true or false"),
             (["games=[1"], "games"),
-            (["batch=16000000", "games=16000000"], "fits"),
+            (["batch=16000000", "games=16000000"], "use batch="),
             (["out=" + 300 * "x"], "out="),
             (["game=battleship", "ships=3"], "[4,2]"),
             (["board=4", "-m", "seed=1,x"], "seed"),
