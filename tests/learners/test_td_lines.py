@@ -153,5 +153,5 @@ def test_what_the_kernel_cannot_do_is_refused_with_the_reason():
 def test_boards_of_more_than_62_bits_are_refused():
     words = ["game=gomoku", "board=9", "reward=outcome", "policy=ntuple", "learner=td_ntuple"]
     words += ["policy.tuples=[[0,1,2,3,4]]", "sampling=epsilon_greedy", "experiment=null"]
-    with pytest.raises(ConfigError, match="does not fit in 62 bits"):
+    with pytest.raises(ConfigError, match="needs more than 62 bits"):
         make_agent(*words)

@@ -104,7 +104,7 @@ def test_the_regret_is_what_analyze_finds(tmp_path):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["game=salvo_duel", "analyze_every=8"], "no exact solver fits"),
+        (["game=salvo_duel", "analyze_every=8"], "no exact solver supports"),
         (["game=salvo", "board=10", "ships=[5,4,3,3,2]", "analyze_every=8"], "no exact solver"),
         (["game=tictactoe", "analyze_every=0"], "analyze_every=0"),
     ],
