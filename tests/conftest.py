@@ -68,17 +68,25 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session", autouse=True)
 def _short_runs():
-    """Hundreds of tests train: their runs show one game each, ask git once, and compose the same
-    options once."""
-    import quick_compose
-
-    from rlgames.config import compose
+    """Hundreds of tests train: their runs show one game each, and ask git once."""
     from rlgames.runs import log
     from rlgames.training import pictures
 
     pictures.NUM_SHOWN = 1
     log._git = cache(log._git)
-    compose.compose = quick_compose.compose
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_compose(request):
+    """The same options are composed once, except in the tests of configs."""
+    import quick_compose
+
+    from rlgames.config import compose
+
+    with pytest.MonkeyPatch.context() as patched:
+        if request.path.parent.name != "config":
+            patched.setattr(compose, "compose", quick_compose.compose)
+        yield
 
 
 @pytest.fixture

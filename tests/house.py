@@ -52,7 +52,7 @@ MAX_LINES = {
     "rlgames/evaluation": 1924,
     "rlgames/rewards": 269,
     "rlgames/learners": 1893,
-    "rlgames/runs": 3018,
+    "rlgames/runs": 3017,
     "rlgames/envs": 494,
     "rlgames/terminal": 996,
     "rlgames/training": 2401,
@@ -61,9 +61,9 @@ MAX_LINES = {
     "rlgames/__init__": 210,
     "rlgames/app": 398,
     "rlgames/__main__": 15,
-    "tests": 3321,
+    "tests": 3329,
     "tests/commands": 3034,
-    "tests/config": 1556,
+    "tests/config": 1543,
     "tests/core": 394,
     "tests/drawing": 129,
     "tests/envs": 465,
@@ -79,10 +79,10 @@ MAX_LINES = {
     "tests/solvers": 1115,
     "tests/terminal": 717,
     "tests/training": 2315,
-    "tests/web": 969,
+    "tests/web": 968,
     "scripts/bench": 1133,
     "scripts/checks": 1012,
-    "scripts/docs": 698,
+    "scripts/docs": 700,
 }
 """The lines of each folder. Files beside the folders of tests count for tests."""
 
