@@ -8,6 +8,7 @@ import re
 import shutil
 import threading
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -273,7 +274,7 @@ def test_axe_finds_no_serious_violation(query, width, scheme, open_page):
 @contextmanager
 def slow_player(page):
     """The first move of a player takes until the block ends."""
-    waits: list = []
+    waits: list[Any] = []
 
     def hold(route):
         if '"reply"' in (route.request.post_data or "") and not waits:
