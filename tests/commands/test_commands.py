@@ -103,21 +103,6 @@ def test_solve(rlgames):
     assert "not computed" in rlgames("solve", "game=salvo", "board=6", "seconds=0.5").stdout
 
 
-@pytest.mark.slow
-def test_a_sweep_runs_every_job(rlgames, tmp_path):
-    done = rlgames("train", "-m", *SMALL, "seed=1,2", "out=my sweep")
-    assert done.returncode == 0, done.stderr + done.stdout
-    for job, seed in (("0_seed=1", 1), ("1_seed=2", 2)):
-        facts = json.loads((tmp_path / "my sweep" / job / "run.json").read_text())
-        assert facts["status"] == "done"
-        assert facts["seed"] == seed
-
-
-def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert len({package.train([*SMALL, "games=50"]) for _ in range(3)}) == 3
-
-
 @pytest.mark.parametrize(
     ("words", "hint"),
     one_in(
