@@ -26,7 +26,7 @@ from rlgames.training.progress import game_statistics
 
 PAGE = Path(package.__file__).parent.parent / "docs" / "metrics.md"
 
-TINY = ["experiment=null", "games=16", "batch=8", "eval_games=4", "log_every=8", "eval_every=16"]
+TINY = ["experiment=null", "games=16", "batch=8", "eval_games=20", "log_every=8", "eval_every=16"]
 NETWORK = ["policy=mlp", "policy.layers=[4]"]
 SEA = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
 TILES = ["game=2048", "board=2", "columns=2"]
