@@ -31,7 +31,7 @@ from rlgames.core.text import printable
 from rlgames.core.untrusted import parse_json, parse_object, sanitized
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import read_identity
-from rlgames.runs.files import BEST, LATEST, flatten, read_info
+from rlgames.runs.files import BEST, LATEST, RunInfo, flatten, read_info
 
 VERSION = 1
 """Of the rules by which evaluations count; the next one makes all of them again."""
@@ -146,6 +146,22 @@ def run_of(path: str) -> str:
     return "/".join(path.split("/")[:2])
 
 
+def _difference(job: Job, info: RunInfo) -> str:
+    """What differs between the settings of a job and those of a run, in words; empty for none."""
+    if info.status == "damaged":
+        return "its run.json is damaged"
+    there = flatten(info.config)
+    for key, value in flatten(job.config).items():
+        former = there.get(key, value)  # an older version may lack it
+        link = None if key in MOVABLE_PLAYERS else job.links.get(key.removesuffix(".path"))
+        # The directory may have been moved since.
+        is_same = former == value if link is None else f"/{link}/" in f"{former}/"
+        if not is_same:
+            wanted = as_typed(value if link is None else link)
+            return f"it was trained with {key}={as_typed(former)}, not {wanted}"
+    return ""
+
+
 @dataclass
 class StudyJobs:
     """The jobs of a study, in order. options: words that every command gets."""
@@ -178,26 +194,16 @@ class StudyJobs:
     def difference(self, job: Job) -> str:
         """Why the training in a job's directory does not count, in words; empty if it does, and if
         there is none."""
-        stale = (o.name for o in self.jobs if o.name in job.sources and self.difference(o))
-        others = (f"{name}, which it needs, does not count" for name in stale)
-        return self._own_difference(job) or next(others, "")
-
-    def _own_difference(self, job: Job) -> str:
         info = read_info(self.path(job))
         if not job.config or info.status == "waiting":
             return ""
-        if info.status == "damaged":
-            return "its run.json is damaged"
-        there = flatten(info.config)
-        for key, value in flatten(job.config).items():
-            former = there.get(key, value)  # an older version may lack it
-            link = None if key in MOVABLE_PLAYERS else job.links.get(key.removesuffix(".path"))
-            # The directory may have been moved since.
-            is_same = former == value if link is None else f"/{link}/" in f"{former}/"
-            if not is_same:
-                wanted = as_typed(value if link is None else link)
-                return f"it was trained with {key}={as_typed(former)}, not {wanted}"
-        return ""
+        stale = [o.name for o in self.jobs if o.name in job.sources and self._is_stale(o)]
+        others = f"{stale[0]}, which it needs, does not count" if stale else ""
+        return _difference(job, info) or others
+
+    def _is_stale(self, job: Job) -> bool:
+        """Whether what others need of a job has changed: of a player, its evaluations."""
+        return bool(self.difference(job) if job.config else self.missing(job))
 
     def saved(self, job: Job, evaluation: JobEvaluation) -> dict[str, Any] | None:
         """What an evaluation of a job has saved; None if it was not made, or if a run that it needs
@@ -218,11 +224,12 @@ class StudyJobs:
     def replaced(self, jobs: Sequence[Job]) -> list[str]:
         """Those of these jobs that were trained with other settings, and all that start from them,
         which come first: if the study is killed between two of them, it knows the others."""
-        changed = [job.name for job in jobs if self._own_difference(job)]
-        names = {*changed}
+        names = {job.name for job in jobs if self.difference(job)}
         while more := {job.name for job in self.jobs if job.sources & names} - names:
             names |= more
-        return [*sorted(names - {*changed}), *changed]
+        found = [job for job in self.jobs if job.name in names and self.path(job).exists()]
+        own = [job.name for job in found if _difference(job, read_info(self.path(job)))]
+        return [*(job.name for job in found if job.name not in own), *own]
 
     def set_aside(self, jobs: Sequence[Job]) -> None:
         """Move the directories of replaced jobs."""
@@ -230,10 +237,9 @@ class StudyJobs:
             number = 0
             while os.path.lexists(self.directory / (target := f"{REPLACED}/{name}-{number}")):
                 number += 1
-            if os.path.lexists(self.directory / name):
-                storage.move_folder(self.directory, name, target)
-                there = self.directory / target
-                print(printable(f"{name} is replaced; the former run is in {there}"))
+            storage.move_folder(self.directory, name, target)
+            there = self.directory / target
+            print(printable(f"{name} is replaced; the former run is in {there}"))
 
     def run(self, jobs: Sequence[Job], parallel: int) -> None:
         """Run these jobs, each after those that it needs, several at a time; not those that need a

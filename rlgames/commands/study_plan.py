@@ -143,9 +143,25 @@ def command_text(words: Sequence[str]) -> str:
     return "rlgames " + shlex.join(REFERENCE.sub(named, word) for word in words)
 
 
+def run_command(run: StudyRun) -> str:
+    """The command that trains a run, with SEED for its seed; the words of a player."""
+    if not run.is_training:
+        return " ".join(run.words)
+    return command_text(["train", *run.words, "seed=SEED"])
+
+
 def runs_in(words: Sequence[str]) -> set[str]:
     """The names of the runs that words refer to."""
     return {match[1] for match in REFERENCE.finditer(" ".join(words)) if match[1]}
+
+
+def commands_needed(study: Study, words: Sequence[str]) -> list[str]:
+    """The commands of the runs that words refer to, and of those that they need."""
+    names, more = set[str](), runs_in(words)
+    while more:
+        names |= more
+        more = {each for name in more for each in runs_in(study.runs[name].words)} - names
+    return sorted(run_command(study.runs[name]) for name in names)
 
 
 def _with_first_seed(words: Sequence[str]) -> list[str]:
