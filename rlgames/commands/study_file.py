@@ -44,7 +44,7 @@ NAMES = {
 
 UNSET = ("", "null", "~")
 
-FILE = ("seeds", "runs", "evaluations", "table", "tables", "reported", "before", "after")
+FILE = ("seeds", "runs", "evaluations", "table", "reported", "before", "after")
 ENTRY = ("overrides", "seeds", "runs")
 TABLE = ("title", "before", "after", "head", "rows", "columns")
 """The keys of a study, of its runs and evaluations, and of its tables."""
@@ -202,11 +202,8 @@ def _study(path: Path, file: Mapping[str, Any], seeds: Any) -> Study:
             if again := sorted(twice & {*made.runs}):
                 raise ConfigError(f"{where} evaluates {again[0]} twice", "use runs:")
             evaluations.append(made)
-    if {"table", "tables"} <= file.keys():
-        raise ConfigError("tables= and table= are both set", "list all of them as tables:")
-    nodes = file.get("tables", [file["table"]] if "table" in file else [])
-    if not isinstance(nodes, list):
-        raise ConfigError("tables is not a list", "use table: for a single one")
+    nodes = file.get("table", [])
+    nodes = nodes if isinstance(nodes, list) else [nodes]
     reported = {
         name: _texts(_mapping(values, f"reported.{name}"), f"reported.{name}")
         for name, values in _mapping(file.get("reported"), "reported").items()

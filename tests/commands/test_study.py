@@ -91,7 +91,7 @@ def complete(work, *names, **changed):
         (work.path(job) / "metrics.jsonl").write_text('{"games": 32, "time/seconds": 1.5}\n')
         for each in job.evaluations:
             saved = {"report": {"win": {"rate": 0.5}}, "date": "2026-01-02", "seconds": 1.0}
-            each.write(work.directory, job.name, saved)
+            work.save(job, each, saved)
 
 
 def starts(folder):
@@ -343,7 +343,7 @@ def test_names_are_text_as_it_is_typed(planned, typed):
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
         ("games=20 ", "games=20 picture=a.svg ", "picture=a.svg is outside the run"),
         ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
-        ("table:", "tables: [{columns: []}]\ntable:", "tables= and table= are both set"),
+        ("table:", "table: [3]\ntables:", "no key is called 'tables'; did you mean table?"),
         ("table:", "table:\n  rows: [[one]]", "no run is called \"['one']\""),
         ("table:", "table:\n  rows: [one, two, one]", "rows has one twice"),
         ("table:", "reported: {x: {three: 1}}\ntable:", "reported.x: no run is called 'three'"),
