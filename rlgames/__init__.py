@@ -47,9 +47,8 @@ def game(name: str, **keys: Any) -> Game[Any]:
     from rlgames.config.compose import load_config
     from rlgames.config.registry import make
 
-    made: Game[Any] = make(
-        "game", load_config(SolveConfig, _words(None, keys | {"game": name})).game
-    )
+    config: Any = load_config(SolveConfig, _words(None, keys | {"game": name}))
+    made: Game[Any] = make("game", config.game)
     return made
 
 

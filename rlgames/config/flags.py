@@ -77,7 +77,7 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
             flags.hydra += [word, *value]
         else:
             known = [*HELP, *SINGLE, *WITH_VALUE, "--config-dir", "--version"]
-            keys = key_paths(Files(folders).composed(command, {}).values)
-            keys = [*names_of(COMMAND_SCHEMAS[command]), *keys]
+            below = key_paths(Files(folders).composed(command, {}).values)
+            keys = [*names_of(COMMAND_SCHEMAS[command]), *below]
             raise unknown_flag(flag, [each for each in known if each.startswith("--")], keys)
     return flags
