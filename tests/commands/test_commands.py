@@ -7,7 +7,6 @@ import safetensors.torch
 import torch
 from helpers import SMALL_TRAINING
 from markers import DEVICES, one_in, slow
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
 from rlgames.config.commands import TrainConfig
@@ -76,29 +75,6 @@ def test_the_same_seed_gives_the_same_run(tmp_path):
     other = package.train([*small, f"out={tmp_path}/3", "seed=8"])
     assert numbers(first) == numbers(second)
     assert numbers(first) != numbers(other)
-
-
-def test_tensorboard_reads_the_curves_and_the_settings(tmp_path):
-    run = package.train([*SMALL, f"out={tmp_path}/run"])
-    events = EventAccumulator(str(run)).Reload()
-    names = ("turns", "return", "loss", "entropy", "grad_norm")
-    for name in [*(f"train/{name}" for name in names), "time/games_per_s"]:
-        assert [scalar.step for scalar in events.Scalars(name)] == [100, 200, 300, 400]
-    assert "_hparams_/session_start_info" in events.summary_metadata
-    # TensorBoard takes every folder with events in it for another run.
-    assert [path.parent for path in run.rglob("events.out*")] == [run]
-
-
-def test_random_player_needs_no_run(rlgames):
-    done = rlgames(
-        "eval", "player=random", "game=salvo", "board=5", "ships=[4,2]", "shots=1",
-        "solve_seconds=0", "format=json",
-    )  # fmt: skip
-    report = json.loads(done.stdout)
-    low, high = report["moves"]["ci95"]
-    assert report["games"] == 2000
-    assert low - 0.1 < 22.2857 < high + 0.1
-    assert report["reference"]["optimal"] is None
 
 
 def test_solve(rlgames):
@@ -258,33 +234,6 @@ def test_two_seats_are_reported_apart(rlgames):
     assert 0 < report["exploitability"] < 1
     shown = rlgames("eval", "player=exact", "game=tictactoe", "opponent=exact", "games=20").stdout
     assert "0.00% / 100.00% / 0.00%" in shown
-
-
-@pytest.mark.slow
-def test_2048_is_spelt_like_that_everywhere(rlgames, tmp_path, monkeypatch):
-    done = rlgames(
-        "eval",
-        "player=random",
-        "game=2048",
-        "board=3",
-        "games=50",
-        "solve_seconds=0",
-        "format=json",
-    )
-    report = json.loads(done.stdout)
-    assert report["score"]["mean"] > 0
-    assert report["grid_sum"]["min"] > 0
-    assert set(report["reach"]["16"]) == {"count", "rate", "ci95"}
-    small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy=mlp"]
-    done = rlgames("train", "-m", "game=2048,tictactoe", *small, "out=sweep")
-    assert done.returncode == 0, done.stderr + done.stdout
-    for job, name in (("0_game=2048", "2048"), ("1_game=tictactoe", "tictactoe")):
-        assert f"name: '{name}'" in (tmp_path / "sweep" / job / "config.yaml").read_text().replace(
-            f"name: {name}", f"name: '{name}'"
-        )
-    found = json.loads(rlgames("solve", "game=2048", "board=2", "format=json").stdout)
-    assert found["optimal"] == pytest.approx(66.964, abs=1e-3)
-    assert "2048" in rlgames("train", "game=2047").stderr
 
 
 SMALL_CONNECT4 = ["experiment=connect4_mlp", "games=60", "batch=20", "policy.layers=[8]"]
