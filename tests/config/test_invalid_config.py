@@ -193,19 +193,6 @@ def test_each_move_is_in_one_minibatch_of_an_epoch(moves, parts):
 NAMES = ["two words", "é – 漢字 🎲", "[red]markup[", "back\\slash", "it's", "a=b,c", 255 * "x"]
 
 
-@pytest.mark.slow
-def test_odd_paths_are_written_and_read(typed, tmp_path):
-    package.train([*SMALL_TRAINING, f"out={tmp_path}/first"])
-    for name in NAMES:
-        (tmp_path / "first").rename(tmp_path / name)
-        done = typed("eval", name, "games=4", f"record={name} games"[:250], "format=json")
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["player"] == name
-        assert (tmp_path / f"{name} games"[:243]).is_file()
-        assert (tmp_path / name / "eval.json").is_file()
-        (tmp_path / name).rename(tmp_path / "first")
-
-
 @pytest.mark.parametrize("name", one_in(3, NAMES))
 def test_runs_and_records_have_odd_paths(name, typed, tmp_path):
     done = typed("train", *SMALL_TRAINING, f"out={name}", "solve_seconds=0")
