@@ -285,19 +285,6 @@ def test_an_arena(rlgames):
         assert len(done.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.slow
-def test_a_sweep_over_games_starts_each_from_its_own_experiment(typed, tmp_path, monkeypatch):
-    small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy=mlp"]
-    for order in ("2048,tictactoe", "tictactoe,2048"):
-        out = order.replace(",", "_")
-        done = typed("train", "-m", f"game={order}", *small, f"hydra.sweep.dir={out}")
-        assert done.returncode == 0, done.stderr + done.stdout
-        for name in order.split(","):
-            (config,) = (tmp_path / out).glob(f"*={name}_mlp/config.yaml")  # a job of its preset
-            text = config.read_text()
-            assert ("scored: outcome" in text) == (name == "tictactoe")
-
-
 def test_runs_meet_only_in_the_game_they_were_trained_on(rlgames):
     small = ["games=20", "batch=10", "solve_seconds=0"]
     assert rlgames("train", "game=tictactoe", *small, "out=ours").returncode == 0
