@@ -189,7 +189,7 @@ class StudyJobs:
         storage.write_file(self.path(job), name, json.dumps(content) + "\n")
 
     def _file(self, job: Job, evaluation: JobEvaluation) -> str | None:
-        """The file that keeps a report, in the job's directory; None while a checkpoint is missing."""
+        """The file of a report in the job's directory; None while a checkpoint is missing."""
         is_best = evaluation.config.get("checkpoint") in (None, "best")
         checkpoints = []
         for name in REFERENCE.findall(" ".join(evaluation.words)):

@@ -21,7 +21,14 @@ WITH_VALUE = (
     *("-c", "--cfg", "-p", "--package", "-i", "--info", "-cn", "--config-name"),
     *("-cp", "--config-path", "--experimental-rerun"),
 )
-OWN_CONFIG = ("-cn", "--config-name", "-cp", "--config-path", "--experimental-rerun")
+OWN_CONFIG = (
+    "-cn",
+    "--config-name",
+    "-cp",
+    "--config-path",
+    "--experimental-rerun",
+    "--hydra-help",
+)
 """Flags that take another config than the command's."""
 
 

@@ -77,18 +77,6 @@ def test_the_same_seed_gives_the_same_run(tmp_path):
     assert numbers(first) != numbers(other)
 
 
-def test_random_player_needs_no_run(rlgames):
-    done = rlgames(
-        "eval", "player=random", "game=salvo", "board=5", "ships=[4,2]", "shots=1",
-        "solve_seconds=0", "format=json",
-    )  # fmt: skip
-    report = json.loads(done.stdout)
-    low, high = report["moves"]["ci95"]
-    assert report["games"] == 2000
-    assert low - 0.1 < 22.2857 < high + 0.1
-    assert report["reference"]["optimal"] is None
-
-
 def test_solve(rlgames):
     words = ["solve", "game=salvo", "board=4", "ships=[4]", "shots=2"]
     found = json.loads(rlgames(*words, "format=json").stdout)
@@ -248,33 +236,6 @@ def test_two_seats_are_reported_apart(rlgames):
     assert "0.00% / 100.00% / 0.00%" in shown
 
 
-@pytest.mark.slow
-def test_2048_is_spelt_like_that_everywhere(rlgames, tmp_path, monkeypatch):
-    done = rlgames(
-        "eval",
-        "player=random",
-        "game=2048",
-        "board=3",
-        "games=50",
-        "solve_seconds=0",
-        "format=json",
-    )
-    report = json.loads(done.stdout)
-    assert report["score"]["mean"] > 0
-    assert report["grid_sum"]["min"] > 0
-    assert set(report["reach"]["16"]) == {"count", "rate", "ci95"}
-    small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy=mlp"]
-    done = rlgames("train", "-m", "game=2048,tictactoe", *small, "out=sweep")
-    assert done.returncode == 0, done.stderr + done.stdout
-    for job, name in (("0_game=2048", "2048"), ("1_game=tictactoe", "tictactoe")):
-        assert f"name: '{name}'" in (tmp_path / "sweep" / job / "config.yaml").read_text().replace(
-            f"name: {name}", f"name: '{name}'"
-        )
-    found = json.loads(rlgames("solve", "game=2048", "board=2", "format=json").stdout)
-    assert found["optimal"] == pytest.approx(66.964, abs=1e-3)
-    assert "2048" in rlgames("train", "game=2047").stderr
-
-
 SMALL_CONNECT4 = ["experiment=connect4_mlp", "games=60", "batch=20", "policy.layers=[8]"]
 SMALL_CONNECT4 += ["eval_games=20"]
 
@@ -322,19 +283,6 @@ def test_an_arena(rlgames):
         done = rlgames("arena", *words)
         assert done.returncode == 2
         assert len(done.stderr.strip().splitlines()) == 1
-
-
-@pytest.mark.slow
-def test_a_sweep_over_games_starts_each_from_its_own_experiment(typed, tmp_path, monkeypatch):
-    small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy=mlp"]
-    for order in ("2048,tictactoe", "tictactoe,2048"):
-        out = order.replace(",", "_")
-        done = typed("train", "-m", f"game={order}", *small, f"hydra.sweep.dir={out}")
-        assert done.returncode == 0, done.stderr + done.stdout
-        for name in order.split(","):
-            (config,) = (tmp_path / out).glob(f"*={name}_mlp/config.yaml")  # a job of its preset
-            text = config.read_text()
-            assert ("scored: outcome" in text) == (name == "tictactoe")
 
 
 def test_runs_meet_only_in_the_game_they_were_trained_on(rlgames):

@@ -45,7 +45,7 @@ SHOWN = [
     (["--cfg", "job", "-p", "reward", "-cd", "own", "reward=gentle"], "discount: 0.8\n"),
     (["--cfg", "hydra", "-p", "hydra.launcher", "hydra/launcher=basic"], "BasicLauncher\n"),
     (["--info", "searchpath", "--config-dir=own"], "own"),
-    (["--info", "defaults"], "player@opponent"),
+    (["--info", "defaults"], "eval_opponent"),
     (["--hydra-help"], "--multirun"),
 ]
 
@@ -80,7 +80,7 @@ REFUSED = [
     (["--config-dir=own", "experiment=broken"], "broken.yaml, line 2 is not YAML"),
     (["--config-dir", "nowhere"], "nowhere is not a folder"),
     (["--config-dir=.", "--config-dir=.."], "use hydra.searchpath="),
-    (["--confg", "job"], "did you mean --config-dir?"),
+    (["--confg", "job"], "did you mean --cfg?"),
     (["out=x", "hydra.run.dir=y"], "out= and hydra.run.dir= both name the directory"),
 ]
 
