@@ -49,6 +49,9 @@ def pytest_runtest_teardown(item):
 
 
 def pytest_terminal_summary(terminalreporter, config):
+    skipped = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
+    if reasons := sorted({reason.removeprefix("Skipped: ") for reason in skipped}):
+        terminalreporter.line(f"not tested here: {'; '.join(reasons)}")
     if "not slow" not in config.option.markexpr:
         return
     found = {}
@@ -74,14 +77,18 @@ def _short_runs():
     import quick_compose
 
     from rlgames.config import compose
-    from rlgames.evaluation import evaluate
+    from rlgames.evaluation import references
     from rlgames.runs import log
-    from rlgames.training import pictures
+    from rlgames.training import evaluator, pictures
 
-    pictures.NUM_SHOWN = 1
-    evaluate.MAX_GRAPH_POSITIONS = 20_000
-    log._git = cache(log._git)
-    compose.compose = quick_compose.compose
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pictures, "NUM_SHOWN", 1)
+        patched.setattr(references, "MAX_GRAPH_POSITIONS", 6_000)
+        patched.setattr(references, "RANDOM_PLAY_GAMES", 100)
+        patched.setattr(evaluator, "MAX_GRAPH_POSITIONS", 6_000)
+        patched.setattr(log, "_git", cache(log._git))
+        patched.setattr(compose, "compose", quick_compose.compose)
+        yield
 
 
 @pytest.fixture
