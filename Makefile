@@ -67,7 +67,9 @@ bench-peers: .venv/installed .venv-bench/installed
 
 reproduce: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
-	$(BIN)/rlgames study reproduce page=docs/dev/reproductions.md $(STUDY)
+	for study in landy ramesh open_questions hickman connect_zero dedieu_amar; do \
+		$(BIN)/rlgames study $$study page=docs/dev/reproductions.md $(STUDY) || exit; \
+	done
 
 strength: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'

@@ -1,8 +1,9 @@
 """Train agents to play board games, and measure how close they come to perfect play.
 
-Each function does what the command of its name does: `train`, `evaluate`, `analyze`, `report`.
-`load` returns a trained agent, `register` adds your own games, policies, learners and players, and
-`rlgames.envs` has the games as environments of Gymnasium.
+Each function does what the command of its name does: `train`, `evaluate`, `analyze`, `report`. They
+take the words of the command line as a list, keys as in `train(game="tictactoe", games=500)`, or
+both. `load` returns a trained agent, `game` a game, `register` adds your own games, policies,
+learners and players, and `rlgames.envs` has the games as environments of Gymnasium.
 """
 
 from __future__ import annotations
@@ -12,26 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rlgames.games.game import Game
     from rlgames.players.player import Agent
 
 
-def register(
-    group: str, name: str, make: Callable[..., Any], schema: type | None = None, **keys: Any
-) -> None:
+def register(group: str, name: str, make: Callable[..., Any], /, **keys: Any) -> None:
     """Register your own part, which you then choose by its name like a built-in one.
 
     Args:
         group: game, reward, policy, sampling, learner, player or search.
         name: the name of the part on the command line.
-        make: called with the keys of the schema, without its name, after the arguments of the
-            group: none for games and sampling rules; `game` for rewards and players; `game, player`
-            for searches; `game, value=, rng=` for networks and `game, score_scale=` for value
-            functions, by their classes; `context, lr=` for learners, by their classes. It raises
-            ValueError for a combination that makes no sense.
-        schema: a dataclass with a value for every key. --help shows the first line of its
-            docstring, and its lines `key: text` with the keys. None: it has `keys`, and the
-            docstring of make.
-        keys: by name, the value or what rlgames.config.schema.key returns.
+        make: called with the keys after the arguments of the group: none for games and sampling
+            rules; `game` for rewards and players; `game, player` for searches; `game, value=, rng=`
+            for networks and `game, score_scale=` for value functions, by their classes; `context,
+            lr=` for learners, by their classes. It raises ValueError for a combination that makes
+            no sense. --help shows the first line of its docstring.
+        keys: by name, the value, which tells the type, or what rlgames.config.schema.key returns.
 
     Raises:
         ValueError: for an unknown group, a part of another kind, and a name that is taken, unless
@@ -41,14 +38,27 @@ def register(
     from rlgames.config.registry import check_kind
 
     check_kind(group, name, make)
-    add_option(group, name, make, schema, keys)
+    add_option(group, name, make, keys)
 
 
-def train(overrides: list[str] | None = None) -> Path:
+def game(name: str, **keys: Any) -> Game[Any]:
+    """A game with its rules, as in `game("connect4", rows=5)`. Raises ConfigError."""
+    from rlgames.config.commands import SolveConfig
+    from rlgames.config.compose import load_config
+    from rlgames.config.registry import make
+
+    made: Game[Any] = make(
+        "game", load_config(SolveConfig, _words(None, keys | {"game": name})).game
+    )
+    return made
+
+
+def train(overrides: list[str] | None = None, **keys: Any) -> Path:
     """Train as `rlgames train` does.
 
     Args:
         overrides: words of the command line, such as `["game=salvo", "games=1000"]`.
+        keys: the same by their names, as in `game="salvo", games=1000`.
 
     Returns:
         The run's directory.
@@ -61,7 +71,7 @@ def train(overrides: list[str] | None = None) -> Path:
     from rlgames.core.devices import torch_settings_restored
     from rlgames.runs.find import located
 
-    config = located(load_config(TrainConfig, _checked(overrides)))
+    config = located(load_config(TrainConfig, _words(overrides, keys)))
     from rlgames.training.train import train as run
 
     with torch_settings_restored():
@@ -88,12 +98,15 @@ def load(run: str | Path, checkpoint: str | None = None) -> Agent:
         return open_run(_found(run), checkpoint).agent()
 
 
-def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
+def evaluate(
+    run: str | Path | None = None, overrides: list[str] | None = None, **keys: Any
+) -> dict[str, Any]:
     """Evaluate as `rlgames eval` does.
 
     Args:
         run: as for load; None for a player that the overrides name, as in `["player=density"]`.
         overrides: words of the command line, such as `["opponent=exact", "games=1000"]`.
+        keys: the same by their names.
 
     Returns:
         The fields of `rlgames eval format=json`.
@@ -104,15 +117,17 @@ def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) 
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return evaluate_run(load_config(EvalConfig, _with_run(run, overrides))).as_dict()
+        return evaluate_run(load_config(EvalConfig, _words(overrides, _run(run) | keys))).as_dict()
 
 
-def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
+def analyze(
+    run: str | Path | None = None, overrides: list[str] | None = None, **keys: Any
+) -> dict[str, Any]:
     """Find mistakes as `rlgames analyze` does.
 
     Args:
         run: as for load; None for a player that the overrides name.
-        overrides: words of the command line.
+        overrides, keys: as for evaluate.
 
     Returns:
         The fields of `rlgames analyze format=json`.
@@ -123,15 +138,20 @@ def analyze(run: str | Path | None = None, overrides: list[str] | None = None) -
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return analyze_run(load_config(AnalyzeConfig, _with_run(run, overrides))).as_dict()
+        return analyze_run(
+            load_config(AnalyzeConfig, _words(overrides, _run(run) | keys))
+        ).as_dict()
 
 
-def report(directories: str | Path | list[str | Path], overrides: list[str] | None = None) -> Any:
+def report(
+    directories: str | Path | list[str | Path], overrides: list[str] | None = None, **keys: Any
+) -> Any:
     """Compare runs as `rlgames report` does.
 
     Args:
         directories: runs, sweeps, or directories of them.
         overrides: words of the command line, such as `["by=run"]`.
+        keys: the same by their names.
 
     Returns:
         A pandas.DataFrame with a row for each config or, with by=run, for each run. With compare=,
@@ -143,13 +163,10 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
     from rlgames.commands.report import run
     from rlgames.config.commands import ReportConfig
     from rlgames.config.compose import load_config
-    from rlgames.config.words import quoted
     from rlgames.core.errors import check_installed
 
-    if isinstance(directories, str | Path):
-        directories = [directories]
-    runs = ",".join(quoted(str(each)) for each in directories)
-    result = run(load_config(ReportConfig, [f"runs=[{runs}]", *_checked(overrides)]))
+    every = [directories] if isinstance(directories, str | Path) else directories
+    result = run(load_config(ReportConfig, _words(overrides, {"runs": [*map(str, every)]} | keys)))
     if result.comparison is not None:
         return result.as_dict()
     check_installed("rlgames.report", "pandas", "pandas")
@@ -165,25 +182,23 @@ def _found(run: str | Path) -> Path:
     return find_run(str(run), is_player=False)
 
 
-def _with_run(run: str | Path | None, overrides: list[str] | None) -> list[str]:
-    """The words of a command with its run."""
-    from rlgames.config.words import quoted
-
-    named = [] if run is None else [f"run={quoted(str(run))}"]
-    return [*named, *_checked(overrides)]
+def _run(run: str | Path | None) -> dict[str, Any]:
+    """The key of a command's run."""
+    return {} if run is None else {"run": Path(run)}
 
 
-def _checked(overrides: list[str] | None) -> list[str]:
-    """Overrides as a list. Raises TypeError for anything but a list of texts."""
-    example = "as in ['game=salvo', 'games=1000']"
+def _words(overrides: list[str] | None, keys: dict[str, Any]) -> list[str]:
+    """The words of a command. Raises TypeError for overrides that are not a list of texts."""
+    from rlgames.config.words import words_of
+
+    example = "as in ['game=salvo', 'games=1000'], or keys, as in game='salvo', games=1000"
     if isinstance(overrides, str):
         raise TypeError(f"overrides is the text {overrides!r}; pass a list of texts, {example}")
-    words = list(overrides or [])
-    for word in words:
+    for word in overrides or ():
         if not isinstance(word, str):
             kind = type(word).__name__
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
-    return words
+    return [*words_of(keys), *(overrides or ())]
 
 
 def __getattr__(name: str) -> str:

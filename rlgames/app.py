@@ -23,7 +23,6 @@ from rlgames.core.errors import (
     TRACEBACK,
     ConfigError,
     detach_stdout,
-    nearest,
     report_error,
     to_user_error,
 )
@@ -248,8 +247,9 @@ def wants_json(words: list[str]) -> bool:
 def run(name: str, words: list[str]) -> int:
     """Run one command; the exit code. Raises ConfigError for bad input."""
     if name not in COMMANDS:
-        names = [*COMMANDS, "--help", "--version"]
-        raise ConfigError(f"no command is called {name!r}", nearest(name, names))
+        from rlgames.config.hints import unknown_command
+
+        raise unknown_command(name, [*COMMANDS, "--help", "--version"])
     from rlgames.config.commands import COMMAND_SCHEMAS
     from rlgames.config.files import Files
     from rlgames.config.flags import split_flags
@@ -258,7 +258,7 @@ def run(name: str, words: list[str]) -> int:
     from rlgames.config.words import hydra_words
 
     command = COMMANDS[name]
-    flags = split_flags(words, can_sweep=name == "train")
+    flags = split_flags(name, words)
     import_plugins(flags.words)
     files = Files(flags.folders)
     if flags.is_help:

@@ -13,7 +13,6 @@ from functools import cache
 import pytest
 
 from rlgames import app
-from rlgames.config import registry
 
 # Torch reads them. A fork of a process whose threads have begun would wait for them for ever.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -72,8 +71,8 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session", autouse=True)
 def _short_runs():
-    """Hundreds of tests train: their runs show one game each, give up sooner to list all positions
-    for the value of random play, ask git once, and compose the same options once."""
+    """Hundreds of tests train: their runs show one game each, ask git once, and compose the same
+    options once."""
     import quick_compose
 
     from rlgames.config import compose
@@ -89,14 +88,6 @@ def _short_runs():
         patched.setattr(log, "_git", cache(log._git))
         patched.setattr(compose, "compose", quick_compose.compose)
         yield
-
-
-@pytest.fixture
-def _own_signals():
-    """For what ignores Ctrl-C in this process, as a launcher's worker does."""
-    handler = signal.getsignal(signal.SIGINT)
-    yield
-    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture
@@ -123,43 +114,3 @@ def typed(tmp_path, monkeypatch, capfd):
         return subprocess.CompletedProcess(words, ended.value.code, *capfd.readouterr())
 
     return run
-
-
-STRIPED = '''
-from dataclasses import dataclass
-from rlgames import register
-from rlgames.games.k_in_a_row import KInARow
-from rlgames.config.schema import key
-
-
-@dataclass(frozen=True)
-class StripConfig:
-    """stones on a strip of cells
-
-    cells: how long the strip is
-    """
-
-    name: str = "strip"
-    cells: int = key(2, 20, value=5)
-    colour: str = key(of=("grey", "gold"), value="grey")
-
-
-register("game", "strip", lambda cells, colour: KInARow(1, cells, 2, False, "strip"), StripConfig)
-'''
-
-
-@pytest.fixture
-def own_parts(tmp_path, monkeypatch):
-    """A module and a folder with parts of one's own, which are forgotten afterwards."""
-    (tmp_path / "striped.py").write_text(STRIPED)
-    for path, text in {
-        "policy/little.yaml": "# a small one\nname: mlp\nlayers: [8]  # how small\n",
-        "experiment/quick.yaml": "# @package _global_\n# soon over\ndefaults:\n  - landy\n"
-        "  - override /policy: little\ngames: 20\n",
-    }.items():
-        (tmp_path / "folder" / path).parent.mkdir(parents=True)
-        (tmp_path / "folder" / path).write_text(text)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    yield ["plugins=[striped]", f"--config-dir={tmp_path}/folder"]
-    registry.REGISTRY["game"].pop("strip", None)
-    sys.modules.pop("striped", None)

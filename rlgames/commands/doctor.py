@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,7 @@ def show(result: Result) -> None:
 
 def first_cause(directory: Path) -> str:
     """A line for the end of a training that went badly; empty for any other."""
-    history = History.read(directory)
-    findings = diagnose(history, with_advice=False) if history.is_weak else []
-    if not findings:
-        return ""
-    return "{cause}: {evidence}; try {try}".format_map(findings[0])
+    with suppress(ConfigError, OSError):
+        for finding in diagnose(History.read(directory), with_advice=False):
+            return "{cause}: {evidence}; try {try}".format_map(finding)
+    return ""

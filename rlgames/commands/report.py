@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import os
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import redirect_stdout, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,28 +15,23 @@ from rlgames.config.typed import changed
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import are_equal
 from rlgames.core.text import counted, escape_markdown, printable
-from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing, varying_settings
+from rlgames.runs.files import (
+    FINAL_IN_WORDS,
+    FINAL_PREFIX,
+    as_text,
+    differing,
+    swept_settings,
+    varying_settings,
+)
 from rlgames.runs.find import RunSummary, read_summaries
 from rlgames.runs.where import check_column, matching, sorted_by
-from rlgames.terminal.tables import Column, print_table, table_lines
+from rlgames.terminal.tables import Column, print_table
 
 if TYPE_CHECKING:
     from rlgames.commands.comparison import Comparison
 
 CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", "width", "style")
 """Keys that say how learning curves are drawn."""
-
-REFRESH_SECONDS = 2.0
-
-MAX_FRACTION = 0.02
-"""The most of one core's time that following may take; many runs are looked at less often."""
-
-MARGIN_ROWS = 8
-"""Lines of a terminal besides the rows of the table."""
-
-IDLE_SECONDS = 6.0
-"""Seconds without a running run after which nothing more is expected: a sweep needs a moment to
-start its next job."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +98,10 @@ def run(cfg: ReportConfig) -> Result:
     """
     if not cfg.runs:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
-    if cfg.follow and (cfg.format != "table" or cfg.compare is not None):
-        raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
     every = matching(read_summaries(cfg.runs), cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
-    keys = differing([run.settings for run in runs])
-    keys = [key for key in keys if key != "seed" or cfg.by == "run"]
+    keys = [key for key in _telling(runs) if key != "seed" or cfg.by == "run"]
     metrics = _metrics(runs)
     every_row = [*rows, *(Row([run]) for run in damaged)]
     shown = _sorted(every_row, cfg.sort, keys, metrics)
@@ -146,6 +134,14 @@ def _rows(runs: list[RunSummary], by: str) -> list[Row]:
     return [
         Row(sorted(group, key=lambda run: sort_key(run, run.results))) for group in groups.values()
     ]
+
+
+def _telling(runs: Sequence[RunSummary]) -> list[str]:
+    """The settings that differ between runs or that their sweeps vary, also if only jobs with the
+    first value have begun."""
+    swept = [key for each in {run.path.parent: 0 for run in runs} for key in swept_settings(each)]
+    known = [key for key in swept if any(key in run.settings for run in runs)]
+    return [*dict.fromkeys([*differing([run.settings for run in runs]), *known])]
 
 
 def _top(rows: list[Row], count: int | None) -> list[Row]:
@@ -206,9 +202,7 @@ def _sorted(rows: list[Row], sort: str, keys: list[str], metrics: list[str]) -> 
 def show(result: Result) -> None:
     """Print a report in the format of its command; a comparison replaces the runs."""
     config = result.config
-    if config.follow:
-        _follow(result)
-    elif result.comparison is not None:
+    if result.comparison is not None:
         from rlgames.commands.comparison import show as show_comparison
 
         show_comparison(result.comparison, config.format)
@@ -222,51 +216,6 @@ def show(result: Result) -> None:
             )
     if config.curves and config.format == "table":
         print(f"curves: {printable(config.curves)}")
-
-
-def _follow(result: Result) -> None:
-    """Show a report until no run is running, or until Ctrl-C: in place on a terminal, otherwise
-    again whenever it has changed."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    console = Console()
-    with suppress(KeyboardInterrupt):
-        if sys.stdout.isatty() and not console.is_dumb_terminal:
-            with Live(console=console, auto_refresh=False) as live:
-                for each in _results(result):
-                    running_first = sorted(each.rows, key=lambda row: "running" not in row.status)
-                    rows = running_first[: max(1, console.height - MARGIN_ROWS)]
-                    shown = replace(each, rows=rows)
-                    lines = table_lines(_title(shown), _columns(shown), console.width)
-                    live.update(Text("\n".join(lines)), refresh=True)
-        else:
-            printed = ""
-            for each in _results(result):
-                text = io.StringIO()
-                with redirect_stdout(text):
-                    _show_table(each)
-                if text.getvalue() != printed:
-                    printed = text.getvalue()
-                    print(printed, flush=True)
-
-
-def _results(result: Result) -> Iterator[Result]:
-    """The report as time passes, until nothing is running."""
-    idle_since, spent = time.monotonic(), 0.0
-    while True:
-        begun = time.process_time()
-        yield result
-        if any(run.status == "running" for run in result.runs):
-            idle_since = time.monotonic()
-        elif time.monotonic() - idle_since >= IDLE_SECONDS:
-            return
-        spent += time.process_time() - begun
-        time.sleep(max(REFRESH_SECONDS, spent / MAX_FRACTION))
-        begun = time.process_time()
-        result = run(result.config)
-        spent = time.process_time() - begun
 
 
 def _show_table(result: Result) -> None:
@@ -350,10 +299,10 @@ def _relative(path: Path, folder: Path) -> str:
 def _essence(result: Result) -> tuple[list[str], dict[str, int]]:
     """The settings that differ between runs of one game, and the ranks of the columns of what
     runs are judged by."""
-    by_game: dict[str, list[dict[str, Any]]] = {}
+    by_game: dict[str, list[RunSummary]] = {}
     for run in result.runs:
-        by_game.setdefault(as_text(run.settings["game"]), []).append(run.settings)
-    differ = {"game", *(key for settings in by_game.values() for key in differing(settings))}
+        by_game.setdefault(as_text(run.settings["game"]), []).append(run)
+    differ = {"game", *(key for runs in by_game.values() for key in _telling(runs))}
     ranks: dict[str, int] = {}
     for run in result.runs:
         for rank, name in ((2, run.metric), (0, run.best_by)):

@@ -20,7 +20,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import BEST, LATEST, SWEEP_FILE, read_run, sweep_overrides
+from rlgames.runs.files import BEST, LATEST, read_run, sweep_overrides
 from rlgames.runs.find import find_run, located, newest_run, run_name
 
 LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
@@ -60,10 +60,10 @@ def sweep_words(config: Any) -> list[str]:
     Raises ConfigError for words that run code.
     """
     directory = _found(config)
-    if not (directory / SWEEP_FILE).is_file():
-        return []
     overrides = sweep_overrides(directory)
     task, own = overrides["task"], overrides["hydra"]
+    if not task:
+        return []
     unsafe = [word for word in task if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word]
     if unsafe:
         raise ConfigError(
@@ -105,7 +105,7 @@ def _resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint]:
         is_moved = all(isinstance(player, RunPlayerConfig) for player in players)
         if name in changed and not (is_moved or players[0] == players[1]):
             raise ConfigError(f"{name}= differs from the training", f"a run keeps it; omit {name}=")
-    cfg = located(dataclasses.replace(trained, **changed))
+    cfg = located(dataclasses.replace(trained, **changed), has_started=True)
     # A run with window= may play more games than it has to.
     enough = min(checkpoint.games, trained.games)
     if cfg.games < enough:
@@ -146,7 +146,10 @@ def resumable_job(directory: Path, cfg: TrainConfig) -> ResumableJob | None:
     try:
         checkpoint = _latest(directory)
         trained = from_plain(checkpoint.config)
-        kept = {name: getattr(trained, name) for name in (*RESUMABLE_KEYS, "engine", "out")}
+        names = [*RESUMABLE_KEYS, "engine", "out"]
+        if cfg.init_from and trained.init_from and not os.path.exists(trained.init_from):
+            names.append("init_from")  # which was moved, perhaps together with the sweep
+        kept = {name: getattr(trained, name) for name in names}
         if dataclasses.replace(cfg, **kept) != trained:
             names = [name for name, value in vars(cfg).items() if value != getattr(trained, name)]
             names = [name for name in names if name not in kept]
@@ -168,7 +171,8 @@ def train_job(config: TrainConfig, name: str) -> float | None:
     from rlgames.training.train import resume, train
 
     assert config.out is not None
-    directory, config = Path(config.out), located(config)
+    directory = Path(config.out)
+    config = located(config, has_started=os.path.lexists(directory / "checkpoints" / LATEST))
     found = resumable_job(directory, config)
     if found is None:
         print(f"{name}: starts", flush=True)

@@ -17,23 +17,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from rlgames.config.commands import MOVABLE_PLAYERS
+from rlgames.config.schema import as_typed
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
-from rlgames.core.untrusted import YAML_LOADER, parse_json, parse_object, sanitized
+from rlgames.core.untrusted import parse_json, parse_object, sanitized
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import read_identity
-from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import BEST, LATEST, read_info
+from rlgames.runs.files import BEST, LATEST, flatten, read_info
 
 VERSION = 1
 """Of the rules by which evaluations count; the next one makes all of them again."""
@@ -45,13 +43,12 @@ REFERENCE = re.compile(r"\{([\w./+-]*)\}")
 """The directory of a job in a word, relative to the sweep's; {}: the job's own."""
 
 REPLACED = ".replaced"
-"""The folder of runs whose overrides have changed since."""
+"""The folder of runs that were trained with other settings."""
 
 OUTPUT = "output.log"
 """What the commands of a job print."""
 
 POLL_SECONDS = 0.2
-MAX_CONFIG_BYTES = 1 << 20
 MAX_REASON_BYTES = 1 << 16
 """Of a job's log only the end is read."""
 
@@ -70,6 +67,11 @@ class JobEvaluation:
     words: list[str]
     config: dict[str, Any]
 
+    @property
+    def runs(self) -> list[str]:
+        """The directories of other runs in its words."""
+        return [run_of(name) for name in REFERENCE.findall(" ".join(self.words)) if name]
+
     def filled(self, sweep: Path, own: str) -> list[str]:
         """The words with the paths of directories."""
         return [REFERENCE.sub(lambda m: str(sweep / (m[1] or own)), word) for word in self.words]
@@ -80,7 +82,7 @@ class JobEvaluation:
         for match in REFERENCE.finditer(" ".join(self.words)):
             name = match[1] or own
             files = (BEST, LATEST) if self.config.get("checkpoint") in (None, "best") else (LATEST,)
-            folder = sweep / name.partition("/checkpoints")[0] / "checkpoints"
+            folder = sweep / run_of(name) / "checkpoints"
             if folder.is_dir():
                 known = [each for file in files if (each := read_identity(folder / file))]
                 if not known:
@@ -117,7 +119,6 @@ class Job:
         name: the job's directory inside the study's, RUN/SEED.
         words: of `rlgames train`; empty without a training.
         config: the plain config of the training; empty without one.
-        after: the names of the jobs that must be done first.
         links: keys of the config that name such a job, or a file in it, by its path there.
     """
 
@@ -125,8 +126,24 @@ class Job:
     words: list[str]
     config: dict[str, Any]
     evaluations: list[JobEvaluation] = field(default_factory=list)
-    after: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> set[str]:
+        """The jobs that its training starts from, or plays against."""
+        return {run_of(link) for link in self.links.values()}
+
+    @property
+    def after(self) -> set[str]:
+        """The jobs that must be done first."""
+        return self.sources | {each for made in self.evaluations for each in made.runs} - {
+            self.name
+        }
+
+
+def run_of(path: str) -> str:
+    """The directory of a run, by its own path or the path of one of its files."""
+    return "/".join(path.split("/")[:2])
 
 
 @dataclass
@@ -142,7 +159,10 @@ class StudyJobs:
         return self.directory / job.name
 
     def status(self, job: Job) -> str:
-        """done, unfinished (it has a checkpoint to resume from) or not started."""
+        """done, unfinished (it has a checkpoint to resume from), not started, or replaced: trained
+        with other settings."""
+        if self.difference(job):
+            return "replaced"
         if not self.is_trained(job):
             latest = self.path(job) / "checkpoints" / LATEST
             return "unfinished" if latest.exists() else "not started"
@@ -152,55 +172,68 @@ class StudyJobs:
 
     def is_trained(self, job: Job) -> bool:
         """Whether the training of a job is done, or it has none."""
-        return not job.config or read_info(self.path(job)).status == "done"
+        is_done = not job.config or read_info(self.path(job)).status == "done"
+        return is_done and not self.difference(job)
+
+    def difference(self, job: Job) -> str:
+        """Why the training in a job's directory does not count, in words; empty if it does, and if
+        there is none."""
+        stale = (o.name for o in self.jobs if o.name in job.sources and self.difference(o))
+        others = (f"{name}, which it needs, does not count" for name in stale)
+        return self._own_difference(job) or next(others, "")
+
+    def _own_difference(self, job: Job) -> str:
+        info = read_info(self.path(job))
+        if not job.config or info.status == "waiting":
+            return ""
+        if info.status == "damaged":
+            return "its run.json is damaged"
+        there = flatten(info.config)
+        for key, value in flatten(job.config).items():
+            former = there.get(key, value)  # an older version may lack it
+            link = None if key in MOVABLE_PLAYERS else job.links.get(key.removesuffix(".path"))
+            # The directory may have been moved since.
+            is_same = former == value if link is None else f"/{link}/" in f"{former}/"
+            if not is_same:
+                wanted = as_typed(value if link is None else link)
+                return f"it was trained with {key}={as_typed(former)}, not {wanted}"
+        return ""
+
+    def saved(self, job: Job, evaluation: JobEvaluation) -> dict[str, Any] | None:
+        """What an evaluation of a job has saved; None if it was not made, or if a run that it needs
+        does not count."""
+        used = [other for other in self.jobs if other.name in (job.name, *evaluation.runs)]
+        is_stale = any(map(self.difference, used))
+        return None if is_stale else evaluation.read(self.directory, job.name)
 
     def missing(self, job: Job) -> list[JobEvaluation]:
         """The evaluations of a job that are still to be made."""
-        return [each for each in job.evaluations if each.read(self.directory, job.name) is None]
+        return [each for each in job.evaluations if self.saved(job, each) is None]
 
     def needed(self, job: Job) -> list[str]:
         """The jobs that a job needs and that are not done."""
         others = {other.name: other for other in self.jobs if other.name in job.after}
         return [name for name, other in others.items() if self.status(other) != "done"]
 
-    @contextmanager
-    def owned(self) -> Iterator[None]:
-        """A block in which no other process runs the study. Raises ConfigError and OSError."""
-        storage.make_directory(self.directory)
-        lock: DirectoryLock = lock_directory(self.directory)
-        try:
-            yield
-        finally:
-            lock.release()
+    def replaced(self, jobs: Sequence[Job]) -> list[str]:
+        """Those of these jobs that were trained with other settings, and all that start from them,
+        which come first: if the study is killed between two of them, it knows the others."""
+        changed = [job.name for job in jobs if self._own_difference(job)]
+        names = {*changed}
+        while more := {job.name for job in self.jobs if job.sources & names} - names:
+            names |= more
+        return [*sorted(names - {*changed}), *changed]
 
-    def set_changed_aside(self) -> None:
-        """Move the runs of trainings with other overrides, and of those that start from them."""
-        changed = {job.name for job in self.jobs if self._differs(job, self.path(job))}
-        while more := {job.name for job in self.jobs if {*job.after} & changed} - changed:
-            changed |= more
-        for name in changed:
-            self._set_aside(name)
-
-    def _differs(self, job: Job, path: Path) -> bool:
-        """Whether the run in a directory was trained by another config than a job's."""
-        if not job.config or not (path / "config.yaml").exists():
-            return False
-        try:
-            text = storage.read_file(path, "config.yaml", MAX_CONFIG_BYTES)
-            there = dict(yaml.load(text, YAML_LOADER))
-        except (OSError, ValueError, TypeError, ConfigError, yaml.YAMLError):
-            return True
-        kept = {"out", *job.links}
-        return any(there.get(key) != value for key, value in job.config.items() if key not in kept)
-
-    def _set_aside(self, name: str) -> None:
-        number = 0
-        while os.path.lexists(self.directory / (target := f"{REPLACED}/{name}-{number}")):
-            number += 1
-        if os.path.lexists(self.directory / name):
-            storage.move_folder(self.directory, name, target)
-            there = self.directory / target
-            print(printable(f"{name} is replaced; the former run is in {there}"))
+    def set_aside(self, jobs: Sequence[Job]) -> None:
+        """Move the directories of replaced jobs."""
+        for name in self.replaced(jobs):
+            number = 0
+            while os.path.lexists(self.directory / (target := f"{REPLACED}/{name}-{number}")):
+                number += 1
+            if os.path.lexists(self.directory / name):
+                storage.move_folder(self.directory, name, target)
+                there = self.directory / target
+                print(printable(f"{name} is replaced; the former run is in {there}"))
 
     def run(self, jobs: Sequence[Job], parallel: int) -> None:
         """Run these jobs, each after those that it needs, several at a time; not those that need a

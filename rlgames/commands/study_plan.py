@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -13,21 +15,18 @@ from typing import Any
 from rlgames.commands.arena import competitors
 from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import check_no_opponent
-from rlgames.commands.report import CURVE_KEYS
 from rlgames.commands.study_file import (
-    REFERENCE,
     Study,
     StudyEvaluation,
     StudyRun,
     read_study,
 )
-from rlgames.commands.study_jobs import OUTPUT, Job, JobEvaluation, StudyJobs
+from rlgames.commands.study_jobs import Job, JobEvaluation, StudyJobs
 from rlgames.config.commands import (
     MOVABLE_PLAYERS,
     AnalyzeConfig,
     ArenaConfig,
     EvalConfig,
-    ReportConfig,
     SolveConfig,
     StudyConfig,
     TrainConfig,
@@ -35,38 +34,59 @@ from rlgames.config.commands import (
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.options.players import ExactConfig
-from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import make
-from rlgames.config.schema import OptionConfig, arguments, as_typed
-from rlgames.config.typed import make_option, to_plain
+from rlgames.config.schema import OptionConfig
+from rlgames.config.typed import as_words, make_option, to_plain
 from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.evaluation.evaluate import openings_to_play
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
+from rlgames.runs import storage
 from rlgames.runs.agents import build_player, with_search
-from rlgames.runs.directory import FILES, FOLDERS
+from rlgames.runs.directory import FILES, FOLDERS, lock_directory
 from rlgames.runs.find import located
 from rlgames.training.parts import build_training
 
 DIRECTORY = Path("outputs") / "studies"
-RECORDS = "records"
-"""The folder of records."""
+
+RECORDS, OWNER = "records", "study.txt"
+"""The folder of records, and the file that tells whose directory it is."""
+
+REFERENCE = re.compile(r"\{([\w.-]*)(?:/(\d+))?\}")
+"""The directory of a run within an override: {RUN}, {RUN/SEED}, or {} for the run's own."""
+
+MAX_PATH_BYTES = 1 << 14
 
 UNCOUNTED = ("run", "runs", "players", "format", "plugins", "device", "threads")
 """Keys of an evaluation on which its numbers do not depend."""
 
 
+@dataclass(frozen=True)
+class _Row:
+    """A run with its game. rules: of the game. config: None for a player. agent: as it starts its
+    training; None if other runs have to be there first."""
+
+    run: StudyRun
+    rules: OptionConfig
+    game: Game[Any]
+    config: TrainConfig | None = None
+    agent: Agent | None = None
+
+
 @dataclass
 class PlannedStudy:
-    """A study and its jobs. games: the game of each run, by its name; rules: its words."""
+    """A study and its jobs.
+
+    Args:
+        commands: what evaluations type, by their runs and names, with RUN for the run's directory.
+    """
 
     study: Study
     config: StudyConfig
     work: StudyJobs
-    games: dict[str, Game[Any]] = field(default_factory=dict)
-    rules: dict[str, list[str]] = field(default_factory=dict)
+    commands: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def jobs_of(self, run: StudyRun) -> list[Job]:
         """The jobs of a run, in the order of its seeds."""
@@ -81,92 +101,89 @@ def plan_study(cfg: StudyConfig) -> PlannedStudy:
         raise ConfigError("study needs one study, by its name or as a file", hint)
     study = read_study(cfg.file, cfg.seeds)
     directory = Path(cfg.out) if cfg.out else DIRECTORY / study.name
-    shared = [word for word in [plugins_override(list(cfg.plugins))] if word]
-    planned = PlannedStudy(study, cfg, StudyJobs(directory, shared))
-    for leaf in study.leaves:
-        _add_jobs(planned, leaf, shared)
-        _check_curves(leaf)
+    options = [word for word in [plugins_override(list(cfg.plugins))] if word]
+    planned = PlannedStudy(study, cfg, StudyJobs(directory, options))
+    for run in study.runs.values():
+        try:
+            _add_jobs(planned, run)
+        except ConfigError as error:
+            where = "" if error.error.startswith("evaluations.") else f"runs.{run.name}: "
+            raise ConfigError(f"{where}{error.error}", error.hint) from None
     _check_after(planned.work.jobs)
     return planned
 
 
-def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
-    """Add the jobs of a study without parts. shared: words that all commands get."""
-    jobs = planned.work.jobs
-    known = {job.name: job for job in jobs}
-    for run in study.runs.values():
-        try:
-            if run.name in (*FILES, *FOLDERS, RECORDS, OUTPUT):
-                raise ConfigError("a study has its own file or folder of that name", "rename it")
-            config, rules, agent = _run_config(run, shared)
-            planned.games[run.name] = make("game", rules)
-            usual = Files().option_values("game", rules.name)
-            words = [f"{k}={as_typed(v)}" for k, v in arguments(rules).items() if v != usual[k]]
-            planned.rules[run.name] = [f"game={rules.name}", *words]
-            made = [
-                (each, *_evaluation_config(planned, each, run, config, agent, shared))
-                for each in study.evaluations
-                if run.name in each.runs
-            ]
-            for seed in run.seeds:
-                job = _job(run, seed, config)
-                for each, first, plain in made:
-                    if each.seeds is None or seed in each.seeds:
-                        words = [each.command, *first, *(_with_seed(w, seed) for w in each.words)]
-                        if not run.is_training and len(run.seeds) > 1:
-                            words.append(f"seed={seed}")
-                        name = f"{study.name}.{each.name}"
-                        job.evaluations.append(JobEvaluation(name, words, plain))
-                texts = [word for each in job.evaluations for word in each.words]
-                paths = re.findall(r"\{([^}]+)\}", " ".join(texts))
-                paths = [path for path in paths if run_of(path) != job.name]
-                job.after.extend(dict.fromkeys(map(run_of, [*job.links.values(), *paths])))
-                _add(jobs, known.get(job.name), job)
-        except ConfigError as error:
-            where = "" if error.error.startswith("evaluations.") else f"runs.{run.name}: "
-            raise ConfigError(f"{where}{error.error}", error.hint) from None
+def _add_jobs(planned: PlannedStudy, run: StudyRun) -> None:
+    """Add the jobs of a run. Raises ConfigError."""
+    if run.name in (*FILES, *FOLDERS, RECORDS, OWNER):
+        raise ConfigError("a study has its own file or folder of that name", "rename it")
+    row = _checked_row(run, planned.work.options)
+    evaluations = [
+        (each, *_checked_evaluation(each, row)) for each in planned.study.evaluations_of(run.name)
+    ]
+    for each, first, _ in evaluations:
+        planned.commands[run.name, each.name] = command_text([each.command, *first, *each.words])
+    for seed in run.seeds:
+        job = _job(row, seed)
+        for each, first, plain in evaluations:
+            if each.seeds is None or seed in each.seeds:
+                words = [each.command, *first, *(_with_seed(word, seed) for word in each.words)]
+                if not run.is_training and len(run.seeds) > 1:
+                    words.append(f"seed={seed}")
+                job.evaluations.append(JobEvaluation(each.name, words, plain))
+        planned.work.jobs.append(job)
 
 
-def _run_config(
-    run: StudyRun, shared: list[str]
-) -> tuple[TrainConfig | None, OptionConfig, Agent | None]:
-    """The checked configs of a training, None for a player, and of its game, and its agent, None
-    if other runs have to be there first."""
-    wrong = next((w for w in run.words if parse_word(w).name in ("seed", "out", "plugins")), None)
-    if wrong and run.is_training:
-        raise ConfigError(f"{wrong} does not belong to a run", "the study has seeds: and out=")
-    words = [REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 0}", word) for word in run.words]
+def command_text(words: Sequence[str]) -> str:
+    """A command as it is typed, with SEED for the seeds of other runs, and RUN for the own one."""
+
+    def named(match: re.Match[str]) -> str:
+        return f"{match[1]}/{match[2] or 'SEED'}" if match[1] else "RUN"
+
+    return "rlgames " + shlex.join(REFERENCE.sub(named, word) for word in words)
+
+
+def runs_in(words: Sequence[str]) -> set[str]:
+    """The names of the runs that words refer to."""
+    return {match[1] for match in REFERENCE.finditer(" ".join(words)) if match[1]}
+
+
+def _with_first_seed(words: Sequence[str]) -> list[str]:
+    """Words with the directories of other runs, which may not exist yet."""
+    return [REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 0}", word) for word in words]
+
+
+def _checked_row(run: StudyRun, options: list[str]) -> _Row:
+    """A run whose game and settings exist and fit together. Raises ConfigError."""
+    words = _with_first_seed(run.words)
     if not run.is_training:
-        cfg = load_config(EvalConfig, [*shared, *words])
+        cfg = load_config(EvalConfig, words)
         if cfg.game is None:
             raise ConfigError("a player needs a game", "as in player=random game=salvo")
-        return None, cfg.game, None
-    every = [*shared, *words]
-    config = load_config(TrainConfig, every)
-    agent = None
-    if words == [*run.words]:  # otherwise the runs that it names do not exist yet
+        return _Row(run, cfg.game, make("game", cfg.game))
+    wrong = next((w for w in run.words if parse_word(w).name in ("seed", "out", "plugins")), None)
+    if wrong:
+        raise ConfigError(f"{wrong} does not belong to a run", "the study has seeds: and out=")
+    config, agent = load_config(TrainConfig, [*options, *words]), None
+    if not runs_in(run.words):
         config = located(config)
-        agent = build_training(config).agent  # which checks that they fit together
-    return config, config.game, agent
+        agent = build_training(config).agent
+    return _Row(run, config.game, make("game", config.game), config, agent)
 
 
-def _job(run: StudyRun, seed: int, config: TrainConfig | None) -> Job:
+def _job(row: _Row, seed: int) -> Job:
     """The training of a seed; its links name other runs."""
-    links = {}
-    for word in run.words if run.is_training else ():
-        name, _, value = word.partition("=")
+    name, links = f"{row.run.name}/{seed}", {}
+    if row.config is None:
+        return Job(name, [], {})
+    for word in row.run.words:
+        key, _, value = word.partition("=")
         if match := REFERENCE.match(value):
-            if name not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
-                raise ConfigError(f"{word}: {name} does not name a run", "write its value")
-            links[name] = f"{match[1]}/{match[2] or seed}{value[match.end() :]}"
-    plain = {} if config is None else to_plain(dataclasses.replace(config, seed=seed))
-    words = [*run.words, f"seed={seed}"] if run.is_training else []
-    return Job(f"{run.name}/{seed}", words, plain, links=links)
-
-
-def run_of(path: str) -> str:
-    """The directory of a run, by its own path or the path of one of its files."""
-    return "/".join(path.split("/")[:2])
+            if key not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
+                raise ConfigError(f"{word}: {key} does not name a run", "write its value")
+            links[key] = f"{match[1]}/{match[2] or seed}{value[match.end() :]}"
+    plain = to_plain(dataclasses.replace(row.config, seed=seed))
+    return Job(name, [*row.run.words, f"seed={seed}"], plain, links=links)
 
 
 def _with_seed(word: str, seed: int) -> str:
@@ -174,94 +191,59 @@ def _with_seed(word: str, seed: int) -> str:
     return REFERENCE.sub(lambda m: f"{{{m[1]}/{m[2] or seed}}}" if m[1] else "{}", word)
 
 
-def _add(jobs: list[Job], other: Job | None, job: Job) -> None:
-    """Add a job, or its evaluations to the same job of another part. Raises ConfigError."""
-    if other is None:
-        jobs.append(job)
-        return
-    if (job.config, job.links) != (other.config, other.links):
-        raise ConfigError("another part trains it differently", "rename one")
-    other.evaluations.extend(each for each in job.evaluations if each not in other.evaluations)
-    other.after.extend(each for each in job.after if each not in other.after)
-
-
-def _evaluation_config(
-    planned: PlannedStudy,
-    evaluation: StudyEvaluation,
-    run: StudyRun,
-    config: TrainConfig | None,
-    agent: Agent | None,
-    shared: list[str],
-) -> tuple[list[str], dict[str, Any]]:
-    """The words that an evaluation of a run begins with, and its plain config; checked."""
-    words = [REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 0}", word) for word in evaluation.words]
-    first = ["{}"] if run.is_training else [*run.words]
+def _checked_evaluation(evaluation: StudyEvaluation, row: _Row) -> tuple[list[str], dict[str, Any]]:
+    """The words that an evaluation of a run begins with, and its plain config. Raises ConfigError
+    unless it fits the game and the players that exist already."""
+    is_training, words = row.config is not None, _with_first_seed(evaluation.words)
+    first = ["{}"] if is_training else [*row.run.words]
     try:
         if evaluation.command == "solve":
-            first = planned.rules[run.name]
-            checked = to_plain(load_config(SolveConfig, [*shared, *first, *words]))
+            first = _game_words(row.rules)
+            cfg: Any = load_config(SolveConfig, [*first, *words])
         elif evaluation.command == "arena":
-            first = ["{}"] if run.is_training else []
-            if len([*first, *(word for word in words if "=" not in word)]) < 2:
-                raise ConfigError("an arena needs at least two players", "add random")
-            overrides = [w for w in words if "=" in w]
-            checked = to_plain(load_config(ArenaConfig, [*shared, *overrides]))
-            known = [w for w in evaluation.words if not re.search("[={]|^exact", w)]
-            if known:  # the others do not exist yet, or would solve the game
-                every = [*shared, *planned.rules[run.name], *overrides]
-                competitors(known, load_config(ArenaConfig, every))
+            first = first if is_training else []
+            cfg = _checked_arena(evaluation, row, len(first))
         else:
             schema = AnalyzeConfig if evaluation.command == "analyze" else EvalConfig
-            own = [] if config is not None else first
-            cfg: Any = load_config(schema, [*shared, *own, *words])
-            game, rules = planned.games[run.name], cfg.game if config is None else config.game
-            check_no_opponent(game, cfg.opponent, cfg.opponent_search)
-            if words == [*evaluation.words] and (agent is not None or config is None):
-                trained = None if agent is None or config is None else (agent, config.reward)
-                _check_match(cfg, game, rules, trained)
-            checked = to_plain(cfg)
+            cfg = load_config(schema, words if is_training else [*first, *words])
+            check_no_opponent(row.game, cfg.opponent, cfg.opponent_search)
+            if not runs_in([*evaluation.words, *row.run.words]):
+                _check_match(cfg, row)
     except ConfigError as error:
-        text = f"evaluations.{evaluation.name} of {run.name}: {error.error}"
+        text = f"evaluations.{evaluation.name} of {row.run.name}: {error.error}"
         raise ConfigError(text, error.hint) from None
     # A run plays the game of its checkpoint.
-    left_out = (*UNCOUNTED, "game") if config is not None else UNCOUNTED
-    return first, {key: value for key, value in checked.items() if key not in left_out}
+    left_out = (*UNCOUNTED, "game") if is_training else UNCOUNTED
+    return first, {key: value for key, value in to_plain(cfg).items() if key not in left_out}
 
 
-def _check_curves(study: Study) -> None:
-    """Raises ConfigError for words of curves: that do not say how learning curves are drawn: the
-    others write files, or print."""
-    valid = ("by", "where", *CURVE_KEYS)
-    for name, text in study.curves.items():
-        words = [word for word in text.split() if "=" in word]
-        try:
-            load_config(ReportConfig, words)
-            for word in words:
-                if word.partition("=")[0] not in valid:
-                    raise ConfigError(
-                        f"{word} is not a key of curves", f"valid: {', '.join(valid)}"
-                    )
-        except ConfigError as error:
-            raise ConfigError(f"curves.{name}: {error.error}", error.hint) from None
+def _game_words(rules: OptionConfig) -> list[str]:
+    """The words that choose a game and its rules."""
+    return as_words(dataclasses.replace(load_config(SolveConfig, []), game=rules), "game")
 
 
-def _check_match(
-    cfg: Any, game: Game[Any], rules: OptionConfig, trained: tuple[Agent, RewardConfig] | None
-) -> None:
-    """Raises ConfigError for players, searches and games of `eval` or `analyze` that do not fit.
+def _checked_arena(evaluation: StudyEvaluation, row: _Row, num_runs: int) -> ArenaConfig:
+    """The config of an arena. Raises ConfigError for players that do not play the game."""
+    players = [word for word in evaluation.words if "=" not in word]
+    if num_runs + len(players) < 2:
+        raise ConfigError("an arena needs at least two players", "add random")
+    keys = _with_first_seed([word for word in evaluation.words if "=" in word])
+    # The runs do not exist yet, and exact players would solve the game.
+    if known := [word for word in players if "{" not in word and not word.startswith("exact")]:
+        competitors(known, load_config(ArenaConfig, [*_game_words(row.rules), *keys]))
+    return load_config(ArenaConfig, keys)
 
-    cfg: their config. rules: of the game. trained: the agent of a run as it starts its training,
-    and its reward; None for a player.
-    """
-    check_games(game, cfg.games)
-    openings_to_play(game, cfg.games)
-    if trained is not None and cfg.search is not None:
-        agent, reward = trained
-        with_search(agent, game, cfg.search, reward)
+
+def _check_match(cfg: Any, row: _Row) -> None:
+    """Raises ConfigError for players, searches and games of `eval` or `analyze` that do not fit."""
+    check_games(row.game, cfg.games)
+    openings_to_play(row.game, cfg.games)
+    if row.agent is not None and row.config is not None and cfg.search is not None:
+        with_search(row.agent, row.game, cfg.search, row.config.reward)
     opponent = cfg.opponent or (cfg.opponent_search and make_option("player", "random"))
     for player, search in ((cfg.player, cfg.search), (opponent, cfg.opponent_search)):
         if player is not None and not isinstance(player, ExactConfig):  # which solves the game
-            build_player(player, game, rules, search)
+            build_player(player, row.game, row.rules, search)
 
 
 def _check_after(jobs: Sequence[Job]) -> None:
@@ -291,28 +273,41 @@ def run_study(planned: PlannedStudy) -> int:
     Interrupted."""
     work, cfg = planned.work, planned.config
     jobs = selected(planned)
-    with work.owned():
-        work.set_changed_aside()
+    storage.make_directory(work.directory)
+    lock = lock_directory(work.directory)
+    try:
+        own = os.path.relpath(planned.study.path.resolve(), work.directory.resolve())
+        storage.write_file(work.directory, OWNER, f"{own}\n")
+        work.set_aside(jobs)
         work.run(jobs, cfg.jobs)
+    finally:
+        lock.release()
     return work.report(jobs)
+
+
+def check_owner(planned: PlannedStudy) -> None:
+    """Raises ConfigError if the runs in the directory of a study are of another file."""
+    directory, own = planned.work.directory, planned.study.path
+    try:
+        text = storage.read_file(directory, OWNER, MAX_PATH_BYTES).decode().strip()
+        there = os.path.normpath(directory.resolve() / text)
+        is_other = not os.path.samefile(there, own)
+    except (OSError, ValueError):  # it is new, or the file was moved
+        return
+    if is_other:
+        raise ConfigError(f"{directory} has the runs of {there}", f"use another out= for {own}")
 
 
 def selected(planned: PlannedStudy) -> list[Job]:
     """The jobs that only= names, with those that they need. Raises ConfigError."""
-    jobs, only = planned.work.jobs, planned.config.only
-    names = [job.name for job in jobs]
-    parts = {leaf.name: leaf for leaf in planned.study.leaves}
+    jobs, only = planned.work.jobs, planned.config.only or "*"
+    words = only[1:-1].split(",") if only[0] + only[-1] == "[]" else only.split(",")
     chosen = set[str]()
-    for word in only:
-        runs = [*parts[word].runs] if word in parts else []
-        matches = {
-            n for n in names if fnmatch(n.partition("/")[0], word) or n.split("/")[0] in runs
-        }
+    for word in map(str.strip, words):
+        matches = {job.name for job in jobs if fnmatch(job.name.partition("/")[0], word)}
         if not matches:
-            known = [*dict.fromkeys(name.partition("/")[0] for name in names), *parts]
-            raise ConfigError(f"only={word} names no run", nearest(word, known))
+            raise ConfigError(f"only={word} names no run", nearest(word, [*planned.study.runs]))
         chosen |= matches
-    chosen = chosen or {*names}
     size = 0
     while len(chosen) > size:
         size = len(chosen)

@@ -14,6 +14,7 @@ from rlgames.commands.doctor import first_cause
 from rlgames.config.commands import TrainConfig
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
+from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
@@ -53,7 +54,8 @@ def check_sweep(jobs: Iterable[tuple[str, TrainConfig]]) -> None:
         try:
             check_parts(config)
         except ConfigError as error:
-            raise ConfigError(f"{words}: {error.error}", error.hint) from None
+            label = "" if words in error.error else f"{words}: "
+            raise ConfigError(f"{label}{error.error}", error.hint) from None
 
 
 def show(result: Result) -> None:
@@ -68,6 +70,8 @@ def show(result: Result) -> None:
     for viewer in filter(None, (REGISTRY["logger"][name].viewer for name in config.logger)):
         words = [str(training.directory) if word == "RUN" else word for word in viewer]
         commands.append(shlex.join(words))
+    if config.game == make_option("game", "battleship"):
+        commands.append("rlgames train experiment=fleet   # 10x10 cells with the whole fleet")
     for place, command in enumerate(commands):
         print(printable(("      " if place else "next: ") + command))
 

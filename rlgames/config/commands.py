@@ -331,7 +331,6 @@ class ReportConfig(FormatConfig):
     )
     style: str = key(of=("color", "gray"), help="colors of a figure")
     compare: str | None = key(help="statistics of agents; the setting that distinguishes them")
-    follow: bool = key(help="refresh the table until no run is running")
     format: str = key(
         of=("table", "markdown", "latex", "csv", "json"), help="table, markdown, latex, csv or json"
     )
@@ -347,7 +346,7 @@ class StudyConfig(PluginConfig):
     file: str | None = key(is_word=True, help="name or file of the study: the first word")
     seeds: int | list[int] | None = key(help="number of seeds, or a list; null: the file's")
     jobs: int = key(1, 1024, help="jobs that run at the same time")
-    only: list[str] = key(help="runs or parts to run; []: all")
+    only: str | None = key(help="runs to train and evaluate, as in ppo or [ppo*,td]; null: all")
     dry_run: bool = key(help="print the jobs and their times; run nothing")
     run: bool = key(help="false: make the tables from finished jobs")
     out: str | None = key(is_path=True, help="directory; null: outputs/studies/<study>")

@@ -17,6 +17,8 @@ from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Glob, Override
 from hydra.errors import HydraException, OverrideParseException
 from hydra.version import VersionBase
 from omegaconf import OmegaConf
@@ -102,12 +104,15 @@ def run_app(
 
 def sweep_jobs(words: Sequence[str], folders: Sequence[Path]) -> Iterator[tuple[str, TrainConfig]]:
     """Jobs of a sweep that show whether its values can be, each by the words that vary: every
-    combination of its options, and every value of its other keys. None if only Hydra can list
-    them. Raises ConfigError.
+    combination of its options, and every value of its other keys, or the ends of a range. Words
+    that only a sweeper can list are left out; no jobs if there are no others. Raises ConfigError.
     """
-    groups = typed_groups("train")
-    every = {word: parse_word(word).values for word in words}
-    varying = {word: values for word, values in every.items() if values}
+    groups, listed = typed_groups("train"), dict[str, list[str]]()
+    with hydra_errors():
+        for override in OverridesParser.create().parse_overrides([*words]):
+            if override.is_sweep_override():
+                listed[str(override.input_line)] = _values(override)
+    varying = {word: values for word, values in listed.items() if values}
     options = {word: values for word, values in varying.items() if parse_word(word).name in groups}
     first = {word: values[0] for word, values in varying.items()}
     jobs = [
@@ -116,8 +121,18 @@ def sweep_jobs(words: Sequence[str], folders: Sequence[Path]) -> Iterator[tuple[
     for word in varying.keys() - options.keys():
         jobs += [first | {word: value} for value in varying[word][1:]]
     for job in jobs if varying else ():
-        own = [job.get(word, word) for word in words]
+        own = [job.get(word, word) for word in words if listed.get(word, word)]
         yield ", ".join(job.values()), typed(TrainConfig, composed("train", own, folders))
+
+
+def _values(override: Override) -> list[str]:
+    """A word for each value of a sweep, of a range the first and the last; none for an interval and
+    for a glob, which depends on the folders."""
+    if not override.is_discrete_sweep() or isinstance(override.value(), Glob):
+        return []
+    key = override.get_key_element()
+    values = [f"{key}={value}" for value in override.sweep_string_iterator()]
+    return [*dict.fromkeys((values[0], values[-1]))] if override.is_range_sweep() else values
 
 
 @contextmanager

@@ -22,9 +22,13 @@ sweep."""
 
 
 class Loader(YAML_LOADER):  # type: ignore[misc]
-    """Reads 1e-3 as a number, as Hydra does."""
+    """Reads 1e-3 as a number and a date as text, as Hydra does."""
 
 
+Loader.yaml_implicit_resolvers = {
+    first: [each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in YAML_LOADER.yaml_implicit_resolvers.items()
+}
 Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"),
@@ -60,17 +64,12 @@ class Files:
         return sorted({*plugins, *(path.stem for path in paths if path.is_file())})
 
     def about(self, group: str, name: str) -> str:
-        """One line about an option: the first comment of its file, or the first line of the
-        docstring of a plugin's schema."""
+        """One line about an option: the first comment of its file, or the first line of a plugin's
+        docstring."""
         path = self.path(f"{group}/{name}")
         if path is None:
             option = REGISTRY.get(group, {}).get(name)
-            text = ((option and option.schema.__doc__) or "").strip()
-            return (
-                ""
-                if option and text.startswith(f"{option.schema.__name__}(")
-                else (text.partition("\n")[0])
-            )
+            return "" if option is None else (option.schema.__doc__ or "").partition("\n")[0]
         lines = _text(path).splitlines()
         comments = (line for line in lines if re.match("#(?! *@package)", line))
         return next(comments, "#")[1:].strip()
@@ -137,11 +136,11 @@ class Files:
             ConfigError: if a preset sets keys that a typed option does not have.
         """
         primary = self.read(command)
-        chosen, values = primary.choices, primary.values
+        chosen, values = Choices(), primary.values
         presets = {name: self.read(f"experiment/{name}") for name in typed.get("experiment", ())}
         for preset in presets.values():
             chosen = chosen | preset.choices
-        chosen = chosen | typed
+        chosen = self._with_brought(primary.choices, chosen | typed)
         values.pop("hydra", None)
         for key, group in groups_of(COMMAND_SCHEMAS[command]).items():
             for name in chosen.get(key, ()):
@@ -153,6 +152,14 @@ class Files:
             _check_known(name, sorted({*key_paths(preset.values)} - known), chosen)
             values = merged(values, preset.values)
         return Content(chosen, values)
+
+    def _with_brought(self, usual: Choices, chosen: Choices) -> Choices:
+        """The chosen options, and of the other groups those that the learners bring."""
+        learners = (usual | chosen).get("learner", ())
+        brought = Choices()
+        for each in [usual | self.read(f"learner/{name}").choices for name in learners] or [usual]:
+            brought |= {key: [*dict.fromkeys([*brought.get(key, ()), *each[key]])] for key in each}
+        return brought | chosen
 
     @property
     def _all(self) -> tuple[Path, ...]:
@@ -179,7 +186,7 @@ def _choices(item: Mapping[Any, Any]) -> Choices:
     ((key, option),) = item.items()
     options = option if isinstance(option, list) else [option]
     seat = str(key).rpartition(" ")[2].lstrip("/").rpartition("@")[2]
-    return {seat: [str(each) for each in options if each is not None]}
+    return {seat.removeprefix("_global_."): [str(each) for each in options if each is not None]}
 
 
 def _text(path: Path) -> str:
@@ -189,10 +196,10 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: {error}") from None
 
 
-def mapping(path: Path) -> dict[str, Any]:
+def mapping(path: Path, loader: type = Loader) -> dict[str, Any]:
     """The content of a file. Raises ConfigError if it is not YAML with keys."""
     try:
-        values = yaml.load(_text(path), Loader)
+        values = yaml.load(_text(path), loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""

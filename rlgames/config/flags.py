@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.files import Files, key_paths
+from rlgames.config.hints import unknown_flag
+from rlgames.config.schema import names_of
 from rlgames.config.words import split_folders
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.errors import ConfigError
 
 HELP = ("-h", "--help")
 SWEEP = ("-m", "--multirun")
@@ -46,7 +50,7 @@ class Flags:
         return any(flag.partition("=")[0] in OWN_CONFIG for flag in self.hydra)
 
 
-def split_flags(typed: Sequence[str], can_sweep: bool) -> Flags:
+def split_flags(command: str, typed: Sequence[str]) -> Flags:
     """Separate the flags from the other words. Raises ConfigError for a flag that Hydra does not
     have."""
     folders, rest = split_folders(typed)
@@ -64,7 +68,7 @@ def split_flags(typed: Sequence[str], can_sweep: bool) -> Flags:
             flags.words.append(word)
         elif word in HELP:
             flags.is_help = True
-        elif word in SWEEP and not can_sweep:
+        elif word in SWEEP and command != "train":
             raise ConfigError("only train can sweep", f"omit {word}")
         elif word in SINGLE:
             flags.hydra.append(word)
@@ -73,6 +77,7 @@ def split_flags(typed: Sequence[str], can_sweep: bool) -> Flags:
             flags.hydra += [word, *value]
         else:
             known = [*HELP, *SINGLE, *WITH_VALUE, "--config-dir", "--version"]
-            hint = nearest(flag, [each for each in known if each.startswith("--")])
-            raise ConfigError(f"{word} is no flag", hint)
+            keys = key_paths(Files(folders).composed(command, {}).values)
+            keys = [*names_of(COMMAND_SCHEMAS[command]), *keys]
+            raise unknown_flag(flag, [each for each in known if each.startswith("--")], keys)
     return flags

@@ -69,13 +69,9 @@ def _of_option(
 def _rows(schema: type, values: Mapping[str, Any], prefix: str) -> Iterator[str]:
     """The keys of a schema outside groups, with their values and help."""
     fields = key_fields(schema)
-    documented = dict[str, str]()
-    for line in (schema.__doc__ or "").splitlines():  # of a plugin, as `key: help`
-        name, colon, about = line.strip().partition(": ")
-        documented |= {name: about} if colon else {}
     for name, value in values.items():
         if name in fields and name != "name":
-            about = fields[name].metadata.get("help") or documented.get(name, "")
+            about = fields[name].metadata["help"]
             choices = choices_of(schema, name)
             if not all(
                 choice in about for choice in choices if choice not in ("true", "false", "null")

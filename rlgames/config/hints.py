@@ -1,13 +1,39 @@
-"""Errors for unknown keys and options, with the nearest name here.
+"""Errors for unknown commands, flags, keys and options, with the nearest name here.
 
 Names are compared without regard to case, dashes and underscores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from rlgames.core.errors import ConfigError, UnknownOption, nearest
+from rlgames.core.errors import ConfigError, UnknownOption, closest, nearest
+
+COMMAND_SYNONYMS = {
+    "train": "learn fit run",
+    "train -m": "sweep tune optimize hpo hyperopt search",
+    "resume": "continue restart extend",
+    "eval": "evaluate test benchmark",
+    "analyze": "analyse mistakes",
+    "play": "human",
+    "watch": "render replay view enjoy",
+    "show": "position board advise",
+    "serve": "web ui gui browser server",
+    "arena": "tournament elo league match",
+    "solve": "optimum optimal exact",
+    "report": "runs ls compare plot results history",
+    "study": "experiment paper reproduce",
+    "games": "list envs environments agents presets",
+}
+"""What a person or another program calls a command, by how it is typed here."""
+
+FLAG_SYNONYMS = {
+    "-m": "sweep grid",
+    "--cfg job": "dry_run show_config print_config",
+    "--config-dir": "config_folder config_dirs",
+    "--config-name": "config_file",
+}
+"""The same of a flag, without its dashes."""
 
 KEY_SYNONYMS = {
     "reward.discount": "gamma discount_factor",
@@ -55,6 +81,24 @@ KEY_SYNONYMS = {
 """What Stable-Baselines3, CleanRL, RLlib and OpenSpiel call a key, by its name here."""
 
 
+def unknown_command(name: str, commands: Sequence[str]) -> ConfigError:
+    """The error for a command that is none of these."""
+    meant = _synonym(name, COMMAND_SYNONYMS)
+    hint = f"did you mean {meant}?" if meant else nearest(name, commands)
+    return ConfigError(f"no command is called {name!r}", hint)
+
+
+def unknown_flag(flag: str, flags: Sequence[str], keys: Sequence[str]) -> ConfigError:
+    """The error for a flag that is none of these; keys: of the command."""
+    name = flag.lstrip("-")
+    key = _synonym(name, {each: _names(each) for each in keys})
+    meant = None if key else _synonym(name, FLAG_SYNONYMS) or closest(flag, flags)
+    hint = "--help lists the keys, as in key=value"
+    if key or meant:
+        hint = f"use {key.removeprefix('game.')}=VALUE" if key else f"did you mean {meant}?"
+    return ConfigError(f"{flag} is not a flag", hint)
+
+
 def unknown_key(name: str, names: Sequence[str], hint: str = "") -> ConfigError:
     """The error for a key, as it is typed, that is none of these. hint: what to say if no name is
     near."""
@@ -62,31 +106,36 @@ def unknown_key(name: str, names: Sequence[str], hint: str = "") -> ConfigError:
     group, _, last = name.rpartition(".")
     if group and last in names:
         return ConfigError(error, f"use {last}=")
-    plain = _plain(last)
-    same = [each for each in names if _plain(each.rpartition(".")[2]) == plain]
-    others = [
-        key
-        for key, words in KEY_SYNONYMS.items()
-        if key in names and plain in map(_plain, words.split())
-    ]
-    if found := [*same, *others]:
-        return ConfigError(error, f"did you mean {found[0]}?")
-    if of_group := [key.removeprefix(f"{group}.") for key in names if key.startswith(f"{group}.")]:
-        suggestion = nearest(last, of_group).replace("mean ", f"mean {group}.")
-        return ConfigError(error, suggestion.replace("available", f"{group} has"))
-    last_parts = {each.rpartition(".")[2]: each for each in reversed(names)}
-    suggestion = nearest(name, [*names, *last_parts])
-    if suggestion.startswith("did you mean"):
-        meant = suggestion.removeprefix("did you mean ").rstrip("?")
-        return ConfigError(error, f"did you mean {last_parts.get(meant, meant)}?")
-    return ConfigError(error, hint or suggestion)
+    meant = _synonym(last, {key: _names(key) for key in names})
+    of_group = [key.removeprefix(f"{group}.") for key in names if key.startswith(f"{group}.")]
+    if meant is None and of_group:
+        near = closest(last, of_group)
+        meant, hint = near and f"{group}.{near}", f"{group} has {', '.join(sorted(of_group))}"
+    elif meant is None and group in names:
+        return ConfigError(error, f"write {last}: below {group}:")
+    elif meant is None:
+        last_parts = {each.rpartition(".")[2]: each for each in reversed(names)}
+        near = closest(name, [*names, *last_parts])
+        meant = near and last_parts.get(near, near)
+    return ConfigError(error, f"did you mean {meant}?" if meant else hint or nearest("", names))
 
 
 def unknown_option(group: str, folder: str, name: str, names: Sequence[str]) -> UnknownOption:
     """The error for an option of a group that is none of these."""
     same = [each for each in names if _plain(each) == _plain(name)]
-    hint = f"did you mean {same[0]}?" if same else nearest(name, list(names))
+    hint = f"did you mean {same[0]}?" if same else nearest(name, names)
     return UnknownOption(f"no {group} is called {name!r}", hint)
+
+
+def _names(key: str) -> str:
+    """What a key is called, here and elsewhere."""
+    return f"{key} {key.rpartition('.')[2]} {KEY_SYNONYMS.get(key, '')}"
+
+
+def _synonym(word: str, synonyms: Mapping[str, str]) -> str | None:
+    """The first name that has a word among its synonyms, which spaces separate."""
+    plain = _plain(word)
+    return next((key for key, of in synonyms.items() if plain in map(_plain, of.split())), None)
 
 
 def _plain(name: str) -> str:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import Field, fields, is_dataclass, make_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, make_dataclass
 from pathlib import Path
 from typing import Any
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
+    WORDS,
     Option,
     OptionConfig,
     default_of,
-    default_values,
     key,
-    kind_in_words,
-    kind_of,
     names_of,
 )
 from rlgames.core.errors import ConfigError, nearest
@@ -76,12 +75,8 @@ def _import(name: str) -> None:
         module = importlib.import_module(name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
-            suggestion = nearest(name, [path.stem for path in Path().glob("*.py")])
-            hint = (
-                suggestion
-                if suggestion.startswith("did")
-                else "it is looked for here and in PYTHONPATH"
-            )
+            here_too = [path.stem for path in Path().glob("*.py")]
+            hint = nearest(name, here_too, "it is looked for here and in PYTHONPATH")
             raise ConfigError(f"no module is called {name!r}", hint) from None
         lines = [
             f", line {frame.lineno} of {frame.filename}"
@@ -100,57 +95,41 @@ def _import(name: str) -> None:
         )
 
 
-def add_option(
-    group: str, name: str, make: Callable[..., Any], schema: type | None, keys: dict[str, Any]
-) -> None:
+def add_option(group: str, name: str, make: Callable[..., Any], keys: Mapping[str, Any]) -> None:
     """Add an option to the registry and to Hydra's config store, which takes the place of a file in
     conf/. See rlgames.register.
 
-    Raises ValueError for a schema whose keys a config cannot have.
+    Raises ValueError for a name or keys that a config cannot have.
     """
     from hydra.core.config_store import ConfigStore
 
-    schema = schema or _schema_of_keys(name, make.__doc__ or "", keys)
-    _check_schema(group, name, schema)
-    values = {"name": name} | default_values(schema)
+    if not re.fullmatch(r"\w+", name, re.ASCII):
+        raise ValueError(f"{group}={name} cannot be typed: letters, digits and _ can")
+    taken = names_of(TrainConfig) if group == "game" else ["name"]
+    items: list[tuple[str, Any, Any]] = []
+    for word, value in keys.items():
+        if word in taken:
+            raise ValueError(f"{group}={name} cannot have the key {word}, which is taken")
+        field = value if isinstance(value, Field) else key(value=value)
+        items.append((word, _kind(f"{group}={name}", word, field), field))
+    schema = make_dataclass(
+        f"{name}_keys", items, bases=(OptionConfig,), init=False, eq=False, repr=False
+    )
+    schema.__doc__ = (make.__doc__ or "").strip()
+    values = {"name": name} | {word: default_of(field) for word, _, field in items}
     REGISTRY[group][name] = Option(schema, make, values)
     package = f"logger.{name}" if group == "logger" else None
     ConfigStore.instance().store(name, values, group, package)
 
 
-def _schema_of_keys(name: str, help: str, keys: dict[str, Any]) -> type:
-    """The schema of an option with these keys, each by its value or as key() makes it, which tells
-    the type."""
-    items: list[tuple[str, Any, Any]] = []
-    for each, value in keys.items():
-        item: Any = value if isinstance(value, Field) else key(value=value)
-        default = default_of(item)
-        kind: Any = type(default)
-        if default and kind is list:
-            kind = list[type(default[0])]  # type: ignore[misc]
-        items.append((each, kind, item))
-    config = make_dataclass(
-        f"{name}_keys", items, bases=(OptionConfig,), init=False, eq=False, repr=False
-    )
-    config.__doc__ = help
-    return config
-
-
-def _check_schema(group: str, name: str, schema: type) -> None:
-    """Raises ValueError for a schema whose keys a config cannot have."""
-    if not re.fullmatch(r"\w+", name, re.ASCII):
-        raise ValueError(f"{group}={name} cannot be typed: letters, digits and _ can")
-    if not is_dataclass(schema):
-        raise ValueError(f"{group}={name} needs a dataclass of its keys")
-    keys = [item.name for item in fields(schema) if item.name != "name"]
-    taken = [key for key in keys if group == "game" and key in names_of(TrainConfig)]
-    if taken:
-        raise ValueError(f"game={name} cannot have the key {taken[0]}, which a training has")
-    values = default_values(schema)
-    if missing := [key for key in keys if key not in values]:
-        raise ValueError(f"{group}={name} needs a value for its key {missing[0]}")
-    if values.get("name", name) != name:
-        raise ValueError(f"{group}={name} cannot have the name {values['name']}")
-    for item in keys:
-        if "value" in kind_in_words(kind_of(schema, item)):
-            raise ValueError(f"{group}={name} cannot have the key {item}: its type is not of YAML")
+def _kind(option: str, word: str, field: Field[Any]) -> Any:
+    """The type of a key by its value. Null may also be a number if the key has a range, otherwise a
+    text. Raises ValueError for a value that no config can have."""
+    value = default_of(field)
+    if value is None:
+        return float | None if field.metadata["high"] < math.inf else str | None
+    if type(value) in (bool, *WORDS):
+        return type(value)
+    if isinstance(value, list) and {*map(type, value)} <= {*WORDS} and value:
+        return list[type(value[0])]  # type: ignore[misc]
+    raise ValueError(f"{option} needs a number, a text, true, null or a list for its key {word}")

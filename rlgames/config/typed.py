@@ -35,7 +35,7 @@ from rlgames.config.schema import (
     names_of,
     range_in_words,
 )
-from rlgames.core.errors import ConfigError, UnknownOption, nearest
+from rlgames.core.errors import ConfigError, UnknownOption, closest, nearest
 from rlgames.core.untrusted import sanitized
 
 MISSING = "???"
@@ -167,8 +167,8 @@ def _check_range(key: str, value: Any, limits: Mapping[str, Any]) -> None:
     elif value is not None and limits:
         shown = sanitized(value, MAX_VALUE_LENGTH)
         if isinstance(value, (*map(type, limits["of"]),)) and value not in limits["of"]:
-            hint = nearest(shown, [*limits["of"]])
-            if hint.startswith("available") and limits["low"] > -math.inf:
+            hint = nearest(shown, limits["of"])
+            if limits["low"] > -math.inf and not closest(shown, limits["of"]):
                 hint += f", or a number, {range_in_words(limits)}"
             raise ConfigError(f"{key}={shown} is not a choice", hint)
         if isinstance(value, int | float) and not limits["low"] <= value <= limits["high"]:

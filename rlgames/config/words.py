@@ -15,6 +15,7 @@ from rlgames.config.hints import unknown_key, unknown_option
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
     Group,
+    as_typed,
     groups_of,
     key_fields,
     kind_of,
@@ -63,15 +64,6 @@ class Word:
         return [name for name in names if name not in ("null", "")] if is_plain else None
 
     @property
-    def values(self) -> list[str]:
-        """A word for each of its plain values in a sweep; none for a single one, and for what only
-        Hydra can list."""
-        parts = re.findall(rf"(?:\[[^\]]*\]|{QUOTED}|[^,\[\]'\"])+", self.value or "")
-        if len(parts) < 2 or "(" in (self.value or ""):
-            return []
-        return [str(replace(self, value=part)) for part in parts]
-
-    @property
     def varies(self) -> bool:
         """Whether it has several values in a sweep."""
         outside = re.sub(rf"\[[^\]]*\]|{QUOTED}", "", self.value or "")
@@ -92,6 +84,17 @@ def quoted(text: str) -> str:
     """Text as one value for Hydra, whatever characters it contains."""
     # Hydra reads a backslash literally, except before a quote.
     return "'" + re.sub(r"(\\+)('|$)", r"\1\1\2", text).replace("'", "\\'") + "'"
+
+
+def words_of(keys: Mapping[str, Any]) -> list[str]:
+    """The words that set keys to values of Python. A text is read as on the command line."""
+    return [f"{k}={v if isinstance(v, str) else _as_word(v)}" for k, v in keys.items()]
+
+
+def _as_word(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_as_word, value))}]"
+    return quoted(str(value)) if isinstance(value, str | Path) else as_typed(value)
 
 
 def split_folders(words: Sequence[str]) -> tuple[tuple[Path, ...], list[str]]:

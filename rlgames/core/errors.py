@@ -10,7 +10,7 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 
 from rlgames.core.text import printable
@@ -86,12 +86,19 @@ def _is_installed(file: str) -> bool:
     return file.startswith(("<", *starts)) or is_script
 
 
-def nearest(word: str, names: list[str]) -> str:
-    """A hint with the closest of the names, or with all of them if none is close. The keys of a
-    listed group, as in group.key, are not listed as well."""
-    if matches := difflib.get_close_matches(word, names, 1, 0.5):
-        return f"did you mean {matches[0]}?"
-    return "available: " + ", ".join(sorted(n for n in names if n.rpartition(".")[0] not in names))
+def closest(word: str, names: Iterable[str]) -> str | None:
+    """The name that a word may be a typing error of; None if none is close."""
+    matches = difflib.get_close_matches(word, [*names], 1, 0.7)
+    return matches[0] if matches else None
+
+
+def nearest(word: str, names: Sequence[str], otherwise: str = "") -> str:
+    """A hint with the closest of the names. If none is close, another one, or all names; the keys
+    of a listed group, as in group.key, are not listed as well."""
+    if (name := closest(word, names)) is not None:
+        return f"did you mean {name}?"
+    listed = sorted(name for name in names if name.rpartition(".")[0] not in names)
+    return otherwise or "available: " + ", ".join(listed)
 
 
 def report_error(error: ConfigError, as_json: bool = False, code: int = 2) -> int:

@@ -41,10 +41,23 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def with_section(page: str, name: str, text: str) -> str:
-    """A page with a text between `<!-- NAME -->` and `<!-- end of NAME -->`; at its end without."""
-    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
-    before, _, rest = page.partition(begin)
-    return f"{before}{begin}{text}{end}{rest.partition(end)[2]}"
+    """A page with a text between the lines `<!-- NAME -->` and `<!-- end of NAME -->`; at its end
+    if it has neither. The lines of the text end as those of the page.
+
+    Raises ValueError for a page with one of the two, several, or the second before the first.
+    """
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    lines = page.split("\n")
+    places = [[n for n, line in enumerate(lines) if line.strip() == each] for each in (begin, end)]
+    newline = "\r\n" if "\r\n" in page else "\n"
+    new = f"{begin}\n{text}{end}\n".replace("\n", newline)
+    if not any(places):
+        return f"{page}{newline if page and lines[-1] else ''}{new}"
+    first, last = (each[0] if len(each) == 1 else -1 for each in places)
+    if not 0 <= first < last:
+        raise ValueError(f"it needs one line {begin}, and after it one line {end}")
+    before, after = ("".join(f"{line}\n" for line in lines[:first]), "\n".join(lines[last + 1 :]))
+    return f"{before}{new}{after}"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -7,6 +7,7 @@ is drawn, with a bar for each action.
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from rlgames.drawing import mark_styles, sprites
-from rlgames.drawing.scene import Arrow, Bar, Cell, Item, Label, Scene
+from rlgames.drawing.scene import Arrow, Bar, Cell, Edge, Item, Label, Scene, hexagon
 from rlgames.games.board import Board, BoardFormat
 from rlgames.games.game import Game, State
 from rlgames.games.notation import render
@@ -26,6 +27,9 @@ WIDTH, MARGIN, TITLE_HEIGHT = 300, 8, 26
 
 PAGE_WIDTH, MAX_PAGE_CELL = 560, 72
 """Units of a board on a page, and of its largest cells."""
+
+HEXAGON_PITCH = math.sqrt(3) / 2
+"""The distance of two rows of hexagons whose width is 1."""
 
 MIN_LABEL_CELL = 30
 """Pixels of the smallest cell that has a label."""
@@ -125,10 +129,16 @@ def draw_scene(scene: Scene) -> Image.Image:
     image = Image.new("RGB", (scene.width, scene.height), sprites.PAPER)
     draw = ImageDraw.Draw(image)
     for item in scene.items:
+        if isinstance(item, Edge):
+            color = [*sprites.STONES.values()][item.seat - 1]
+            draw.line([*item.points], color, round(item.width), joint="curve")
+            continue
         x, y = round(item.x), round(item.y)
         match item:
             case Cell():
-                image.paste(sprites.cell(item.mark, item.size, item.shade, item.is_chosen), (x, y))
+                look = item.mark, item.size, item.shade, item.is_chosen, item.is_hexagon
+                sprite = sprites.cell(*look)
+                image.paste(sprite, (x, y - (sprite.height - item.size) // 2), sprite)
                 if item.label:
                     height, middle = sprites.label_height(item.size, item.label), item.size // 2
                     text = sprites.text(item.label, height, sprites.INK)
@@ -244,25 +254,48 @@ class _Boards:
         above = text_size + 4 if form.above else 0
         rows, columns = len(marks), len(marks[0])
         slant = size / 2 if form.is_slanted else 0  # of a row, relative to the one above
+        pitch, tip = size * HEXAGON_PITCH if slant else size, size // 8 if slant else 0
+        above += tip
         items: list[Item] = []
         for cell in range(rows * columns):
             row, column = divmod(cell, columns)
             weight, label = overlay.get(cell, (0.0, ""))
             mark = marks[row][column]
             label = label if mark == "." and size >= MIN_LABEL_CELL else ""
-            place = left + column * size + row * slant, above + row * size
+            place = left + column * size + row * slant, above + row * pitch
             shade = round(sprites.SHADES * weight)
-            items.append(Cell(*place, size, mark, shade, cell in chosen, label))
-        bottom = above + rows * size
-        for labels, y in ((form.above, above / 2), (form.below, bottom + text_size / 2 + 2)):
+            items.append(Cell(*place, size, mark, shade, cell in chosen, label, form.is_slanted))
+        if form.is_slanted:
+            items += _hex_edges([each for each in items if isinstance(each, Cell)], columns)
+        bottom = round(above + (rows - 1) * pitch) + size + tip
+        for labels, y in (
+            (form.above, (above - tip) / 2),
+            (form.below, bottom + text_size / 2 + 2),
+        ):
             for column, name in enumerate(labels):
                 x = left + (column + 0.5) * size
                 items.append(Label(x, y, name, text_size, sprites.FAINT, "middle"))
         for row, name in enumerate(form.left):
-            y = above + (row + 0.5) * size
+            y = above + row * pitch + size / 2
             items.append(Label(left - 4 + row * slant, y, name, text_size, sprites.FAINT, "end"))
         height = bottom + (text_size + 4 if form.below else 0)
-        return Scene(left + columns * size + round((rows - 1) * slant), height, items)
+        return Scene(left + columns * size + round((rows - 1) * slant) + tip, height, items)
+
+
+def _hex_edges(cells: Sequence[Cell], columns: int) -> list[Edge]:
+    """The edges of a Hex board: the first seat connects the upper and the lower one."""
+    corners = [hexagon(cell.x, cell.y, cell.size) for cell in cells]
+    sides = (
+        (1, corners[:columns], (5, 0, 1)),
+        (1, corners[-columns:], (4, 3, 2)),
+        (2, corners[::columns], (5, 4, 3)),
+        (2, corners[columns - 1 :: columns], (0, 1, 2)),
+    )
+    width = cells[0].size / 12
+    return [
+        Edge([each[at] for each in side for at in order], width, seat)
+        for seat, side, order in sides
+    ]
 
 
 def _with_title(scene: Scene, title: str) -> Scene:

@@ -29,20 +29,35 @@ UNWRITTEN_MARKS = (".", "x", "o", "+", "#")
 
 
 @lru_cache(4096)
-def cell(mark: str, size: int, weight: int, chosen: bool) -> Image.Image:
-    """A cell with its mark. weight: 0 to SHADES."""
-    image = Image.new("RGB", (size, size), PAPER)
-    what = mark_styles.mark_kind(mark)
-    image.paste(ground(mark, weight), mask=_shape("cell", size))
+def cell(mark: str, size: int, weight: int, chosen: bool, is_hexagon: bool = False) -> Image.Image:
+    """A cell with its mark in RGBA, transparent around it. weight: 0 to SHADES."""
+    height = size + 2 * (size // 12) if is_hexagon else size
+    image = Image.new("RGBA", (size, height), (*PAPER, 0))
+    what, above = mark_styles.mark_kind(mark), (height - size) // 2
+    shape = _hexagon(size, height) if is_hexagon else _shape("cell", size)
+    image.paste(CHOSEN if chosen and is_hexagon else ground(mark, weight), mask=shape)
+    if chosen and is_hexagon:
+        inner = 7 * size // 8, 7 * height // 8
+        place = (size - inner[0]) // 2, (height - inner[1]) // 2
+        image.paste(
+            ground(mark, weight),
+            (*place, place[0] + inner[0], place[1] + inner[1]),
+            _hexagon(*inner),
+        )
+
+    def put(color: Color, shape: str) -> None:
+        image.paste(color, (0, above, size, above + size), _shape(shape, size))
+
     if what in STONES:
-        image.paste(STONES[what], mask=_shape("stone", size))
+        put(STONES[what], "stone")
     elif mark in ("x", "o", "+"):
-        image.paste(CHOSEN if mark == "+" else PAPER, mask=_shape(mark, size))
-    if chosen:
-        image.paste(CHOSEN, mask=_shape("frame", size))
+        put(CHOSEN if mark == "+" else PAPER, mark)
+    if chosen and not is_hexagon:
+        put(CHOSEN, "frame")
     if mark not in UNWRITTEN_MARKS:
         label = text(mark, *mark_text(mark, size))
-        image.paste(label, ((size - label.width) // 2, (size - label.height) // 2), label)
+        place = ((size - label.width) // 2, above + (size - label.height) // 2)
+        image.alpha_composite(label, place)
     return image
 
 
@@ -87,6 +102,15 @@ def _shape(name: str, size: int) -> Image.Image:
         draw.ellipse((3 * large // 8, 3 * large // 8, 5 * large // 8, 5 * large // 8), 255)
     elif name == "+":
         draw.ellipse((near, near, far, far), None, 255, edge)
+    return image.reduce(4)
+
+
+@lru_cache
+def _hexagon(width: int, height: int) -> Image.Image:
+    """The mask of a hexagon that stands on a corner, with a little space around it."""
+    image = Image.new("L", (4 * width, 4 * height))
+    corners = ((0.5, 0.02), (0.97, 0.26), (0.97, 0.74), (0.5, 0.98), (0.03, 0.74), (0.03, 0.26))
+    ImageDraw.Draw(image).polygon([(4 * width * x, 4 * height * y) for x, y in corners], 255)
     return image.reduce(4)
 
 

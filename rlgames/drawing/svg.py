@@ -8,7 +8,7 @@ from html import escape
 
 from rlgames.drawing import mark_styles, sprites
 from rlgames.drawing.mark_styles import Color
-from rlgames.drawing.scene import Arrow, Bar, Cell, Label, Scene
+from rlgames.drawing.scene import Arrow, Bar, Cell, Edge, Label, Scene, hexagon
 
 FONT = "font-family='DejaVu Sans, Arial, sans-serif'"
 
@@ -27,7 +27,8 @@ def board_svg(scene: Scene, names: Sequence[str], title: str) -> str:
     for item in scene.items:
         if not isinstance(item, Cell):
             content = "".join(_elements(Scene(0, 0, [item])))
-            parts.append(f"<g class='coordinate'>{content}</g>")
+            look = f"edge seat{item.seat}" if isinstance(item, Edge) else "coordinate"
+            parts.append(f"<g class='{look}'>{content}</g>")
             continue
         look = mark_styles.mark_kind(item.mark) + " chosen" * item.is_chosen
         parts.append(
@@ -88,6 +89,11 @@ def _elements(scene: Scene) -> Iterator[str]:
             case Bar():
                 size = f"width='{item.width:g}' height='{item.height:g}'"
                 yield f"<rect x='{item.x:g}' y='{item.y:g}' {size} fill='{_hex(item.color)}'/>"
+            case Edge():
+                points = " ".join(f"{x:.1f},{y:.1f}" for x, y in item.points)
+                color = _hex([*sprites.STONES.values()][item.seat - 1])
+                line = f"fill='none' stroke='{color}' stroke-width='{item.width:g}'"
+                yield f"<polyline points='{points}' {line} stroke-linejoin='round'/>"
             case Arrow():
                 points = " ".join(
                     f"{item.x + x * item.size:.1f},{item.y + y * item.size:.1f}"
@@ -122,6 +128,10 @@ def _cell(cell: Cell) -> Iterator[str]:
 def _ground(cell: Cell, color: Color, more: str) -> str:
     edge = cell.size * 3 / 64
     inner = cell.size - 2 * edge
+    if cell.is_hexagon:
+        corners = hexagon(cell.x + edge / 2, cell.y + edge / 2, cell.size - edge)
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+        return f"<polygon points='{points}' fill='{_hex(color)}'{more}/>"
     return (
         f"<rect x='{cell.x + edge:g}' y='{cell.y + edge:g}' width='{inner:g}' height='{inner:g}'"
         f" rx='{cell.size / 10:g}' fill='{_hex(color)}'{more}/>"

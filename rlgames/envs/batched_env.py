@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -13,6 +12,7 @@ from torch import Tensor
 from rlgames.config.commands import EnvConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
+from rlgames.config.words import words_of
 from rlgames.core.errors import ConfigError
 from rlgames.games.game import Game
 from rlgames.players.player import Player, Random
@@ -29,12 +29,7 @@ def make_config(**keys: Any) -> EnvConfig:
 
     The default reward has the name of the game's goal. Raises ConfigError for invalid keys.
     """
-    return _make_config(
-        *(
-            f"{name}={value if isinstance(value, str) else json.dumps(value)}"
-            for name, value in keys.items()
-        )
-    )
+    return _make_config(*words_of(keys))
 
 
 @cache  # programs often make the same environment many times

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +15,7 @@ from rlgames.evaluation.estimates import Z_95, Estimate, Floats
 from rlgames.evaluation.shards import PlayedGames, ShardedGames
 from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
+from rlgames.kernels.jit import clock
 from rlgames.players.player import Player
 from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import InitialStates, sampled_by_game
@@ -136,9 +136,9 @@ def evaluate(
     # A player against itself needs no seating, and its two seats play in one batch.
     seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
     games = ShardedGames(game, players, start.games, settings.batch, start.initial_states, seating)
-    begin = time.perf_counter()
+    begin = clock()
     played = games.play(rng, records)
-    seconds = time.perf_counter() - begin
+    seconds = clock() - begin
     return _summarize(game, played, seat.cpu(), start, seconds)
 
 

@@ -64,14 +64,6 @@ class State(Rows):
     def __len__(self) -> int:
         return self.done.shape[0]
 
-    def keep_finished(self, after: Self) -> Self:
-        """The positions after a move, with the finished ones of these unchanged."""
-        columns = {}
-        for name, value in vars(after).items():
-            done = self.done.view(-1, *[1] * (value.dim() - 1))
-            columns[name] = torch.where(done, getattr(self, name), value)
-        return type(self)(**columns)
-
     def put(self, rows: Tensor, other: Self) -> Self:
         """These positions, with rows, int64 [N], replaced by the N others."""
         new = vars(other)

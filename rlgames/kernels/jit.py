@@ -167,6 +167,11 @@ class _Progress(event.Listener):
         self._starts: list[float] = []
         self._count, self._seconds = 0, 0.0
 
+    @property
+    def seconds(self) -> float:
+        """The time spent so far."""
+        return self._seconds + sum(time.perf_counter() - start for start in self._starts[:1])
+
     def on_start(self, event: Any) -> None:
         if not self._starts:  # functions that it calls are compiled with it
             name = event.data["dispatcher"].py_func.__name__
@@ -189,6 +194,11 @@ class _Progress(event.Listener):
             text = f"rlgames: compiled {kernels} (once) in {self._seconds:.1f} s"
             with suppress(OSError, ValueError):  # standard error may be closed by now
                 print(text, file=sys.stderr, flush=True)
+
+
+def clock() -> float:
+    """Seconds as time.perf_counter() counts them, without those spent on compiling kernels."""
+    return time.perf_counter() - _progress.seconds
 
 
 # Loading what is on disk does not count as compiling.

@@ -84,7 +84,7 @@ class Dqn(GradientLearner):
         returns = self.reward.returns(trajectories, final_states)
         return dict(zip(("loss", "td_error", "q_values"), means, strict=True)) | {
             **return_metrics(trajectories, returns, returns),
-            **_spread_metrics(q_values.detach(), legal),
+            **spread_metrics(q_values.detach(), legal),
             "grad_norm": grad_norm / self.updates_per_batch,
             "lr": lr,
             **self.buffer.metrics(self.updates_per_batch * self.minibatch_size, len(trajectories)),
@@ -141,7 +141,7 @@ class Dqn(GradientLearner):
             target.lerp_(online, self.polyak_tau)
 
 
-def _spread_metrics(q_values: Tensor, legal: Tensor) -> dict[str, float]:
+def spread_metrics(q_values: Tensor, legal: Tensor) -> dict[str, float]:
     """The largest size of a Q value, and the mean over positions of the highest minus the lowest,
     of legal actions. q_values: float32 [M, A]; legal: bool [M, A]."""
     highest = q_values.masked_fill(~legal, -torch.inf).amax(1)

@@ -290,6 +290,8 @@ def with_search(
     if search is None:
         return player
     keys = arguments(search)
+    if "leaf" in keys:
+        keys["leaf"] = keys["leaf"] or "rollout"
     if keys.get("leaf") == "value" and reward is not None:
         keys |= _value_head_units(keys["value"], game, reward)
     if search.name == "expectimax" and reward is not None:

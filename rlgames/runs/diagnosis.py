@@ -50,39 +50,40 @@ def _largest_return(run: History) -> float:
 def _is_blown_up(run: History) -> bool:
     norms = run["grad_norm"]
     later = norms.values[len(norms.values) // 2 :]
-    return norms.start > 100 and norms.start > 1000 * sorted(later)[len(later) // 2]
+    is_dead = norms.start > 100 and norms.start > 1000 * sorted(later)[len(later) // 2]
+    return is_dead or run["approx_kl"].start > 1
 
 
 def _stops_exploring(run: History) -> bool:
     entropy = run["entropy"]
-    early = entropy.values[: -(-len(entropy.values) // 2)]
-    return run.is_weak and min(early, default=math.inf) < entropy.start / 4
+    early = entropy.values[: -(-len(entropy.values) // 3)]
+    return min(early, default=math.inf) < entropy.start / 4
 
 
 def _draws_pay(run: History) -> bool:
-    draws = run.settings.get("reward.draws")
-    pays = isinstance(draws, list) and bool(draws) and min(draws) >= run.number("reward.win")
-    return pays and run["draws"].last > 0.9
+    values = run.settings.get("reward.draws")
+    draws = [each for each in values if type(each) is float] if isinstance(values, list) else []
+    return min(draws, default=math.nan) >= run.number("reward.win") and run["draws"].last > 0.9
 
 
 def _values_diverge(run: History) -> bool:
     """Whether errors grow, relative to the score or to the values, if these are logged."""
-    error, sizes = run["td_error"], (run["score"], run["q_values"])
-    size = next((each for each in sizes if each.first and each.last), None)
-    if size is None:
-        return error.last > 2 * error.first
-    return error.last / abs(size.last) > 2 * error.first / abs(size.first)
+    error, growth = run["td_error"], 2.0
+    for size in (run["score"], run["q_values"]):
+        if abs(size.first) > 0 < abs(size.last):
+            growth *= abs(size.last / size.first)
+    return error.last > growth * error.first
 
 
 def _values_stay_wrong(run: History) -> bool:
     error, score = run["td_error"], run["score"]
-    return run.is_weak and error.last > 0.7 * error.first and not score.last > 1.1 * score.first
+    return error.last > 0.7 * error.first and not score.last > 1.1 * score.first
 
 
 def _repeats_moves(run: History) -> bool:
     moves_per_batch = run["time/moves"].end / max(run["time/updates"].end, 1)
     is_small = run["buffer_size"].last < 2 * moves_per_batch
-    return run.is_weak and is_small and run["samples_per_move"].last > 20
+    return is_small and run["samples_per_move"].last > 20
 
 
 def _learns_to_lose(run: History) -> bool:
@@ -96,13 +97,13 @@ def _gets_worse(run: History) -> bool:
     result = run["result"]
     best = result.highest if run.sign > 0 else result.lowest
     lost, gained = run.sign * (best - result.end), run.sign * (best - run.random)
-    return lost > 4 * run["eval/std_error"].highest and lost > 0.2 * gained
+    return lost > max(0.05 * abs(best), 0.2 * gained, 4 * run["eval/std_error"].highest)
 
 
 def _meets_one_player(run: History) -> bool:
     """Whether it trains and is tested against the same player."""
-    opponent, tester = (run.settings.get(name) for name in ("opponent", "eval_opponent"))
-    return run.is_weak and opponent == tester != "self" and "points" in run.info.metric
+    opponent, tester = (run.settings.get(name) or "self" for name in ("opponent", "eval_opponent"))
+    return opponent == tester != "self" and "points" in run.info.metric
 
 
 RULES = (
@@ -118,7 +119,7 @@ RULES = (
         lambda run: run["return_std"].highest <= 1e-6 * max(abs(run["return"].end), 1e-3),
         "all moves return the same, so nothing tells good moves from bad ones",
         "returns are {return.last:.3g} and vary by {return_std.highest:.1g}",
-        "reward.scored=goal reward.discount=1",
+        "reward=goal",
         learners="ppo reinforce dqn alphazero",
     ),
     Rule(
@@ -139,7 +140,7 @@ RULES = (
     Rule(
         "first_update_blew_up",
         _is_blown_up,
-        "the first steps were so large that the network died",
+        "the first steps were so large that the network did not recover",
         "grad_norm falls from {grad_norm.start:.3g} to {grad_norm.last:.2g}",
         "lr*0.03",
     ),
@@ -169,11 +170,20 @@ RULES = (
         learners="ppo dqn",
     ),
     Rule(
+        "no_noise",
+        lambda run: run["distinct_games"].later <= 0.02,
+        "the search has no noise, so self-play repeats a few games",
+        "{distinct_games.later:.1%} of the final positions are different",
+        "search.dirichlet_fraction=0.25 search.temperature=1",
+        learners="alphazero",
+    ),
+    Rule(
         "same_games",
-        lambda run: run.is_weak and run["distinct_games"].later <= 0.02,
+        lambda run: run["distinct_games"].later <= 0.02,
         "training plays the same few games again and again",
         "{distinct_games.later:.1%} of the final positions are different",
         "sampling=epsilon_greedy sampling.epsilon=0.1 sampling.epsilon_end=null",
+        learners="ppo reinforce dqn td td_ntuple td_lambda adp",
     ),
     Rule(
         "entropy_collapsed",
@@ -210,6 +220,14 @@ RULES = (
         "sampling.epsilon=0.1 sampling.epsilon_end=null",
     ),
     Rule(
+        "tiles_share_values",
+        lambda run: run["clipped_boards"].last > 0.5,
+        "tiles of different size share their values",
+        "{clipped_boards.last:.0%} of the boards have tiles beyond policy.num_cell_values",
+        "policy.num_cell_values=16",
+        learners="td_ntuple",
+    ),
+    Rule(
         "values_diverge",
         _values_diverge,
         "the errors of values grow",
@@ -235,7 +253,7 @@ RULES = (
     ),
     Rule(
         "too_few_updates",
-        lambda run: run.is_weak and run["samples_per_move"].last < 0.5,
+        lambda run: run["samples_per_move"].last < 0.5,
         "it plays much and learns little",
         "it learns from {samples_per_move.last:.2g} samples per move played",
         "learner.updates_per_batch*20",
@@ -253,7 +271,7 @@ RULES = (
     Rule(
         "search_too_small",
         lambda run: (
-            run.number("search.simulations") < 8
+            1 <= run.number("search.simulations") < 8
             and run["target_entropy"].first <= math.log(run.number("search.simulations")) + 0.01
         ),
         "the search is too small to improve on the policy",
@@ -270,6 +288,13 @@ RULES = (
         learners="behavior_cloning",
     ),
     Rule(
+        "opponent_too_strong",
+        lambda run: run["points"].later < 0.05,
+        "its opponent is so strong that it never learns what wins",
+        "it gets {points.later:.1%} of the points in its training games",
+        "opponent=self",
+    ),
+    Rule(
         "wrong_way",
         _learns_to_lose,
         "it learns to lose",
@@ -279,10 +304,10 @@ RULES = (
     Rule(
         "got_worse",
         _gets_worse,
-        "it was better before",
+        "it was better before, and has lost a fifth of what it gained",
         "evaluations go from {result.lowest:.4g} to {result.highest:.4g}, and end at "
         "{result.end:.4g}",
-        "learner.lr_end=0",
+        "lr*0.3 learner.lr_end=0",
     ),
     Rule(
         "judged_by_training_opponent",
@@ -308,7 +333,7 @@ look at."""
 
 def diagnose(run: History, with_advice: bool = True) -> list[dict[str, str]]:
     """The causes that hold, the likeliest first: the name of the rule, the cause, the evidence and
-    what to try."""
+    what to try. None if the run has reached all that there is to reach."""
     learner = run.settings.get("learner")
     rules = [rule for rule in RULES if not rule.learners or learner in rule.learners.split()]
     return [
@@ -319,7 +344,7 @@ def diagnose(run: History, with_advice: bool = True) -> list[dict[str, str]]:
             "try": re.sub(r"(\S+)\*(\S+)", lambda match: run.scaled(*match.groups()), rule.remedy),
         }
         for rule in rules
-        if (with_advice or not rule.is_advice) and rule.holds(run)
+        if run.is_weak and (with_advice or not rule.is_advice) and rule.holds(run)
     ][:MAX_FINDINGS]
 
 
@@ -336,9 +361,12 @@ def verdict(run: History) -> str:
     optimum = run.references.get("optimal", math.nan)
     known = {run.info.metric: run["result"].end, "random play": run.random, "optimum": optimum}
     texts = [f"{name} {text(value)}" for name, value in known.items() if value == value]
-    words = "not known: no rule explains why it is not better"
+    gain = run.sign * (run["result"].end - run.random)
+    words = "nothing found: no rule explains what limits it"
     if not run.is_weak:
         words = "nothing is wrong"
     elif still_improves(run):
         words = "nothing is wrong, but it is not done: it still improves"
+    elif gain <= max(0.05 * abs(run.random), 3 * run["eval/std_error"].highest):
+        words = "not known: it is not better than random play, and no rule explains why"
     return f"{words} ({', '.join(texts)})"

@@ -16,6 +16,7 @@ import yaml
 from rlgames.config.commands import TrainConfig
 from rlgames.config.files import flat
 from rlgames.config.schema import groups_of
+from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import (
     MAX_NUMBER,
@@ -158,7 +159,7 @@ def _are_results(value: Any) -> bool:
     """Whether they are numbers that statistics can use, or were not measured."""
     return isinstance(value, dict) and all(
         each is None
-        or (type(each) in (int, float) and (not math.isfinite(each) or abs(each) <= MAX_NUMBER))
+        or (type(each) in (int, float) and not MAX_NUMBER < abs(each) < math.inf)
         for each in value.values()
     )
 
@@ -236,12 +237,19 @@ def metric_names(directory: Path) -> set[str]:
 
 def sweep_overrides(directory: Path) -> dict[str, list[str]]:
     """How a sweep was started: the words of its jobs (`task`) and Hydra's own (`hydra`); none in
-    the directory of anything else. Raises OSError."""
-    with suppress(FileNotFoundError, LookupError, TypeError, ValueError, yaml.YAMLError):
-        text = storage.read_file(directory, SWEEP_FILE, MAX_FILE_BYTES).decode()
+    the directory of anything else."""
+    with suppress(OSError, LookupError, TypeError, ValueError, yaml.YAMLError):
+        is_file = (directory / SWEEP_FILE).is_file()  # reading anything else may never end
+        text = storage.read_file(directory, SWEEP_FILE, MAX_FILE_BYTES) if is_file else b""
         overrides = yaml.load(text, YAML_LOADER)["hydra"]["overrides"]
         return {name: [str(word) for word in overrides[name]] for name in ("task", "hydra")}
     return {"task": [], "hydra": []}
+
+
+def swept_settings(directory: Path) -> list[str]:
+    """The settings that a sweep varies, and its presets; none in the directory of anything else."""
+    words = map(parse_word, sweep_overrides(directory)["task"])
+    return [word.name.removeprefix("game.") for word in words if word.varies]
 
 
 def flatten(config: dict[str, Any]) -> dict[str, Any]:

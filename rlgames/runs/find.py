@@ -21,7 +21,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.errors import ConfigError, closest, nearest
 from rlgames.core.metrics import Rank, direction, goal_of
 from rlgames.core.untrusted import YAML_LOADER, finite_or_none
 from rlgames.runs import storage
@@ -114,15 +114,15 @@ def _nearest_folder(name: str) -> str:
     siblings: list[str] = []
     with contextlib.suppress(OSError, ValueError), os.scandir(parent + slash or ".") as entries:
         siblings = [f"{parent}{slash}{entry.name}" for entry in entries if entry.is_dir()]
-    hint = nearest(name, siblings)
-    return hint if hint.startswith("did you mean") else ""
+    return nearest(name, siblings) if closest(name, siblings) else ""
 
 
-def located(cfg: TrainConfig) -> TrainConfig:
+def located(cfg: TrainConfig, has_started: bool = False) -> TrainConfig:
     """A training whose runs and records are named by absolute paths, so that it can resume from
     any folder. Typed paths are relative to the folder where the command is typed.
 
-    Raises ConfigError for a player who is not there.
+    has_started: it has the weights of init_from=, which may be gone.
+    Raises ConfigError for a run that is not there.
     """
     changed: dict[str, Any] = {}
     for name, group in groups_of(TrainConfig).items():
@@ -132,7 +132,7 @@ def located(cfg: TrainConfig) -> TrainConfig:
             changed[name] = dataclasses.replace(player, path=str(path))
     if cfg.init_from:
         path = run_path(cfg.init_from)
-        if not os.path.exists(path):
+        if not (has_started or os.path.exists(path)):
             raise ConfigError(
                 f"there is no run at {cfg.init_from}", "init_from= names a run or a checkpoint"
             )

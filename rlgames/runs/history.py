@@ -50,17 +50,8 @@ class Series:
         if not values:
             return cls()
         size = max(1, len(values) // 4)
-        first, last, later = values[:size], values[-size:], values[size:] or values
-        return cls(
-            values,
-            values[0],
-            values[-1],
-            median(first),
-            median(last),
-            median(later),
-            min(values),
-            max(values),
-        )
+        first, last, later = map(median, (values[:size], values[-size:], values[size:] or values))
+        return cls(values, values[0], values[-1], first, last, later, min(values), max(values))
 
     def share_below(self, limit: float) -> float:
         """The fraction of the values that are at most the limit."""
@@ -120,8 +111,11 @@ class History:
     @property
     def is_weak(self) -> bool:
         """Whether the last evaluation leaves something to learn, as far as is known."""
+        exploitability = self["eval/exploitability"]
+        if exploitability.values:
+            return exploitability.end > 0.1
         if self.info.metric == "points":
-            return not (self["result"].end >= 0.97 or self["eval/exploitability"].end <= 0.1)
+            return not self["result"].end >= 0.97
         optimum = self.references.get("optimal", math.nan)
         return not abs(self["result"].end - optimum) <= 0.05 * abs(optimum)
 

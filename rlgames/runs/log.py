@@ -104,9 +104,8 @@ class RunLog(Callback):
             stack.callback(self._close_notes)
             self._loggers = Loggers(build_loggers(config), self.warn, interrupts)
             stack.callback(self._loggers.abandon)
-            run_id = self._run["id"]
-            start = RunStart(self.directory, run_id, config, yaml, metric, best_by, point)
-            self._loggers.call("start", start)
+            facts = (self._run["id"], config, yaml, metric, best_by, point, self.warn)
+            self._loggers.call("start", RunStart(self.directory, *facts))
             self._open_files = stack.pop_all()
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:

@@ -53,7 +53,7 @@ class RunStart:
 
     id: of the run, the same when it resumes. config: plain; yaml: the same as text. metric: of the
     game; best_by: the metric that selects the best checkpoint. resume_point: of 0 games for a new
-    run.
+    run. warn: prints a line.
     """
 
     directory: Path
@@ -63,6 +63,7 @@ class RunStart:
     metric: str
     best_by: str
     resume_point: ResumePoint = ResumePoint(0, 0)
+    warn: Callable[[str], None] = print
 
     @property
     def sweep(self) -> str | None:
@@ -423,6 +424,8 @@ class MlflowLogger(Logger):
         client.log_text(self._run_id, run.yaml, "config.yaml")
         if not earlier:
             self._log_params(run.config)
+            if run.resume_point.games:
+                run.warn("logger=mlflow no longer has this run; a new one starts from here")
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         from mlflow.entities import Metric

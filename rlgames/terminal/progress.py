@@ -227,9 +227,8 @@ class PlainProgress(Progress):
     def on_update(self, games: int, metrics: dict[str, float]) -> None:
         seconds = self.clock() - self.begun
         if seconds >= FIRST_SECONDS and not self._has_line:
-            speed = number_text((games - self.first) / seconds)
             few = [f"{name} {number_text(value)}" for name, value in [*metrics.items()][:3]]
-            self._print_line(games, ", ".join([f"{speed} games/s", *few]))
+            self._print_line(games, ", ".join(few))
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         self.latest = self.latest | metrics

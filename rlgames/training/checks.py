@@ -77,7 +77,7 @@ RULES: tuple[Rule, ...] = (
     (
         lambda plan: "search" in plan.learner.learns_from and plan.cfg.search is None,
         "learner={cfg.learner.name} learns from a search, and none is named",
-        "add search=mcts search.leaf=value",
+        "use search=mcts",
     ),
     (
         lambda plan: plan.is_held_out and plan.cfg.search is not None,
@@ -90,7 +90,7 @@ RULES: tuple[Rule, ...] = (
             and getattr(plan.cfg.sampling, "temperature", None) == 1
         ),
         "learner={cfg.learner.name} learns values, and sampling=stochastic takes scores for logits",
-        "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
+        "use sampling=epsilon_greedy",
     ),
     (
         lambda plan: (

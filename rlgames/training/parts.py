@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,7 +138,8 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     dtype = compute_dtype(cfg.precision, device)
     games = WholeGames(game, playing(cfg, game, agent), split)
-    source = build_source(cfg, learner, agent, games, dtype)
+    has_played = checkpoint is not None and checkpoint.games > 0
+    source = build_source(cfg, learner, agent, games, dtype, has_played)
     if device.type == "cpu":
         batch, size = min(cfg.batch, cfg.games), bytes_per_game(game, cfg.window)
         check_memory("batch", batch, size, "for its moves")
@@ -154,11 +156,19 @@ def check_parts(cfg: TrainConfig) -> None:
 
 
 def build_source(
-    cfg: TrainConfig, learner: Learner, agent: Agent, games: WholeGames, dtype: torch.dtype
+    cfg: TrainConfig,
+    learner: Learner,
+    agent: Agent,
+    games: WholeGames,
+    dtype: torch.dtype,
+    has_played: bool,
 ) -> GameSource:
-    """Where a training's games come from. Raises ConfigError for a record that does not fit."""
-    recorded = None
-    if cfg.demonstrations is not None:
+    """Where a training's games come from. has_played: it needs no record to fit the policy to.
+
+    Raises ConfigError for a record that does not fit.
+    """
+    recorded, is_clone = None, "teacher" in learner.learns_from
+    if cfg.demonstrations and (is_clone or cfg.demos_per_batch or not has_played):
         path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
         recorded = Demonstrations.read(path, games.game, rules, cfg.demonstrator, learner.rng)
     parts = (cfg, learner, agent, games, recorded, dtype)
@@ -227,7 +237,10 @@ def build_self_play_search(cfg: TrainConfig, game: Game[Any], agent: Agent) -> P
 
     Raises ConfigError for a search that names no policy to learn from.
     """
-    search = with_search(agent, game, cfg.search, cfg.reward)
+    config = cfg.search
+    if getattr(config, "leaf", "") is None:
+        config = dataclasses.replace(config, leaf="value")  # type: ignore[type-var,arg-type]
+    search = with_search(agent, game, config, cfg.reward)
     if not isinstance(search, Search):
         name = None if cfg.search is None else cfg.search.name
         raise ConfigError(

@@ -12,6 +12,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.core.untrusted import MAX_NUMBER, checked_float, checked_int, sanitized
 from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
+from rlgames.kernels.jit import clock
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.files import MAX_SECONDS
 
@@ -40,8 +41,8 @@ def game_statistics(game: Game[Any], final: State) -> dict[str, float]:
         statistics["first_seat_wins"] = float((score[:, 0] > score[:, 1]).float().mean())
         statistics["draws"] = float((score[:, 0] == score[:, 1]).float().mean())
     if len(final) >= MIN_COMPARED:
-        shown = final[:MAX_COMPARED].to("cpu").content()
-        statistics["distinct_games"] = len({row.tobytes() for row in shown.numpy()}) / len(shown)
+        compared = final[:MAX_COMPARED].to("cpu").content().numpy()
+        statistics["distinct_games"] = len(set(map(bytes, compared))) / len(compared)
     return statistics
 
 
@@ -58,7 +59,7 @@ class LogLine:
         self._reset()
 
     def _reset(self) -> None:
-        self._start = self._timed_until = time.perf_counter()
+        self._start = self._timed_until = clock()
         self._seconds_by_phase = dict.fromkeys(PHASES, 0.0)
         self._sums: dict[str, float] = {}
         self._weights: dict[str, float] = {}
@@ -83,7 +84,7 @@ class LogLine:
 
     def _add_time(self) -> None:
         """Add the time since the last call to the innermost open phase."""
-        now = time.perf_counter()
+        now = clock()
         if self._open_phases:
             self._seconds_by_phase[self._open_phases[-1]] += now - self._timed_until
         self._timed_until = now
@@ -119,7 +120,7 @@ class LogLine:
             checked_float(weights[name], MIN_WEIGHT)
             if type(value) not in (int, float) or not METRIC_NAME.fullmatch(name):
                 raise ValueError(f"there is no metric {sanitized(name, 40)} of such a value")
-        self._start = time.perf_counter() - checked_float(state["seconds"], 0, MAX_SECONDS)
+        self._start = clock() - checked_float(state["seconds"], 0, MAX_SECONDS)
         phases = dict(state["phases"])
         for name in PHASES:
             self._seconds_by_phase[name] = checked_float(phases[name], 0, MAX_SECONDS)

@@ -26,6 +26,7 @@ from rlgames.runs.checkpoint import (
     Checkpoint,
     drop_state,
     restore_weights,
+    tensor_bytes,
 )
 from rlgames.runs.directory import DirectoryLock, claim_directory, lock_directory
 from rlgames.runs.files import BEST, LATEST
@@ -182,12 +183,13 @@ class Run:
         images = ImageCallback(training.evaluator, log, progress)
         self.callbacks = CallbackList([log, images, *filter(None, [callback])])
         self.loop = TrainingLoop(training, progress, log, self.callbacks, interrupts)
-        self.has_best_weights = self.is_done = False
+        self.has_best_weights = self.is_done = self.has_told = False
 
     def run(self) -> TrainingResult:
         """Train and evaluate the result. Raises what train raises."""
         with self.last_words():
             try:
+                self.tell_if_final(tensor_bytes(self.training.learner.state_dict()))
                 self.loop.run()
                 return self.evaluate_result()
             except Interrupted as signal:
@@ -256,9 +258,16 @@ class Run:
         except (OSError, BadCheckpoint) as error:
             self.log.warn(f"the resume state is still there: {error}")
             return
-        if dropped and keeps is None:
+        self.tell_if_final(dropped)
+
+    def tell_if_final(self, num_bytes: int) -> None:
+        """Say once that the run cannot be extended after its end, if its resume state has so many
+        bytes: at the start if the learner has them then, as tables do."""
+        is_kept = self.cfg.keep_resume_state is not None or num_bytes <= MAX_RESUME_STATE_BYTES
+        if not (is_kept or self.has_told):
+            self.has_told = True
             self.log.warn(
-                f"the run cannot be extended, because its resume state of {dropped >> 20:,} "
+                f"the finished run cannot be extended: its resume state of {num_bytes >> 20:,} "
                 "MiB is not kept; keep_resume_state=true keeps it"
             )
 

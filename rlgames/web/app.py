@@ -37,6 +37,7 @@ from rlgames.config.commands import PageConfig
 from rlgames.core.errors import ConfigError, nearest, to_user_error
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
+from rlgames.drawing.mark_styles import FLEET_LEGEND
 from rlgames.games.notation import takes_columns
 from rlgames.web.session import Session
 from rlgames.web.table import YOU, Table
@@ -48,6 +49,9 @@ MAX_BODY_BYTES, BODY_SECONDS = 1 << 16, 10.0
 
 MAX_SESSIONS = 256
 """Games in progress; the one that was left alone for longest makes room for a new one."""
+
+MAX_THINKING = 8
+"""Players that think at the same time; one whose game was left goes on until it has its move."""
 
 MAX_WAITING = 64
 """Moves and hints that wait for a player; more are turned away."""
@@ -105,51 +109,44 @@ class Guard:
 class Page:
     """The games of a page, and those in progress.
 
-    players, solvers: do one thing after the other, as they need not be safe for several threads.
+    players, solvers: threads for moves and hints, and for exact values.
     """
 
     def __init__(self, tables: Mapping[str, Table], seed: int | None = None) -> None:
         self.tables, self.seed = tables, seed
         self.sessions: OrderedDict[str, Session] = OrderedDict()
-        self.players, self.solvers = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self.players, self.solvers = ThreadPoolExecutor(MAX_THINKING), ThreadPoolExecutor(1)
         self.waiting = 0
 
     async def games(self, request: Request) -> Response:
-        return JSONResponse({"games": [*self.tables]})
+        return JSONResponse({"games": {name: table.title for name, table in self.tables.items()}})
 
     async def open(self, request: Request) -> Response:
-        """A new game: {game, seats, search, position, fleet}, all of them optional."""
+        """A new game: {game, seats, search, position, fleet}, all of them optional; or the game of
+        id, if it is still here."""
         body = await read_json(request)
+        key = body.get("id") or ""
+        if (known := self.sessions.get(key)) is not None:
+            return JSONResponse({"id": key, "about": about(known), **known.view(None)})
         name = body.get("game") or next(iter(self.tables))
         if name not in self.tables:
             hint = nearest(name, [*self.tables])
             raise ConfigError(f"there is no game {name!r} on this page", hint)
         table = self.tables[name]
 
-        def make() -> tuple[Session, dict[str, Any]]:
+        def make() -> Session:
             seats = body.get("seats")
             if seats is None:
                 seats = [YOU, *table.players[:1] * (table.game.spec.seats - 1)]
             search, text, fleet = body.get("search"), body.get("position"), body.get("fleet")
-            session = Session(table, seats, search, text, fleet, self.seed)
-            game = session.game
-            return session, {
-                "game": name,
-                "players": [YOU, *table.players],
-                "strengths": table.strengths,
-                "searches": table.searches,
-                "columns": game.board_format.columns,
-                "by_column": takes_columns(game, session.play.state),
-                "rules": game.how_to_play,
-                "is_hidden": game.spec.hidden,
-            }
+            return Session(name, table, seats, search, text, fleet, self.seed)
 
-        session, about = await run_in_threadpool(make)
+        session = await run_in_threadpool(make)
         key = secrets.token_urlsafe(16)
         self.sessions[key] = session
         while len(self.sessions) > MAX_SESSIONS:
             self.sessions.popitem(last=False)
-        return JSONResponse({"id": key, "about": about, **session.view(body.get("ply"))})
+        return JSONResponse({"id": key, "about": about(session), **session.view(body.get("ply"))})
 
     async def act(self, request: Request) -> Response:
         """{do, ply} and what the action needs; the answer is what the page shows then."""
@@ -169,7 +166,8 @@ class Page:
             worker = self.solvers if kind in ("exact", "ships") else self.players
             return JSONResponse(await self._in_turn(worker, lambda: session.hint(kind, ply)))
         if do == "reply":
-            await self._in_turn(self.players, lambda: _change(session, session.reply))
+            await self._in_turn(self.players, lambda: session.reply(ply))
+            ply = None
         elif do in actions:
             await run_in_threadpool(_change, session, actions[do])
         elif do != "view":
@@ -189,6 +187,23 @@ class Page:
         """Give up what waits."""
         for worker in (self.players, self.solvers):
             worker.shutdown(wait=False, cancel_futures=True)
+
+
+def about(session: Session) -> dict[str, Any]:
+    """What the page has to know about a game once."""
+    table, game = session.table, session.game
+    return {
+        "game": session.name,
+        "title": table.title,
+        "players": [YOU, *table.players],
+        "strengths": table.strengths,
+        "searches": table.searches,
+        "columns": game.board_format.columns,
+        "by_column": takes_columns(game, session.play.state),
+        "meanings": {".": "empty", **(FLEET_LEGEND if game.spec.hidden else {})},
+        "rules": game.how_to_play,
+        "is_hidden": game.spec.hidden,
+    }
 
 
 def _change(session: Session, action: Callable[[], None]) -> None:

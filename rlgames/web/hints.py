@@ -49,9 +49,10 @@ def policy_hint(table: Table, seats: Sequence[str], search: str | None, seen: St
     """The probabilities or values of the advisor's moves, or the shares of a search's visits."""
     name = table.advisor(seats)
     assert name is not None
-    player: Player = make_advisor(table.player(name, search))
+    player: Player = table.idle_player(name, search)
     who = name if search is None else f"{name}+{search}"
-    found = advise(table.game, seen, player, who, 0)
+    with table.thinking(player):
+        found = advise(table.game, seen, make_advisor(player), who, 0)
     value = "" if found.value is None else f"expects a return of {short_number(found.value)}"
     if found.likely is None:
         return Hint(f"{who} {value or 'has no probabilities'}")

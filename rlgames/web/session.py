@@ -53,10 +53,10 @@ class Person(Player):
 class Session:
     """A game at a table, with a person or a player in each seat.
 
-    text: the position to start from, as `rlgames show` reads it; None: a new game. fleet: of the
-    person, where the game has one: random, the default, hand, or ships as in "A1-A3 C2-C3"; those
-    that it lacks are placed by hand. lock: held while the game changes. Raises ConfigError for a
-    seat, a search, a fleet or a position that there is not.
+    name: of the table. text: the position to start from, as `rlgames show` reads it; None: a new
+    game. fleet: of the person, where the game has one: random, the default, hand, or ships as in
+    "A1-A3 C2-C3"; those that it lacks are placed by hand. lock: held while the game changes. Raises
+    ConfigError for a seat, a search, a fleet or a position that there is not.
     """
 
     placement: Placement | None
@@ -64,6 +64,7 @@ class Session:
 
     def __init__(
         self,
+        name: str,
         table: Table,
         seats: Sequence[str],
         search: str | None = None,
@@ -71,7 +72,8 @@ class Session:
         fleet: str | None = None,
         seed: int | None = None,
     ) -> None:
-        self.table, self.game, self.lock = table, table.game, threading.Lock()
+        self.name, self.table, self.game = name, table, table.game
+        self.lock = threading.Lock()
         self._person, self.placement = Person(), None
         seed = secrets.randbits(63) if seed is None else seed
         rng = make_generator(seed, "play", self.game.device)
@@ -107,7 +109,7 @@ class Session:
         if self.placement is not None and YOU not in seats:
             raise ConfigError("you are placing your fleet", "start a new game")
         self.table.search(search)
-        players = [self.table.player(name, search) for name in seats if name != YOU]
+        players = [self.table.idle_player(name, search) for name in seats if name != YOU]
         numbers = iter(range(1, count + 1))
         self.play.players = [self._person, *players]
         self.play.order = [0 if name == YOU else next(numbers) for name in seats]
@@ -127,10 +129,14 @@ class Session:
         self._person.action = torch.tensor([action])
         self.play.play_ply()
 
-    def reply(self) -> None:
-        """Play the move of the player whose turn it is."""
-        self._check_turn(is_person=False)
-        self.play.play_ply()
+    def reply(self, ply: int | None = None) -> None:
+        """Play the move of the player whose turn it is; not again, if this ply was played since."""
+        with self.lock:
+            if ply is not None and ply != len(self.play.plies):
+                return
+            self._check_turn(is_person=False)
+            with self.table.thinking(self.play.players[self.play.mover]):
+                self.play.play_ply()
 
     def undo(self) -> None:
         """Take back the person's last move, or the last ship. Raises ConfigError."""
@@ -201,10 +207,13 @@ class Session:
             "text": "" if boards else render(self.game, seen, 0),
             "moves": [{"move": name, "cells": cells[a]} for a, name in names.items()],
             "undo": any(player == 0 for player, _ in self.play.plies) and not self.game.spec.hidden,
-            "position": " / ".join(
-                line.strip() for line in render(self.game, seen, 0).splitlines()
-            ),
+            "position": self._text(seen),
+            "present": self._text(self._seen(positions[last])),
         }
+
+    def _text(self, seen: State) -> str:
+        """A position as `show` reads it, in one line."""
+        return " / ".join(line.strip() for line in render(self.game, seen, 0).splitlines())
 
     def _common(self) -> dict[str, Any]:
         """The seats, the hints and the moves so far."""
@@ -234,6 +243,7 @@ class Session:
             ],
             "undo": bool(placement.cells),
             "position": None,
+            "present": None,
         }
 
     def _changed(self, positions: Sequence[State], at: int) -> list[list[int]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,10 @@ YOU = "you"
 """Who sits in a seat that a person plays."""
 
 
+TITLES = {"connect4": "Connect 4", "tictactoe": "Tic-tac-toe"}
+"""What people call a game, if that is not its name with spaces."""
+
+
 @dataclass
 class Table:
     """A game, and who can play and advise in it; all is built when it is first needed.
@@ -42,12 +47,18 @@ class Table:
 
     def __post_init__(self) -> None:
         self._built: dict[tuple[str, str | None], Player] = {}
+        self._busy: dict[int, tuple[threading.Lock, int]] = {}  # see thinking, by id(player)
         self._lock = threading.RLock()
 
     @cached_property
     def game(self) -> Game[Any]:
         game: Game[Any] = make("game", self.rules).to(self.device)
         return game
+
+    @property
+    def title(self) -> str:
+        """What people call the game."""
+        return TITLES.get(self.rules.name, self.rules.name.replace("_", " ").capitalize())
 
     @cached_property
     def _players(self) -> dict[str, OptionConfig]:
@@ -90,6 +101,29 @@ class Table:
             if (name, search) not in self._built:
                 self._built[name, search] = self._build(name, search)
             return self._built[name, search]
+
+    def idle_player(self, name: str, search: str | None) -> Player:
+        """As player, but another one if that one is thinking about a move of another game."""
+        with self._lock:
+            player = self.player(name, search)
+            if id(player) in self._busy:
+                player = self._built[name, search] = self._build(name, search)
+            return player
+
+    @contextmanager
+    def thinking(self, player: Player) -> Iterator[None]:
+        """A block in which this player thinks, for one game at a time."""
+        with self._lock:
+            lock, count = self._busy.get(id(player), (threading.Lock(), 0))
+            self._busy[id(player)] = lock, count + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                lock, count = self._busy.pop(id(player))
+                if count > 1:
+                    self._busy[id(player)] = lock, count - 1
 
     def _build(self, name: str, search: str | None) -> Player:
         around = self.search(search)

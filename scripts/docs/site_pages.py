@@ -19,7 +19,16 @@ ROOT = Path(__file__).parents[2]
 
 PAGES = {
     "Start": [
-        *("install", "tutorial", "concepts", "faq", "teaching", "python", "coming-from"),
+        *(
+            "install",
+            "tutorial",
+            "concepts",
+            "faq",
+            "does-not-learn",
+            "teaching",
+            "python",
+            "coming-from",
+        ),
         "comparison",
     ],
     "Use": [

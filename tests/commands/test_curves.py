@@ -304,7 +304,7 @@ def test_a_window_averages_training_metrics_over_games(tmp_path, typed, drawn):
         (["style=gray"], "add curves=FILE.png"),
         (["curves=x.gif"], ".png, .svg or .pdf"),
         (["curves=x.png", "band=sd", "aggregate=iqm"], "about the mean"),
-        (["curves=x.png", "band=cy"], "did you mean ci?"),
+        (["curves=x.png", "band=minmx"], "did you mean minmax?"),
         (["curves=x.png", "width=colum"], "did you mean column?"),
         (["curves=x.png", "width=100"], "valid: 1 to 40"),
         (["curves=x.png", "metric=[eval/turns,train/los]"], "did you mean train/loss?"),

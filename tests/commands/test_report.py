@@ -5,7 +5,6 @@ import io
 import json
 import math
 import os
-import platform
 import re
 import statistics
 import subprocess
@@ -19,7 +18,6 @@ from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames.commands import report as report_printer
 from rlgames.commands.report_rows import in_words
 from rlgames.evaluation.estimates import student_t
 from rlgames.runs.directory import lock_directory
@@ -236,37 +234,45 @@ def test_jobs_are_listed_in_order(tmp_path):
     assert [path.name for path in find_runs([str(tmp_path / "sweep")])] == ["b", *names[:-1]]
 
 
+def test_a_sweep_that_has_just_begun_shows_what_it_sweeps(tmp_path, typed):
+    """Of one job, nothing differs yet; with seeds= pooled, the seed is no column."""
+    write(tmp_path / "lr/lr=0.1,seed=0", learner={"name": "td", "rate": 2.0})
+    words = ["experiment=salvo,hits", "game.board=4,5", "lr=choice(0.1,0.2)", "seed=range(3)"]
+    words += ["learner.rate=tag(log,interval(1,3))", "games=400", "game.ships=[4,2]", "+new=1,2"]
+    overrides = {"hydra": {"overrides": {"task": words, "hydra": []}}}
+    (tmp_path / "lr/multirun.yaml").write_text(json.dumps(overrides))
+    swept = {"board": 4, "lr": 0.1, "learner.rate": 2.0}
+    (row,) = json.loads(reported(typed, "lr", "format=json"))["rows"]
+    assert row["config"] == swept
+    (row,) = json.loads(reported(typed, "lr", "by=run", "format=json"))["rows"]
+    assert row["config"] == swept | {"seed": 0}
+    heading = reported(typed, "lr").splitlines()[3].split()
+    assert heading[:3] == ["board", "lr", "learner.rate"]
+    (tmp_path / "lr/multirun.yaml").write_text("[")
+    assert json.loads(reported(typed, "lr", "format=json"))["rows"][0]["config"] == {}
+
+
 def test_a_run_counts_once(sweep, typed):
     words = ["sweep", "sweep/0", "sweep/../sweep", "format=json"]
     assert len(json.loads(reported(typed, *words))["runs"]) == 6
 
 
-def broken(folder):
-    """Runs with something wrong, by name, in a folder; the lock of the one that is running."""
-    write(folder / "failed", "failed", lr=0.3)
-    write(folder / "interrupted", "interrupted", turns=(6.0, 5.0), lr=0.4)
-    lock = lock_directory(write(folder / "running", "running", lr=0.5))
-    write(folder / "died", "running", lr=0.6, facts={"pid": os.getpid(), "host": platform.node()})
-    (write(folder / "no metrics", "failed", lr=0.8) / "metrics.jsonl").unlink()
-    (write(folder / "torn", "failed", lr=0.9) / "metrics.jsonl").write_text('{"games": 100, "ev')
-    (write(folder / "garbage") / "run.json").write_bytes(b"\xff\x00{")
-    (write(folder / "deep") / "run.json").write_text("[" * 100_000)
-    (write(folder / "list") / "run.json").write_text("[1]")
-    (write(folder / "bare") / "run.json").write_text('{"status": "done", "metric": "turns"}')
-    write(folder / "nan", lr=math.nan)
-    write(folder / "no game", game="salvo")
-    odd = {"turns": math.nan, "score": "high", "points": None, "win": [1], "loss": 10**400}
-    write(folder / "odd", results=odd, facts={"best_by": 3, "metric": []})
-    strange = {"status": ["done"], "games": -1, "seconds": "long", "pid": -1}
-    write(folder / "strange", "running", facts=strange, games="many")
-    write(folder / "huge", lr=10**4000)
-    os.mkfifo(write(folder / "pipe", "failed") / "pipe")
-    (folder / "pipe" / "metrics.jsonl").unlink()
-    os.mkfifo(folder / "pipe" / "metrics.jsonl")
-    (folder / "empty").mkdir()
-    (folder / "folder" / "run.json").mkdir(parents=True)
-    (folder / "loop").symlink_to(folder)
-    return lock
+def test_each_run_has_its_status(tmp_path, typed):
+    names = ("done", "failed", "interrupted", "running", "died")
+    for name in names:
+        status = "running" if name == "died" else name
+        run = write(tmp_path / "runs" / name, status)
+        if name == "running":
+            lock = lock_directory(run)
+    (tmp_path / "runs/empty").mkdir()
+    (tmp_path / "runs/loop").symlink_to(tmp_path / "runs")
+    found = json.loads(reported(typed, "runs", "format=json"))
+    lock.release()
+    assert {run["path"]: run["status"] for run in found["runs"]} == {
+        f"runs/{name}": name for name in names
+    }
+    assert found["best"] == ["runs/done"]
+    assert "interrupted at 25%" in reported(typed, "runs", "by=run")
 
 
 def test_runs_that_are_not_done_are_filled_in_from_their_metrics(tmp_path, typed):
@@ -309,68 +315,6 @@ def test_seeds_that_are_done_are_not_mixed_with_others(tmp_path, typed):
     row = json.loads(reported(typed, "runs", "format=json"))["rows"][0]
     assert row["results"]["turns"]["value"] == 4.0
     assert "*" not in reported(typed, "runs").splitlines()[-2]
-
-
-def test_a_report_that_follows_ends_when_nothing_runs(tmp_path, typed, monkeypatch):
-    monkeypatch.setattr(report_printer, "REFRESH_SECONDS", 0.01)
-    monkeypatch.setattr(report_printer, "IDLE_SECONDS", 0.05)
-    run = write(tmp_path / "runs/a", "running")
-    lock = lock_directory(run)
-    seen = []
-
-    def sleep(seconds):
-        seen.append(seconds)
-        if len(seen) == 3:
-            own = json.loads((run / "run.json").read_text()) | {"status": "done", "seconds": 3}
-            (run / "run.json").write_text(json.dumps(own))
-            lock.release()
-        time_sleep(seconds)
-
-    time_sleep = time.sleep
-    monkeypatch.setattr(time, "sleep", sleep)
-    text = reported(typed, "runs", "follow=true")
-    assert text.count("1 run") == 2
-    assert text.index("running at 25%") < text.index("done")
-    said = typed("report", "runs", "follow=true", "format=csv")
-    assert said.returncode == 2
-    assert "follow=true shows a table of runs" in said.stderr
-
-
-def test_damaged_runs_are_reported_and_harm_nothing(tmp_path, typed):
-    lock = broken(tmp_path / "runs")
-    write(tmp_path / "runs" / "good", turns=(4.5,))
-    found = json.loads(reported(typed, "runs", "format=json", "curves=all.png"))
-    status = {run["path"].removeprefix("runs/"): run["status"] for run in found["runs"]}
-    told = ("failed", "interrupted", "running", "died")
-    assert {name: status[name] for name in told} == {name: name for name in told}
-    lock.release()
-    assert "empty" not in status
-    damaged = {run["path"].removeprefix("runs/"): run["reason"] for run in found["damaged"]}
-    assert damaged == DAMAGED
-    assert found["best"] == ["runs/good"]
-    for row in found["rows"]:
-        assert row["results"] == {} or row["runs"][0] in ("runs/good", "runs/huge")
-        assert (row["status"] == "damaged") == (row["runs"][0].removeprefix("runs/") in damaged)
-    for form in ("table", "csv", "markdown", "latex"):
-        text = reported(typed, "runs", f"format={form}")
-        assert "NaN" not in text
-        assert text.count("runs/odd") == (1 if form == "csv" else 2)
-    assert "damaged: runs/odd: run.json: metric: [] is not text" in reported(typed, "runs")
-    assert "interrupted at 50%" in reported(typed, "runs")
-
-
-DAMAGED = {
-    "bare": "run.json: it has no config",
-    "deep": "run.json: JSON is nested too deeply",
-    "folder": "run.json: Is a directory",
-    "garbage": "run.json: it is not UTF-8 text",
-    "list": "run.json: it is not a JSON object",
-    "nan": "run.json: config: it is not the config of a game",
-    "no game": "run.json: config: it is not the config of a game",
-    "odd": "run.json: metric: [] is not text",
-    "pipe": "runs/pipe/metrics.jsonl is a link or not a regular file",
-    "strange": "run.json: status: ['done'] is not one of running, interrupted, failed, done",
-}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")

@@ -8,24 +8,17 @@ import time
 from math import nan
 from pathlib import Path
 
-import numpy as np
 import pytest
 from processes import Process, run
 
 from rlgames.commands.study import section, update_page
 from rlgames.commands.study_file import parse_column, read_study
 from rlgames.commands.study_plan import plan_study
-from rlgames.commands.study_record import (
-    NEVER,
-    Cell,
-    evaluate_expression,
-    evaluation_command,
-    logged,
-    make_record,
-)
+from rlgames.commands.study_record import cell_text, logged, make_cell, make_record
 from rlgames.config.commands import StudyConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
+from rlgames.core.text import with_section
 from rlgames.terminal.tables import escape_latex
 
 TINY = "game=tictactoe policy=mlp games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
@@ -38,14 +31,41 @@ evaluations:
   played: games=20 solve_seconds=0
 table:
   columns:
-    won: played.win.rate | 100*.1f | highest is best
-    difference: "played.win.rate - one:played.win.rate | +.2f"
+    won: played.win.rate | 100*.1f
+    seconds: training.seconds
+"""
+CHAIN = f"""
+runs:
+  last: init_from={{middle}} {TINY}
+  middle: init_from={{first}} {TINY}
+  first: {TINY}
+  other: {TINY}
+evaluations:
+  played: games=20
+  match: {{overrides: 'games=20 opponent={{first}}', runs: [other]}}
+table: {{columns: {{won: played.win.rate, met: match.win.rate, seconds: training.seconds}}}}
+"""
+PLAYERS = """
+runs:
+  one: player=random game=tictactoe
+evaluations:
+  played: games=20 opponent=random
+table:
+  columns:
+    won: played.win.rate
 """
 
 
-def planned_study(folder, *words):
-    """The plan of a study in this folder."""
-    return plan_study(load_config(StudyConfig, [f"file={folder}/mine.yaml", *words]))
+@pytest.fixture
+def planned(tmp_path, monkeypatch):
+    """Write a study; its plan."""
+
+    def plan(text, *words):
+        monkeypatch.chdir(tmp_path)
+        Path("mine.yaml").write_text(text)
+        return plan_study(load_config(StudyConfig, ["file=mine.yaml", *words]))
+
+    return plan
 
 
 @pytest.fixture
@@ -57,6 +77,21 @@ def study(tmp_path):
         return run(tmp_path, "study", "mine.yaml", "out=out", *words)
 
     return go
+
+
+def complete(work, *names, **changed):
+    """Make the directories of jobs as if they were done, with these keys changed."""
+    for job in work.jobs:
+        if names and job.name not in names:
+            continue
+        links = {key: str((work.directory / link).absolute()) for key, link in job.links.items()}
+        work.path(job).mkdir(parents=True, exist_ok=True)
+        content = {"status": "done", "config": job.config | links | changed}
+        (work.path(job) / "run.json").write_text(json.dumps(content))
+        (work.path(job) / "metrics.jsonl").write_text('{"games": 32, "time/seconds": 1.5}\n')
+        for each in job.evaluations:
+            saved = {"report": {"win": {"rate": 0.5}}, "date": "2026-01-02", "seconds": 1.0}
+            each.write(work.directory, job.name, saved)
 
 
 def starts(folder):
@@ -84,14 +119,19 @@ def test_only_what_is_missing_runs(study, tmp_path):
     assert study(more, "seeds=3")[0] == 0
     new = {"one/2": (1, 2), "two/2": (1, 2)}
     assert starts(tmp_path) == dict.fromkeys(names, (1, 2)) | new
-    # Other overrides of one row.
+    # Other overrides of one row, and a run that was extended.
+    code, text = run(tmp_path, "resume", "out/one/1", "games=64")
+    assert code == 0, text
     changed = more.replace("lr=0.1", "lr=0.2")
+    code, text = study(changed, "seeds=3", "run=false")
+    assert text.count("does not count") == 4
+    assert "out/one/1 does not count: it was trained with games=64, not 32" in text
     code, text = study(changed, "seeds=3")
-    assert (code, text.count("is replaced")) == (0, 3)
-    again = dict.fromkeys((f"two/{seed}" for seed in range(3)), (1, 2))
+    assert (code, text.count("is replaced"), "count" in text) == (0, 4, False)
+    again = dict.fromkeys([*(f"two/{seed}" for seed in range(3)), "one/1"], (1, 2))
     assert starts(tmp_path) == dict.fromkeys(names, (1, 2)) | new | again
     record = json.loads((tmp_path / "out/records/mine.json").read_text())
-    assert record["runs"]["two"]["cells"]["played.win.rate"]["n"] == 3
+    assert record["runs"]["two"]["evaluations"]["played"]["cells"]["win.rate"]["n"] == 3
 
 
 @pytest.mark.slow
@@ -111,96 +151,137 @@ def test_a_killed_study_continues_where_it_was(study, tmp_path):
     assert all(trainings <= 2 for trainings, _ in every.values())
 
 
-CHAIN = f"""
-runs:
-  last: init_from={{middle}} {TINY}
-  middle: init_from={{first}} {TINY}
-  first: {TINY}
-  other: {TINY}
-"""
-
-
-@pytest.fixture
-def chain(tmp_path):
-    """A study whose runs look trained by its configs."""
-
-    def make(folder, text=CHAIN):
-        (tmp_path / "mine.yaml").write_text(text)
-        work = planned_study(tmp_path, f"out={tmp_path / folder}", "seeds=1").work
-        for job in work.jobs:
-            if not work.path(job).exists():
-                work.path(job).mkdir(parents=True)
-                (work.path(job) / "run.json").write_text('{"status": "done"}')
-                (work.path(job) / "config.yaml").write_text(json.dumps(job.config))
-        return work
-
-    return make
+@pytest.mark.slow
+def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
+    text = STUDY.replace("two: ", "two: init_from={one}/checkpoints/latest.safetensors ")
+    text = text.replace("  played:", "  mistakes: analyze games=20 worst=0\n  played:")
+    text = text.replace("training.seconds", "training.total_seconds")
+    text += "    mistakes: mistakes.losses.all.rate\n"
+    code, printed = study(text, "only=two", "seeds=[1]")
+    assert code == 0, printed
+    assert starts(tmp_path) == {"one/1": (1, 2), "two/1": (1, 2)}
+    config = (tmp_path / "out/two/1/config.yaml").read_text()
+    assert f"init_from: {tmp_path / 'out/one/1'}/checkpoints/latest.safetensors" in config
+    record = json.loads((tmp_path / "out/records/mine.json").read_text())["runs"]["two"]
+    assert record["cells"]["total_seconds"]["mean"] > 0
+    found = [json.loads(path.read_text()) for path in tmp_path.glob("out/two/1/evaluations/*")]
+    losses = next(each["report"]["losses"] for each in found if each["name"] == "mistakes")
+    rate = record["evaluations"]["mistakes"]["cells"]["losses.all.rate"]["mean"]
+    assert rate == pytest.approx(losses["all"]["rate"], abs=1e-6)
+    # The directory may be moved, and its runs still count.
+    (tmp_path / "out").rename(tmp_path / "moved")
+    code, text = run(tmp_path, "study", "mine.yaml", "out=moved", "seeds=[1]", "dry_run=true")
+    assert "0 of 2 jobs would run" in text
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "changed"),
+    ("edit", "changed", "stale", "reason"),
     [
-        ("first: ", "first: lr=0.1 ", {"last", "middle", "first"}),
-        ("middle: ", "middle: lr=0.1 ", {"last", "middle"}),
-        ("seeds", "seeds", set()),
+        (("first: ", "first: lr=0.1 "), {}, "last middle first", ", not 0.1"),
+        (("middle: ", "middle: lr=0.1 "), {}, "last middle", ", not 0.1"),
+        (("{first} g", "{other} g"), {}, "last middle", "first/0, not other/0"),
+        (("init_from={first} ", ""), {}, "last middle", "first/0, not null"),
+        (("other: ", "other: opponent={first} "), {}, "other", "trained with opponent="),
+        (("x", "x"), {"other/0": {"games": 2000}}, "other", "trained with games=2000, not 32"),
+        (("x", "x"), {"first/0": {"game": 3}}, "last middle first", "its run.json is damaged"),
     ],
 )
-def test_what_depends_on_a_changed_run_is_made_again(old, new, changed, chain, tmp_path):
-    chain("out")
-    chain("out", CHAIN.replace(old, new)).set_changed_aside()
-    replaced = {path.name for path in (tmp_path / "out/.replaced").glob("*")}
-    assert replaced == changed
+def test_only_a_training_with_the_settings_of_the_study_counts(
+    edit, changed, stale, reason, planned, typed, tmp_path
+):
+    complete(planned(CHAIN).work)
+    work = planned(CHAIN.replace(*edit)).work
+    for name, values in changed.items():
+        complete(work, name, **values)
+    stale = stale.split()
+    lines = typed("study", "mine.yaml", "dry_run=true").stdout.splitlines()
+    assert [line.partition("/")[0] for line in lines if ": replaced (" in line] == stale
+    assert any(reason in line for line in lines)
+    said = typed("study", "mine.yaml", "run=false", "page=page.md", "format=json")
+    assert (said.returncode, said.stderr.count(" does not count: ")) == (0, len(stale))
+    cells = {
+        name: [part["cells"] for part in (run, *run["evaluations"].values())]
+        for name, run in json.loads(said.stdout)["runs"].items()
+    }
+    assert {name for name, parts in cells.items() if not parts[0] or not parts[1]} == {*stale}
+    # A match against a run that does not count has no value either.
+    assert (not cells["other"][2]) == ("first" in stale or "other" in stale)
+    assert (tmp_path / "page.md").read_text().count("| – | – | – |") == len(stale)
+    assert work.jobs
+    work.set_aside(work.jobs)
+    replaced = {path.name for path in work.directory.glob(".replaced/*")}
+    assert replaced == {*stale}
 
 
-def test_a_job_starts_only_after_those_it_needs(chain, monkeypatch):
-    work, started = chain("out"), []
-    for job in work.jobs:
-        shutil.rmtree(work.path(job))
+def test_a_record_drops_what_starts_from_a_changed_run(planned):
+    before = planned(CHAIN)
+    complete(before.work)
+    old = make_record(before, {})
+    shutil.rmtree(before.work.directory)
+    assert make_record(before, old) == old
+    runs = make_record(planned(CHAIN.replace("first: ", "first: lr=0.1 ")), old)["runs"]
+    assert [name for name, run in runs.items() if run["n"]] == ["other"]
+    evaluations = runs["other"]["evaluations"]
+    assert (evaluations["played"], evaluations["match"]["n"]) == (
+        old["runs"]["other"]["evaluations"]["played"],
+        0,
+    )
+
+
+def test_only_the_chosen_runs_are_replaced(planned, typed):
+    complete(planned(CHAIN).work)
+    work = planned(CHAIN.replace(TINY, f"{TINY} lr=0.1")).work
+    jobs = [job for job in work.jobs if job.name in ("middle/0", "first/0")]
+    assert work.replaced(jobs) == ["last/0", "middle/0", "first/0"]
+    assert work.replaced([job for job in work.jobs if job.name == "other/0"]) == ["other/0"]
+    lines = typed("study", "mine.yaml", "dry_run=true", "only=first").stdout.splitlines()
+    assert [line.split()[:2] for line in lines[:-1]] == [
+        [f"{name}/0:", "replaced"] for name in ("last", "middle", "first")
+    ]
+    assert lines[-1] == "1 of 4 jobs would run, in outputs/studies/mine"
+
+
+def test_a_job_starts_only_after_those_it_needs(planned, monkeypatch):
+    work, started = planned(CHAIN).work, []
 
     def run(self, job, stop):
         started.append(job.name)
-        work.path(job).mkdir(parents=True)
-        (work.path(job) / "run.json").write_text('{"status": "done"}')
+        complete(work, job.name)
 
     monkeypatch.setattr(type(work), "_run", run)
     work.run(work.jobs, 1)
-    assert started == ["first/0", "other/0", "middle/0", "last/0"]
+    assert started == ["first/0", "middle/0", "other/0", "last/0"]
 
 
-@pytest.mark.slow
-def test_a_study_counts_mistakes(study, tmp_path):
-    text = STUDY.replace("  played:", "  mistakes: analyze games=20 worst=0\n  played:")
-    text += "    mistakes: mistakes.losses.all.rate | 100*.1f\n"
-    code, printed = study(text, "seeds=1", "only=one")
-    assert code == 0, printed
-    found = [json.loads(path.read_text()) for path in tmp_path.glob("out/one/0/evaluations/*")]
-    report = next(each["report"] for each in found if "per_game" in each["report"])
-    assert report["losses"]["all"]["positions"] > 20
-    record = json.loads((tmp_path / "out/records/mine.json").read_text())
-    cells = record["runs"]["one"]["cells"]
-    rate = cells["mistakes.losses.all.rate"]["mean"]
-    assert rate == pytest.approx(report["losses"]["all"]["rate"], abs=1e-6)
-
-
-PLAYERS = """
-runs:
-  one: player=random game=tictactoe
-evaluations:
-  played: games=20 opponent=random
-table:
-  columns:
-    won: played.win.rate
-"""
+def test_studies_of_one_name_do_not_share_a_directory(typed, tmp_path):
+    for folder in ("pa", "pb"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.yaml").write_text(PLAYERS)
+    assert typed("study", "pa/same.yaml").returncode == 0
+    for words in (["run=false"], ["dry_run=true"], ["out=outputs/studies/same"]):
+        said = typed("study", "pb/same.yaml", *words)
+        assert (said.returncode, said.stdout) == (2, "")
+        assert "pa/same.yaml; use another out= for pb/same.yaml" in said.stderr
+    assert typed("study", "pb/same.yaml", "out=other").returncode == 0
+    # The project, and then the file, may be moved.
+    for name in ("pa", "outputs"):
+        (tmp_path / "moved").mkdir(exist_ok=True)
+        (tmp_path / name).rename(tmp_path / "moved" / name)
+    out = "out=moved/outputs/studies/same"
+    assert typed("study", "pb/same.yaml", out, "run=false").returncode == 2
+    assert typed("study", "moved/pa/same.yaml", out, "run=false").returncode == 0
+    (tmp_path / "moved/pa/same.yaml").rename(tmp_path / "same.yaml")
+    assert typed("study", "same.yaml", out).returncode == 0
 
 
 def test_a_format_is_the_only_output(typed, tmp_path):
     (tmp_path / "mine.yaml").write_text(PLAYERS)
     said = typed("study", "mine.yaml", "out=out", "format=json")
     assert (said.returncode, "1 of 1 jobs done, in out\n" in said.stderr) == (0, True)
-    won = json.loads(said.stdout)["mine"]["runs"]["one"]["cells"]["played.win.rate"]["mean"]
-    assert won > 0
+    part = json.loads(said.stdout)["runs"]["one"]["evaluations"]["played"]
+    assert part["cells"]["win.rate"]["mean"] > 0
     said = typed("study", "mine.yaml", "out=out", "run=false", "format=markdown")
-    assert f"| `one` | {won:g} ±" in said.stdout
+    assert f"| `one` | {part['cells']['win.rate']['mean']:g} ±" in said.stdout
     (tmp_path / "mine.yaml").write_text(PLAYERS.replace("win.rate", "wins.rate"))
     said = typed("study", "mine.yaml", "out=out", "run=false")
     assert (said.returncode, said.stdout) == (2, "")
@@ -209,52 +290,52 @@ def test_a_format_is_the_only_output(typed, tmp_path):
     assert (said.returncode, "dry_run= prints text" in said.stdout) == (2, True)
 
 
-@pytest.mark.slow
-def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
-    text = STUDY.replace("two: ", "two: init_from={one}/checkpoints/latest.safetensors ")
-    text += "    seconds: training.total_seconds\n"
-    code, printed = study(text, "seeds=1", "only=two")
-    assert code == 0, printed
-    assert starts(tmp_path) == {"one/0": (1, 1), "two/0": (1, 1)}
-    config = (tmp_path / "out/two/0/config.yaml").read_text()
-    assert f"init_from: {tmp_path / 'out/one/0'}/checkpoints/latest.safetensors" in config
-    record = json.loads((tmp_path / "out/records/mine.json").read_text())
-    assert record["runs"]["two"]["cells"]["training.total_seconds"]["mean"] > 0
+def test_names_are_text_as_it_is_typed(planned, typed):
+    names = ["on", "1e-3", "0.10", "0.1", "null", "2048"]
+    runs = "".join(f"  {name}: player=random game=tictactoe\n" for name in names)
+    reported = f"reported: {{yes: {{{', '.join(f'{name}: 1.50' for name in names)}}}}}\n"
+    columns = "columns: {no: 1e5.win.rate, on: reported.yes}"
+    table = f"table: {{title: 2026-11-28, rows: [{', '.join(names)}], {columns}}}"
+    text = f"runs:\n{runs}evaluations: {{1e5: games=20}}\n{reported}{table}"
+    study = planned(text).study
+    assert [*study.runs] == names == [*study.tables[0].rows] == [*study.reported["yes"]]
+    assert [column.heading for column in study.tables[0].columns] == ["no", "on"]
+    assert study.tables[0].title == "2026-11-28"
+    for only, chosen in (("0.1*", ["0.10", "0.1"]), ("[null,on]", ["on", "null"])):
+        lines = typed("study", "mine.yaml", f"only={only}", "dry_run=true").stdout.splitlines()
+        assert [line.partition("/")[0] for line in lines[:-1]] == chosen
+    assert typed("study", "mine.yaml", "only=2048", "dry_run=true").returncode == 0
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("seeds: 2", "seeds: two", "seeds=two is neither a number of seeds nor a list"),
+        ("seeds: 2", "seeds: [true]", "seeds=['true'] is neither a number of seeds nor a list"),
         ("runs:", "rums:", "did you mean runs"),
         ("columns:", "colums:", "did you mean columns"),
+        ("two:", "one:", "line 5 is not YAML: one is set twice"),
+        ("two:", "ppo+:", "'ppo+' cannot be the name of a run; use letters, digits, _, - and ."),
+        ("played:", "v1.2:", "'v1.2' cannot be the name of an evaluation; use letters, digits"),
+        ("played:", "training:", "'training' cannot be the name of an evaluation"),
+        ("played:", "reported:", "'reported' cannot be the name of an evaluation"),
+        ("played:", "+1:", "'+1' cannot be the name of an evaluation"),
         ("won: played", "won: plaid", "no evaluation is called 'plaid'; did you mean played"),
-        ("one:played", "ones:played", "no run is called 'ones'; did you mean one"),
-        ("highest is best", "higest is best", "did you mean highest is best"),
-        ("+.2f", "+.2z", ".2z is not a format"),
+        ("played.win.rate", "played", "'played | 100*.1f' is not a column"),
+        ("played.win.rate |", "played.win.rate - 1 |", "is not a column; as in EVALUATION.PATH"),
+        ("100*.1f", "100*.1f | higest", "did you mean highest"),
+        ("100*.1f", "+.2z", ".2z is not a format"),
+        ("100*.1f", "1000000000.2f", "1000000000.2f is not a format"),
         ("games=20 ", "games=20 plugins=[x] ", "plugins=[x] is typed"),
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
         ("games=20 ", "games=20 picture=a.svg ", "picture=a.svg is outside the run"),
         ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
-        ("+.2f", "1000000000.2f", "1000000000.2f is not a format"),
-        ("- one:played.win.rate", "/ 0", "divides by 0"),
         ("table:", "tables: [{columns: []}]\ntable:", "tables= and table= are both set"),
         ("table:", "table:\n  rows: [[one]]", "no run is called \"['one']\""),
-        (
-            "table:",
-            "reported: {x: {values: {}}}\ntable:",
-            "reported.x has no values",
-        ),
-        (
-            "played.win.rate |",
-            "training.turns.below4.6.1over9 |",
-            "training.turns.below4.6.1over9 is not a metric of training",
-        ),
-        ("table:", "parts: [learners]\ntable:", "a study of parts has no runs: of its own"),
-        ("table:", "curves: {../../x: one}\ntable:", "'../../x' cannot be the name of a picture"),
-        ("table:", "curves: {x: ones}\ntable:", "curves.x: no run is called 'ones'; did you mean"),
-        ("table:", "curves: {x: width=page}\ntable:", "curves.x names no run"),
-        ("seeds: 2", "seeds: [true]", "seeds=[True] is neither a number of seeds nor a list"),
+        ("table:", "table:\n  rows: [one, two, one]", "rows has one twice"),
+        ("table:", "reported: {x: {three: 1}}\ntable:", "reported.x: no run is called 'three'"),
+        ("training.seconds", "training.turns.last0", "training.turns.last0 is not a metric of"),
+        ("training.seconds", "reported.x", "reported.x: no values is called 'x'"),
     ],
 )
 def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
@@ -281,17 +362,12 @@ def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
         ),
         ("two:", "records:", "runs.records: a study has its own file or folder of that name"),
         ("lr=0.1", "init_from={two}", "two/0 needs two/0, which needs it"),
+        ("lr=0.1", "init_from={too}", "two/0 needs too/0, which the study lacks; did you mean"),
         (
             "lr=0.1",
             "opponent={best}\n  best: player=exact game=tictactoe",
             "needs best/0, a player and not a run",
         ),
-        (
-            "table:",
-            "curves: {x: one sort=best}\ntable:",
-            "curves.x: sort=best is not a key",
-        ),
-        ("table:", "curves: {x: one windw=3}\ntable:", "curves.x: no key is called 'windw' here"),
     ],
 )
 def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, typed, tmp_path):
@@ -307,6 +383,9 @@ def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, type
     ("word", "message"),
     [
         ("page=missing/page.md", "there is no directory missing"),
+        ("page=mistyped.md", "page=mistyped.md cannot be updated: it needs one line"),
+        ("page=latin.md", "page=latin.md cannot be updated: it is not UTF-8 text"),
+        ("page=damaged", "page=damaged cannot be updated: Is a directory"),
         ("records=mine.yaml", "mine.yaml is not a directory"),
         ("out=mine.yaml", "mine.yaml is not a directory"),
         ("records=damaged", "mine.json is not a record of a study"),
@@ -316,63 +395,58 @@ def test_where_results_cannot_be_written_is_said_first(word, message, typed, tmp
     (tmp_path / "mine.yaml").write_text(STUDY)
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged/mine.json").write_text('{"runs": {"one": {"cells": {}}}}')
-    said = typed("study", "mine.yaml", word, "dry_run=true")
+    (tmp_path / "latin.md").write_bytes("é".encode("latin-1"))
+    (tmp_path / "mistyped.md").write_text("<!-- study mine -->\n<!-- end of study mine-->\nmore\n")
+    said = typed("study", "mine.yaml", word)
     assert (said.returncode, message in said.stderr, said.stdout) == (2, True, ""), said.stderr
+    assert not (tmp_path / "outputs").exists()
 
 
-def test_a_study_is_not_a_part_of_itself(tmp_path):
-    (tmp_path / "mine.yaml").write_text(f"parts: [{tmp_path}/other.yaml]")
-    (tmp_path / "other.yaml").write_text(f"parts: [{tmp_path}/mine.yaml]")
-    with pytest.raises(ConfigError, match=r"other.yaml: \S+mine.yaml: it is a part of itself"):
-        read_study(str(tmp_path / "mine.yaml"))
+BEGIN, END = "<!-- study a -->", "<!-- end of study a -->"
 
 
-@pytest.mark.parametrize("name", ["turns.at31", "turns.last65", "turns.first65", "turns.last63"])
-def test_a_training_that_is_too_short_for_a_metric_has_none(name):
-    lines = [{"games": 32.0 * number, "train/turns": 7.0} for number in (1, 2)]
-    assert logged(lines, name) == (
-        7.0 if name == "turns.last63" else pytest.approx(nan, nan_ok=True)
-    )
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"{BEGIN}\nold\n\n## Mine\n",
+        f"{BEGIN}\nold\n<!-- End of study a -->\n## Mine\n",
+        f"{BEGIN}\nold\n<!-- end of study a-->\n## Mine\n",
+        f"{BEGIN}\nold {END}\n## Mine\n",
+        f"{END}\n{BEGIN}\nold\n",
+        f"{END}\nold\n",
+        f"{BEGIN}\nold\n{END}\n{BEGIN}\nold\n{END}\n",
+    ],
+)
+def test_a_section_without_its_comments_is_an_error(page):
+    with pytest.raises(ValueError, match=f"it needs one line {BEGIN}, and after it one line {END}"):
+        with_section(page, "study a", "new\n")
 
 
-def test_a_metric_that_a_training_did_not_log_is_named():
-    with pytest.raises(ConfigError, match="logged no metric truns") as raised:
-        logged([{"games": 32.0, "train/turns": 7.0}], "truns.last32")
-    assert raised.value.hint == "did you mean turns?"
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_section_changes_nothing_else_of_a_page(end):
+    new = f"{BEGIN}{end}new{end}{END}{end}"
+    for before in ("", f"text{end}", f"text{end}{end}"):
+        for after in ("", end, f"{end}## Mine{end}\v{end}", "## Mine"):
+            old = f"{before}{BEGIN}{end}old{end}{END}{end}{after}"
+            page = with_section(old, "study a", "new\n")
+            assert page == f"{before}{new}{after}" == with_section(page, "study a", "new\n")
+    assert with_section(f"text{end}{BEGIN}{end}{END}", "study a", "new\n") == f"text{end}{new}"
+    assert with_section(f"text{end}more", "study a", "new\n") == f"text{end}more{end}{new}"
 
 
-def test_a_record_names_the_seeds_that_are_done(tmp_path):
-    (tmp_path / "mine.yaml").write_text(STUDY)
-    planned = planned_study(tmp_path, f"out={tmp_path}/out", "seeds=3")
-    for seed in (0, 2):
-        path = tmp_path / f"out/one/{seed}"
-        path.mkdir(parents=True)
-        (path / "run.json").write_text('{"status": "done"}')
-        (path / "metrics.jsonl").write_text('{"games": 32, "time/seconds": 1.5}\n')
-    runs = make_record(planned, planned.study, {})["runs"]
-    assert (runs["one"]["seeds"], runs["one"]["seconds"]["n"]) == ([0, 2], 2)
+def test_a_record_keeps_the_seeds_that_this_directory_lacks(planned):
+    three = planned(STUDY, "seeds=3")
+    complete(three.work, "one/0", "one/1")
+    both = make_record(three, {})
+    runs = both["runs"]
+    assert (runs["one"]["seeds"], runs["one"]["seconds"]["n"]) == ([0, 1], 2)
     assert (runs["two"]["seeds"], "seconds" in runs["two"]) == ([], False)
-
-
-def test_a_record_keeps_the_seeds_that_this_directory_lacks(tmp_path):
-    (tmp_path / "mine.yaml").write_text(STUDY)
-    planned = planned_study(tmp_path, f"out={tmp_path}/out", "seeds=3")
-
-    def done(*seeds):
-        for seed in seeds:
-            path = tmp_path / f"out/one/{seed}"
-            path.mkdir(parents=True)
-            (path / "run.json").write_text('{"status": "done"}')
-            (path / "metrics.jsonl").write_text('{"games": 32, "time/seconds": 1.5}\n')
-
-    done(0, 1)
-    both = make_record(planned, planned.study, {})
-    shutil.rmtree(tmp_path / "out/one/1")
-    assert make_record(planned, planned.study, both)["runs"]["one"] == both["runs"]["one"]
-    done(1, 2)
-    assert make_record(planned, planned.study, both)["runs"]["one"]["seeds"] == [0, 1, 2]
-    fewer = planned_study(tmp_path, f"out={tmp_path}/out", "seeds=1")
-    assert make_record(fewer, fewer.study, both)["runs"]["one"]["seeds"] == [0]
+    shutil.rmtree(three.work.directory / "one/1")
+    assert make_record(three, both) == both
+    complete(three.work, "one/1", "one/2")
+    assert make_record(three, both)["runs"]["one"]["seeds"] == [0, 1, 2]
+    fewer = planned(STUDY, "seeds=1")
+    assert make_record(fewer, both)["runs"]["one"]["seeds"] == [0]
 
 
 def test_a_dry_run_lists_the_jobs(typed, tmp_path):
@@ -382,94 +456,68 @@ def test_a_dry_run_lists_the_jobs(typed, tmp_path):
     assert lines[-1] == "2 of 4 jobs would run, in outputs/studies/mine"
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("turns.last63", 8.0 + 1 / 63),
+        ("turns.first32", 7.0),
+        ("turns.last1", 9.0),
+        ("turns.first1", 7.0),
+        ("turns.last65", nan),
+        ("turns.first65", nan),
+    ],
+)
+def test_a_metric_of_training_is_a_mean_over_its_first_or_last_games(name, value):
+    lines = [{"games": 32.0 * number, "train/turns": 5.0 + 2 * number} for number in (1, 2)]
+    assert logged(lines, name) == pytest.approx(value, nan_ok=True)
+    with pytest.raises(ConfigError, match="logged no metric truns; did you mean turns"):
+        logged(lines, "truns.last32")
+
+
 def test_equal_values_of_three_seeds_have_no_interval():
-    assert Cell.of([4.5, 4.5, 4.5]).shown(format=".3f") == "4.500 (3 equal)"
-    assert Cell.of([4.5, 4.5]).shown(format=".1f") == "4.5 (4.5, 4.5)"
-    assert Cell.of([4.0, 5.0, 6.0]).shown(format=".2f") == "5.00 ± 2.48"
-    assert Cell.of([0.5], 0.1).shown(100, ".0f") == "50 ± 10"
-    assert Cell.of([0.5], 0.1).contains(0.9) is None  # games say nothing of other seeds
-    assert Cell.of([4.0, 5.0, 6.0]).contains(9.0) is False
-    assert Cell.of([1.0, 2.0]).shown(format=".1f", option="by seed") == "1.0, 2.0"
-    assert Cell.of([NEVER, 300.0, 400.0]).shown(format=",.0f") == "never"
+    def shown(values, format=".1f", half=None):
+        return cell_text(make_cell(values, half), parse_column("", f"a.b | {format}"))
+
+    assert shown([4.5, 4.5, 4.5], ".3f") == "4.500 (3 equal)"
+    assert shown([4.5, 4.5]) == "4.5 (4.5, 4.5)"
+    assert shown([4.0, 5.0, 6.0], "+.2f") == "+5.00 ± 2.48"
+    assert shown([4.0, 5.0, 6.0], ".2f | mean") == "5.00"
+    assert shown([0.5], "100*.0f", 0.1) == "50 ± 10"
+    assert shown([1.0, 2.0], ".1f | by seed") == "1.0, 2.0"
+    assert shown([1.0, 2.0], ".1f | highest") == "2.0"
+    assert shown([0.5], "") == "0.5"
 
 
-def value(text, **samples):
-    cells = {name: Cell.of(each) for name, each in samples.items()}
-    words = text.split()
-    return evaluate_expression(words, lambda term: cells.get(term) or Cell.of([float(term)]))
-
-
-def test_a_difference_has_welchs_interval():
-    # By hand: variances 1 and 4, standard error √(1/3 + 4/3), 2.94 degrees of freedom.
-    difference = value("a - b", a=[1.0, 2.0, 3.0], b=[3.0, 5.0, 7.0])
-    assert difference.shown(format="+.2f") == "-3.00 ± 4.16"
-    assert value("a - b", a=[1.0, 1.0], b=[2.0, 2.0]).shown(format="+.2f") == "-1.00"
-
-
-def test_intervals_of_single_seeds_add_in_squares():
-    def combined(text, **cells):
-        return evaluate_expression(text.split(), lambda term: cells.get(term))
-
-    a, b, exact = Cell.of([1.0], 0.3), Cell.of([0.5], 0.4), Cell.of([2.0])
-    assert combined("a - b", a=a, b=b).half == pytest.approx(0.5)
-    assert combined("b - a", a=a, b=b).half == pytest.approx(0.5)
-    assert combined("a * b", a=a, b=b).half == pytest.approx(np.hypot(0.15, 0.4))
-    assert combined("a / b", a=a, b=b).half == pytest.approx(np.hypot(0.6, 1.6))
-    assert combined("a / c", a=a, c=exact).half == pytest.approx(0.15)
-    assert combined("c - c", c=exact).half is None
-    seeds = Cell.of([4.0, 5.0, 6.0])
-    assert combined("s - b", s=seeds, b=b).half == pytest.approx(np.hypot(seeds.half, 0.4))
-    assert combined("b - s", s=seeds, b=b).half == pytest.approx(np.hypot(seeds.half, 0.4))
-    assert combined("b - s", s=seeds, b=b).values == (-3.5, -4.5, -5.5)
-    assert combined("s - b", s=Cell.of([4.0, 5.0]), b=b).half is None  # of two seeds
-
-
-def test_each_seed_is_divided_by_a_single_value():
-    assert value("a / 2 - 1", a=[4.0, 6.0, 8.0]).values == (1.0, 2.0, 3.0)
-
-
-RECORDED = """
+def test_a_page_is_made_from_the_record(tmp_path):
+    (tmp_path / "mine.yaml").write_text("""
 runs:
   one: tictactoe
   theory: player=exact game=tictactoe
 evaluations:
   played: games=2000
-before: "{{one:played.win.rate | 100*.0f}}% won."
-reported:
-  article: {values: {one: 0.5, theory: most}, compared: played.win.rate, source: figure 1}
+before: Before.
+reported: {article: {one: 0.5, theory: most}}
 table:
   rows: {one: this, theory: exact}
   columns:
     reported: reported.article | .2f
-    won: played.win.rate | .2f | highest is best
-"""
-
-
-def test_a_page_is_made_from_the_record(tmp_path):
-    (tmp_path / "mine.yaml").write_text(RECORDED)
+    won: played.win.rate | .2f
+""")
     study = read_study(str(tmp_path / "mine.yaml"))
-    cells = {"played.win.rate": Cell.of([0.9, 0.92, 0.94]).as_record()}
-    cells["reported.article"] = Cell.of([0.5]).as_record()
-    record = {"dates": ["2026-01-02"], "runs": {"one": {"cells": cells}}}
-    text = section(study, {"mine": record})
-    assert text.startswith("92 ± 5% won.\n\n| run | reported | won |\n| --- | --- | --- |\n")
-    assert "| this | 0.50† | **0.92 ± 0.05** |\n| exact | most | – |" in text
-    assert "Source: figure 1. † lies outside the 95% interval of `played.win.rate`: one-" in text
+    played = {"cells": {"win.rate": make_cell([0.9, 0.92, 0.94])}}
+    record = {"dates": ["2026-01-02"], "runs": {"one": {"evaluations": {"played": played}}}}
+    text = section(study, record)
+    assert text.startswith("Before.\n\n| run | reported | won |\n| --- | --- | --- |\n")
+    assert "| this | 0.50 | 0.92 ± 0.05 |\n| exact | most | – |\n\n<details" in text
     assert "- `one`: `rlgames train experiment=tictactoe seed=SEED`" in text
     assert "- `theory`: `player=exact game=tictactoe`" in text
     assert "- played: `rlgames eval RUN games=2000`" in text
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- study mine -->\nold\n<!-- end of study mine -->\nafter\n")
-    update_page(page, study, {"mine": record})
+    update_page(page, study, record)
     assert page.read_text() == (
         f"before\n<!-- study mine -->\n{text}<!-- end of study mine -->\nafter\n"
     )
-
-
-def test_a_column_has_a_metric_a_format_and_an_option():
-    column = parse_column("won", "played.win.rate - one:played.win.rate | 100*.1f | by seed")
-    assert column.terms == ["played.win.rate", "one:played.win.rate"]
-    assert (column.factor, column.format, column.option) == (100.0, ".1f", "by seed")
 
 
 def test_a_negative_number_has_a_minus_sign_in_latex():
@@ -478,13 +526,11 @@ def test_a_negative_number_has_a_minus_sign_in_latex():
     )
 
 
-def test_the_arena_of_a_player_names_it_once(tmp_path):
-    (tmp_path / "mine.yaml").write_text("""
+def test_the_arena_of_a_player_names_it_once(planned):
+    text = """
 runs: {shooter: player=density game=salvo}
 evaluations: {beside: arena density random game=salvo games=4}
 table: {rows: [shooter], columns: {lead: beside.pairs.0.difference.mean | .2f}}
-""")
-    planned = planned_study(tmp_path, f"out={tmp_path}/out")
-    run, evaluation = planned.study.runs["shooter"], planned.study.evaluations[0]
-    command = evaluation_command(run, evaluation, planned)
-    assert command == "rlgames arena density random game=salvo games=4"
+"""
+    command = "rlgames arena density random game=salvo games=4"
+    assert planned(text).commands == {("shooter", "beside"): command}

@@ -9,12 +9,16 @@ from hydra.core.global_hydra import GlobalHydra
 from markers import one_in
 from omegaconf import OmegaConf
 
+from rlgames.commands.train import check_sweep
 from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
-from rlgames.config.compose import load_config
+from rlgames.config.compose import load_config, sweep_jobs
 from rlgames.config.files import Files, conf_dir
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
 from rlgames.config.typed import from_plain, to_plain, typed
+from rlgames.config.words import hydra_words
+from rlgames.core.errors import ConfigError
+from rlgames.training.parts import check_parts
 
 FILES = Files()
 OPTIONS = [(group, name) for group in REGISTRY for name in FILES.names(group)]
@@ -94,6 +98,66 @@ def test_a_plain_hydra_app_takes_words_as_hydra_has_them(tmp_path, monkeypatch):
     words = ["experiment=hex", "game.board=5", "player@opponent=past", "opponent.keep=3", "lr=1e-3"]
     short = ["game=hex", "board=5", "opponent=past", "opponent.keep=3", "lr=1e-3"]
     assert plain_app(*words) == load_config(TrainConfig, short)
+
+
+LEARNERS = {
+    "ppo": ("salvo", "mlp", "stochastic", None),
+    "dqn": ("connect4", "mlp", "epsilon_greedy", None),
+    "alphazero": ("breakthrough", "mlp", "stochastic", "mcts"),
+    "td": ("tictactoe", "table", "epsilon_greedy", None),
+    "td_ntuple": ("connect4", "ntuple", "epsilon_greedy", None),
+    "td_lambda": ("2048", "mlp", "argmax", None),
+    "adp": ("2048", "linear", "argmax", None),
+}
+"""For each learner a game, and what it brings: a policy, a sampling rule and a search."""
+
+
+def brought(config):
+    return config.policy.name, config.sampling.name, config.search and config.search.name
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_learner_brings_what_works_with_it(learner, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    game, *expected = LEARNERS[learner]
+    reward = "score" if game == "2048" else "goal"
+    words = ["experiment=null", f"game={game}", f"learner={learner}", f"reward={reward}"]
+    config = load_config(TrainConfig, words)
+    assert brought(config) == (*expected,)
+    check_parts(config)
+    assert plain_app(f"game='{game}'", f"learner={learner}", f"reward={reward}") == config
+
+
+def test_what_is_chosen_is_kept_beside_what_a_learner_brings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words, expected in (
+        ("learner=dqn sampling=argmax sampling.ties=random", ("mlp", "argmax", None)),
+        ("learner=td policy=ntuple", ("ntuple", "epsilon_greedy", None)),
+        ("learner=alphazero search=rollout", ("mlp", "stochastic", "rollout")),
+        ("learner=alphazero search=null", ("mlp", "stochastic", None)),
+        ("learner=dqn sampling.epsilon=0.3", ("mlp", "epsilon_greedy", None)),
+    ):
+        assert brought(load_config(TrainConfig, ["experiment=null", *words.split()])) == expected
+    for words, remedy in (
+        ("learner=dqn sampling=stochastic", "use sampling=epsilon_greedy"),
+        ("learner=alphazero search=null", "use search=mcts"),
+        ("learner=td policy=mlp", "it trains policy=table"),
+    ):
+        with pytest.raises(ConfigError, match=remedy):
+            check_parts(load_config(TrainConfig, ["game=hex", "experiment=null", *words.split()]))
+
+
+def test_a_sweep_over_learners_gives_each_what_works_with_it():
+    words = ["game=tictactoe", "learner=ppo,reinforce,dqn,alphazero,td"]
+    jobs = dict(sweep_jobs(hydra_words("train", words, FILES), ()))
+    check_sweep(jobs.items())
+    assert {name: brought(config)[1:] for name, config in jobs.items()} == {
+        "learner=ppo": ("stochastic", None),
+        "learner=reinforce": ("stochastic", None),
+        "learner=dqn": ("epsilon_greedy", None),
+        "learner=alphazero": ("stochastic", "mcts"),
+        "learner=td": ("epsilon_greedy", None),
+    }
 
 
 @pytest.mark.parametrize("name", one_in(6, PRESETS))

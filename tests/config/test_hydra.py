@@ -10,8 +10,10 @@ import yaml
 from helpers import SMALL_TRAINING, check_refused
 from markers import one_in
 
+from rlgames.commands.study_file import read_study
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.typed import from_plain, to_yaml
 from rlgames.core.errors import ConfigError
 
 SMALL = [*SMALL_TRAINING, "solve_seconds=0", "learner.epochs=1"]
@@ -106,6 +108,23 @@ def test_a_variant_of_an_option_and_a_preset_of_ones_own_need_no_python():
     assert (cfg.reward.name, cfg.reward.minus, cfg.reward.discount) == ("hits", "random_shot", 0.8)
 
 
+@pytest.mark.parametrize("date", ["2026-11-28", "2026-11-28 10:30:00", "2026-11-28T10:30:00Z"])
+def test_a_date_in_a_file_is_text(date, folder):
+    keys = f"init_from: {date}\nout: {date}\nlogger:\n  mlflow:\n    experiment: {date}\n"
+    defaults = "defaults:\n  - override /logger: [mlflow]\n"
+    (folder / "own/experiment/dated.yaml").write_text(f"# @package _global_\n{defaults}{keys}")
+    cfg = load_config(TrainConfig, ["--config-dir=own", "experiment=dated", "game=tictactoe"])
+    assert (cfg.init_from, cfg.out, cfg.logger["mlflow"].experiment) == (date, date, date)
+    assert from_plain(yaml.safe_load(to_yaml(cfg))) == cfg
+    table = f"{{title: {date}, rows: {{a: {date}}}, columns: {{{date}: training.seconds}}}}"
+    study = f"before: {date}\nruns: {{a: game=tictactoe}}\ntable: {table}\n"
+    (folder / "dated.yaml").write_text(study)
+    read = read_study("dated.yaml")
+    (shown,) = read.tables
+    assert (read.before, shown.title, shown.rows) == (date, date, {"a": date})
+    assert [column.heading for column in shown.columns] == [date]
+
+
 def test_a_run_lies_where_hydra_puts_it(typed):
     done = typed("train", *SMALL, "hydra.run.dir='runs/${game.name} ${seed}'")
     assert done.returncode == 0, done.stderr
@@ -156,6 +175,13 @@ def test_a_sweep_starts_only_what_is_missing(typed):
     assert "holds a run with another lr" in done.stderr
 
 
+def test_lists_ranges_and_globs_are_swept_together(typed):
+    words = ["-m", *SMALL, "seed=range(2)", "lr=0.01,0.02", "sampling=glob(stoch*)", "out=s"]
+    done = typed("train", *words)
+    assert done.returncode == 0, done.stderr
+    assert len(jobs(done.stdout)) == 4
+
+
 def test_a_sweep_without_a_preset_resumes_without_one(typed):
     words = ["game=salvo", "board=2", "ships=[1]", "shots=1", "experiment=null", "policy=mlp"]
     words += ["policy.layers=[2]", "games=4", "batch=4", "eval_games=2", "solve_seconds=0"]
@@ -192,14 +218,16 @@ def test_a_failed_job_ends_no_other(typed):
     [
         (
             ["learner=ppo,dqn", "policy=ntuple"],
-            "learner=ppo: learner=ppo does not train policy=ntuple",
+            "rlgames: learner=ppo does not train policy=ntuple",
         ),
         (
-            ["policy=mlp,conv", "learner=ppo,dqn"],
+            ["policy=mlp,conv", "learner=ppo,dqn", "sampling=stochastic"],
             "policy=mlp, learner=dqn: learner=dqn learns values",
         ),
         (["line=3,4"], "game.line=4: line=4 does not fit"),
         (["lr=0.1,2000"], "lr=2000.0 is out of range"),
+        (["lr=choice(0.1,2000)", "seed=0,1"], "lr=2000.0 is out of range"),
+        (["line=range(2,9)", "seed=0,1"], "line=8 is out of range"),
     ],
 )
 def test_a_sweep_is_checked_before_its_first_job(words, reason, typed, folder):

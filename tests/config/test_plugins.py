@@ -26,8 +26,6 @@ from rlgames.runs.checkpoint import Checkpoint
 from rlgames.sampling import Stochastic
 
 MINE = '''
-from dataclasses import dataclass
-
 import torch
 
 from rlgames import register
@@ -40,22 +38,12 @@ from rlgames.sampling import Stochastic
 from rlgames.config.schema import key
 
 
-@dataclass(frozen=True)
-class RowConfig:
+def make_row(cells, stones):
     """stones on a single line of cells"""
-
-    name: str = "row"
-    cells: int = key(2, 20, value=5)
-    stones: int = key(2, 5, value=2)
+    return KInARow(1, cells, stones, False, "row")
 
 
-register("game", "row", lambda cells, stones: KInARow(1, cells, stones, False, "row"), RowConfig)
-
-
-@dataclass(frozen=True)
-class HastyConfig:
-    name: str = "hasty"
-    loss: float = key(0, 10, value=1.0)
+register("game", "row", make_row, cells=key(2, 20, value=5), stones=key(2, 5, value=2))
 
 
 class Hasty(Reward):
@@ -63,14 +51,7 @@ class Hasty(Reward):
         super().__init__(game, scored="turns", scale=loss)
 
 
-register("reward", "hasty", Hasty, HastyConfig)
-
-
-@dataclass(frozen=True)
-class FlatConfig:
-    name: str = "flat"
-    bias: bool | None = True
-    steep: float | None = key(0, 1, value=None)
+register("reward", "hasty", Hasty, loss=key(0, 10, value=1.0))
 
 
 class Flat(Network):
@@ -85,13 +66,7 @@ class Flat(Network):
         return scores, scores.mean(1) if self.has_value else None
 
 
-register("policy", "flat", Flat, FlatConfig)
-
-
-@dataclass(frozen=True)
-class CountsConfig:
-    name: str = "counts"
-    entries: int = key(10, 100, value=50)
+register("policy", "flat", Flat, bias=True, steep=key(0, 1, value=None))
 
 
 class Counts(AfterstateValues):
@@ -105,21 +80,10 @@ class Counts(AfterstateValues):
         return (game.cells(afterstate).flatten(1) > 0).sum(1)
 
 
-register("policy", "counts", Counts, CountsConfig)
+register("policy", "counts", Counts, entries=key(10, 100, value=50))
 
 
-@dataclass(frozen=True)
-class WarmConfig:
-    name: str = "warm"
-    degrees: float = key(0.1, 100, value=2.0)
-
-
-register("sampling", "warm", lambda degrees: Stochastic(degrees), WarmConfig)
-
-
-@dataclass(frozen=True)
-class IdleConfig:
-    name: str = "idle"
+register("sampling", "warm", lambda degrees: Stochastic(degrees), degrees=key(0.1, 100, value=2.0))
 
 
 class Idle(Learner):
@@ -132,12 +96,7 @@ class Idle(Learner):
         return {"return": float(self.reward.returns(moves, results).mean())}
 
 
-register("learner", "idle", Idle, IdleConfig)
-
-
-@dataclass(frozen=True)
-class TallierConfig:
-    name: str = "tallier"
+register("learner", "idle", Idle)
 
 
 class Tallier(Idle):
@@ -146,18 +105,12 @@ class Tallier(Idle):
     policy_class = AfterstateValues
 
 
-register("learner", "tallier", Tallier, TallierConfig)
-
-
-@dataclass(frozen=True)
-class FirstConfig:
-    """the first legal action"""
-
-    name: str = "first"
-    last: bool = False
+register("learner", "tallier", Tallier)
 
 
 class First(Player):
+    """the first legal action"""
+
     is_deterministic = True
 
     def __init__(self, game, last):
@@ -168,12 +121,7 @@ class First(Player):
         return legal.shape[1] - 1 - legal.flip(1).argmax(1) if self.last else legal.argmax(1)
 
 
-register("player", "first", First, FirstConfig)
-
-
-@dataclass(frozen=True)
-class EchoConfig:
-    name: str = "echo"
+register("player", "first", First, last=False)
 
 
 class Echo(Player):
@@ -184,7 +132,7 @@ class Echo(Player):
         return self.player.choose(state, rng)
 
 
-register("search", "echo", Echo, EchoConfig)
+register("search", "echo", Echo)
 '''
 
 SMALL = ["games=20", "batch=10", "eval_games=5", "solve_seconds=0", "shots=1", "ships=[2]"]
@@ -345,56 +293,50 @@ def test_other_words_for_plugins_are_refused(word, typed):
     assert "mine" not in sys.modules
 
 
-def register_as(group, name, keys="", made="type('T', (), {})", tail=""):
-    """A module that registers one part with these lines as its keys."""
-    Path("other.py").write_text(
-        "from dataclasses import dataclass\n"
-        "from rlgames import register\n"
-        f"@dataclass\nclass Keys:\n    name: str = {name!r}\n{keys}\n"
-        f"{tail}\nregister({group!r}, {name!r}, {made}, Keys)\n"
-    )
-
-
 @pytest.mark.parametrize(
-    ("group", "name", "keys", "made", "told"),
+    ("group", "name", "made", "keys", "message"),
     [
-        ("reward", "turns", "", "lambda game: 0", "reward=turns is taken"),
-        ("player", "self", "", "lambda game: 0", "player=self is taken"),
-        ("polisy", "new", "", "len", "did you mean policy?"),
-        ("reward", "new", "", "int", "Reward"),
-        ("policy", "new", "", "lambda game: 0", "Policy"),
-        ("game", "new", "    games: int = 3", "len", "cannot have the key games"),
-        ("game", "new", "    policy: int = 3", "len", "cannot have the key policy"),
-        ("game", "new", "    cells: int", "len", "needs a value for its key cells"),
-        ("game", "a/b", "", "len", "cannot be typed"),
-        ("game", "../x", "", "len", "cannot be typed"),
-        ("sampling", "new", "    thing: 'Keys | int | str' = 3", "len", "fails"),
+        ("reward", "turns", lambda game: 0, {}, "reward=turns is taken"),
+        ("player", "self", lambda game: 0, {}, "player=self is taken"),
+        ("polisy", "new", len, {}, "did you mean policy?"),
+        ("reward", "new", int, {}, "Reward"),
+        ("policy", "new", lambda game: 0, {}, "Policy"),
+        ("game", "new", len, {"games": 3}, "cannot have the key games"),
+        ("game", "new", len, {"policy": 3}, "cannot have the key policy"),
+        ("sampling", "new", len, {"name": "x"}, "cannot have the key name"),
+        ("game", "new", len, {"cells": key(1, 2)}, "for its key cells"),
+        ("game", "new", len, {"cells": {1}}, "for its key cells"),
+        ("game", "new", len, {"cells": []}, "for its key cells"),
+        ("game", "a/b", len, {}, "cannot be typed"),
+        ("game", "../x", len, {}, "cannot be typed"),
     ],
 )
-def test_parts_that_cannot_be_are_refused_in_one_line(group, name, keys, made, told, typed):
-    if keys == "    cells: int":
-        keys = "    cells: int = __import__('dataclasses').field(kw_only=True)"
-    register_as(group, name, keys, made)
-    assert told in check_refused(typed("train", "plugins=[other]"))
+def test_parts_that_cannot_be_are_errors(group, name, made, keys, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        package.register(group, name, made, **keys)
     assert name not in registry.REGISTRY.get(group, {}) or name in ("turns", "self")
 
 
-def test_keys_need_no_dataclass(monkeypatch):
-    monkeypatch.setitem(registry.REGISTRY, "sampling", dict(registry.REGISTRY["sampling"]))
+def test_the_value_of_a_key_is_its_type():
     degrees = key(0, 9, help="how warm", value=1.5)
-    package.register("sampling", "hot", Stochastic, degrees=degrees, marks=[1], loud=False)
+    words = {"marks": [1], "loud": False, "limit": key(0, 3, value=None), "title": None}
+    package.register("sampling", "hot", Stochastic, degrees=degrees, **words)
     option = registry.REGISTRY["sampling"]["hot"]
-    kinds = {name: kind_of(option.schema, name) for name in ("degrees", "marks", "loud")}
-    assert kinds == {"degrees": float, "marks": list[int], "loud": bool}
+    kinds = {name: kind_of(option.schema, name) for name in ("degrees", *words)}
+    assert kinds["degrees"] is float
+    assert (kinds["marks"], kinds["loud"]) == (list[int], bool)
+    assert (kinds["limit"], kinds["title"]) == (float | None, str | None)
     assert Files().about("sampling", "hot") == (Stochastic.__doc__ or "").partition("\n")[0]
     config = load_config(EvalConfig, ["sampling=hot", "sampling.degrees=3", "game=tictactoe"])
-    assert config.sampling == option.schema(name="hot", degrees=3.0, marks=[1], loud=False)
+    assert (config.sampling.degrees, config.sampling.marks, config.sampling.limit) == (3, [1], None)
     with pytest.raises(ConfigError, match="out of range; valid: 0 to 9"):
         load_config(EvalConfig, ["sampling=hot", "sampling.degrees=10", "game=tictactoe"])
 
 
 def test_a_name_can_be_registered_again_only_by_the_same_part(typed):
-    register_as("reward", "hasty", made="lambda game: 0")
+    Path("other.py").write_text(
+        "import rlgames\nrlgames.register('reward', 'hasty', lambda game: 0)\n"
+    )
     assert "reward=hasty is taken" in check_refused(typed("train", "plugins=[mine,other]"))
     del sys.modules["mine"]
     assert typed("train", "plugins=[mine]", "--help").returncode == 0

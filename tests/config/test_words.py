@@ -1,6 +1,7 @@
 """The words of a command line: short ones, and mistyped ones."""
 
 import pytest
+from helpers import check_refused
 
 from rlgames.config.files import Files
 from rlgames.config.flags import split_flags
@@ -88,18 +89,57 @@ def test_mistyped_words(command, words, message):
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("list", "did you mean games?"),
+        ("tune", "did you mean train -m?"),
+        ("sweep", "did you mean train -m?"),
+        ("Evaluate", "did you mean eval?"),
+        ("repotr", "did you mean report?"),
+        ("new", "no command is called 'new'; available: "),
+        ("train game=chess", "no game is called 'chess'; available: 2048, "),
+        ("train --env hex", "use game=VALUE"),
+        ("train --learning-rate 0.1", "use lr=VALUE"),
+        ("train --lr-end=0", "use learner.lr_end=VALUE"),
+        ("train --board=3", "use board=VALUE"),
+        ("train --sweep", "did you mean -m?"),
+        ("train --dry-run", "did you mean --cfg job?"),
+        ("study --dry-run", "use dry_run=VALUE"),
+        ("train --quick", "--quick is not a flag; --help lists the keys, as in key=value"),
+    ],
+)
+def test_a_suggestion_is_close_or_means_the_same(words, message, typed):
+    check_refused(typed(*words.split()), message)
+
+
+def test_a_dotted_key_in_a_file_belongs_below_its_group(typed, tmp_path):
+    file = tmp_path / "own/experiment/mine.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("# @package _global_\ndefaults: [salvo]\nlearner.lr_end: 0.5\n")
+    words = ["train", "--config-dir", "own", "experiment=mine"]
+    check_refused(
+        typed(*words), "no key is called 'learner.lr_end' here; write lr_end: below learner:"
+    )
+
+
 def test_flags_may_stand_anywhere():
-    flags = split_flags(["a=1", "-m", "--cfg", "job", "b=2", "-p", "game", "--resolve"], True)
+    flags = split_flags("train", ["a=1", "-m", "--cfg", "job", "b=2", "-p", "game", "--resolve"])
     assert flags.words == ["a=1", "b=2"]
     assert flags.hydra == ["-m", "--cfg", "job", "-p", "game", "--resolve"]
     assert flags.is_sweep
-    assert split_flags(["--help"], False).is_help
+    assert split_flags("eval", ["--help"]).is_help
     for words, message in (
         (["--multirnu"], "did you mean --multirun?"),
+        (["--opponent", "random"], "use opponent=VALUE"),
+        (["--n-eval-episodes=3"], "--help lists the keys"),
+        (["--env", "hex"], "use game=VALUE"),
+        (["--quick"], "--quick is not a flag; --help lists the keys, as in key=value"),
+        (["--dry-run"], "did you mean --cfg job?"),
         (["-m"], "only train can sweep"),
         (["--config-dir", "nowhere"], "nowhere is not a folder"),
         (["--config-dir"], "nothing is not a folder"),
     ):
         with pytest.raises(ConfigError) as error:
-            split_flags(words, False)
+            split_flags("eval", words)
         assert message in str(error.value)

@@ -9,6 +9,7 @@ import time
 import urllib.request
 from importlib import util
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -300,6 +301,79 @@ def test_mlflow_has_a_run_and_its_resumptions_and_shows_them(tmp_path, monkeypat
             assert answer["run"]["info"]["run_name"] == "run"
         finally:
             server.terminate()
+
+
+class FakeMlflow:
+    """The calls of MLflow's client that a run makes, with the errors of MLflow's own store."""
+
+    def __init__(self):
+        self.experiments, self.runs, self.points = {}, {}, []
+
+    def get_experiment_by_name(self, name):  # also a deleted one
+        return self.experiments.get(name)
+
+    def create_experiment(self, name):
+        self.experiments[name] = SimpleNamespace(experiment_id=name, stage="active")
+        return name
+
+    def search_runs(self, experiments, text):
+        found = [run for run in self.runs.values() if run.info.experiment_id in experiments]
+        return [run for run in found if run.stage == "active" and run.tags["rlgames.id"] in text]
+
+    def create_run(self, experiment, run_name, tags):
+        self._check("experiment", experiment, self.experiments[experiment])
+        info = SimpleNamespace(run_id=str(len(self.runs)), experiment_id=experiment)
+        self.runs[info.run_id] = SimpleNamespace(info=info, tags=tags, stage="active")
+        return self.runs[info.run_id]
+
+    def log_batch(self, run_id, metrics=(), params=()):
+        self._check("run", run_id, self.runs[run_id])
+        self.points += [(run_id, *point) for point in metrics]
+
+    def __getattr__(self, name):
+        return lambda run_id, *_, **__: self._check("run", run_id, self.runs[run_id])
+
+    @staticmethod
+    def _check(kind, name, thing):
+        if thing.stage != "active":
+            reason = f"must be in the 'active' state. Current state is {thing.stage}."
+            raise RuntimeError(f"The {kind} {name} {reason}")
+
+
+@pytest.fixture
+def fake_mlflow(monkeypatch):
+    client = FakeMlflow()
+    names = ("mlflow", "mlflow.entities", "mlflow.tracking", "mlflow.tracking.context")
+    for name in names:
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    sys.modules["mlflow"].MlflowClient = lambda: client
+    sys.modules["mlflow.entities"].Metric = lambda *point: point
+    sys.modules["mlflow.entities"].Param = lambda *param: param
+    registry = SimpleNamespace(resolve_tags=dict)
+    sys.modules["mlflow.tracking.context"].registry = registry
+    monkeypatch.setattr("rlgames.core.errors.find_spec", lambda name: name)
+    return client
+
+
+@pytest.mark.parametrize("deleted", ["", "run", "experiment"])
+def test_a_new_run_starts_with_a_warning_if_mlflows_was_deleted(
+    deleted, fake_mlflow, tmp_path, capsys
+):
+    run = train(tmp_path / "run", "logger=mlflow")
+    assert capsys.readouterr().err == ""
+    if deleted == "run":
+        fake_mlflow.runs["0"].stage = "deleted"
+    elif deleted:
+        fake_mlflow.experiments["rlgames"].stage = "deleted"
+        fake_mlflow.runs["0"].stage = "deleted"
+    fake_mlflow.points.clear()
+    resumed(run, 40)
+    runs = {point[0] for point in fake_mlflow.points}
+    assert runs == {"": {"0"}, "run": {"1"}, "experiment": set()}[deleted]
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "mlflow" in line]
+    assert len(warnings) == bool(deleted)
+    expected = {"run": "no longer has this run; a new one", "experiment": "must be in the 'active'"}
+    assert expected.get(deleted, "") in "".join(warnings)
 
 
 @pytest.mark.slow

@@ -223,4 +223,4 @@ def test_an_update_prints_a_line_if_no_evaluation_has_for_seconds(capsys, tmp_pa
     lines.on_update(320, metrics)
     _, line = capsys.readouterr().out.splitlines()
     start = "       220 of 1,000 games, 0:10: "
-    assert line == start + "20 games/s, loss 0.25, value_loss 1.5, entropy 12"
+    assert line == start + "loss 0.25, value_loss 1.5, entropy 12"

@@ -1,25 +1,32 @@
 """docs/metrics.md explains what runs log, all of it, and nothing else."""
 
+import math
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from helpers import make_game
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
 from rlgames.config.registry import REGISTRY
+from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.game_2048 import Game2048
+from rlgames.learners.dqn import spread_metrics
+from rlgames.learners.learner import return_metrics
 from rlgames.players.player import Random
-from rlgames.rollouts.play import GamePool
+from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.runs.files import read_metrics
+from rlgames.training.parts import agent_points
 from rlgames.training.progress import game_statistics
 
 PAGE = Path(package.__file__).parent.parent / "docs" / "metrics.md"
 
-TINY = ["experiment=null", "games=8", "batch=4", "eval_games=4", "log_every=4", "eval_every=8"]
+TINY = ["experiment=null", "games=16", "batch=8", "eval_games=4", "log_every=8", "eval_every=16"]
 NETWORK = ["policy=mlp", "policy.layers=[4]"]
 SEA = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
 TILES = ["game=2048", "board=2", "columns=2"]
@@ -27,7 +34,7 @@ RUNS = {
     "ppo": [*SEA, *NETWORK, "holdout=0.2"],
     "reinforce": [
         *("game=connect4", "rows=3", "columns=4", "line=3", "reward=outcome", *NETWORK),
-        "analyze_every=8",
+        *("opponent=random", "analyze_every=16"),
     ],
     "td": ["game=tictactoe", "reward=outcome", "policy=table", "sampling=epsilon_greedy"],
     "td_ntuple": [*TILES, "policy=ntuple", "reward=score", "sampling=argmax"],
@@ -102,3 +109,58 @@ def test_runs_of_2048_log_the_sum_of_the_grid(tmp_path):
     assert all(("eval/grid_sum" in line) == ("eval/score" in line) for line in lines)
     report = package.evaluate(run, ["games=5", "solve_seconds=0"])
     assert set(report["grid_sum"]) == set(report["moves"])
+
+
+def test_final_positions_that_repeat_are_counted_once():
+    game = Game2048(2, 2)
+    final: Any = GamePool(game, [Random(game)], 8, torch.Generator().manual_seed(1)).run().state
+    repeated = final[torch.arange(8) // 4]
+    assert game_statistics(game, repeated)["distinct_games"] == 2 / 8
+    assert "distinct_games" not in game_statistics(game, final[:7])  # too few to tell
+
+
+def test_the_points_of_the_agent_are_of_the_seat_that_it_had():
+    game = make_game("game=tictactoe")
+    rng = torch.Generator().manual_seed(0)
+    seating = torch.arange(9)[:, None] % 2 == torch.tensor([1, 0])
+    players = [Random(game), Random(game)]
+    trajectories, final = collect_games(game, players, 9, rng, seating=seating.long())
+    score, seat = final.score, torch.arange(9) % 2
+    lead = [float(score[row, seat[row]] - score[row, 1 - seat[row]]) for row in range(9)]
+    expected = sum(0.5 + 0.5 * np.sign(value) for value in lead) / 9
+    assert agent_points(trajectories.by_player(0), final) == {"points": pytest.approx(expected)}
+
+
+def test_an_evaluation_has_its_standard_error_and_the_points_in_each_seat():
+    game = make_game("game=tictactoe")
+    settings = EvaluationSettings(games=400)
+    rng = torch.Generator().manual_seed(0)
+    evaluation = evaluate(game, Random(game), settings, rng, Random(game))
+    details = evaluation.details("points")
+    variances = []
+    for seat, name in enumerate(("first_seat_points", "second_seat_points")):
+        won, drawn, lost = evaluation.outcomes[seat]
+        points = np.repeat([1.0, 0.5, 0.0], [int(won), int(drawn), int(lost)])
+        assert details[name] == pytest.approx(points.mean())
+        variances.append(points.var() / len(points))
+    assert details["std_error"] == pytest.approx(math.sqrt(sum(variances)) / 2)
+    half = evaluation.turns.half
+    assert evaluation.details("turns") == {"std_error": pytest.approx(half / 1.959964)}
+
+
+def test_the_spread_of_q_values_is_of_legal_actions():
+    values = torch.tensor([[1.0, -4.0, 9.0], [2.0, 2.5, 0.0]])
+    legal = torch.tensor([[True, True, False], [True, True, True]])
+    assert spread_metrics(values, legal) == {"q_max": 4.0, "q_spread": (5.0 + 2.5) / 2}
+
+
+def test_returns_and_games_with_a_reward():
+    game = make_game("game=tictactoe")
+    rng = torch.Generator().manual_seed(0)
+    trajectories, _ = collect_games(game, [Random(game)], 4, rng)
+    reward = (trajectories.game == 2).float() - 2.0 * (trajectories.game == 3).float()
+    metrics = return_metrics(trajectories, reward, reward)
+    values = reward.numpy()
+    assert metrics["rewarded_games"] == 0.5
+    assert metrics["return"] == pytest.approx(values.mean())
+    assert metrics["return_std"] == pytest.approx(values.std())

@@ -216,7 +216,7 @@ def test_an_error_in_an_actor_ends_the_run_with_its_message(tmp_path):
     assert len(output.strip().splitlines()) < 10, output
 
 
-BROKEN = '''
+BROKEN = """
 from dataclasses import dataclass
 from rlgames import register
 from rlgames.players.player import Player
@@ -230,14 +230,8 @@ class Broken(Player):
         raise RuntimeError("no more moves")
 
 
-@dataclass
-class BrokenConfig:
-    """a player that fails"""
-    name: str = "broken"
-
-
-register("player", "broken", Broken, BrokenConfig)
-'''
+register("player", "broken", Broken)
+"""
 
 
 @pytest.mark.slow

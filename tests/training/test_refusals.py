@@ -120,32 +120,10 @@ REFUSED = [
     ("game=salvo_duel analyze_every=8", "no exact solver fits"),
     ("game=salvo board=10 ships=[5,4,3,3,2] analyze_every=8", "no exact solver"),
     ("game=tictactoe analyze_every=0", "analyze_every=0"),
-    # Rewards, opponents and metrics
-    ("game=2048 reward=outcome", "reward=score"),
-    ("game=tictactoe reward=hits", "reward=outcome"),
-    ("game=salvo opponent=random", "one-player game"),
-    ("game=connect4 best_by=exploitability", "best_by=points"),
-    ("game=2048 best_by=points", "best_by=score"),
+    # Metrics and opponents; others: tests/config/test_invalid_config.py
     ("game=tictactoe best_by=turns", "neither more nor less turns is better"),
     ("game=salvo best_by=score", "score is not measured"),
-    ("game=connect4 policy=mlp opponent=corner", "2048"),
     ("game=connect4 policy=mlp opponent=nobody", "there is"),
-    ("game=connect4 policy=mlp opponent=randon", "random"),
-    ("game=tictactoe board=8", "board"),
-    ("game=tictactoe line=4", "line=4"),
-    ("game=connect4 rows=9", "bits"),
-    ("game=2048 board=1", "board"),
-    ("game=2048 board=1 columns=2", "room"),
-    ("game=2048 target=100", "target"),
-    ("game=2048 shots=2", "shots"),
-    ("game=tictactoe policy=table", "policy=mlp"),
-    ("game=salvo learner=td", "policy=table"),
-    ("game=tictactoe learner=alphazero search=expectimax", "search="),
-    ("game=salvo policy=embedding", "embedding"),
-    ("game=salvo policy=table learner=td", "CellBoard"),
-    ("game=connect4 policy=table learner=td", "entries"),
-    ("game=tictactoe reward=hickman reward.draws=[1]", "draws"),
-    ("game=salvo_duel ships=[6]", "5"),
 ]
 
 

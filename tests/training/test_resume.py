@@ -374,3 +374,61 @@ def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(
     monkeypatch.setattr("rlgames.training.train.MAX_RESUME_STATE_BYTES", 100)
     assert not has_state("eval_every=100")
     assert has_state("keep_resume_state=true", "eval_every=100")
+
+
+TABLES = ["game=2048", "board=2", "policy=ntuple", "learner.step_size=temporal_coherence"]
+TABLES += ["games=4", "batch=2", "eval_games=2", "eval_every=4", "solve_seconds=0"]
+
+
+@pytest.mark.parametrize(("words", "at_start"), [(TABLES, True), (["game=salvo", *SHORT], False)])
+def test_a_run_that_cannot_be_extended_says_so_as_soon_as_that_is_known(
+    words, at_start, tmp_path, monkeypatch, typed
+):
+    """Tables have their statistics from the start, an optimizer after its first step."""
+    monkeypatch.setattr("rlgames.training.train.MAX_RESUME_STATE_BYTES", 100)
+    said = typed("train", *words, "out=run")
+    assert said.returncode == 0, said.stderr
+    lines = [line for line in said.stderr.splitlines() if "cannot be extended" in line]
+    assert len(lines) == 1
+    assert lines[0].endswith("keep_resume_state=true keeps it")
+    log = (tmp_path / "run/train.log").read_text()
+    assert (log.index("cannot be extended") < log.index(", greedy: ")) == at_start
+    for keeps in ("true", "false"):
+        said = typed("train", *words, f"keep_resume_state={keeps}", f"out={keeps}")
+        assert "cannot be extended" not in said.stderr
+
+
+START = ["game=tictactoe", "policy=mlp", "policy.layers=[8]", "games=8", "batch=4"]
+START += ["eval_games=2", "solve_seconds=0"]
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+@pytest.mark.parametrize("words", [["init_from=pre"], ["demonstrations=games", "clone_epochs=1"]])
+def test_a_run_resumes_when_what_it_started_from_is_gone(words, is_moved, tmp_path, typed):
+    """Also after the folder with all of it was moved, and as a job of a sweep."""
+    folder = tmp_path / "there"
+    (folder / "elsewhere").mkdir(parents=True)
+    assert typed("train", *START, "out=there/pre").returncode == 0
+    record = ["player=random", "game=tictactoe", "games=8", "record=there/games"]
+    assert typed("eval", *record, "solve_seconds=0").returncode == 0
+    words = [word.replace("=pre", "=there/pre").replace("=games", "=there/games") for word in words]
+    assert typed("train", *START, *words, "out=there/run").returncode == 0
+    assert typed("train", "-m", *START, *words, "seed=0,1", "out=there/s").returncode == 0
+    if is_moved:
+        folder.rename(tmp_path / "here")
+        folder = tmp_path / "here"
+    else:
+        for name in ("pre", "games"):
+            (folder / name).rename(folder / "elsewhere" / name)
+    done = typed("resume", f"{folder}/run", "games=16")
+    assert done.returncode == 0, done.stderr
+    assert Checkpoint.read(folder / "run/checkpoints/latest.safetensors").games == 16
+    done = typed("resume", f"{folder}/s", "games=16")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("goes on after 8 games") == 2
+    shutil.rmtree(folder / "s/seed=1")
+    done = typed("resume", f"{folder}/s", "games=16")
+    assert done.returncode == 2, "a job that has to start needs it"
+    assert "seed=0: done before" in done.stdout
+    missing = "there is no run at there/pre" if "init_from" in words[0] else "is not a file"
+    assert missing in done.stderr

@@ -1,12 +1,15 @@
 """Fractions of the time: every moment counts once, in the phase and the line it belongs to."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from helpers import resume_config
+from numba.core.event import trigger_event
 
 import rlgames
 from rlgames.commands.resume import load_resumable
+from rlgames.kernels.jit import clock
 from rlgames.runs.files import read_metrics
 from rlgames.training.progress import PHASES, LogLine
 from rlgames.training.train import resume
@@ -23,6 +26,23 @@ def test_a_phase_inside_another_counts_once():
     line = fractions(metrics.close())
     assert line["saving"] == pytest.approx(1, abs=0.2)
     assert sum(line.values()) <= 1
+
+
+def test_time_of_compilation_is_left_out_of_the_speed():
+    def kernel():
+        """Nothing."""
+
+    metrics, dispatcher = LogLine(), SimpleNamespace(py_func=kernel)
+    with metrics.timed("playing"):
+        time.sleep(0.02)
+        with trigger_event("numba:compile", {"dispatcher": dispatcher}):
+            time.sleep(0.2)
+            during = clock()
+        assert clock() - during < 0.1
+    metrics.num_games = 10
+    line = metrics.close()
+    assert 100 < line["time/games_per_s"] <= 500
+    assert 0.8 < line["time/playing"] <= 1
 
 
 def test_every_line_counts_moves_updates_and_seconds_also_after_a_resume(tmp_path):

@@ -268,3 +268,196 @@ def test_axe_finds_no_serious_violation(query, width, scheme, open_page):
     serious = [each for each in found if each["impact"] in ("serious", "critical")]
     assert not serious, [(each["id"], each["nodes"][0]["html"]) for each in serious]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@contextmanager
+def slow_player(page):
+    """The first move of a player takes until the block ends."""
+    waits = []
+
+    def hold(route):
+        if '"reply"' in (route.request.post_data or "") and not waits:
+            waits.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/api/sessions/*", hold)
+    yield waits
+    waits[0].continue_()
+
+
+WISHES = {
+    "step": lambda page: (page.click("#back"), page.click("#last")),
+    "entry": lambda page: (page.click("#log button >> nth=0"), page.click("#last")),
+    "hints": lambda page: page.check("input[value=policy]", force=True),
+    "seat": lambda page: page.select_option("#seats select >> nth=1", "you"),
+    "search": lambda page: page.select_option("#search", "mcts"),
+    "swap": lambda page: page.click("#swap"),
+    "earlier position": lambda page: page.click("#back"),
+}
+
+
+@pytest.mark.parametrize("wish", WISHES)
+def test_what_a_person_does_while_a_player_thinks_is_done(wish, open_page):
+    page = open_page("game=connect4&seat=you&seat=connect4", settles=False)
+    page.wait_for_selector(".cell.open")
+    with slow_player(page) as waits:
+        page.click(".cell[data-cell='38']", force=True)
+        page.wait_for_selector("body.is-waiting")
+        page.wait_for_timeout(400)
+        assert len(waits) == 1
+        WISHES[wish](page)
+    settle(page)
+    page.wait_for_selector("#log li >> nth=1")
+    if wish in ("seat", "search"):
+        assert f"={'mcts' if wish == 'search' else 'you'}" in page.url.replace("seat=you&", "", 1)
+    if wish == "swap":
+        assert page.url.index("seat=connect4") < page.url.index("seat=you")
+        page.wait_for_selector("#log li >> nth=2")
+    elif wish != "earlier position":
+        assert page.locator(".cell.open").count() > 0
+    assert page.inner_text("#error") == ""
+
+
+def test_a_game_that_was_left_holds_up_no_other_one(address, open_page, monkeypatch):
+    from rlgames.players.player import Random
+
+    page, choose, is_over = open_page("game=tictactoe&seat=you&seat=random"), Random.choose, []
+    begun = threading.Event()
+
+    def slow(self, state, rng):
+        if not begun.is_set():
+            begun.set()
+            while not is_over:
+                threading.Event().wait(0.05)
+        return choose(self, state, rng)
+
+    monkeypatch.setattr(Random, "choose", slow)
+    try:
+        page.click(".cell[data-cell='4']")
+        assert begun.wait(8)
+        page.click("#new")
+        settle(page)
+        click(page, "A1")
+        assert moves(page) == 2
+    finally:
+        is_over.append(True)
+
+
+@pytest.mark.parametrize(
+    ("query", "key"), [("game=gomoku&seat=you&seat=random", "E5"), ("game=salvo&seat=you", "B2")]
+)
+def test_the_focus_stays_where_the_move_was_made(query, key, open_page):
+    page = open_page(query)
+    page.focus(f".cell[data-name='{key}']")
+    page.keyboard.press("Enter")
+    settle(page)
+    if "salvo" in query:  # two shots a turn
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("Enter")
+        settle(page)
+        key = "C2"
+    assert moves(page) > 0
+    assert page.evaluate("document.activeElement.dataset.name") == key
+
+
+def test_the_focus_stays_on_buttons(open_page):
+    page = open_page("game=2048")
+    for move in ("left", "down", "left", "right"):
+        page.focus(f"[data-move={move}]")
+        page.keyboard.press("Enter")
+        settle(page)
+        assert page.evaluate("document.activeElement.dataset.move") == move
+        assert page.locator("#moves button").count() == 4
+    while page.locator("#undo[aria-disabled=false]").count():
+        page.focus("#undo")
+        page.keyboard.press("Enter")
+        settle(page)
+    assert page.evaluate("document.activeElement.id") == "undo"
+    hexes = open_page("game=hex&seat=you&seat=you")
+    click(hexes, "B3")
+    hexes.focus("[data-move=swap]")
+    hexes.keyboard.press("Enter")
+    settle(hexes)
+    assert hexes.evaluate("document.activeElement.classList.contains('cell')")
+
+
+def test_a_reload_keeps_the_moves_after_an_earlier_position(open_page):
+    page = open_page("game=connect4&seat=you&seat=random")
+    for column in (38, 35):
+        page.click(f".cell[data-cell='{column}']", force=True)
+        settle(page)
+    page.click("#first")
+    settle(page)
+    page.reload()
+    settle(page)
+    assert moves(page) == 4
+    assert status(page).startswith("Your turn")
+    page.click("#first")
+    settle(page)
+    page.evaluate(
+        """() => { window.real = fetch; fetch = () => {
+            fetch = window.real;
+            return Promise.resolve(new Response('{"error": "gone"}', {status: 404}));
+        }; }"""
+    )
+    page.click("#last")
+    page.wait_for_selector("text=The server had forgotten this game")
+    assert status(page) == "Your turn as X, turn 5"
+
+
+@pytest.mark.parametrize("game", ["tictactoe", "connect4", "othello", "hex", "2048", "salvo"])
+def test_every_cell_has_a_name_and_says_what_is_in_it(game, open_page):
+    query = f"game={game}&seat=random" + "&seat=random" * (game not in ("2048", "salvo"))
+    page = open_page(query, settles=False)
+    page.select_option("#speed", "50")
+    page.wait_for_selector("#log li >> nth=3")
+    page.click("#back")  # which pauses
+    page.wait_for_timeout(300)
+    for place in ("#first", "#last"):
+        page.click(place)
+        page.wait_for_timeout(300)
+        cells = page.locator(".board >> nth=0").locator(".cell").all()[:12]
+        labels = [cell.get_attribute("aria-label") for cell in cells]
+        names = [cell.get_attribute("data-name") for cell in cells]
+        assert all(label.startswith(name + " ") for label, name in zip(labels, names, strict=True))
+        assert all(label.split()[-1] for label in labels)
+    assert re.fullmatch(r"random played .+", page.text_content("#spoken"))
+
+
+def test_2048_is_played_by_swipes(open_page):
+    page = open_page("game=2048", width=400)
+    page.evaluate(
+        """() => { for (const [x, y] of [[0, 90], [90, 0], [0, 90], [-90, 5]]) {
+            const board = document.querySelector("#boards svg");
+            const send = (name, clientX, clientY) => {
+                const touch = new Touch({identifier: 1, target: board, clientX, clientY});
+                board.dispatchEvent(new TouchEvent(name, {changedTouches: [touch], bubbles: true}));
+            };
+            send("touchstart", 150, 200);
+            send("touchend", 150 + x, 200 + y);
+        } }"""
+    )
+    settle(page)
+    assert moves(page) >= 1
+
+
+def test_the_page_waits_for_a_server_that_is_gone(open_page):
+    page = open_page("game=tictactoe&seat=you&seat=random")
+    page.evaluate("() => { window.real = fetch; fetch = () => Promise.reject(Error('away')); }")
+    page.click(".cell[data-cell='4']")
+    page.wait_for_selector("text=The server does not answer")
+    page.evaluate("() => { fetch = window.real; }")
+    page.wait_for_selector("#error:empty", state="attached")
+    page.click(".cell[data-cell='4']")
+    settle(page)
+    assert moves(page) == 2
+
+
+def test_games_have_titles_and_the_run_comes_first(open_page):
+    page = open_page("game=salvo_duel")
+    assert page.title() == "Salvo duel – rlgames"
+    names = page.locator("#game option").all_inner_texts()
+    assert {"Connect 4", "Tic-tac-toe", "Salvo duel", "2048"} <= {*names}
+    tables = [*offered_tables(load_config(ServeConfig, ["runs=[othello]", "game=tictactoe"]))]
+    assert tables == ["othello", "tictactoe"]

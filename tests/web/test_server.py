@@ -36,7 +36,7 @@ def test_runs_are_served_until_control_c(run, tmp_path):
         assert process.output()[0] == (
             f"rlgames: http://127.0.0.1:{port}/?search=mcts (Ctrl-C ends it)\n"
         )
-        assert get(port, "/api/games")["games"] == ["tictactoe", "connect4"]
+        assert [*get(port, "/api/games")["games"]] == ["tictactoe", "connect4"]
         game = get(port, "/api/sessions", game="tictactoe", search="mcts")
         assert game["about"]["players"][:3] == ["you", "mine", "tictactoe"]
         assert {*game["about"]["strengths"]} == {"tictactoe"}

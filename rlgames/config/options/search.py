@@ -30,7 +30,10 @@ class MctsConfig(EndgameConfig):
         help="puct; gumbel: sequential halving; dedieu_amar: bonus P/(1+N)",
     )
     c_puct: float = key(POSITIVE, 1e6, help="weight of the exploration bonus; values are 0 to 1")
-    leaf: str = key(of=("rollout", "value"), help="value of a new node: rollout, or the value head")
+    leaf: str | None = key(
+        of=("rollout", "value"),
+        help="value of a new node: rollout, or the value head; null: value while training",
+    )
     rollout: int | None = key(0, 10**9, help="maximum plies of a rollout; null: to the end")
     rollout_policy: str = key(of=("policy", "uniform"), help="policy, or uniform, which is faster")
     temperature: float = key(

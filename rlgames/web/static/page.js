@@ -5,7 +5,7 @@ const $ = (id) => document.getElementById(id);
 const make = (tag, textContent, more = {}) => Object.assign(document.createElement(tag), { textContent, ...more });
 const ARROWS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 const SIGNS = { up: "↑", down: "↓", left: "←", right: "→" };
-const WATCH_DELAY = 600, REPLY_DELAY = 150;  // milliseconds before a player's move
+const REPLY_DELAY = 150, RETRY_DELAY = 1500;  // milliseconds before a player's move, and before another try
 const MAX_LISTED = 300;  // moves that are listed; the buttons reach the others, too
 
 let game = null;       // what the server said about the game, with the key of this one
@@ -14,13 +14,15 @@ let chosen = [];       // cells of a move that were clicked so far
 let hints = "";        // the kind of hints that are shown; "" for none
 let advice = null;     // the last hint
 let isPaused = false, isMoving = false, fromLink = false;
+let thinking = null;   // the answer to come of the player that was asked for a move, with the key of its game
 let era = 0;           // grows with every action; an answer to an earlier one is dropped
 
 // The server
 
 async function post(path, body) {
-  const answer = await fetch(path, {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+  const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await fetch(path, request).catch(() => {
+    throw Object.assign(new Error("The server does not answer. The page tries again; is rlgames still running?"), { status: 0 });
   });
   const result = await answer.json();
   if (!answer.ok) throw Object.assign(new Error(result.error), { status: answer.status });
@@ -43,22 +45,22 @@ async function ask(request, shown) {
     isMoving = false;
     delete document.body.dataset.asks;
     document.body.classList.remove("is-waiting");
-    $("error").textContent = error.message || "the server does not answer";
+    $("error").textContent = error.message;
     if (!view) $("status").textContent = "No game: choose another one";
     if (error.status === 404 && game) open(settings(), "The server had forgotten this game; it goes on from here.");
-    if (error.status === 409) setTimeout(() => mine === era && act({ do: "view" }), 500);
+    if ([0, 409].includes(error.status)) setTimeout(() => mine === era && act({ do: "view", ply: shownPly() }), RETRY_DELAY);
     return false;
   }
 }
 
-/** Start a game: from the settings of an address, or of the controls. */
+/** Start a game, from the settings of an address or of the controls, or go on with the one that has parts.id. */
 function open(parts, note = "") {
   document.body.classList.add("is-waiting");
   return ask(() => post("/api/sessions", parts), (answer) => {
     game = { ...answer.about, id: answer.id };
     isPaused = false;
     fromLink = Boolean(parts.position);
-    document.title = `${game.game} – rlgames`;
+    document.title = `${game.title} – rlgames`;
     $("rules").textContent = game.rules ? game.rules[0].toUpperCase() + game.rules.slice(1) + "." : "";
     $("error").textContent = note;
     return show(answer);
@@ -68,10 +70,35 @@ function open(parts, note = "") {
 const act = (body, shown = show) =>
   view && ask(() => post(`/api/sessions/${game.id}`, body), shown);
 
+/** Change the game once the player that thinks has moved. */
+async function change(body) {
+  if (thinking?.id === game.id) {
+    const mine = ++era;
+    $("error").textContent = "Waiting for the player's move …";
+    await thinking.answer;
+    if (mine !== era) return;
+  }
+  await act(body);
+}
+
+/** Ask the player for its move, once; whatever is shown when it comes is shown anew. */
+async function reply() {
+  const id = game.id, isAsked = thinking?.id === id;
+  if (!isAsked) thinking = { id, answer: post(`/api/sessions/${id}`, { do: "reply", ply: view.plies }).catch((error) => error) };
+  const mine = era, asked = thinking, answer = await asked.answer;
+  if (thinking === asked) thinking = null;
+  if (game.id !== id) return;
+  if (mine === era) await ask(() => (answer instanceof Error ? Promise.reject(answer) : answer), show);
+  else if (!document.body.dataset.asks) await act({ do: "view", ply: shownPly() });
+}
+
+/** The ply that is shown; undefined for the present one. */
+const shownPly = () => (view.ply < view.plies ? view.ply : undefined);
+
 /** What would start this position again. */
 function settings(changes = {}) {
   if (!view) return { game: $("game").value, fleet: "hand", ...changes };  // a game that did not open
-  const position = view && (view.plies || fromLink) ? view.position : null;
+  const position = view.plies || fromLink ? view.present : null;
   return { game: game.game, seats: view.seats, search: view.search, position, fleet: "hand", ...changes };
 }
 
@@ -89,8 +116,8 @@ async function show(next) {
     document.body.classList.add("is-waiting");
     if (isWatched && hints && !await hint()) return;
     const mine = era;
-    await new Promise((wake) => setTimeout(wake, isWatched ? WATCH_DELAY : REPLY_DELAY));
-    if (mine === era) await act({ do: "reply" });
+    await new Promise((wake) => setTimeout(wake, isWatched ? Number($("speed").value) : REPLY_DELAY));
+    if (mine === era) await reply();
   } else {
     document.body.classList.remove("is-waiting");
     if (hints) await hint();
@@ -106,7 +133,9 @@ const hint = () => act({ do: "hint", kind: hints, ply: view.ply }, (answer) => {
 });
 
 function draw() {
+  const focus = focused();
   $("status").textContent = view.status;
+  $("spoken").textContent = spokenMove();
   document.body.dataset.turn = view.turn;
   drawBoards(view.boards);
   $("text").hidden = !view.text;
@@ -118,40 +147,57 @@ function draw() {
   drawLog();
   const isOver = view.turn === "over";
   $("new").classList.toggle("primary", isOver);
-  $("undo").disabled = !view.undo || view.turn === "player";
+  const canUndo = view.undo && view.turn !== "player";
+  $("undo").setAttribute("aria-disabled", String(!canUndo));
   $("undo").title = game.is_hidden ? "No move can be taken back: the answer has told you something" : "";
   $("swap").hidden = new Set(view.seats).size < 2;
   $("random").hidden = view.turn !== "place";
   $("pause").hidden = view.seats.includes("you") || isOver;
+  $("speed-label").hidden = view.seats.includes("you");
   $("pause").textContent = isPaused ? "Continue" : "Pause";
   updateAddress();
+  focus();
+}
+
+/** The last move of another player, for screen readers. */
+function spokenMove() {
+  const last = view.log.at(-1), who = last && view.seats[last.seat - 1];
+  return last && who !== "you" && view.ply === view.plies ? `${who} played ${last.move}` : "";
+}
+
+/** A function that focuses what has the focus now, or what took its place when it was drawn anew. */
+function focused() {
+  const { id, dataset } = document.activeElement ?? {};
+  const key = ["cell", "move", "ply"].find((name) => dataset?.[name] !== undefined);
+  return () => {
+    if (document.activeElement !== document.body || !(id || key)) return;
+    const same = id ? $(id) : document.querySelector(`[data-${key}="${CSS.escape(dataset[key])}"][tabindex], button[data-${key}="${CSS.escape(dataset[key])}"]`);
+    if (same?.dataset.cell !== undefined) focusCell(same);
+    else (same ?? $("boards").querySelector(".cell[tabindex]") ?? $("new")).focus();
+  };
 }
 
 function drawBoards(boards) {
-  const active = document.activeElement?.closest?.(".cell")?.dataset.cell;
   $("boards").replaceChildren(...boards.map((board, number) => {
     const figure = make("figure", "", { className: "board" });
     figure.innerHTML = board.svg;  // the server escapes all text in it
     const words = [board.title, board.legend].filter(Boolean).join(" · ");
     if (words) figure.append(make("figcaption", words));
     const svg = figure.firstElementChild, moves = number ? [] : view.moves.filter((move) => move.cells.length);
-    svg.setAttribute("role", moves.length ? "group" : "img");
-    let first = true;
+    svg.setAttribute("role", "group");
     for (const cell of svg.querySelectorAll(".cell")) {
       const at = Number(cell.dataset.cell), own = moves.filter((move) => fits(move, at));
-      if (!own.length) continue;
-      cell.classList.add("open");
-      if (!own.some((move) => move.cells.includes(at))) continue;
-      const mark = cell.dataset.mark, name = own.length === 1 ? own[0].move : cell.dataset.name;
-      cell.setAttribute("role", "button");
-      cell.setAttribute("aria-label", mark === "." ? name : `${name} ${mark}`);
-      cell.setAttribute("tabindex", first ? "0" : "-1");
-      first = false;
+      if (own.length) cell.classList.add("open");
+      const isButton = own.some((move) => move.cells.includes(at)), mark = cell.dataset.mark;
+      const name = isButton && own.length === 1 ? own[0].move : cell.dataset.name;
+      cell.setAttribute("role", isButton ? "button" : "img");
+      cell.setAttribute("aria-label", `${name} ${game.meanings[mark] ?? mark}`);
+      if (!number) cell.setAttribute("tabindex", "-1");
     }
+    if (!number) (svg.querySelector("[role=button]") ?? svg.querySelector(".cell"))?.setAttribute("tabindex", "0");
     return figure;
   }));
   markCells();
-  if (active !== undefined) focusCell(Number(active));
 }
 
 /** Whether a click on a cell can be a part of a move. */
@@ -166,17 +212,20 @@ function markCells() {
     const at = Number(cell.dataset.cell);
     cell.classList.toggle("picked", chosen.includes(at));
     cell.classList.toggle("target", targets.has(at) && !chosen.includes(at));
-    if (cell.hasAttribute("role")) cell.setAttribute("aria-pressed", String(chosen.includes(at)));
+    if (cell.getAttribute("role") === "button") cell.setAttribute("aria-pressed", String(chosen.includes(at)));
   }
 }
 
 /** Buttons for moves that have no cells, or that a choice of cells leaves open. */
 function drawMoves(moves = view.moves.filter((move) => !move.cells.length)) {
   const shares = new Map((advice?.moves ?? []).map((move) => [move.move, move.text]));
-  $("moves").replaceChildren(...moves.map(({ move }) => {
+  const names = moves.map(({ move }) => move);
+  game.directions ??= names.length && names.every((name) => SIGNS[name]);
+  $("moves").replaceChildren(...(game.directions ? Object.keys(SIGNS) : names).map((move) => {
     const text = [SIGNS[move], move, shares.get(move)].filter(Boolean).join(" ");
     const button = make("button", text, { type: "button" });
     button.dataset.move = move;
+    if (!names.includes(move)) button.setAttribute("aria-disabled", "true");
     return button;
   }));
 }
@@ -268,18 +317,24 @@ function drawCurve(judged) {
 }
 
 function updateAddress() {
-  const { game: name, seats, search, position } = settings();
+  window.history.replaceState(null, "", address(settings()));
+  sessionStorage.setItem("game", JSON.stringify([location.search, game.id]));
+}
+
+function address({ game: name, seats, search, position }) {
   const query = new URLSearchParams({ game: name });
   for (const seat of seats) query.append("seat", seat);
   if (search) query.set("search", search);
   if (hints) query.set("hints", hints);
   if (position) query.set("position", position);
-  window.history.replaceState(null, "", `?${query}`);
+  return `?${query}`;
 }
 
 // What a person does
 
-function choose(cell) {
+function choose(target) {
+  if (!target.classList.contains("open")) return;
+  const cell = Number(target.dataset.cell);
   if (game.by_column) return play(view.moves.find((each) => fits(each, cell)).move);
   const fitting = (cells) =>
     view.moves.filter((move) => move.cells.length && cells.every((each) => move.cells.includes(each)));
@@ -298,9 +353,7 @@ function play(move) {
   act({ do: "move", move });
 }
 
-function focusCell(cell) {
-  const target = $("boards").querySelector(`.cell[role=button][data-cell="${cell}"]`)
-    ?? $("boards").querySelector(".cell[role=button]");
+function focusCell(target) {
   if (!target) return;
   for (const each of $("boards").querySelectorAll("[tabindex='0']")) each.setAttribute("tabindex", "-1");
   target.setAttribute("tabindex", "0");
@@ -316,19 +369,18 @@ function nextCell(from, key) {
     const [ahead, aside] = isAcross ? steps : steps.reverse();
     return sign * ahead > 1 ? Math.abs(ahead) + 3 * Math.abs(aside) : Infinity;
   };
-  const cells = [...$("boards").querySelectorAll(".cell[role=button]")];
-  const nearest = cells.reduce((best, cell) => (far(cell) < far(best) ? cell : best), from);
-  return Number(nearest.dataset.cell);
+  const cells = [...$("boards").querySelectorAll(".cell[tabindex]")];
+  return cells.reduce((best, cell) => (far(cell) < far(best) ? cell : best), from);
 }
 
 function press(event) {
   if (!view || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, input")) return;
-  const cell = event.target.closest(".cell[role=button]");
+  const cell = event.target.closest(".cell[tabindex]");
   const name = ARROWS[event.key] ?? event.key;
   if (view.moves.some(({ move }) => move === name)) play(name);
-  else if (cell && (event.key === "Enter" || event.key === " ")) choose(Number(cell.dataset.cell));
+  else if (cell && (event.key === "Enter" || event.key === " ")) choose(cell);
   else if (ARROWS[event.key] && cell) focusCell(nextCell(cell, event.key));
-  else if (ARROWS[event.key] && event.target === document.body) focusCell(-1);
+  else if (ARROWS[event.key] && event.target === document.body) focusCell($("boards").querySelector(".cell[tabindex='0']"));
   else return;
   event.preventDefault();
 }
@@ -338,14 +390,23 @@ function sit(seats) {
   const search = $("search").value || null;
   isPaused = false;
   if (game.is_hidden && seats.join() !== view.seats.join()) open(settings({ seats, search, position: null }));
-  else act({ do: "sit", seats, search });
+  else change({ do: "sit", seats, search });
+}
+
+/** A swipe over the board is a move in its direction, in games of directions. */
+function swipe(from, to) {
+  const across = to.clientX - from.clientX, down = to.clientY - from.clientY;
+  if (!game?.directions || Math.max(Math.abs(across), Math.abs(down)) < 24) return;
+  const move = Math.abs(across) > Math.abs(down) ? (across > 0 ? "right" : "left") : (down > 0 ? "down" : "up");
+  if (view.moves.some((each) => each.move === move)) play(move);
 }
 
 const goTo = (ply) => { isPaused = true; act({ do: "view", ply: Math.max(0, Math.min(ply, view.plies)) }); };
 
 async function copyLink() {
-  const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
-  $("error").textContent = copied ? "" : location.href;
+  const shown = new URL(address({ ...settings(), position: view.position }), location.href).href;
+  const copied = await navigator.clipboard?.writeText(shown).then(() => true, () => false);
+  $("error").textContent = copied ? "" : shown;
   $("link").textContent = copied ? "Copied" : "Copy link";
   setTimeout(() => { $("link").textContent = "Copy link"; }, 1500);
 }
@@ -353,10 +414,15 @@ async function copyLink() {
 function listen() {
   $("boards").addEventListener("click", (event) => {
     const cell = event.target.closest(".cell.open");
-    if (cell) choose(Number(cell.dataset.cell));
+    if (cell) choose(cell);
   });
+  let touch = null;
+  $("boards").addEventListener("touchstart", (event) => { [touch] = event.changedTouches; }, { passive: true });
+  $("boards").addEventListener("touchmove", (event) => { if (game?.directions) event.preventDefault(); }, { passive: false });
+  $("boards").addEventListener("touchend", (event) => touch && swipe(touch, event.changedTouches[0]));
+  const isOn = (button) => button.getAttribute("aria-disabled") !== "true";
   $("moves").addEventListener("click", ({ target }) => {
-    if (target.dataset.move) play(target.dataset.move);
+    if (target.dataset.move && isOn(target)) play(target.dataset.move);
   });
   $("log").addEventListener("click", (event) => {
     const button = event.target.closest("button");
@@ -368,7 +434,7 @@ function listen() {
     sit([...$("seats").querySelectorAll("select")].map((select) => select.value)));
   $("search").addEventListener("change", () => sit(view.seats));
   $("new").addEventListener("click", () => open(settings({ position: null })));
-  $("undo").addEventListener("click", () => act({ do: "undo" }));
+  $("undo").addEventListener("click", () => isOn($("undo")) && change({ do: "undo" }));
   $("swap").addEventListener("click", () => sit([...view.seats].reverse()));
   $("random").addEventListener("click", () => play("random"));
   $("pause").addEventListener("click", () => { isPaused = !isPaused; act({ do: "view" }); });
@@ -382,11 +448,12 @@ function listen() {
 
 async function start() {
   const query = new URLSearchParams(location.search), answer = await (await fetch("/api/games")).json();
-  fill($("game"), answer.games, query.get("game"));
+  fill($("game"), Object.keys(answer.games), query.get("game"), (name) => answer.games[name]);
   listen();
   hints = query.get("hints") ?? "";
-  const seats = query.getAll("seat");
+  const seats = query.getAll("seat"), [shown, id] = JSON.parse(sessionStorage.getItem("game")) ?? [];
   open({
+    id: shown === location.search ? id : null,
     game: query.get("game"), seats: seats.length ? seats : null, search: query.get("search"),
     position: query.get("position"), fleet: query.get("fleet") ?? "hand",
   });

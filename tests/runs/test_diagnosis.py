@@ -1,0 +1,160 @@
+"""The rules of `rlgames doctor`, each on the few numbers that it is about."""
+
+import json
+import time
+
+import pytest
+
+from rlgames.runs.diagnosis import RULES, diagnose, still_improves, verdict
+from rlgames.runs.files import RunInfo
+from rlgames.runs.history import MAX_LINES, History
+
+SETTINGS = {
+    **{"games": 1000, "lr": 0.01, "opponent": "self", "eval_opponent": "random"},
+    **{"reward.scored": "goal", "reward.scale": 1.0, "reward.win": 1.0, "reward.loss": -1.0},
+    **{"reward.draws": [0.0, 0.0], "learner.max_grad_norm": 1.0, "search.simulations": 2},
+    **{"teacher": "win_or_block", "learner.updates_per_batch": 3, "learner.buffer_size": 40},
+}
+WEAK = {"result": [0.6, 0.6, 0.6, 0.6], "eval/std_error": [0.01]}
+TD = WEAK | {"td_error": [1.0, 1.0, 0.9, 0.9]}
+BUFFER = {"time/moves": [100.0], "time/updates": [10.0], "buffer_size": [15.0]}
+
+CASES = {
+    "not_finite": ("td", {}, {"failure": "NonFiniteError: update 3"}),
+    "no_reward_signal": ("ppo", {"return": [-1.0, -1.0], "return_std": [0.0, 1e-8]}, {}),
+    "lr_ran_out": ("dqn", {"lr": [0.1, 0.05, 0.0, 0.0]}, {}),
+    "policy_does_not_move": ("ppo", {"approx_kl": [1e-9, 1e-8]}, {}),
+    "first_update_blew_up": ("reinforce", {"grad_norm": [400.0, 3.0, 0.1, 0.1]}, {}),
+    "q_out_of_range": ("dqn", {"q_values": [0.1, 2.0], "q_max": [1.0, 3.0], "return": [0.5]}, {}),
+    "reward_scale_too_large": (
+        "ppo",
+        {"grad_norm": [5e4, 6e4], "explained_variance": [1e-5, 1e-4], "return": [4e3, 4e3]},
+        {},
+    ),
+    "no_noise": ("alphazero", WEAK | {"distinct_games": [0.5, 0.01, 0.01, 0.01]}, {}),
+    "same_games": ("td", WEAK | {"distinct_games": [0.5, 0.01, 0.01, 0.01]}, {}),
+    "entropy_collapsed": ("ppo", WEAK | {"entropy": [1.6, 0.3, 0.3, 0.3]}, {}),
+    "entropy_bonus_wins": (
+        "ppo",
+        {"entropy": [1.7, 1.7], "ent_coef": [5.0, 5.0], "return_std": [2.5, 2.5]},
+        {},
+    ),
+    "draws_pay": ("ppo", {"draws": [0.1, 0.95]}, {"reward.draws": [1.0, 1.0]}),
+    "plays_at_random": ("td_ntuple", {"exploration_rate": [1.0, 0.95]}, {}),
+    "tiles_share_values": ("td_ntuple", {"clipped_boards": [0.6, 0.9]}, {}),
+    "values_diverge": ("td_ntuple", {"td_error": [3.0, 9.0], "score": [100.0, 120.0]}, {}),
+    "lr_too_low": ("td", TD, {"lr": 1e-5}),
+    "values_cannot_fit": ("td_ntuple", TD, {}),
+    "too_few_updates": ("dqn", WEAK | {"samples_per_move": [0.3]}, {}),
+    "learns_same_moves_too_often": ("alphazero", WEAK | BUFFER | {"samples_per_move": [80.0]}, {}),
+    "search_too_small": ("alphazero", {"target_entropy": [0.69, 0.6]}, {}),
+    "teacher_is_random": ("behavior_cloning", {"agreement": [0.25]}, {"teacher": "random"}),
+    "opponent_too_strong": ("ppo", WEAK | {"points": [0.01, 0.03]}, {"opponent": "exact"}),
+    "wrong_way": ("ppo", {"eval/std_error": [0.01], "result": [0.2, 0.3, 0.2, 0.2]}, {}),
+    "got_worse": ("ppo", {"eval/std_error": [0.01], "result": [0.6, 0.9, 0.95, 0.6]}, {}),
+    "judged_by_training_opponent": ("ppo", WEAK, {"opponent": "random"}),
+    "too_short": ("ppo", {"time/updates": [1.0, 3.0]}, {}),
+}
+"""By the name of the rule: a learner, its metrics, and the settings that differ from SETTINGS."""
+
+HARMLESS = {
+    "large steps that learn": (
+        "ppo",
+        {"approx_kl": [0.02, 0.02], "grad_norm": [9.0, 1.0], "explained_variance": [0.0, 0.9]},
+        {},
+    ),
+    "draws between equals": ("ppo", {"draws": [0.1, 0.97], "return_std": [0.9, 0.1]}, {}),
+    "errors that grow with the score": ("td_ntuple", {"td_error": [3, 7], "score": [9, 40]}, {}),
+    "errors that grow with Q": ("dqn", {"td_error": [0.1, 0.25], "q_values": [-0.1, -0.7]}, {}),
+    "sharp play that is perfect": (
+        "ppo",
+        {"entropy": [1.6, 0.2, 0.2], "distinct_games": [0.4, 0.01], "result": [0.9, 0.99]},
+        {},
+    ),
+    "the last step of a schedule": ("dqn", {"lr": [0.1, 0.06, 0.03, 0.0]}, {}),
+    "one bad evaluation": ("ppo", {"eval/std_error": [0.01], "result": [0.2, 0.6, 0.6, 0.6]}, {}),
+    "noise": ("ppo", {"result": [0.6, 0.63, 0.6], "eval/std_error": [0.01]}, {}),
+    "an optimum of seven turns": ("ppo", {"result": [9.0, 7.0]}, {"metric": "turns"}),
+    "nothing is logged": ("ppo", {}, {}),
+    "another learner": ("adp", CASES["too_short"][1], {}),
+}
+
+
+def history(learner, metrics, settings):
+    """A run with these metrics, whose random play has half of the points."""
+    own = {name: value for name, value in settings.items() if name not in ("failure", "metric")}
+    metric = settings.get("metric", "points")
+    names = {"result": f"eval/{metric}"}
+    lines = [
+        {names.get(name, name if "/" in name else f"train/{name}"): value}
+        for name, values in metrics.items()
+        for value in values
+    ]
+    return History(
+        RunInfo("done", metric=metric, games=1000),
+        SETTINGS | {"learner": learner} | own,
+        lines,
+        {"random": 0.5} if metric == "points" else {"random": 9.5, "optimal": 7.0},
+        settings.get("failure", ""),
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_cause_is_named_first_and_its_numbers_are_told(name):
+    finding = diagnose(history(*CASES[name]))[0]
+    assert finding["name"] == name
+    assert "nan" not in "".join(finding.values())
+    assert all(finding.values())
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_does_no_harm_is_no_cause(name):
+    assert diagnose(history(*HARMLESS[name])) == []
+
+
+def test_every_rule_has_a_case():
+    assert [rule.name for rule in RULES] == [*CASES]
+
+
+def test_a_remedy_multiplies_a_setting_and_keeps_whole_numbers():
+    assert diagnose(history(*CASES["not_finite"]))[0]["try"] == "lr=0.001"
+    assert diagnose(history(*CASES["too_short"]))[0]["try"] == "games=50000"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "words"),
+    [
+        ({"result": [0.6, 0.99]}, "nothing is wrong (points 0.99, random play 0.5)"),
+        ({"result": [0.5, 0.5, 0.6, 0.7], "eval/std_error": [0.02]}, "it still improves"),
+        ({"result": [0.8, 0.8, 0.8, 0.8], "eval/std_error": [0.02]}, "nothing found"),
+        ({}, "nothing found"),
+        ({"result": [0.5, 0.5, 0.5, 0.51], "eval/std_error": [0.02]}, "not known"),
+    ],
+)
+def test_without_a_cause_the_result_decides_what_is_said(metrics, words):
+    run = history("ppo", metrics, {})
+    assert words in verdict(run)
+    assert still_improves(run) == (words == "it still improves")
+
+
+def test_advice_is_not_a_cause():
+    for name in ("too_short", "judged_by_training_opponent"):
+        assert diagnose(history(*CASES[name]), with_advice=False) == []
+
+
+def test_a_hundred_thousand_lines_take_less_than_a_second(tmp_path):
+    line = {f"train/metric_{number}": 0.123456789 for number in range(20)}
+    lines = [json.dumps({"games": games, **line}) for games in range(100_000)]
+    lines[70_000] = json.dumps({"games": 70_000, "eval/turns": 5.0})
+    lines[80_000:80_000] = ["{", '{"games": 1, "games": 2}', '{"train/metric_1": "high"}']
+    (tmp_path / "metrics.jsonl").write_text("\n".join([*lines, '{"torn": 1']))
+    config = {"game": {"name": "battleship"}, "learner": {"name": "ppo"}}
+    facts = {"status": "running", "metric": "turns", "config": config}
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    begun = time.process_time()
+    run = History.read(tmp_path)
+    assert diagnose(run) == []
+    assert time.process_time() - begun < 1
+    assert run["result"].end == 5.0  # an evaluation is never left out
+    assert 0.9 * MAX_LINES < len(run["metric_1"].values) <= MAX_LINES + 1
+    assert run["torn"].values == ()
