@@ -33,13 +33,6 @@ def by_gumbel(game, has_values=True, **settings):
     return Mcts(game, Agent(game, net, Argmax()), MctsSettings(rule="gumbel", **settings))
 
 
-def small_search():
-    """The visits and actions of a small search, for comparison."""
-    search = by_gumbel(CONNECT4, simulations=20, leaf="value")
-    result = search.search(CONNECT4.initial(3, rng()), rng(1))
-    return result.visits.tolist(), result.action.tolist()
-
-
 def live_states(game, count=12):
     """Public positions after 0, 1, 2, ... random plies, in which somebody has to move."""
     state, found = game.initial(count, rng(5)), []

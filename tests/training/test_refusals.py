@@ -25,7 +25,7 @@ STAGED = "game=2048 policy=staged"
 
 REFUSED = [
     # AlphaZero and its searches
-    ("experiment=null game=tictactoe learner=alphazero", "add search=mcts"),
+    ("experiment=null game=tictactoe learner=alphazero search=null", "add search=mcts"),
     ("game=tictactoe search=mcts", "does not learn from a search"),
     ("game=2048 learner=alphazero search=mcts policy=table", "does not train"),
     ("experiment=connect4_alphazero search.value=score", "is not what the run learned"),
@@ -101,10 +101,10 @@ REFUSED = [
     (f"game=tictactoe policy=linear learner=adp {GREEDY}", "2048"),
     ("game=2048 policy=linear learner=dqn sampling=argmax", "policy=mlp"),
     ("game=2048 policy=linear learner=td", "policy=table"),
-    ("game=2048 learner=adp", "policy=linear"),
+    ("game=2048 learner=adp policy=mlp", "policy=linear"),
     ("game=2048 policy=table learner=dqn", "policy=conv"),
-    ("experiment=null game=tictactoe reward=outcome policy=mlp learner=dqn", GREEDY),
-    ("game=2048 policy=linear learner=adp", GREEDY),
+    ("experiment=null game=tictactoe reward=outcome learner=dqn sampling=stochastic", GREEDY),
+    ("game=2048 policy=linear learner=adp sampling=stochastic", GREEDY),
     (f"{ADP} policy.features=[]", "features"),
     (f"{ADP} policy.features=[one,one]", "once"),
     (f"{ADP} policy.features=[on]", "one"),
