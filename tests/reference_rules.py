@@ -179,7 +179,7 @@ class SalvoBook(RuleBook):
         super().__init__()
         self.ships_cells, self.shots = set(ships_cells), shots
         self.unshot = set(range(rows * columns))
-        self.hit_turn = {}  # the turn, from 1, in which a cell was hit
+        self.hit_turn = {}  # the turn, from 1, when a cell was hit
 
     def legal_action_mask(self):
         """The cells that may still be shot at."""
@@ -218,7 +218,7 @@ class DuelBook(RuleBook):
         self.fleets = [[set(ship) for ship in fleet] for fleet in fleets]
         # By seat: the cells of the other's board it has shot at.
         self.shot: list[set[int]] = [set(), set()]
-        # By seat: the turn, from 1, in which it hit a cell, and the turns in which it sank ships.
+        # By seat: the turn, from 1, when it hit a cell, and the turns in which it sank ships.
         self.hit_turn: list[dict[int, int]] = [{}, {}]
         self.sunk_turns: list[list[int]] = [[], []]
         self.action_cells = []  # cells the mover has aimed at in this turn

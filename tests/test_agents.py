@@ -1,9 +1,7 @@
-"""The agents that come with rlgames: small, reproducible by their commands, ready to play."""
+"""The bundled agents: small, reproducible by their commands, ready to play."""
 
 import json
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -22,7 +20,6 @@ from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.find import AGENTS as FOLDER
 from rlgames.runs.find import agent_strengths, run_name, run_path, shipped_agent, shipped_agents
 
-ROOT = Path(__file__).parent.parent
 ASKS = "your move (h for help): "
 AGENTS = {
     name: [*run.words, f"seed={run.seeds[0]}"] for name, run in read_study("agents").runs.items()
@@ -53,7 +50,7 @@ def test_its_strength_is_a_short_phrase_with_the_measured_number():
         assert measured["command"].split()[:2] == ["eval", name]
         text, value = agent_strengths()[name], measured["value"]
         assert len(f"{name} {text}.") <= 100
-        shown = [f"{100 * value:.0f} of 100", f"{value:,.0f} points", f"{value:.2f}"]
+        shown = [f"{100 * value:.0f} of 100", f"{round(value, -3):,.0f} points", f"{value:.2f}"]
         assert any(each in text for each in shown) or (value == 0 and "perfectly" in text)
 
 
@@ -71,9 +68,6 @@ def test_its_strength_is_what_its_command_measures(name, typed):
 
 
 def test_they_are_listed_with_their_strength(typed):
-    page = (ROOT / "docs/agents.md").read_text(encoding="utf-8")
-    for name, strength in agent_strengths().items():
-        assert re.search(rf"^{name} +{re.escape(strength)}$", page, re.MULTILINE)
     assert "  hex  wins 93 of 100 games" in typed("games", "hex").stdout
     (listed,) = json.loads(typed("games", "hex", "format=json").stdout)["agents"]
     assert listed == {"name": "hex", "strength": agent_strengths()["hex"]}

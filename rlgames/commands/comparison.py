@@ -176,7 +176,7 @@ def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
         unknown = next((game for game, ends in ranges.items() if ends is None), games[0])
         raise ConfigError(
             f"{game_in_words(unknown)} has no optimum or random play in run.json, so its results "
-            "cannot be compared with those of other games",
+            "cannot be compared with other games'",
             "name runs of one game",
         )
     return samples

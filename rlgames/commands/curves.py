@@ -124,7 +124,7 @@ class _Drawing:
 
     def panels(self, metrics: Sequence[str], sources: Sequence[Source]) -> list[list[Panel]]:
         """A row for each metric. A column for each game or, for the normalized scores of agents,
-        for all games that they share; without games for which a metric is unknown.
+        for all games that they share; without games whose metric is unknown.
 
         Raises ConfigError if nothing is left.
         """

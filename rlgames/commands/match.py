@@ -46,7 +46,7 @@ def with_run(cfg: C) -> tuple[C, OpenRun | None]:
 
 
 def _chosen_run(name: str, where: str | None) -> Path:
-    """The run of this name, or the newest one below it for which conditions hold."""
+    """The run of this name, or the newest one below it that meet conditions."""
     if where is None:
         return find_run(name, is_player=False)
     if not (runs := matching_runs(name, where)):
@@ -55,7 +55,7 @@ def _chosen_run(name: str, where: str | None) -> Path:
 
 
 def matching_runs(name: str, where: str) -> list[str]:
-    """The runs in a folder, or in outputs/ for `latest`, for which conditions hold, the newest
+    """The runs in a folder, or in outputs/ for `latest`, that meet conditions, the newest
     first; none for the name of anything else. Raises ConfigError if no run matches."""
     top = Path("outputs" if name == LATEST_RUN and not os.path.exists(name) else name)
     if not top.is_dir() or (top / "run.json").exists():

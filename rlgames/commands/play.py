@@ -1,4 +1,4 @@
-"""`rlgames play`: a person against a trained agent or any other player, or alone with its hints."""
+"""`rlgames play`: a person against any player, or playing with an agent's hints."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _opponent_and_advisor(
     cfg: PlayConfig, run: OpenRun | None, device: torch.device
 ) -> tuple[Game[Any], Player | None, Player | None]:
     """The game, the player in the other seat, if there is one, and the player that is asked for
-    hints: the run's agent, the search, the agent that comes with rlgames, or the opponent."""
+    hints: the run's agent, the search, the bundled agent, or the opponent."""
     search = cfg.search
     assert cfg.game is not None
     agent = None if run is None else run.agent(cfg.sampling, device)

@@ -1,4 +1,4 @@
-"""`rlgames report`: a comparison of runs from their files alone; nothing heavy is imported."""
+"""`rlgames report`: a comparison of runs only from their files; nothing heavy is imported."""
 
 from __future__ import annotations
 

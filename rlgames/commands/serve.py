@@ -78,7 +78,7 @@ def _add(
 
 
 def _table(cfg: Any, rules: OptionConfig, run: OpenRun | None) -> Table:
-    """The table of a game with a run and the agent that comes with rlgames for its rules."""
+    """The table of a game with a run and the bundled agent for its rules."""
     runs = [each for each in (run, open_shipped_agent(rules)) if each is not None]
     table = Table(rules, build_device(cfg.device, cfg.threads), cfg.sampling)
     for each in runs:
@@ -138,7 +138,7 @@ def game_page(config: PlayConfig | WatchConfig | ShowConfig) -> tuple[Table, dic
     search = None if cfg.search is None else cfg.search.name
     for name in query["seat"]:
         if name != YOU:
-            table.player(name, search)  # what does not fit is reported here, not on the page
+            table.player(name, search)  # what is not supported is reported here, not on the page
     if search is not None:
         query["search"] = search
     if not isinstance(cfg, PlayConfig) or cfg.hints:

@@ -14,20 +14,20 @@ from rlgames.config.commands import ShowConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.metrics import are_equal
-from rlgames.core.text import number_text, printable
+from rlgames.core.text import counted, number_text, printable
 from rlgames.evaluation.advice import Move, advise, exact_text, unit_of
 from rlgames.evaluation.positions import parse_position, read_position
-from rlgames.games.game import Game
 from rlgames.games.notation import render
 from rlgames.rollouts.interactive import describe_ending
 from rlgames.runs.agents import make_advisor
 from rlgames.search.search import Search
-from rlgames.solvers.optimum import solver_reach
 from rlgames.terminal.boards import BoardView, format_parts
 from rlgames.terminal.tables import Column, print_table
 
 MAX_LISTED_MOVES = 10
 """Moves of a position that are listed, the most likely first."""
+
+SEARCH_LONGER = "; solve_seconds= sets a time instead"
 
 COLUMNS = {"probability": "probability", "score": "value", "exact": "exact", "plies": "plies"}
 """The fields of a move, with the headings of their columns."""
@@ -39,7 +39,7 @@ class Result:
 
     over: how the game has ended. value: the return that the player expects, in units of its reward.
     unit: of exact values: turns, points or outcome. actions: the most likely one first.
-    solve_seconds: the time that the solver had.
+    limit: of the solver, see Advice.
     """
 
     cfg: ShowConfig
@@ -50,7 +50,7 @@ class Result:
     value: float | None = None
     exact: float | None = None
     actions: list[Move] = field(default_factory=list)
-    solve_seconds: float = 0.0
+    limit: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
@@ -81,9 +81,8 @@ def run(config: ShowConfig) -> Result:
         over = describe_ending(game, state, None)
         result = Result(cfg, BoardView(game, state), name, unit_of(game), over)
     else:
-        seconds = _solve_seconds(game) if cfg.solve_seconds is None else cfg.solve_seconds
         asked = make_advisor(player) if isinstance(player, Search) else player
-        advice = advise(game, state, asked, str(name), seconds)
+        advice = advise(game, state, asked, str(name), cfg.solve_seconds)
         result = Result(
             cfg=cfg,
             board=BoardView(game, state, advice.likely, listed=False),
@@ -92,17 +91,12 @@ def run(config: ShowConfig) -> Result:
             value=advice.value,
             exact=None if advice.exact is None else advice.exact.value,
             actions=advice.moves,
-            solve_seconds=seconds,
+            limit=advice.limit,
         )
     if cfg.picture is not None:
         seat = f"seat {int(state.current_seat[0]) + 1}" if game.spec.seats > 1 else ""
         board_pictures.write_position(result.board, result.over or seat, Path(cfg.picture))
     return result
-
-
-def _solve_seconds(game: Game[Any]) -> float:
-    """The time for exact values where none is given: not long where they are unlikely."""
-    return {"yes": 20.0, "smaller boards": 3.0, "no": 0.0}[solver_reach(game)]
 
 
 def show(result: Result) -> None:
@@ -121,8 +115,8 @@ def show(result: Result) -> None:
         more = f" and {len(best) - MAX_LISTED_MOVES} more" if len(best) > MAX_LISTED_MOVES else ""
         value = exact_text(result.exact, result.unit)
         print(f"exact: {value}, by {', '.join(best[:MAX_LISTED_MOVES])}{more}")
-    elif result.solve_seconds:
-        print(f"exact: not found within {result.solve_seconds:g} s (solve_seconds=)")
+    elif result.limit:
+        print(f"exact: not found within {result.limit}{SEARCH_LONGER}")
     known = [
         name for name in COLUMNS if any(getattr(move, name) is not None for move in result.actions)
     ]
@@ -134,6 +128,10 @@ def show(result: Result) -> None:
         table.append(Column(COLUMNS[name], [_cell(name, move, result) for move in listed]))
     print()
     print_table("moves", table, "table")
+    open_moves = sum(move.exact is None for move in result.actions)
+    if result.exact is not None and open_moves:
+        moves = counted(open_moves, "move")
+        print(f"{moves} without a value within {result.limit}{SEARCH_LONGER}")
     hidden = len(result.actions) - MAX_LISTED_MOVES
     if hidden > 0:
         print(f"and {hidden} more; format=json lists all")

@@ -71,7 +71,7 @@ def run(cfg: StudyConfig) -> Result | None:
         return None
     code = 0
     if cfg.run:
-        # Standard output is for the tables alone, in a format that another program may read.
+        # Standard output is only for the tables, in a format that another program may read.
         with redirect_stdout(sys.stdout if cfg.format == "table" else sys.stderr):
             code = run_study(planned)
     for job in work.jobs:

@@ -1,6 +1,6 @@
 """The jobs of a study: each trains a run, unless that is done, and makes its evaluations.
 
-A job runs commands, each in its own process. Its progress is recorded in the run's files alone. An
+A job runs commands, each in its own process. Its progress is recorded only in the run's files. An
 evaluation is saved in the job's directory under a digest of the command, its config, the
 checkpoints that it reads and VERSION, so it is never made twice; a copy of the directory on another
 machine has the same digests.

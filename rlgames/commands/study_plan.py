@@ -60,7 +60,7 @@ REFERENCE = re.compile(r"\{([\w.-]*)(?:/(\d+))?\}")
 MAX_PATH_BYTES = 1 << 14
 
 UNCOUNTED = ("run", "runs", "players", "format", "plugins", "device", "threads")
-"""Keys of an evaluation on which its numbers do not depend."""
+"""Keys of an evaluation that its numbers do not depend on."""
 
 
 @dataclass(frozen=True)

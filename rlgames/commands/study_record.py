@@ -1,6 +1,6 @@
 """The record of a study: its values, each with interval, seeds, checkpoint and command, as JSON.
 
-Tables and pages are made from records alone. A value stays in its record while the commands that
+Tables and pages are made only from records. A value stays in its record while the commands that
 it depends on stay the same, so that several days and machines add up.
 """
 

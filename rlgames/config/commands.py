@@ -190,7 +190,7 @@ class PageConfig(Config):
 
     port: int | None = key(1, 65535, help="port of the page; null: 8765, or any free one")
     host: str = key(help="address to listen on; 0.0.0.0: every network")
-    hosts: list[str] = key(help="names by which others open the page, as in ['*.hf.space']")
+    hosts: list[str] = key(help="names that others open the page by, as in ['*.hf.space']")
     open: bool = key(help="open the page in the browser")
 
 
@@ -233,7 +233,9 @@ class AnalyzeConfig(MatchConfig):
         is_path=True, help="file of positions instead of games, labeled or as show's state="
     )
     solve_positions: int = key(1, 10**12, help="positions searched for each exact value, at most")
-    solve_seconds: float = key(POSITIVE, 1e6, help="time limit of all exact values")
+    solve_seconds: float | None = key(
+        POSITIVE, 1e6, help="time limit of all exact values; null: a number of positions"
+    )
     worst: int = key(0, 1000, help="worst positions to list")
     picture: str | None = key(is_path=True, help="PNG, SVG or PDF file for the mistakes by turn")
 
@@ -283,7 +285,7 @@ class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
     solve_seconds: float | None = key(
         0,
         1e6,
-        help="time limit of the exact values; null: 20, or 3 on large boards; 0: skip them",
+        help="time limit of the exact values; null: a number of positions; 0: skip them",
     )
     picture: str | None = key(is_path=True, help="SVG or PNG file for the position")
 

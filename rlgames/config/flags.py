@@ -31,7 +31,7 @@ class Flags:
 
     Args:
         hydra: the flags for Hydra, with their values and --config-dir.
-        folders: those of --config-dir.
+        folders: from --config-dir.
     """
 
     words: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The registry: what each `name:` in conf/ stands for, in every config group.
+"""The registry: what each `name:` in conf/ means, in every config group.
 
 Nothing heavy is imported: an option's class is imported when a config first asks for it.
 """

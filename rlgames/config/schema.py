@@ -143,7 +143,7 @@ class OptionConfig(Config):
 
 @dataclass(frozen=True)
 class Option:
-    """What `name:` in the file of an option stands for.
+    """What `name:` in the file of an option means.
 
     Args:
         schema: a dataclass of its keys.

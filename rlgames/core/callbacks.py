@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Callback:
-    """Hooks of the training loop, in the order in which they are first called.
+    """Hooks of the training loop, in the order they are first called.
 
     Training waits for each hook, so a hook must be quick.
     """

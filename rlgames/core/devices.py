@@ -62,7 +62,7 @@ def find_device(name: str) -> torch.device:
 
 
 def build_device(name: str, threads: int) -> torch.device:
-    """The device of that name, on which torch then computes with this many threads.
+    """The device of that name, where torch then computes with this many threads.
 
     Raises ConfigError for a device that is not there.
     """

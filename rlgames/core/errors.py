@@ -70,7 +70,7 @@ def _reason(error: Exception) -> str:
 
 
 def own_place(error: BaseException) -> str:
-    """The file and the line from which an error came, in code that belongs neither to rlgames nor
+    """The file and the line where an error came from, in code that belongs neither to rlgames nor
     to an installed library; empty if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not _is_installed(frame.filename)]

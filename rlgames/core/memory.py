@@ -17,7 +17,7 @@ COPIES_PER_WEIGHT = 4
 def check_memory(key: str, count: int, size: int, why: str) -> None:
     """Raises ConfigError if `count` items, which a config key sets, of `size` bytes each do not fit
     in free memory. why: "for" what they take it."""
-    _check(f"{key}={count}", count, size, why, key + "={} fits")
+    _check(f"{key}={count}", count, size, why, "use " + key + "={}")
 
 
 def check_weight_memory(name: str, weights: int, copies: int = COPIES_PER_WEIGHT) -> None:

@@ -50,8 +50,8 @@ second."""
 
 @contextmanager
 def exit_on_second_interrupt(report: Callable[[str], object]) -> Iterator[None]:
-    """A context in which a second Ctrl-C ends the process even during a long call of a library,
-    in which Python runs no handler of signals. report: called in a thread, with a line to print.
+    """A context where a second Ctrl-C ends the process even during a long call of a library,
+    when Python runs no handler of signals. report: called in a thread, with a line to print.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
@@ -90,7 +90,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *BATCH_SIGNALS)
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """A block in which the stop signals wait, even a second one."""
+    """A block where the stop signals wait, even a second one."""
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
@@ -125,7 +125,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """A context in which the stop signals raise Interrupted.
+    """A context where the stop signals raise Interrupted.
 
     The exception is raised at once, or at the end of the current shielded block; a signal during
     an import waits for the end of the next shielded block. A second Ctrl-C raises at once. Other

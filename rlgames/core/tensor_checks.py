@@ -53,7 +53,7 @@ def load_weights(module: nn.Module, tensors: Any) -> None:
     weights = module.state_dict()
     mismatch = state_dict_mismatch(tensors, weights)
     if mismatch:
-        raise ValueError(f"the tensors do not fit: {mismatch}")
+        raise ValueError(f"the tensors do not match: {mismatch}")
     for name, tensor in tensors.items():
         for part, target in zip(parts(tensor), parts(weights[name]), strict=True):
             if not bool(part.isfinite().all()):

@@ -181,7 +181,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """A block in which only SETTINGS apply, whatever a user's own matplotlibrc says."""
+    """A block where only SETTINGS apply, whatever a user's own matplotlibrc says."""
     import matplotlib
 
     with matplotlib.rc_context():

@@ -41,7 +41,7 @@ def _make_config(*overrides: str) -> EnvConfig:
 
 
 class BatchedEnv:
-    """Games side by side, in which an agent has one seat and an opponent the other, if there are
+    """Games side by side, where an agent has one seat and an opponent the other, if there are
     two; it is always the agent's turn.
 
     An illegal action changes nothing, and its reward is cfg.illegal. The first step also pays what

@@ -1,4 +1,4 @@
-"""Two-player games as PettingZoo environments, in which the agents take turns.
+"""Two-player games as PettingZoo environments, where the agents take turns.
 
 `env(game="tictactoe")`, with the game's own keys, has the wrappers of PettingZoo's classic games:
 an illegal action ends the game, and the reward of the agent that chose it is -1.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,22 +41,25 @@ class Advice:
     """What a player and a solver say about a position; None for what is unknown.
 
     likely: float64 [A], the probabilities of the player's actions. value: the return that it
-    expects, in units of its reward. exact: the exact values. moves: the likeliest first.
+    expects, in units of its reward. exact: the exact values. limit: on what was searched for them,
+    in words; empty if nothing was. moves: the likeliest first.
     """
 
     likely: Tensor | None
     value: float | None
     exact: PositionValue | None
+    limit: str
     moves: list[Move]
 
 
 def advise(
-    game: Game[Any], state: State, player: Player | None, name: str, solve_seconds: float
+    game: Game[Any], state: State, player: Player | None, name: str, solve_seconds: float | None
 ) -> Advice:
     """Evaluate a live public position by a player, if any, and exactly within the time.
 
-    player: with informative probabilities, see make_advisor. name: of the player. Raises
-    ConfigError for a position that one of them cannot evaluate.
+    player: with informative probabilities, see make_advisor. name: of the player. solve_seconds:
+    None: within the solver's usual number of positions. Raises ConfigError for a position that one
+    of them cannot evaluate.
     """
     likely = value = scores = None
     if player is not None:
@@ -67,8 +71,14 @@ def advise(
         except (NonFiniteError, ValueError) as error:
             raise ConfigError(f"{name} cannot evaluate it: {sanitized(error)}") from None
     with value_errors("state= is impossible: "):
-        solver = position_solver(game) if solve_seconds else None
-        exact = None if solver is None else solver.solve(state, solve_seconds)[0]
+        exact, limit = None, ""
+        solver = None if solve_seconds == 0 else position_solver(game)
+        if solver is not None:
+            if solve_seconds is None:
+                solver.max_positions, solve_seconds = solver.usual_positions, solver.usual_seconds
+            exact = solver.solve(state, solve_seconds)[0]
+            has_clock = solve_seconds < math.inf
+            limit = f"{solve_seconds:g} s" if has_clock else f"{solver.max_positions:,} positions"
     moves = [
         Move(
             action=words,
@@ -86,7 +96,8 @@ def advise(
         value = move.exact or 0.0
         return -(move.probability or 0.0), -sign * value, value * (move.plies or 0)
 
-    return Advice(likely, None if value is None else float(value), exact, sorted(moves, key=order))
+    expected = None if value is None else float(value)
+    return Advice(likely, expected, exact, limit, sorted(moves, key=order))
 
 
 def probabilities(player: Player, state: State) -> Tensor | None:

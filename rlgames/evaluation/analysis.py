@@ -1,6 +1,6 @@
 """Where a player's moves lose value against perfect play, and how much.
 
-A move's loss is the exact value of the best action minus that of the action it takes: turns of
+A move's loss is the exact value of the best action minus the value of the action it takes: turns of
 battleship, points of 2048, and outcomes, where a draw instead of a win loses 1 and a loss instead
 of a win 2. The losses of a game add up to what perfect play would gain on average.
 """
@@ -91,13 +91,19 @@ def played_moves(
     return Moves(state, own.action, state.turn + 1, number, group, unknown), evaluation
 
 
-def with_values(moves: Moves, game: Game[Any], solver: Solver[Any, Any], seconds: float) -> Moves:
-    """The moves with the exact values that a solver finds in this time, each position once."""
+def with_values(
+    moves: Moves, game: Game[Any], solver: Solver[Any, Any], seconds: float | None
+) -> Moves:
+    """The moves with the exact values that a solver finds in this time, each position once.
+
+    seconds: None: within the solver's usual number of positions.
+    """
+    limits = (solver.usual_seconds, solver.usual_total) if seconds is None else (seconds,)
     first, where = distinct(moves.state)
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
     values = torch.full((len(first), game.spec.actions), torch.nan, dtype=torch.float64)
     num_legal = solver.game.legal_action_mask(moves.state[first]).sum(1).tolist()
-    for row, value in enumerate(solver.solve(moves.state[first], seconds)):
+    for row, value in enumerate(solver.solve(moves.state[first], *limits)):
         if value is None or value.value is None:
             continue
         # Where only some outcomes are known, a win is more often among them than a mistake.
@@ -157,7 +163,7 @@ def losses_by_group(moves: Moves, is_exact: bool = False) -> dict[str, Losses]:
 
 
 def losses_by_turn(moves: Moves, is_exact: bool) -> dict[tuple[int, int], Losses]:
-    """By the first and the last of the turns: each turn in which the player moved, or as many
+    """By the first and the last of the turns: each turn when the player moved, or as many
     together as make at most MAX_TURN_ROWS parts."""
     size = -(-int(moves.turn.max()) // MAX_TURN_ROWS)
     part = (moves.turn - 1) // size

@@ -1,6 +1,6 @@
 """Battleship on a line or a rectangle, one shot or a salvo per turn; the other side does not shoot.
 
-Ships are straight and do not overlap. They may touch, and by default a sinking is not announced.
+Ships are straight and do not overlap. They may touch, and by default a sunk ship is not announced.
 Every layout of the fleet is equally likely.
 
     . . . .      .  not shot at
@@ -46,7 +46,7 @@ class BattleshipState(FleetState):
     ships: uint8 [B, N]. shot, hit: bool [B, N], the cells whose result has been shown. aimed: bool
     [B, N], the cells chosen so far in an unfinished turn. hit_turn: int16 [B, N], the turn, from 1,
     in which each cell was hit, 0 for none; [B, 0] where no rule refers to it. sunk_turn: int16 [B,
-    ships], the announced sinkings, as in SinkingSlots; [B, 0] where none are announced.
+    ships], the announced sunk ships, as in SinkingSlots; [B, 0] where none are announced.
     """
 
     shot: Tensor
@@ -248,7 +248,7 @@ class Battleship(
         return encode_cells(torch.cat([hits, after.sunk_turn != before.sunk_turn], 1))
 
     def _key_bases(self) -> list[int]:
-        """The number of values of each digit of key: one digit per cell, and one per sinking."""
+        """The number of values of each digit of key: one digit per cell, and one per sunk ship."""
         hits = self.max_turns if "sunk" in self.show else 1 + ("first_hit" in self.show)
         cell = 2 + hits + self.sequential
         sinkings = [self.max_turns + 1] * (len(self.fleet) * ("sunk" in self.show))
@@ -256,7 +256,7 @@ class Battleship(
 
     def key(self, state: BattleshipState) -> Tensor:
         """A digit per cell: not shot at, miss, hit (in which turn, where that matters), aimed at;
-        and the turns of the announced sinkings."""
+        and the turns when announced ships sank."""
         cell = state.shot.long() + state.hit
         bases = self._key_bases()
         if "sunk" in self.show:
@@ -378,7 +378,7 @@ class Battleship(
             sunk_turn = [parse_events(self.slots.names, each["sunk"]) for each in histories]
             state = replace(state, sunk_turn=torch.stack(sunk_turn))
         if not bool(self.is_valid(state).all()):
-            raise ValueError("the hits and sinkings listed above a board do not fit it")
+            raise ValueError("the hits and sunk ships listed above a board contradict it")
         return state
 
     def _parse_marks(self, text: str) -> list[str]:

@@ -77,7 +77,7 @@ def split_timelines(text: str, names: Sequence[str]) -> tuple[Timelines, str]:
 def _event(text: str) -> tuple[str, int]:
     match = re.fullmatch(r"([^@]*)@([1-9]\d{0,3})", text)
     if not match:
-        raise ValueError(f"{text!r} does not say what happened in which turn, as B2@1 does")
+        raise ValueError(f"{text!r} is not CELL@TURN, as in B2@1")
     return match[1], int(match[2])
 
 

@@ -1,4 +1,4 @@
-"""Games on one board, from scalar rules alone: everything batched follows from them.
+"""Games on one board, only from scalar rules: everything batched follows from them.
 
 A game file defines the functions of rlgames/kernels/rules.py for one position, and a class derived
 from BoardGame. Positions are on the CPU. Letters in shapes: B games, W words, N cells, A actions.
@@ -192,7 +192,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
 
     def state_from_cells(self, cells: Tensor, seat: Tensor) -> BoardState:
         """The inverse of cells, from int64 [B, N], with the seats to move, int64 [B]; the turn is
-        the lowest number that fits."""
+        the lowest number that agrees."""
         zeros = torch.zeros_like(seat)
         state = BoardState(
             done=zeros.bool(),
@@ -206,7 +206,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         return state
 
     def turns(self, cells: Tensor, seat: Tensor) -> Tensor:
-        """Int64 [B]: the lowest turn that fits the cells, [B, N], and the seats to move."""
+        """Int64 [B]: the lowest turn that agrees with the cells, [B, N], and the seats to move."""
         return (cells > 0).sum(1) // self.stones_per_move
 
     def _written_cells(self, state: BoardState, open_value: int) -> Tensor:
@@ -352,7 +352,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         equally likely; the last positions, and the number of moves.
 
         Each game that ends makes room for the next one. plies: the most moves of each game, at
-        least 1; None: no limit. observe: compute the observation of each position in which a move
+        least 1; None: no limit. observe: compute the observation of each position where a move
         is made. Equal seeds, from 0 to 2^63 - 1, give equal games.
         """
         from rlgames.kernels.random_play import play_games

@@ -144,7 +144,7 @@ class Breakthrough(BoardGame, SymmetricActions):
     """rows × columns cells, home_rows rows of pieces for each seat.
 
     Action 3 * c + d moves the piece on cell c left, straight or right, as the seat to move sees it.
-    Raises ValueError where home_rows do not fit, and for boards that are too large.
+    Raises ValueError for too many home_rows, and for boards that are too large.
     """
 
     has_draws = False

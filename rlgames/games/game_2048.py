@@ -385,7 +385,7 @@ class Game2048(BoardGame, Chance, Measured, SymmetricActions):
 
     def lacks(self, capability: type[Capability]) -> str:
         is_too_large = issubclass(capability, ExactKey) and self.num_cells > 16
-        return "boards of more than 16 cells do not fit in 64 bits" if is_too_large else ""
+        return "boards of more than 16 cells need more than 64 bits" if is_too_large else ""
 
     def initial(self, batch: int, rng: torch.Generator) -> BoardState:
         state = super().initial(batch, rng)

@@ -92,7 +92,7 @@ def has_any_line(stones: Bits, line: int, stride: int) -> bool:
         step = 1 if direction == 3 else stride - 1 + direction
         if (line - 1) * step > MAX_BITS:
             continue
-        run, length = stones, 1  # the bits at which a run of this length begins
+        run, length = stones, 1  # the bits where a run of this length begins
         while length < line and run:
             added = min(length, line - length)
             run &= run >> added * step
@@ -324,7 +324,7 @@ class KInARow(BoardGame, MoverCells, SymmetricActions):
     """rows × columns cells, line stones in a row win, gravity makes stones fall.
 
     is_large: sets of stones are several words.
-    Raises ValueError for a line that does not fit and for a board that needs too many bits.
+    Raises ValueError for a line that is too long and for a board that needs too many bits.
     """
 
     shows_mover = False
@@ -335,7 +335,7 @@ class KInARow(BoardGame, MoverCells, SymmetricActions):
         longest = max(rows, columns)
         if line > longest:
             raise ValueError(
-                f"line={line} does not fit on a board of {rows}x{columns}; "
+                f"line={line} is longer than a board of {rows}x{columns}; "
                 f"the longest that does is {longest}"
             )
         bits = (rows + 1) * columns if gravity else rows * (columns + 1)

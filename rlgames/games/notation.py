@@ -42,7 +42,7 @@ def takes_columns(game: Game[S], state: S) -> bool:
 
 
 def cells_to_choose(game: Game[S], state: S, row: int) -> dict[int, list[int]]:
-    """By legal action: the cells of the first board by which a person chooses it; none for an
+    """By legal action: the cells of the first board that a person clicks to choose it; none for an
     action that has no cells.
 
     They are the cells that the action takes, or those that its name consists of, as in a2b3.

@@ -36,9 +36,9 @@ class SalvoDuelState(FleetState):
     """ships: uint8 [B, 2, N], each seat's fleet.
 
     own: uint8 [B, N], the fleet of the seat to move. shot: bool [B, 2, N], the cells of the other
-    board that each seat has shot at. hit_turn: int16 [B, 2, N], the turn, from 1, in which it hit
+    board that each seat has shot at. hit_turn: int16 [B, 2, N], the turn, from 1, when it hit
     them; 0 for none. aimed: bool [B, N], the cells chosen so far in an unfinished turn. sunk_turn:
-    int16 [B, 2, ships], the turns in which each seat sank ships of the other, as in SinkingSlots.
+    int16 [B, 2, ships], the turns when each seat sank ships of the other, as in SinkingSlots.
     """
 
     own: Tensor
@@ -219,7 +219,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         return replace(state, ships=torch.where(seat, state.own[:, None], layouts[:, None]))
 
     def with_layout(self, state: SalvoDuelState, seat: int, layout: Tensor) -> SalvoDuelState:
-        """Initial positions in which a seat has this fleet, uint8 [N]."""
+        """Initial positions where a seat has this fleet, uint8 [N]."""
         ships = state.ships.clone()
         ships[:, seat] = layout.to(ships.device)
         return self._start(ships)
@@ -271,7 +271,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         for name, number in (("your", seat), ("their", 1 - seat)):
             hit_turn, sunk_turn = state.hit_turn[row, number], state.sunk_turn[row, number]
             timelines.append(draw_events(f"{name} hits", self.cell_names, hit_turn))
-            timelines.append(draw_events(f"{name} sinkings", self.slots.names, sunk_turn))
+            timelines.append(draw_events(f"{name} sunk", self.slots.names, sunk_turn))
         return "\n".join(timelines)
 
     def parse_all(self, texts: Sequence[str]) -> SalvoDuelState:
@@ -280,7 +280,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
     def _parse(self, text: str) -> SalvoDuelState:
         caption, _, rest = text.strip("\n").partition("\n")
         seat, turn, afloat = _parse_caption(caption)
-        names = [f"{whose} {what}" for whose in ("your", "their") for what in ("hits", "sinkings")]
+        names = [f"{whose} {what}" for whose in ("your", "their") for what in ("hits", "sunk")]
         history, boards = games_board.split_timelines(rest, names)
         letters = LETTERS[: len(self.fleet)]
         own_alphabet = ".o" + letters + letters.upper()
@@ -295,7 +295,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             score = [1.0, -1.0] if afloat[1] == 0 else [-1.0, 1.0]
         hit_turn, sunk_turn = (
             [parse_events(known, history[f"{whose} {what}"]) for whose in ("your", "their")]
-            for known, what in ((self.cell_names, "hits"), (self.slots.names, "sinkings"))
+            for known, what in ((self.cell_names, "hits"), (self.slots.names, "sunk"))
         )
         state = replace(
             self._start(torch.tensor([[ships, ships]], dtype=torch.uint8)),
@@ -317,7 +317,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
     def _check_history(
         self, state: SalvoDuelState, hit: list[list[bool]], afloat: list[int]
     ) -> None:
-        """Raise ValueError if hits and sinkings do not fit the boards, by seat."""
+        """Raise ValueError if hits and sunk ships contradict the boards, by seat."""
         own = Sinkings(
             self.slots,
             *(field[:, 1 - int(state.current_seat)] for field in (state.hit_turn, state.sunk_turn)),
@@ -328,10 +328,10 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             or not bool(own.agree(state.own).all())
             or not bool(self.is_valid(state).all())
         ):
-            raise ValueError("the hits and sinkings listed above the boards do not fit them")
+            raise ValueError("the hits and sunk ships listed above the boards contradict them")
 
     def _check_boards(self, ships: list[int], hit: list[list[bool]], afloat: list[int]) -> None:
-        """Raise ValueError if the own fleet, the hits and the ships afloat do not fit together.
+        """Raise ValueError if the own fleet, the hits and the ships afloat contradict one another.
 
         ships: the own board. hit, afloat: of the seat to move, then of the other.
         """
@@ -340,11 +340,11 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             raise ValueError(f"the own fleet is not ships={fleet.ships}")
         hits = sum(hit[0])
         if hits > fleet.ship_cells or (afloat[1] == 0) != (hits == fleet.ship_cells):
-            raise ValueError("the hits do not fit the other's ships afloat")
+            raise ValueError("the hits do not match the other's ships afloat")
         layout, own_hit = torch.tensor([ships], dtype=torch.uint8), torch.tensor([hit[1]])
         own_afloat = len(fleet) - int(self.slots.sunk(layout, own_hit).sum())
         if afloat[0] != own_afloat or not 0 <= afloat[1] <= len(fleet):
-            raise ValueError("the number of ships afloat does not fit the boards")
+            raise ValueError("the number of ships afloat does not match the boards")
 
     def _start(self, ships: Tensor) -> SalvoDuelState:
         no_cells = torch.zeros_like(ships, dtype=torch.bool)

@@ -36,7 +36,7 @@ def make_cache(slots: int, words: int, actions: int) -> EvaluationCache:
 
 @compiled
 def key_of(position: Position) -> np.uint64:
-    """64 bits by which positions are told apart."""
+    """64 bits that tell positions apart."""
     key = np.uint64(0)
     for word in range(len(position)):
         key = spread(key + np.uint64(position[word]))

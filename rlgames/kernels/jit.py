@@ -96,7 +96,7 @@ class _KernelCache(FunctionCache):
             return None
 
     def save(self, path: Path, data: Any) -> None:
-        """Write a file in place of the one for other sources."""
+        """Write a file instead of the one for other sources."""
         for other in self._folder.glob(f"{path.name.rsplit('.', 2)[0]}.*.nbc"):
             other.unlink(missing_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}")

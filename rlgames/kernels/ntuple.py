@@ -65,7 +65,7 @@ def num_entries(network: Any) -> np.uint64:
 
 @found_by_type
 def enter(network: Any, position: Position, seat: int, memory: Memory) -> None:
-    """Begin at a position in which a seat is to move."""
+    """Begin at a position where a seat is to move."""
 
 
 @found_by_type

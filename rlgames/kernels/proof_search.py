@@ -22,7 +22,7 @@ NEVER = 1 << 30
 """The number of an answer that is impossible; numbers of open questions stay below."""
 
 BUCKET = 4
-"""Slots of the table in which a position can be."""
+"""Slots of the table where a position can be."""
 
 
 class ProofTable(NamedTuple):

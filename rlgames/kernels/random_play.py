@@ -86,7 +86,7 @@ def observe_games(games: Games, rules: Any, game_of_row: Array, observations: Ar
 
 @jit()
 def sum_bits(observations: Array) -> int:
-    """The sum of float32 numbers read as int32, in which every number counts."""
+    """The sum of float32 numbers read as int32, where every number counts."""
     bits, total = observations.reshape(-1).view(np.int32), 0
     for index in range(len(bits)):  # vectorized, unlike a loop over the array itself
         total += bits[index]

@@ -1,6 +1,6 @@
 """Sums over the moves of each seat of each game, from the last move to the first.
 
-Letters in shapes: M moves in the order in which they were made, T seats of games, one after the
+Letters in shapes: M moves in the order they were made, T seats of games, one after the
 other. slot: int64 [M], the number of the mover among the T.
 """
 
@@ -33,7 +33,7 @@ def sum_rewards(
 ) -> None:
     """Write the discounted sums of rewards, float32 [M]; discount: float32 [M], after each move.
 
-    value: float32 [M], or [0] without any, what takes the place of a sum, and with the other sign
+    value: float32 [M], or [0] without any, what replaces a sum, and with the other sign
     of the last sum of the other of two seats before; NaN where nothing does. later: float32 [2, T],
     0 and NaN; changed.
     """

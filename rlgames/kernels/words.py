@@ -18,7 +18,7 @@ inlined = jit(_nrt=False, inline="always")
 ONE, TWO, ZERO = np.uint64(1), np.uint64(2), np.uint64(0)
 
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
-"""The fraction of 2^64 by which the states of SplitMix64 grow."""
+"""The fraction of 2^64 that the states of SplitMix64 grow."""
 
 
 @compiled

@@ -50,7 +50,7 @@ class Learner(ABC):
     baseline needs it. afterstates: networks value afterstates rather than score actions."""
 
     needs: frozenset[Need] = frozenset()
-    """scaled_temperature: scores are values on which a softmax at temperature 1 makes no sense.
+    """scaled_temperature: scores are values that make no sense in a softmax at temperature 1.
     score_deltas: the policy compares moves by the change in score and the value that follows, and
     any other reward that is paid per move would be missing then. log_prob: Trajectories.log_prob,
     and state_value if sampling.is_softmax. float64: on the policy's device, which some devices do

@@ -29,7 +29,7 @@ class StepExamples(Rows):
     """What one gradient step learns from. state: [M]. action: int64 [M]. returns: float32 [M].
 
     advantage: float32 [M], or None where the value head gives the baseline. weight: float32 [M],
-    by which metrics count the moves, so that every game counts the same.
+    that metrics count the moves by, so that every game counts the same.
     """
 
     state: State

@@ -117,7 +117,7 @@ class RingBuffer(Generic[R]):
 
 
 class ReplayBuffer(RingBuffer[ReplayTransitions]):
-    """Moves of whole games in playing order, from which next states can be looked up.
+    """Moves of whole games in playing order, to look up next states.
 
     Only the state before each move is stored: the state after it is the state before a later move,
     which is never overwritten first. next_index is stored relative to the row.

@@ -248,7 +248,7 @@ class ValueAverage:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore both from the trained policy, which has loaded what `policy` had, and a state.
-        Raises LookupError, TypeError or ValueError for a state that does not fit."""
+        Raises LookupError, TypeError or ValueError for a state that does not match."""
         self.count = checked_int(state["count"], 0, PARTS + 1)
         self.part = checked_int(state["part"], -1, PARTS)
         if self.count:
@@ -274,17 +274,17 @@ def _check_kernel_learns(context: LearnerContext) -> None:
         reason = "it plays by sampling=argmax or epsilon_greedy with sampling.ties=first"
     pays_deltas = reward.scored == "score_delta" and reward.minus == "nothing"
     if not reason and not context.policy.has_lines and not pays_deltas:
-        reason = "it learns from reward=score alone"
+        reason = "it learns only from reward=score"
     if reason:
         raise NotImplementedError(reason)
 
 
 def _check_replies(reward: Reward, backup: str) -> None:
-    """Raises ValueError for what does not fit two seats, whose rewards sum to zero."""
+    """Raises ValueError for what does not support two seats, whose rewards sum to zero."""
     if reward.payoffs is None:
         raise ValueError(
-            "learner=td_ntuple needs rewards of both seats that sum to zero; reward=outcome "
-            "fits, with reward.loss=-reward.win and two opposite numbers as reward.draws"
+            "learner=td_ntuple needs rewards of both seats that sum to zero: use reward=outcome "
+            "with reward.loss=-reward.win and two opposite numbers as reward.draws"
         )
     if reward.payoffs[0] <= 0:
         raise ValueError("learner=td_ntuple needs reward.win above 0")

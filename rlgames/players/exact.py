@@ -45,7 +45,7 @@ class AlphaBetaPlayer(Player):
     """The best columns by alpha-beta search; if nothing is proven, the move of another player.
 
     Each position is searched once. With max_positions every search starts afresh, so that a move
-    depends on the position alone; without, what searches find out serves all later ones.
+    depends only on the position; without, what searches find out serves all later ones.
 
     max_positions, seconds: limits of a search; None: no such limit. A limit of time makes moves
     depend on the machine. scores: win as soon and lose as late as possible, as far as the search
@@ -150,13 +150,13 @@ def exact_player(
     """The optimal player of a game. Raises ValueError beyond the budget.
 
     seconds, memory_gb: limits for solving the game before the first move. move_positions,
-    move_seconds: as in AlphaBetaPlayer, on boards of Connect 4 with too many positions; without
-    either MOVE_SECONDS. scores: as in AlphaBetaPlayer, on all boards of Connect 4. make_stand_in:
+    move_seconds: as in AlphaBetaPlayer, on Connect 4 boards with too many positions; without
+    either MOVE_SECONDS. scores: as in AlphaBetaPlayer, on all Connect 4 boards. make_stand_in:
     makes its stand-in.
     """
     solver = solver_of(game, memory=int(memory_gb * 2**30))
     if solver is None:
-        raise ValueError(f"player=exact is out of reach here (no solver fits {game.spec.name})")
+        raise ValueError(f"player=exact is out of reach here (no solver supports {game.spec.name})")
     is_vast = game.spec.max_positions > MAX_POSITIONS
     if isinstance(solver, AlphaBetaSolver) and (scores or is_vast):
         if move_positions is None and move_seconds is None:

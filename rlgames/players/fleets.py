@@ -136,7 +136,7 @@ class Density(BattleshipBot):
                 )
             if not can_count(game):
                 raise ValueError(
-                    f"{needs}, and so large a fleet whose sinkings are announced cannot be; use "
+                    f"{needs}, and so large a fleet whose sunk ships are announced cannot be; use "
                     "player.miss_weight=0"
                 )
         self.miss_weight = miss_weight
@@ -221,7 +221,7 @@ class DensityRollout(Density):
             )
         if not can_count(game):
             raise ValueError(
-                f"{self.name} cannot count the layouts of so large a fleet whose sinkings are "
+                f"{self.name} cannot count the layouts of so large a fleet whose sunk ships are "
                 "announced; use player=density"
             )
         if miss_weight is None:

@@ -22,7 +22,7 @@ class Decision:
     """Actions for B positions, and what a learner may want to know about them.
 
     action: int64 [B]. target: float32 [B, A], a target for the policy, from players that search.
-    log_prob: float32 [B], the log-probability with which each action was chosen, NaN where it is
+    log_prob: float32 [B], the log-probability of choosing each action, NaN where it is
     unknown; None where it is for all. value: float32 [B], the expected outcome for the seat to
     move, -1 to 1, where a player that searches moved at random, so that what follows does not tell
     it; NaN elsewhere; None where it is everywhere. state_value: float32 [B], the policy's value of
@@ -60,7 +60,7 @@ class Player(ABC):
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises LookupError, TypeError, ValueError or RuntimeError for state that does not fit."""
+        """Raises LookupError, TypeError, ValueError or RuntimeError for other state."""
         if state:
             raise ValueError(f"{type(self).__name__} has no state")
 
@@ -80,7 +80,7 @@ class Player(ABC):
 
 @runtime_checkable
 class HasProbabilities(Protocol):
-    """A player that knows its probabilities, from which exact results and hints follow."""
+    """A player that knows its probabilities; exact results and hints follow from them."""
 
     def probabilities(self, state: Any) -> Tensor:
         """Float64 [B, A]: the probability of each action in public positions, on any device."""

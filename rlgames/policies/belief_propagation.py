@@ -116,7 +116,7 @@ class BeliefPropagation(Network):
     and of means over the board, and moves a learned part of the way to the sum. The score of a cell
     is the log-odds that some ship covers it, plus a learned function. All cells share the weights,
     so the network is equivariant: a rotated or mirrored board gets the rotated or mirrored scores.
-    They depend on what is seen of the fleet alone, so no shots of an opponent can mislead them; the
+    They depend on what is seen of that fleet, so no shots of an opponent can mislead them; the
     value sees the whole observation.
     Belief propagation with learned weights is known from decoders: Nachmani, Be'ery and Burshtein,
     Learning to Decode Linear Codes Using Deep Learning, 2016.

@@ -43,7 +43,7 @@ def build_policy(
         payoffs: of the reward, see Reward.payoffs.
 
     Raises:
-        ConfigError: for a policy that does not fit the game or memory.
+        ConfigError: for a policy that does not support the game or needs too much memory.
     """
     try:
         if issubclass(make, ValueFunction):
@@ -59,9 +59,9 @@ def build_policy(
             return AfterstateNetwork(game, network, score_scale)
         return network
     except NotImplementedError as error:
-        raise ConfigError(f"policy={name} does not fit: {error}") from None
+        raise ConfigError(f"policy={name} is not supported: {error}") from None
     except ValueError as error:
-        hint = "policy=mlp learner=ppo fits" if issubclass(make, ValueFunction) else ""
+        hint = "use policy=mlp learner=ppo" if issubclass(make, ValueFunction) else ""
         raise ConfigError(str(error), hint) from None
 
 

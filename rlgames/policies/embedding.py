@@ -187,5 +187,5 @@ def board_runs(game: Game[Any], length: int) -> tuple[list[list[int]], list[int]
                 first = row * columns + column
                 runs.append([first + step * place for place in range(length)])
     if not runs:
-        raise ValueError(f"policy.line_length={length} does not fit on a board of {rows}x{columns}")
+        raise ValueError(f"policy.line_length={length} is longer than a board of {rows}x{columns}")
     return runs, list(range(len(runs)))

@@ -21,7 +21,7 @@ from rlgames.policies.policy import Policy, ValueFunction
 
 MAX_TABLE_SIZE = 200_000_000
 
-TOO_LARGE = "a board this large does not fit in 62 bits"
+TOO_LARGE = "a board this large needs more than 62 bits"
 """Why kernels do not read a network, as part of a sentence."""
 
 MAX_VALUE = 0.999
@@ -73,8 +73,7 @@ class Ntuple(ValueFunction):
         super().__init__(score_scale)
         if not isinstance(game, Game2048 | KInARow):
             raise ValueError(
-                "policy=ntuple has tuples of boards of 2048 and of k in a row, not of "
-                f"{game.spec.name}"
+                f"policy=ntuple has tuples of 2048 and k-in-a-row boards, not of {game.spec.name}"
             )
         self.has_lines = isinstance(game, KInARow)
         if isinstance(game, KInARow):

@@ -223,7 +223,7 @@ def fetch_entries(
 
 
 class _NetworkType(types.Type):
-    """Numba's type of one network: it is part of the signature for which a kernel is compiled."""
+    """Numba's type of one network: it is part of the signature of a compiled kernel."""
 
     def __init__(self, network: CompiledNetwork) -> None:
         self.network = network

@@ -74,7 +74,7 @@ class Network(Policy):
 
 @contextmanager
 def computing_in(policy: Policy, dtype: torch.dtype) -> Iterator[None]:
-    """A block in which a network multiplies matrices in this type. Its weights, their gradients and
+    """A block where a network multiplies matrices in this type. Its weights, their gradients and
     what its last layers return stay float32."""
     policy.compute_dtype = dtype
     try:

@@ -395,7 +395,7 @@ def symmetries_leave_the_rules_unchanged(game: Game[Any]) -> None:
 
 
 def openings_match_initial_positions(game: Game[Any]) -> None:
-    """openings lists every initial position, with the frequency with which initial samples it."""
+    """openings lists every initial position, with how often initial samples it."""
     openings = game.openings(100_000)
     if openings is None:
         return

@@ -50,7 +50,7 @@ class GamePool:
     """Plays a number of games, at most `batch` of them side by side.
 
     seating: int64 [games, P], the index of the player in each seat; by default players[seat].
-    initial_states: the positions in which games start; by default the game samples them.
+    initial_states: the positions where games start; by default the game samples them.
     The pool drops finished rows, and starts the remaining games in their place, once enough rows
     have finished to make it worthwhile.
     """
@@ -89,7 +89,7 @@ class GamePool:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises LookupError, TypeError or ValueError for state that does not fit this pool, and
+        """Raises LookupError, TypeError or ValueError for state that does not match this pool, and
         for positions that violate the rules."""
         self.batch = checked_int(state["batch"], self.batch, self.batch)
         self.num_started = checked_int(state["num_started"], self.batch, self.games)

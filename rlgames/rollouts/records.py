@@ -101,7 +101,7 @@ def append(
 def _moves_by_game(
     game: Game[Any], players: list[str], trajectories: Trajectories
 ) -> list[list[dict[str, Any]]]:
-    """The moves of each game in the form in which a record stores them."""
+    """The moves of each game in the form of a record."""
     moves: list[list[dict[str, Any]]] = [[] for _ in range(trajectories.num_games)]
     columns = (
         trajectories.game,

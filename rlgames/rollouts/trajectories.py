@@ -1,4 +1,4 @@
-"""The moves of a batch of games, flat, and the states in which the games ended."""
+"""The moves of a batch of games, flat, and the states where the games ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlgames.players.player import Decision
 
 @dataclass(frozen=True)
 class Trajectories(Rows):
-    """M moves of G games, flat; each game's moves are in the order in which they were made.
+    """M moves of G games, flat; each game's moves are in the order they were made.
 
     The games are complete, or those parts of them that lie within a window of plies.
 
@@ -98,7 +98,7 @@ class Trajectories(Rows):
         return self.game.argsort(stable=True)
 
     def _ply(self) -> Tensor:
-        """Int64 [M]: the ply of the pool at which each move was made."""
+        """Int64 [M]: the ply of the pool when each move was made."""
         return torch.repeat_interleave(torch.tensor(self.ply_sizes, device=self.game.device))
 
 

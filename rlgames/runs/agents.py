@@ -75,9 +75,9 @@ class OpenRun:
     def agent(
         self, sampling: OptionConfig | None = None, device: torch.device | None = None
     ) -> Agent:
-        """The run's policy. Raises ConfigError if it does not fit its game, also as BadCheckpoint.
+        """The run's policy. Raises ConfigError, also as BadCheckpoint, for another game's.
 
-        sampling: None: greedy. device: None: that of its training or, if it is missing, the CPU.
+        sampling: None: greedy. device: None: the one of its training or, if it is missing, the CPU.
         """
         trained = self.config
         device = device or find_device_or_cpu(trained.device)
@@ -146,7 +146,7 @@ def new_policy(cfg: TrainConfig, game: Game[Any], rng: torch.Generator) -> Polic
     """The policy of a training before its first update, on the game's device.
 
     rng: draws its weights.
-    Raises ConfigError for a policy that does not fit the game, the learner or memory.
+    Raises ConfigError for a policy that the game, learner or memory does not allow.
     """
     check_policy_fits(cfg.policy.name, cfg.learner.name)
     reward, learner = make_reward(cfg.reward, game), load_option("learner", cfg.learner.name)
@@ -180,12 +180,12 @@ def check_policy_fits(policy: str, learner: str) -> None:
 
 def make_reward(config: RewardConfig, game: Game[Any]) -> Reward:
     """Raises ConfigError for a reward that the game does not know."""
-    reward: Reward = make("reward", config, game, hint=f"reward={game.spec.goal} fits")
+    reward: Reward = make("reward", config, game, hint=f"use reward={game.spec.goal}")
     return reward
 
 
 def load_shipped_agent(rules: OptionConfig, device: torch.device) -> Agent | None:
-    """The agent that comes with rlgames for a game; None if there is none or the rules differ."""
+    """The bundled agent for a game; None if there is none or the rules differ."""
     run = open_shipped_agent(rules)
     return None if run is None else run.agent(device=device)
 
@@ -274,7 +274,7 @@ def build_player(
 
 
 def _shipped_search(rules: OptionConfig, game: Game[Any]) -> Player | None:
-    """The agent that comes with rlgames for a game of k in a row, with alpha-beta search."""
+    """The bundled agent for a game of k in a row, with alpha-beta search."""
     agent = load_shipped_agent(rules, game.device)
     search = make_option("search", "alphabeta")
     return None if agent is None else with_search(agent, game, search, None)
@@ -285,7 +285,7 @@ def with_search(
 ) -> Player:
     """The player with a search around it, if given; reward: what a trained player learned from.
 
-    Raises ConfigError if search, player and game do not fit together.
+    Raises ConfigError if search, player and game cannot be combined.
     """
     if search is None:
         return player
@@ -329,7 +329,7 @@ def _value_head_units(
     search; searched: search.value."""
     unclear = ConfigError(
         f"search.leaf=value cannot tell what the value head learned from reward={reward.name}",
-        "search.leaf=rollout fits",
+        "use search.leaf=rollout",
     )
     if load_option("reward", reward.name) is not Reward:
         raise unclear

@@ -222,7 +222,7 @@ def _split_off_tensors(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> T
 
 
 def _insert(tree: Tree, path: list[str], tensor: Tensor) -> None:
-    """Put a tensor where its path leads. Raises BadCheckpoint if the path does not fit the tree."""
+    """Put a tensor where its path leads. Raises BadCheckpoint if it leads nowhere."""
     parent: Any = tree if len(path) > 1 else None
     for name in path[:-1]:
         parent = parent.get(name) if isinstance(parent, dict) else None

@@ -158,8 +158,7 @@ def _is_config(value: Any) -> bool:
 def _are_results(value: Any) -> bool:
     """Whether they are numbers that statistics can use, or were not measured."""
     return isinstance(value, dict) and all(
-        each is None
-        or (type(each) in (int, float) and not MAX_NUMBER < abs(each) < math.inf)
+        each is None or (type(each) in (int, float) and not MAX_NUMBER < abs(each) < math.inf)
         for each in value.values()
     )
 

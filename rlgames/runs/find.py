@@ -109,7 +109,7 @@ def find_run(name: str, is_training: bool = False, is_player: bool = True) -> Pa
 
 
 def _nearest_folder(name: str) -> str:
-    """A hint for a folder that is missing: one beside it with a similar name, or nothing."""
+    """A hint for a folder that is missing: one next to it with a similar name, or nothing."""
     parent, slash, _ = name.rpartition("/")
     siblings: list[str] = []
     with contextlib.suppress(OSError, ValueError), os.scandir(parent + slash or ".") as entries:
@@ -190,7 +190,7 @@ def _runs_inside(top: str) -> Iterator[str]:
 
 
 def _number_first(path: str) -> tuple[int, str]:
-    """A sort key by which 10_lr=1 comes after 9_lr=2."""
+    """A sort key that puts 10_lr=1 after 9_lr=2."""
     name = os.path.basename(path)
     match = re.match(r"[0-9]{1,9}", name)
     return (int(match[0]) if match else -1), name

@@ -166,7 +166,7 @@ and the host are between them."""
 
 
 def event_files(directory: Path) -> list[Path]:
-    """The event files of a run, in the order in which TensorBoard reads them."""
+    """The event files of a run, in the order TensorBoard reads them."""
     return sorted(directory.glob("*".join(EVENT_FILES)))
 
 
@@ -336,7 +336,7 @@ class WandbLogger(Logger):
             settings=settings,
         )
         for path in (run.directory / "wandb").rglob("*"):
-            if path.is_symlink():  # W&B's program makes one; a run with links is refused
+            if path.is_symlink():  # W&B's program makes one; a run with links is not read
                 storage.remove_file(path.parent, path.name)
         self._run.define_metric("games")
         self._run.define_metric("*", step_metric="games")
@@ -387,7 +387,7 @@ MAX_RETRIES, TIMEOUT_SECONDS = 2, 15
 wait for many minutes."""
 
 MLFLOW_ID = "rlgames.id"
-"""The tag by which a resumed run is found."""
+"""The tag that finds a resumed run."""
 
 MLFLOW_STATUSES = {"done": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 

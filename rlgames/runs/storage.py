@@ -48,7 +48,7 @@ def open_to_read(directory: Path, name: str) -> BinaryIO:
 
 
 def open_to_append(directory: Path, name: str) -> BinaryIO:
-    """A file to which lines are added, created if it is missing; sync_file makes them durable."""
+    """A file that lines are added to, created if it is missing; sync_file makes them durable."""
     return _open(directory / name, os.O_RDWR | os.O_APPEND | os.O_CREAT, "ab")
 
 
@@ -144,7 +144,7 @@ def sync_directory(path: Path) -> None:
 
 @contextmanager
 def errors_name(path: Path) -> Iterator[None]:
-    """A block in which an OSError gets this path, for example while an open file is written."""
+    """A block where an OSError gets this path, for example while an open file is written."""
     try:
         yield
     except OSError as error:

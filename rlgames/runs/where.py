@@ -109,7 +109,7 @@ def values_of(run: RunSummary) -> dict[str, Any]:
 
 
 def matching(runs: Sequence[RunSummary], where: str | None) -> list[RunSummary]:
-    """The runs for which all conditions hold. Raises ConfigError for invalid conditions, for names
+    """The runs that meet all conditions. Raises ConfigError for invalid conditions, for names
     that no run has, and if no run is left."""
     if where is None:
         return list(runs)

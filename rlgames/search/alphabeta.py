@@ -22,7 +22,7 @@ class AlphaBetaSearch(Player):
     Of equal moves it makes the one with the larger score, and of these the first.
 
     player: an agent with policy=ntuple for k in a row. It searches on the CPU.
-    Raises ValueError if player and game do not fit together.
+    Raises ValueError if player and game cannot be combined.
     """
 
     is_deterministic = True

@@ -20,7 +20,7 @@ def build_search(
     """The player with a search around it, made of these keys, and with exact endgames if the keys
     solve positions.
 
-    Raises ConfigError if search, player and game do not fit together.
+    Raises ConfigError if search, player and game cannot be combined.
     """
     settings = {name: value for name, value in keys.items() if name != "solve_positions"}
     solve_positions = keys.get("solve_positions", 0)

@@ -19,7 +19,7 @@ MAX_KNOWN = 100_000
 
 class EndgameSolver:
     """Solves positions one by one, each within the same number of positions, so that the result
-    depends on the position alone.
+    depends only on the position.
 
     Raises ValueError for a game without a solver that can be limited.
     """

@@ -34,10 +34,10 @@ class Expectimax(Player):
     player: an agent whose policy values afterstates and was trained on points. N-tuple networks
         on boards of up to 4×4 are searched in a compiled kernel with a transposition table.
     plies: the number of the player's own moves to look ahead. min_probability: less likely
-        chance outcomes are left out, except the likeliest. tile_downgrading: boards of 2048 with
+        chance outcomes are left out, except the likeliest. tile_downgrading: 2048 boards with
         this tile, or with one that the n-tuples count as a smaller one, are searched as
         downgrade_tiles returns them; None: as they are. discount: γ of the values.
-    Raises ValueError if player and game do not fit together.
+    Raises ValueError if player and game cannot be combined.
     """
 
     is_deterministic = True

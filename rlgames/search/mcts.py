@@ -64,7 +64,7 @@ NO_BATCHES = np.empty(0, np.int64)
 class Mcts(Search):
     """Searches from public positions; player: the source of the prior probabilities.
 
-    Raises ValueError if player, game and settings do not fit together.
+    Raises ValueError if player, game and settings cannot be combined.
 
     bytes_per_simulation: of a tree, without positions.
     """
@@ -141,7 +141,7 @@ class Mcts(Search):
 
 
 def _check(player: Player, settings: MctsSettings) -> None:
-    """Raises ValueError if player and settings do not fit together."""
+    """Raises ValueError if player and settings cannot be combined."""
     if not isinstance(player, HasProbabilities):
         raise ValueError(
             f"search=mcts needs a player with probabilities; {type(player).__name__} has none"

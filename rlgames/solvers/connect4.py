@@ -103,7 +103,7 @@ class _Move:
 class AlphaBeta:
     """Searches positions and keeps what it learns about them in a table, for later searches.
 
-    With a limit on positions and an empty table, the result depends on the position alone.
+    With a limit on positions and an empty table, the result depends only on the position.
     table_entries: how many the table has, about. positions: how many all searches have visited.
     """
 

@@ -105,7 +105,7 @@ class Graph:
 
     @property
     def positions(self) -> int:
-        """The number of positions in which a seat has to move."""
+        """The number of positions where a seat has to move."""
         return sum(len(layer.keys) for layer in self.layers.values())
 
     def solve(self, policies: Sequence[PolicyFunction | None]) -> Solution:

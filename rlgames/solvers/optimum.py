@@ -28,7 +28,7 @@ SOLVERS: tuple[type[Solver[Any, Any]], ...] = (
     ProofSolver,
     ListingSolver,
 )
-"""Of several that fit a game, the first solves it."""
+"""Of several for one game, the first solves it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Optimum:
 def solver_of(
     game: Game[Any], max_positions: float = math.inf, memory: int = MAX_MEMORY
 ) -> Solver[Any, Any] | None:
-    """The exact solver that fits the rules of a game, on boards that are small enough."""
+    """The exact solver for the rules of a game, on boards that are small enough."""
     for solver in SOLVERS:
         if solver.fits(game):
             return solver(on_cpu(game), max_positions, memory)

@@ -81,14 +81,21 @@ class Solver(ABC, Generic[G, S]):
     values_late_positions = True
     """Whether it values positions within max_positions, also of boards out of its reach."""
 
+    usual_positions: ClassVar[float] = 1 << 19
+    usual_total: ClassVar[float] = math.inf
+    usual_seconds: ClassVar[float] = math.inf
+    """Limits on one value, on all, and on the time, where nothing else is asked for."""
+
     def __init__(self, game: G, max_positions: float = math.inf, memory: int = MAX_MEMORY) -> None:
         self.game, self.max_positions, self.memory = game, max_positions, memory
+        self.finds_plies = max_positions == math.inf
+        self.late = 0  # positions that the last call of solve left open for lack of time
 
     @staticmethod
     @abstractmethod
     def fits(game: Game[Any]) -> bool:
         """Whether it solves the game with these rules, on boards that are small enough. Solvers
-        that know the rules of a game do not know those of games derived from it."""
+        that know the rules of a game do not know the rules of games derived from it."""
 
     @property
     def is_in_reach(self) -> bool:
@@ -113,20 +120,31 @@ class Solver(ABC, Generic[G, S]):
         """Entries for a search that solves the game. entry_bytes: more than twice their size."""
         return min(self.memory // entry_bytes, MAX_SOLVER_ENTRIES, seconds * ENTRIES_PER_SECOND)
 
-    def solve(self, state: S, seconds: float) -> list[PositionValue | None]:
+    @property
+    def searched(self) -> int:
+        """How many positions have been searched, where solve has a limit on them."""
+        return 0
+
+    def solve(
+        self, state: S, seconds: float, max_total: float = math.inf
+    ) -> list[PositionValue | None]:
         """The values of live public positions [B], the latest first; None beyond the budget.
 
-        seconds: a limit on all of them together. Raises ValueError for a position that no play
-        leads to.
+        seconds, max_total: limits on all of them together, of time and of positions searched.
+        Raises ValueError for a position that no play leads to.
         """
         values: list[PositionValue | None] = [None] * len(state)
-        end = time.perf_counter() + seconds
-        for row in self.game.depth(state).argsort(descending=True, stable=True).tolist():
-            left = end - time.perf_counter()
-            if left <= 0:
+        end, last, self.late = time.perf_counter() + seconds, self.searched + max_total, 0
+        latest = self.game.depth(state).argsort(descending=True, stable=True)
+        for number, row in enumerate(latest.tolist()):
+            if self.searched >= last:
                 break
             with suppress(OutOfBudget):
+                left = max(end - time.perf_counter(), 0.0)
                 values[row] = self.value(state[torch.tensor([row])], left)
+            if time.perf_counter() >= end:  # also what was found of this one may be less
+                self.late = len(state) - number
+                break
         return values
 
     @abstractmethod
@@ -135,7 +153,7 @@ class Solver(ABC, Generic[G, S]):
 
     def best_actions(self, state: S) -> tuple[float | None, list[int]]:
         """The value of one position and its best actions; beyond max_positions None and those that
-        are not known to be worse than others. Both depend on this position alone."""
+        are not known to be worse than others. Both depend only on this position."""
         try:
             found = self.value(state, math.inf)
         except OutOfBudget:
@@ -160,7 +178,9 @@ class ListingSolver(Solver[Game[Any], State]):
         graph = Graph(self.game, seconds, self.memory)
         return graph.solve([None] * self.game.spec.seats).mean, graph.positions
 
-    def solve(self, state: State, seconds: float) -> list[PositionValue | None]:
+    def solve(
+        self, state: State, seconds: float, max_total: float = math.inf
+    ) -> list[PositionValue | None]:
         values: list[PositionValue | None] = [None] * len(state)
         end = time.perf_counter() + seconds
         depth = self.game.depth(state)
@@ -179,6 +199,7 @@ class ListingSolver(Solver[Game[Any], State]):
             return True
 
         solve(torch.arange(len(state)))
+        self.late = values.count(None) if time.perf_counter() >= end else 0
         return values
 
     def value(self, state: State, seconds: float) -> PositionValue:
@@ -212,10 +233,11 @@ class ListingSolver(Solver[Game[Any], State]):
 
 class AlphaBetaSolver(Solver[KInARow, BoardState]):
     """Searches within the limits; what that leaves open on small boards is valued by listing. Plies
-    are known only without a limit on positions."""
+    are known only if it finds plies."""
 
     about = "alpha-beta search, for k in a row with gravity"
     max_solved = max_played = math.inf
+    usual_positions, usual_total = 1 << 24, 1 << 28
 
     @staticmethod
     def fits(game: Game[Any]) -> bool:
@@ -233,10 +255,14 @@ class AlphaBetaSolver(Solver[KInARow, BoardState]):
     def _search(self) -> AlphaBeta:
         return self.search(min(4 * self.max_positions, MAX_TABLE_ENTRIES))
 
+    @property
+    def searched(self) -> int:
+        return self._search.positions
+
     def value(self, state: BoardState, seconds: float) -> PositionValue:
         game, limit = self.game, self.max_positions
         own, occupied = state.words[0].tolist()
-        result = self._search.analyze(own, occupied, seconds, limit, limit == math.inf)
+        result = self._search.analyze(own, occupied, seconds, limit, self.finds_plies)
         actions: list[float | None] = [None] * game.spec.actions
         plies: list[int | None] = [None] * game.spec.actions
         for column in result.bounds:
@@ -266,6 +292,7 @@ class ProofSolver(Solver[BoardGame, BoardState]):
 
     about = "proof-number search, for two-player board games"
     max_solved = MAX_PROVEN_POSITIONS
+    usual_total = 1 << 22
 
     @staticmethod
     def fits(game: Game[Any]) -> bool:
@@ -284,6 +311,10 @@ class ProofSolver(Solver[BoardGame, BoardState]):
     @cached_property
     def _search(self) -> ProofSearch:
         return ProofSearch(self.game, min(4 * self.max_positions, MAX_SLOTS))
+
+    @property
+    def searched(self) -> int:
+        return self._search.positions
 
     def value(self, state: BoardState, seconds: float) -> PositionValue:
         game, search = self.game, self._search
@@ -325,6 +356,7 @@ class BeliefSolver(Solver[Battleship, BattleshipState]):
     about = "dynamic programming over beliefs, for battleship with hits and misses only"
     max_played = math.inf
     values_late_positions = False
+    usual_positions, usual_seconds = math.inf, 20.0
     _solution: BeliefSolution | None = None
 
     @staticmethod

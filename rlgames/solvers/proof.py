@@ -19,11 +19,9 @@ MAX_SLOTS = 1 << 22
 MAX_PLIES = 10_000
 """Of games that are searched: the line to the current position has room for as many."""
 
-FIRST_SLICE, SLICE = 1 << 8, 1 << 15
-"""Positions between two checks for signals. With a limit of time, the first slices are short, as a
-position takes from 1 to 200 microseconds, and grow while one takes less than SLICE_SECONDS."""
-
-SLICE_SECONDS = 0.02
+SLICE, TIMED_SLICE = 1 << 15, 1 << 18
+"""Positions between two checks for signals; with a limit of time, actions of positions. Results
+depend on the slices, which therefore do not depend on the time that they take."""
 
 
 def can_prove(game: Game[Any]) -> bool:
@@ -42,7 +40,7 @@ PROOF, DISPROOF = range(2)
 class ProofSearch:
     """Searches positions and stores the results in a table, for later searches.
 
-    With a limit on positions and an empty table, the result depends on the position alone.
+    With a limit on positions and an empty table, the result depends only on the position.
     slots: the least number of positions that the table can hold. positions: how many all searches
     have visited.
     """
@@ -92,18 +90,13 @@ class ProofSearch:
 
     def _ask(self, goal: int, seconds: float, max_positions: float) -> bool | None:
         """Whether the position in the first row is worth at least goal; None beyond a limit."""
-        now = time.perf_counter()
-        end, last = now + seconds, self.positions + max_positions
+        end, last = time.perf_counter() + seconds, self.positions + max_positions
         self._children[:] = -1  # nothing is known of them yet
-        # Where only positions are limited, the result must not depend on the time.
-        size = SLICE if seconds == math.inf else FIRST_SLICE
-        while now < end and self.positions < last:
+        size = SLICE if seconds == math.inf else TIMED_SLICE // self._rules.actions
+        while time.perf_counter() < end and self.positions < last:
             limit = int(min(size, max(last - self.positions, 1)))
             visited, *numbers = kernel.prove(self._rules, self._table, self._line, goal, limit)
             self.positions += visited
             if 0 in numbers:
                 return numbers[PROOF] == 0
-            before, now = now, time.perf_counter()
-            if now - before < SLICE_SECONDS:
-                size = min(2 * size, SLICE)
         return None

@@ -99,7 +99,7 @@ RULES: tuple[Rule, ...] = (
             and plan.spec.goal == "outcome"
         ),
         "{spec.name} is won or lost, and reward={cfg.reward.name} counts turns only",
-        "reward=outcome fits",
+        "use reward=outcome",
     ),
     (
         lambda plan: (
@@ -109,7 +109,7 @@ RULES: tuple[Rule, ...] = (
         ),
         "learner={cfg.learner.name} values positions after a move, and "
         "reward.scored={reward.scored} also pays for the other seat's reply",
-        "reward=outcome fits",
+        "use reward=outcome",
     ),
     (
         lambda plan: (
@@ -120,7 +120,7 @@ RULES: tuple[Rule, ...] = (
         ),
         "learner={cfg.learner.name} compares moves by the change in score and the value that "
         "follows; reward.scored={reward.scored} pays something else for a move",
-        "reward.scored=score_delta fits, learner=ppo takes any",
+        "use reward.scored=score_delta; learner=ppo takes any",
     ),
     (
         lambda plan: plan.spec.seats == 1 and plan.cfg.opponent.name != "self",
@@ -205,9 +205,9 @@ RULES: tuple[Rule, ...] = (
             lambda plan, key=key, usual=usual: (
                 getattr(plan.cfg, key) != usual and not plan.scores_actions
             ),
-            f"{key}={{cfg.{key}}} fits networks that score actions, not policy={{cfg.policy.name}}"
-            " of learner={cfg.learner.name}",
-            "policy=mlp learner=ppo fits",
+            f"{key}={{cfg.{key}}} is only for networks that score actions, "
+            "not for policy={cfg.policy.name} of learner={cfg.learner.name}",
+            "use policy=mlp learner=ppo",
         )
         for key, usual in (("clone_epochs", 0), ("precision", "float32"))
     ),

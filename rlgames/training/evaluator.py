@@ -1,4 +1,4 @@
-"""Evaluates the greedy policy; EVAL_METRICS lists what is measured."""
+"""Evaluates the greedy policy; EVAL_METRICS lists the metrics."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ GRAPH_SECONDS = 60.0
 FINAL_EVAL_FACTOR = 4
 """The final evaluation plays this many times the games of one during training."""
 
-REGRET_GAMES, REGRET_POSITIONS, REGRET_SECONDS = 100, 20_000, 60.0
-"""Of a measurement of mistakes: games, positions searched for each exact value, and the time limit,
-which is there for slow machines: with values that it cuts off, runs would not repeat."""
+REGRET_GAMES, REGRET_POSITIONS = 100, 20_000
+"""Of a measurement of mistakes: games, and positions searched for each exact value."""
 
 WHY_NO_REGRET = (
     f"eval/regret is missing: the solver knows no value after {REGRET_POSITIONS:,} positions"
@@ -99,7 +98,7 @@ class Evaluator:
         self.greedy = Agent(self.game, policy, self.greedy_rule)
 
     def _check_best_by(self) -> None:
-        name, hint = self.game.spec.name, f"best_by={self.goal_metric} fits"
+        name, hint = self.game.spec.name, f"use best_by={self.goal_metric}"
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
             raise ConfigError(f"{name} is too large for best_by=exploitability", hint)
         reason = ""
@@ -187,7 +186,7 @@ class Regret:
         solver = position_solver(game, max_positions=REGRET_POSITIONS)
         if solver is None:
             raise ConfigError(
-                f"no exact solver fits these rules of game={game.spec.name}",
+                f"no exact solver supports these rules of game={game.spec.name}",
                 f"remove analyze_every={every}",
             )
         self._solver = solver
@@ -199,6 +198,6 @@ class Regret:
         settings = EvaluationSettings(sampled_games=REGRET_GAMES)
         with torch.inference_mode():
             moves, _ = played_moves(subject.game, subject.greedy, subject.opponent, settings, rng)
-        loss = with_values(moves, subject.game, self._solver, REGRET_SECONDS).loss
+        loss = with_values(moves, subject.game, self._solver, None).loss
         known = loss[~loss.isnan()]
         return float(known.mean()) if len(known) else None

@@ -114,7 +114,7 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     """Build a training.
 
     checkpoint: the one whose weights will be loaded, instead of new ones.
-    Raises ConfigError if the parts do not fit together.
+    Raises ConfigError if the parts cannot be combined.
     """
     for name in cfg.logger:
         check_installed("logger", name)
@@ -149,7 +149,7 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
 
 
 def check_parts(cfg: TrainConfig) -> None:
-    """Raises ConfigError if the parts of a training do not fit together."""
+    """Raises ConfigError if the parts of a training cannot be combined."""
     game = make("game", cfg.game)
     split = split_layouts(game, cfg.holdout, cfg.seed)
     check_fits(Plan(cfg, game, make_reward(cfg.reward, game), split is not None))
@@ -206,7 +206,7 @@ def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor]) -> None:
 
 
 def playing(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
-    """The players of the games to learn from: the agent alone, which also plays itself, or the
+    """The players of the games to learn from: only the agent, which also plays itself, or the
     agent and its opponent. A teacher or, if the learner learns from one, a search around the agent
     replaces it."""
     players: list[Player] = [agent]
@@ -222,14 +222,13 @@ def playing(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
 
 
 def build_learner(config: OptionConfig, context: LearnerContext, lr: float) -> Learner:
-    """Raises ConfigError for a learner that does not fit the policy, the sampling rule, the reward
-    or the game."""
+    """Raises ConfigError if the learner does not support the game, policy, reward or sampling."""
     try:
         learner: Learner = make("learner", config, context, lr=lr)
         return learner
     except NotImplementedError as error:
-        hint = "learner=ppo fits"
-        raise ConfigError(f"learner={config.name} does not fit: {error}", hint) from None
+        hint = "use learner=ppo"
+        raise ConfigError(f"learner={config.name} is not supported: {error}", hint) from None
 
 
 def build_self_play_search(cfg: TrainConfig, game: Game[Any], agent: Agent) -> Player:

@@ -50,7 +50,7 @@ ANIMATION_WIDTH = 200
 """In pixels."""
 
 NUM_RANDOM_GAMES = 1000
-"""The values of boards are those of the boards in this many random games."""
+"""The boards of this many random games are valued."""
 
 
 class ImageCallback(Callback):
@@ -155,7 +155,7 @@ def draw_game(
 ) -> tuple[list[Image.Image], bytes]:
     """Single positions, and the whole game as a GIF.
 
-    trajectory: public, of one game in which the policy is player 0. final: how it ended [1].
+    trajectory: public, of one game where the policy is player 0. final: how it ended [1].
     """
     is_own = trajectory.player == 0
     own = is_own.nonzero()[:, 0].tolist()

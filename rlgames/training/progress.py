@@ -114,7 +114,7 @@ class LogLine:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises LookupError, TypeError or ValueError for what does not fit."""
+        """Raises LookupError, TypeError or ValueError for what does not match."""
         sums, weights = dict(state["sums"]), dict(state["weights"])
         for name, value in sums.items():
             checked_float(weights[name], MIN_WEIGHT)

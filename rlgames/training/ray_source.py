@@ -42,7 +42,7 @@ SETTINGS = {
 """Environment variables that Ray reads while it is imported; those that are set already stay."""
 
 AUTH_MODE = "RAY_AUTH_MODE"
-"""The variable by which a process takes part in a cluster with a token, or without one."""
+"""The variable that lets a process take part in a cluster with a token, or without one."""
 
 _named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
 _has_token = _named or os.path.exists(os.path.expanduser("~/.ray/auth_token"))

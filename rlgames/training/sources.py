@@ -49,7 +49,7 @@ class WholeGames:
 
     @property
     def initial_states(self) -> InitialStates | None:
-        """The positions in which games start; None: the game samples them."""
+        """The positions where games start; None: the game samples them."""
         return None if self.split is None else sampled_from(self.split.trained_on)
 
     def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:

@@ -66,7 +66,7 @@ def train(
 ) -> TrainingResult:
     """Train by a config, from the first game to the last.
 
-    Raises ConfigError before anything is written where the components do not fit together;
+    Raises ConfigError before anything is written where the components cannot be combined;
     NonFiniteError when learning breaks down and OSError when nothing more can be written, the run
     then being closed as failed and its checkpoints kept; and Interrupted, after saving, for each of
     signals.STOP_SIGNALS.
@@ -131,7 +131,7 @@ def resume(
 
 def restore(training: Training, progress: Progress, checkpoint: Checkpoint) -> None:
     """Restore the weights and all that the rest of a run depends on. Raises BadCheckpoint where
-    they do not fit."""
+    they cannot be combined."""
     restore_weights(training.agent.policy, checkpoint.policy)
     state = checkpoint.state
     try:

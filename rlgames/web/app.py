@@ -48,7 +48,7 @@ MAX_BODY_BYTES, BODY_SECONDS = 1 << 16, 10.0
 """Of a request."""
 
 MAX_SESSIONS = 256
-"""Games in progress; the one that was left alone for longest makes room for a new one."""
+"""Games in progress; the one idle for longest makes room for a new one."""
 
 MAX_THINKING = 8
 """Players that think at the same time; one whose game was left goes on until it has its move."""
@@ -149,7 +149,7 @@ class Page:
         return JSONResponse({"id": key, "about": about(session), **session.view(body.get("ply"))})
 
     async def act(self, request: Request) -> Response:
-        """{do, ply} and what the action needs; the answer is what the page shows then."""
+        """{do, ply} and what the action needs; the answer is the next state of the page."""
         body = await read_json(request)
         key = request.path_params["key"]
         session = self.sessions.get(key)
@@ -272,7 +272,7 @@ def _answered(endpoint: Endpoint) -> Endpoint:
 
 
 def make_app(page: Page, hosts: Sequence[str] = ()) -> Starlette:
-    """The application. hosts: names under which others open it, besides the loopback's."""
+    """The application. hosts: names that others open it by, besides the loopback's."""
     return Starlette(
         routes=[
             Route("/api/games", page.games),
@@ -342,7 +342,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 
 def _is_local_or_any(host: str) -> bool:
-    """Whether a host is this machine alone, or every network."""
+    """Whether a host is only this machine, or every network."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -35,7 +35,7 @@ class Table:
     """A game, and who can play and advise in it; all is built when it is first needed.
 
     rules: the option of the game. runs: agents by name. players, searches: options by name, besides
-    those that fit the rules anyhow. sampling: of the agents.
+    those that support the rules anyhow. sampling: of the agents.
     """
 
     rules: OptionConfig
@@ -76,12 +76,12 @@ class Table:
 
     @cached_property
     def searches(self) -> list[str]:
-        """The searches that fit the first player."""
+        """The searches that the first player supports."""
         return [name for name in self._searches if self._fits(self.players[0], name)]
 
     @property
     def strengths(self) -> dict[str, str]:
-        """How strong the agents that come with rlgames are, by the names of the players."""
+        """How strong the bundled agents are, by the names of the players."""
         known, paths = agent_strengths(), {name: run.path for name, run in self.runs.items()}
         return {n: known[p.stem] for n, p in paths.items() if p == shipped_agent(p.stem)}
 

@@ -23,6 +23,7 @@ from rlgames.config.schema import (
 )
 from rlgames.config.words import typed_groups
 from rlgames.core.text import markdown_table
+from rlgames.runs.find import agent_strengths
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -105,6 +106,12 @@ def _allowed(schema: type, name: str) -> str:
 
 def filled_pages() -> Iterator[tuple[Path, str]]:
     """Each page with a table between `<!-- NAME -->` and `<!-- end of NAME -->`, and its text."""
+    path = DOCS / "agents.md"
+    agents = ([f"`{name}`", text] for name, text in agent_strengths().items())
+    yield (
+        path,
+        _fill(path.read_text(encoding="utf-8"), "agents", _table(["agent", "strength"], agents)),
+    )
     for group, folder in PAGES.items():
         for name in FILES.names(group):
             path = folder / f"{name}.md"
@@ -129,8 +136,7 @@ def _presets_of(group: str, name: str) -> str:
     """The presets that use an option: of a game one by one, of a learner by game."""
     chosen = [each for each in _presets() if each[group] == name]
     if group == "game":
-        head = ["preset", "learner", "policy", "description"]
-        keys = ("name", "learner", "policy", "about")
+        head, keys = ["preset", "learner", "description"], ("name", "learner", "about")
         return _table(head, ([each[key] for key in keys] for each in chosen))
     names: dict[str, list[str]] = {}
     for each in chosen:

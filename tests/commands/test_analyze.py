@@ -11,6 +11,7 @@ from helpers import command, make_game, rng
 from markers import quick
 
 import rlgames as package
+from rlgames.commands.analyze import show
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.evaluation import analysis
@@ -20,6 +21,7 @@ from rlgames.evaluation.positions import read_positions
 from rlgames.runs.agents import open_run
 from rlgames.runs.find import shipped_agents
 from rlgames.solvers.optimum import find_optimum, position_solver
+from rlgames.solvers.position import AlphaBetaSolver
 
 ROOT = Path(__file__).resolve().parents[2]
 POSITIONS = ROOT / "scripts/checks/connect4_test_positions.txt"
@@ -39,7 +41,7 @@ def salvo(tmp_path_factory):
 
 @pytest.mark.parametrize("search", quick(["null", "alphabeta"], "null"))
 def test_labeled_positions_are_counted_by_their_labels(search):
-    """By a second count of the file's marks, for the agent that comes with rlgames."""
+    """By a second count of the file's marks, for the bundled agent."""
     run = shipped_agents()["connect4"]
     words = [f"positions={POSITIONS}", f"search={search}", "search.plies=2"]
     report = analyze(*(words if search != "null" else words[:1]), run=run)
@@ -192,7 +194,7 @@ def test_pictures_and_tables(tmp_path, typed):
         (["player=density", "game=salvo", "board=10", "ships=[5,4,3,3,2]"], "no exact solver"),
         (
             ["player=random", "game=2048", "games=1", "solve_seconds=0.01"],
-            "raise solve_positions= and solve_seconds=",
+            "raise solve_positions= or solve_seconds=",
         ),
         (["player=random", "game=tictactoe", "positions=missing.txt"], "holds no positions"),
         (["player=random", "game=2048", "board=2", "opponent=random"], "one-player game"),
@@ -209,13 +211,20 @@ def test_what_cannot_be_analyzed_gets_one_line(words, hint, typed):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_limit_on_positions_gives_the_same_values_on_every_machine():
+def test_a_limit_on_positions_gives_the_same_values_on_every_machine(monkeypatch, capsys):
     words = ["player=win_or_block", "game=connect4", "games=8", "worst=0"]
     first, second = (analyze(*words, "solve_positions=2000") for _ in range(2))
     assert first == second
+    assert first["late"] == 0
+    timed = command("analyze", None, [*words, "solve_seconds=0.01"])
+    show(timed)
+    assert f"{timed.late} positions left open when solve_seconds=" in capsys.readouterr().out
     assert 0 < first["losses"]["all"]["positions"] < first["losses"]["all"]["met"]
     more = analyze(*words, "solve_positions=20000")
     assert more["losses"]["all"]["positions"] > first["losses"]["all"]["positions"]
+    monkeypatch.setattr(AlphaBetaSolver, "usual_total", 5000)
+    fewer = analyze(*words, "solve_positions=20000")
+    assert 0 < fewer["losses"]["all"]["positions"] < more["losses"]["all"]["positions"]
 
 
 def test_a_limit_leaves_early_positions_open_where_positions_are_listed():

@@ -16,6 +16,7 @@ from rlgames.config.files import Files
 from rlgames.games.notation import parse
 from rlgames.runs.find import shipped_agents
 from rlgames.solvers.optimum import find_optimum, position_solver
+from rlgames.solvers.position import ProofSolver
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=2"]}
 SMALL |= {"salvo_duel": ["board=3", "ships=[2,1]"]}
@@ -118,11 +119,15 @@ def test_a_position_as_json(run, typed):
     assert report["value"] == pytest.approx(value.item())
 
 
-def test_a_position_for_a_person(run, typed):
+def test_a_position_for_a_person(run, typed, monkeypatch):
     done = typed("show", str(run), "state=X X . / O O . / . . .")
     assert "exact: won, by C1" in done.stdout
     assert re.search(r"B3 .*lost", done.stdout)
     assert "\x1b" not in done.stdout
+    words = ["game=hex", "board=6", "player=random"]
+    assert "exact: not found within 0.1 s; " in typed("show", *words, "solve_seconds=0.1").stdout
+    monkeypatch.setattr(ProofSolver, "usual_positions", 1000)
+    assert "exact: not found within 1,000 positions; " in typed("show", *words).stdout
     done = typed("show", str(run), "state=X X X / O O . / . . .")
     assert "seat 1 wins after 5 turns" in done.stdout
     watched = typed("watch", str(run), "sampling=stochastic", "search=mcts", "search.simulations=8")

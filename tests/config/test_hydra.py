@@ -224,7 +224,7 @@ def test_a_failed_job_ends_no_other(typed):
             ["policy=mlp,conv", "learner=ppo,dqn", "sampling=stochastic"],
             "policy=mlp, learner=dqn: learner=dqn learns values",
         ),
-        (["line=3,4"], "game.line=4: line=4 does not fit"),
+        (["line=3,4"], "game.line=4: line=4 is longer"),
         (["lr=0.1,2000"], "lr=2000.0 is out of range"),
         (["lr=choice(0.1,2000)", "seed=0,1"], "lr=2000.0 is out of range"),
         (["line=range(2,9)", "seed=0,1"], "line=8 is out of range"),

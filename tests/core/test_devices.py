@@ -241,5 +241,5 @@ def test_bfloat16_is_for_networks_that_score_actions(words):
     cfg = load_config(TrainConfig, ["game=2048", *words, "experiment=null", "precision=bf16"])
     game = make_game("game=2048")
     reward = make_reward(cfg.reward, game)
-    with pytest.raises(ConfigError, match="precision=bf16 fits networks that score actions"):
+    with pytest.raises(ConfigError, match="precision=bf16 is only for networks that score actions"):
         check_fits(Plan(cfg, game, reward, False))

@@ -1,4 +1,4 @@
-"""Ctrl-C while a library is in a long call, in which Python runs no handler of signals."""
+"""Ctrl-C while a library is in a long call, when Python runs no handler of signals."""
 
 import signal
 import subprocess

@@ -232,7 +232,7 @@ def test_results_of_a_salvo_appear_only_at_its_end():
         assert state.afloat.tolist() == [[2, 2]]
         assert game.observe(state)[0, 7].unique().tolist() == [0.5]
     assert game.boards(at_a_hit, 0)[0][0] == [".", "+", "."]
-    assert "your hits: none\nyour sinkings: none\n" in render(game, at_a_hit, 0)
+    assert "your hits: none\nyour sunk: none\n" in render(game, at_a_hit, 0)
     ended = fire(game, at_a_hit, 2)
     assert cells_of(ended.shot[0, 0]) == {1, 2}
     assert cells_of(ended.hit[0, 0]) == {1}

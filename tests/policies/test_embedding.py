@@ -42,7 +42,7 @@ def test_runs_of_cells():
     assert shared == list(range(11))
     assert len(board_runs(CONNECT4, 4)[0]) == 69  # all lines of four
     assert board_runs(KInARow(2, 3, 2, True), 3)[0] == [[0, 1, 2], [3, 4, 5]]
-    with pytest.raises(ValueError, match=r"policy.line_length=4 does not fit on a board of 2x3"):
+    with pytest.raises(ValueError, match=r"policy.line_length=4 is longer than a board of 2x3"):
         board_runs(KInARow(2, 3, 2, True), 4)
 
 

@@ -119,7 +119,7 @@ def path_of(handle: int) -> str:
 
 @contextlib.contextmanager
 def injected(faults: Faults) -> Iterator[None]:
-    """A context in which operations on files fail."""
+    """A context where operations on files fail."""
 
     def by_path(operation: str, call: Any) -> Any:
         def replaced(path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -217,7 +217,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def interrupted() -> Iterator[None]:
-    """A context in which a run is interrupted before its second batch."""
+    """A context where a run is interrupted before its second batch."""
     collect = GameSource.next
 
     def collect_first(self: GameSource, count: int, games: int) -> Any:

@@ -79,5 +79,5 @@ def test_unsuitable_players_and_games_are_refused():
         AlphaBetaSearch(other, agent, 5)
     large = KInARow(9, 9, 5, False)
     agent = Agent(large, Ntuple(large, 1.0, [[0, 1]], 3, 0.0), Argmax())
-    with pytest.raises(ValueError, match="does not fit in 62 bits"):
+    with pytest.raises(ValueError, match="needs more than 62 bits"):
         AlphaBetaSearch(large, agent, 5)

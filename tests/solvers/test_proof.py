@@ -1,5 +1,6 @@
 """Proof-number search: the values that listing all positions gives, within limits."""
 
+import itertools
 import time
 
 import pytest
@@ -147,6 +148,17 @@ def test_large_boards_are_not_tried_from_the_start():
     game = make_game("game=othello", "board=8")
     assert solver_reach(game) == "smaller boards"
     assert find_optimum(game, 60) is None
+
+
+def test_the_number_of_positions_does_not_depend_on_the_speed_of_the_machine(monkeypatch):
+    game, found = make_game("game=hex", "board=3"), set()
+    for step in (1e-6, 0.05):
+        clock = itertools.count(0, step)
+        monkeypatch.setattr(time, "perf_counter", lambda clock=clock: next(clock))
+        search = ProofSearch(game)
+        value, _ = search.search(game.initial(1, rng()), seconds=100)
+        found.add((value, search.positions))
+    assert len(found) == 1
 
 
 def test_a_limit_of_time_is_kept_and_finds_what_is_near():

@@ -79,7 +79,7 @@ REFUSED = [
     (f"{SMALL_LINES} opponent=random", "learns from games against itself"),
     (
         f"{LINES} game=gomoku board=9 policy.tuples=[[0,1,2,3,4]]",
-        "does not fit in 62 bits",
+        "needs more than 62 bits",
     ),
     (f"{LINES} policy.num_cell_values=2", "use 3 or more"),
     (f"{LINES} policy.tuples=[[0,42]]", "from 0 to 41"),
@@ -117,7 +117,7 @@ REFUSED = [
     ("game=2048 learner=td_lambda sampling=argmax reward=grid_sum", "score_delta"),
     ("game=2048 learner=td_lambda sampling=stochastic", "logits"),
     # Mistakes against perfect play
-    ("game=salvo_duel analyze_every=8", "no exact solver fits"),
+    ("game=salvo_duel analyze_every=8", "no exact solver supports"),
     ("game=salvo board=10 ships=[5,4,3,3,2] analyze_every=8", "no exact solver"),
     ("game=tictactoe analyze_every=0", "analyze_every=0"),
     # Metrics and opponents; others: tests/config/test_invalid_config.py

@@ -20,7 +20,7 @@ class BattleshipConfig(OptionConfig):
     )
     show: list[str] = key(
         of=("sizes", "sunk", "first_hit"),
-        help="also observed: ship sizes, announced sinkings (sunk), first_hit",
+        help="also observed: ship sizes, sunk ships (sunk), first_hit",
     )
 
 

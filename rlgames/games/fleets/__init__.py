@@ -4,14 +4,14 @@ The words, everywhere in this folder and in its callers:
 
 - placement: the cells of one ship, across or down. `Fleet.placements` has all, by length.
 - layout: a placement for every ship, none overlapping; by cell 0 for sea, or the ship's number.
-- seen: the cells shot at, those that were hit, and the announced sinkings (`Seen`).
+- seen: the cells shot at, those that were hit, and the announced sunk ships (`Seen`).
 - agree: a layout agrees if the same shots at it would have shown the same.
 - world: a position whose hidden layout agrees.
 - posterior: the distribution of the layout given what was seen; all that agree are equally likely.
 - occupancy: the probability that a cell has a ship, under the posterior.
-- slot: one for each ship, with the turn of an announced sinking (`SinkingSlots`). A placement
-  fills the slot of the turn in which its last hit was; a ship afloat has a cell without a hit.
-- type: ships that cannot be told apart: of one length, unless sinkings are announced.
+- slot: one for each ship, with the turn when it sank (`SinkingSlots`). A placement
+  fills the slot of the turn when its last hit was; a ship afloat has a cell without a hit.
+- type: ships that cannot be told apart: of one length, unless sunk ships are announced.
 - open hit: a hit that no ship placed so far covers.
 - belief: what was seen, as a state of the exact solver (`solvers/belief`).
 

@@ -238,7 +238,7 @@ def count_layouts(position: Position, stack: Stack, counts: Ints, max_steps: int
     two; counts, int64 [64 W], gets the number of layouts with each placement."""
     placed, totals = stack.placed, stack.totals
     depth, steps = 0, np.int64(0)
-    last = max(0, len(stack.available) - 3)  # the depth at which two ships are left
+    last = max(0, len(stack.available) - 3)  # the depth where two ships are left
     if last > 0:
         enter(position, stack, depth)
     while steps <= max_steps:

@@ -33,7 +33,7 @@ MAX_MEMO = 4096
 """Positions of which a memo keeps what was computed."""
 
 MAX_FLEETS = 1 << 20
-"""Ships left of a fleet, with an estimate for each. Many equal ships with sinkings have more."""
+"""Ships left of a fleet, with an estimate for each. Equal ships that are announced have more."""
 
 
 MAX_UNNAMED_SHIPS = 6
@@ -59,10 +59,10 @@ class LayoutCounter:
     """How many layouts that agree with hits and misses have a ship on each cell.
 
     Every layout counts once: ships of equal length are interchangeable. They are of one type,
-    unless sinkings are announced: then each ship is a type, as one may have sunk and another not.
+    unless sunk ships are announced: then each ship is a type, as one may have sunk and another not.
     A type is counted as often as such ships are in the same state.
 
-    slots: None if no sinkings are announced. can_count: whether the fleet is small enough;
+    slots: None if no sunk ships are announced. can_count: whether the fleet is small enough;
     otherwise nothing is counted.
     """
 
@@ -166,8 +166,8 @@ class LayoutCounter:
         return int(list_layouts(position, stack, layouts))
 
     def _cases(self, seen: Seen) -> tuple[Ints, Words, Ints]:
-        """The row of each case, int64 [C]; and in each case the placements that fit the announced
-        sinkings, uint64 [C, W], and the number of ships of each type, int64 [C, types]."""
+        """The row of each case, int64 [C]; and in each case the placements that agree with the
+        announced ones, uint64 [C, W], and the number of ships of each type, int64 [C, types]."""
         tables, position, *_ = self._kernel_arrays
         batch, sinkings = len(seen), seen.sinkings
         if sinkings is None:

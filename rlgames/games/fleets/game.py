@@ -34,7 +34,7 @@ S = TypeVar("S", bound=FleetState)
 
 
 class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
-    """A game in which the seat to move shoots at a hidden fleet.
+    """A game where the seat to move shoots at a hidden fleet.
 
     slots: the ships as announcements tell of them. announces_sinkings: whether there are any.
     """

@@ -116,7 +116,7 @@ def _check_ships(rows: int, columns: int, ships: list[int]) -> None:
     longest = max(rows, columns)
     if max(ships) > longest:
         raise ValueError(
-            f"a ship of {max(ships)} does not fit on a board of {rows}x{columns}; "
+            f"a ship of {max(ships)} is longer than a board of {rows}x{columns}; "
             f"the longest that does is {longest}"
         )
     if rows == 1 < columns < sum(ships):

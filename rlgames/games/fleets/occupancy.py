@@ -1,6 +1,6 @@
 """The probability that each cell has a ship, over all layouts that agree with the observations.
 
-Placements, words and sets of hits are as in count_layouts. With announced sinkings, a placement
+Placements, words and sets of hits are as in count_layouts. With announced sunk ships, a placement
 was completed at the latest of its hits, so each ship has a set of possible placements: those that
 were completed when it sank, or, while it is afloat, those that are not completed.
 """
@@ -77,8 +77,8 @@ def set_position(
     stack: Stack,
     estimate: Estimate,
 ) -> np.int64:
-    """Write what is known of one board, bool [N] twice, and the placements, uint64 [W], that fit
-    the announced sinkings; returns the number of hits, or -1 if they are too many."""
+    """Write what is known of one board, bool [N] twice, and the placements, uint64 [W], that agree
+    with the announced sunk ships; returns the number of hits, or -1 if they are too many."""
     available = stack.available[0]
     for word in range(available.shape[0]):
         available[word] = possible[word]

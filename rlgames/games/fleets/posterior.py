@@ -24,7 +24,7 @@ CHUNK = 1 << 12
 """Samples processed at once, so that their arrays stay in the processor's cache."""
 
 MAX_ATTEMPTS = 16
-"""Draws of a listed layout before all of them are compared with the announced sinkings."""
+"""Draws of a listed layout before all of them are compared with the announced sunk ships."""
 
 HIT_WEIGHT = 6.0
 """A placement is drawn this many times as often for each open hit that it covers."""
@@ -48,7 +48,7 @@ class _Particles:
 
 @dataclass(frozen=True)
 class _Slots(Rows):
-    """Announced sinkings and ships afloat that samples still have to explain.
+    """Announced sunk ships and ships afloat that samples still have to explain.
 
     slot: int64 [S, P], the slot that each placement fills. to_fill: int64 [S, slots], how many
     ships are still to be placed in each.
@@ -68,7 +68,7 @@ class _Slots(Rows):
 
 
 class Posterior:
-    """The distribution of the fleet given the cells shot at, those that were hit, and the sinkings
+    """The distribution of the fleet given the cells shot at, those that were hit, and sunk ships
     that were announced, if any.
 
     All layouts that agree with the observations are equally likely. If there are few layouts, they

@@ -19,8 +19,8 @@ UNLIMITED = np.int64(1 << 62)
 class Layouts(NamedTuple):
     """cells: uint64 [L, 2], the cells of the ships. number: int64 [L], the row of placements, int64
     [L, ships]. Kernels reorder cells and number. masks: uint64 [64 W, 2], the cells of each
-    placement. codes: int64 [64 W], what its sinking adds to the code of a result, or [0] where
-    sinkings are not announced."""
+    placement. codes: int64 [64 W], what it adds when it sinks to the code of a result, or [0] where
+    sunk ships are not announced."""
 
     cells: Words
     number: Ints

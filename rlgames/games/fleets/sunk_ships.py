@@ -1,4 +1,4 @@
-"""Announced sinkings: how many ships, or ships of which length, sank in which turn.
+"""Announced sunk ships: how many, or ships of which length, sank in which turn.
 
 Letters in shapes: B games, N cells, S ships, P placements of single ships.
 """
@@ -16,10 +16,10 @@ from rlgames.games.state import Tables
 
 
 class SinkingSlots(Tables):
-    """One slot per ship for the turn, from 1, in which a ship sank; int16 [B, S], 0 if none has.
+    """One slot per ship for the turn, from 1, when a ship sank; int16 [B, S], 0 if none has.
 
     An announcement does not tell ships of one group apart: ships of equal length if names_length,
-    otherwise all. The slots of a group are filled in the order of the sinkings, so they do not say
+    otherwise all. The slots of a group are filled in the order they sank, so they do not say
     which of its ships sank. names: what is announced for each.
     """
 
@@ -48,7 +48,7 @@ class SinkingSlots(Tables):
         return ((layouts * hit)[:, None, :] == self._numbers).sum(2) == self.lengths
 
     def sinking_turns(self, layouts: Tensor, hit_turn: Tensor) -> Tensor:
-        """Int16 [B, S]: the turn in which each ship sank, 0 for those afloat.
+        """Int16 [B, S]: the turn when each ship sank, 0 for those afloat.
 
         hit_turn: int16 [B, N], 0 for no hit.
         """
@@ -56,13 +56,13 @@ class SinkingSlots(Tables):
         return torch.where(self.sunk(layouts, hit_turn > 0), turns.amax(2), 0)
 
     def record(self, slots: Tensor, sunk: Tensor, turn: Tensor) -> Tensor:
-        """The slots after a turn, int64 [B], by which these ships, bool [B, S], have sunk."""
+        """The slots after a turn, int64 [B], when these ships, bool [B, S], have sunk."""
         is_filled = self._rank < sunk.float() @ self._shares_group
         now = turn.to(torch.int16)[:, None]
         return torch.where(is_filled & (slots == 0), now, slots)
 
     def per_hit(self, slots: Tensor, hit_turn: Tensor, max_turns: int) -> Tensor:
-        """Float32 [B, G, N]: for each group, the share of its ships that sank in the turn in which
+        """Float32 [B, G, N]: for each group, the share of its ships that sank in the turn when
         a cell was hit; 0 where there was no hit. hit_turn: int16 [B, N], 0 for no hit."""
         # A table of all turns is several times as fast as comparing slots with cells.
         share = slots.new_zeros(len(slots), self.num_groups * (max_turns + 1), dtype=torch.float)
@@ -87,7 +87,7 @@ class SinkingSlots(Tables):
         return sorted({tuple(turn for _, turn in pairs) for pairs in pairs_of_cases})
 
     def are_valid(self, slots: Tensor, hit_turn: Tensor) -> Tensor:
-        """Bool [B]: whether the slots are in order and each sinking is in the turn of a hit.
+        """Bool [B]: whether the slots are in order and each ship sank in the turn of a hit.
 
         hit_turn: int16 [B, N], 0 for no hit.
         """
@@ -108,7 +108,7 @@ class SinkingSlots(Tables):
 class Sinkings(Rows):
     """The announcements to the seat to move about the ships that it shoots at.
 
-    hit_turn: int16 [B, N], the turn, from 1, in which each cell was hit; 0: it was not. turns:
+    hit_turn: int16 [B, N], the turn, from 1, when each cell was hit; 0: it was not. turns:
     int16 [B, S], the slots, as in SinkingSlots.
     """
 
@@ -134,7 +134,7 @@ class Sinkings(Rows):
     def turn_ranks(self) -> tuple[Tensor, Tensor]:
         """Int64 [B, N] and [B, S]: hit_turn and turns, renumbered by what they say about ships.
 
-        Each turn with a sinking has its own number, and all turns between two of them have one
+        Each turn when a ship sank has its own number, and all turns between two of them have one
         number, in the order of time. 0 stays 0.
         """
         is_first = (self.turns[:, :, None] == self.turns[:, None, :]).int().argmax(2)
@@ -149,7 +149,7 @@ class Sinkings(Rows):
         return ranks(self.hit_turn), ranks(self.turns)
 
     def completed(self, cells: Tensor) -> Tensor:
-        """Int16 [B, P]: the turn in which the last cell of each placement was hit, 0 for none.
+        """Int16 [B, P]: the turn when the last cell of each placement was hit, 0 for none.
 
         cells: int64 [P, K], the cells of each placement, repeated up to the longest ship.
         """

@@ -31,7 +31,7 @@ MAX_RESULTS = 1 << 22
 """The most results of a turn from a single state; with more a solution is out of reach anyway."""
 
 FIRST_CAPACITY = 1 << 12
-"""States for which a table has rows at first."""
+"""States that a table has rows for at first."""
 
 MAX_LOAD = 0.7
 """The share of its rows that a table uses before it grows."""
