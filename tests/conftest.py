@@ -48,6 +48,9 @@ def pytest_runtest_teardown(item):
 
 
 def pytest_terminal_summary(terminalreporter, config):
+    skipped = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
+    if reasons := sorted({reason.removeprefix("Skipped: ") for reason in skipped}):
+        terminalreporter.line(f"not tested here: {'; '.join(reasons)}")
     if "not slow" not in config.option.markexpr:
         return
     found = {}
@@ -68,23 +71,30 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session", autouse=True)
 def _short_runs():
-    """Hundreds of tests train: their runs show one game each, and ask git once."""
+    """Hundreds of tests train: their runs show one game each and ask git once, and random play is
+    valued by fewer positions or games."""
+    from rlgames.evaluation import references
     from rlgames.runs import log
-    from rlgames.training import pictures
+    from rlgames.training import evaluator, pictures
 
-    pictures.NUM_SHOWN = 1
-    log._git = cache(log._git)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pictures, "NUM_SHOWN", 1)
+        patched.setattr(references, "MAX_GRAPH_POSITIONS", 6_000)
+        patched.setattr(references, "RANDOM_PLAY_GAMES", 100)
+        patched.setattr(evaluator, "MAX_GRAPH_POSITIONS", 6_000)
+        patched.setattr(log, "_git", cache(log._git))
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _quick_compose(request):
-    """The same options are composed once, except in the tests of configs."""
+    """The same options are composed once, except in the tests of composing."""
     import quick_compose
 
     from rlgames.config import compose
 
     with pytest.MonkeyPatch.context() as patched:
-        if request.path.parent.name != "config":
+        if request.path.stem not in ("test_conf", "test_hydra", "test_plugins"):
             patched.setattr(compose, "compose", quick_compose.compose)
         yield
 

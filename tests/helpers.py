@@ -190,7 +190,7 @@ def plain_python() -> Any:
 
     There is one, because to import torch takes longer than what most tests do in it.
     """
-    places = ("", "kernels", "policies", "search")
+    places = ("", "kernels")
     folders = (TESTS.parent, *(TESTS / place for place in places))
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", PLAIN_PYTHON],  # numpy warns of wrapped numbers

@@ -1,13 +1,12 @@
 """Commands in forked processes at a pseudo-terminal; the processes and files of scripts/."""
 
-import fcntl
+import codecs
 import os
 import pty
+import select
 import signal
 import socket
-import struct
 import sys
-import termios
 import time
 from contextlib import contextmanager
 
@@ -20,19 +19,19 @@ from run_files import flat as flat
 from run_files import metrics_without_times as metrics_without_times
 from run_files import same as same
 from run_files import tensorboard_events as tensorboard_events
-from screen import Session
 
 
-class Terminal(Session):
+class Terminal:
     """A fork of this process that runs a command at a pseudo-terminal, read as a stream of text."""
 
     def __init__(self, folder, *words, **environment):
-        pid, file = pty.fork()
-        if not pid:
+        self.pid, self.file = pty.fork()
+        if not self.pid:
             os.environ.update({"TERM": "xterm", "COLUMNS": "80"} | environment)
             self.start(folder, words)
-        super().__init__(pid, file)
-        self.read_up_to = 0
+        self.raw, self.read_up_to = "", 0
+        # A read may end within a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def start(self, folder, words):
         with ending_process():
@@ -44,6 +43,30 @@ class Terminal(Session):
 
     def send(self, number):
         os.kill(self.pid, number)
+
+    def type(self, text):
+        os.write(self.file, text.encode())
+
+    def read(self, seconds):
+        """Read what comes within some time; False once the other end is closed."""
+        if not select.select([self.file], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self.file, 65536)
+        except OSError:
+            data = b""
+        self.raw += self._decoder.decode(data)
+        return bool(data)
+
+    def ended(self, seconds=120):
+        """The exit code; that of a kill if it has not ended by then."""
+        end = time.monotonic() + seconds
+        while self.read(0.2):
+            if time.monotonic() > end:
+                self.send(signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.file)
+        return os.waitstatus_to_exitcode(status)
 
     def wait_for(self, *texts, seconds=60):
         """Wait for one of the texts. Returns the output before it, and the text, or None if
@@ -68,20 +91,6 @@ class FreshTerminal(Terminal):
     def start(self, folder, words):
         os.chdir(folder)
         os.execv(sys.executable, [sys.executable, "-m", "rlgames", *words])
-
-
-def session(folder, *words, rows=40, columns=80, prepare=None, **environment):
-    """A command in a fork of this process, at a pseudo-terminal whose screen can be read."""
-    pid, file = pty.fork()
-    if not pid:
-        size = struct.pack("HHHH", rows, columns, 0, 0)
-        fcntl.ioctl(0, termios.TIOCSWINSZ, size)
-        for name in ("COLUMNS", "LINES", "NO_COLOR"):
-            os.environ.pop(name, None)
-        os.environ.update({"TERM": "xterm-256color", "LANG": "C.UTF-8"} | environment)
-        with ending_process():
-            type_in(folder, words, prepare)
-    return Session(pid, file, rows, columns)
 
 
 @contextmanager

@@ -6,9 +6,11 @@ Half of the time of the quick tests was Hydra's: it reads two dozen files for ea
 import pickle
 import re
 from functools import cache
+from unittest.mock import patch
 
 from hydra import compose as compose_all
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rlgames.config.files import conf_dir
@@ -16,9 +18,21 @@ from rlgames.config.files import conf_dir
 GROUPS = {path.name for path in conf_dir().iterdir() if path.is_dir()}
 
 
+LOADED = {}
+
+
+def load_once(self, config_path, load=ConfigRepository.load_config):
+    """A file as Hydra reads it."""
+    key = (*((type(source), source.path) for source in self.sources), config_path)
+    if key not in LOADED:
+        LOADED[key] = pickle.dumps(load(self, config_path))
+    return pickle.loads(LOADED[key])
+
+
 @cache
 def composed_options(command, options):
-    return pickle.dumps(compose_all(command, [*options], return_hydra_config=True))
+    with patch.object(ConfigRepository, "load_config", load_once):
+        return pickle.dumps(compose_all(command, [*options], return_hydra_config=True))
 
 
 def are_files(word):

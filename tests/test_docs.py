@@ -182,7 +182,7 @@ def path_of(name):
     return ROOT / f"{name}.md" if name == "README" else ROOT / "docs" / f"{name}.md"
 
 
-@pytest.mark.parametrize("name", quick(RUN, "adding-a-game", "python"))
+@pytest.mark.parametrize("name", quick(RUN, "adding-a-game"))
 def test_code_blocks_run(name, tmp_path):
     assert runs_in_fork(path_of(name), tmp_path, True)
 

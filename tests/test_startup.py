@@ -105,10 +105,11 @@ def test_optimizers_are_torchs_own_but_for_its_compiler_which_is_not_imported():
     assert printed(DESCENT) == ["False", "True True True True"]
 
 
+@pytest.mark.slow
 def test_training_in_python_does_not_import_torchs_compiler(tmp_path):
     code = (
         "import sys, rlgames\n"
-        "rlgames.train(['game=tictactoe', 'learner=ppo', 'games=64', 'eval_games=8',\n"
+        "rlgames.train(['game=tictactoe', 'learner=ppo', 'games=8', 'batch=8', 'eval_games=2',\n"
         f"               'solve_seconds=0', 'out={tmp_path}/run'])\n"
         "print('torch._inductor' in sys.modules)"
     )

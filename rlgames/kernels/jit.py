@@ -149,7 +149,7 @@ def digest_of_sources(module: str) -> str:
 @cache
 def _text(module: str) -> str:
     file = getattr(sys.modules.get(module), "__file__", None)
-    return Path(file).read_text() if file else ""
+    return Path(file).read_text(encoding="utf-8") if file else ""
 
 
 OUR_PACKAGE = __package__.partition(".")[0]

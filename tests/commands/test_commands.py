@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import safetensors.torch
 import torch
 from helpers import SMALL_TRAINING
 from markers import DEVICES, one_in, slow
@@ -83,30 +82,7 @@ def test_solve(rlgames):
     assert found["optimal"] == pytest.approx(3.375)
     assert set(found) == {"optimal", "states", "seconds"}
     assert "3.375" in rlgames(*words).stdout
-    assert "not computed" in rlgames("solve", "game=salvo", "board=6", "seconds=0.5").stdout
-
-
-def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert len({package.train([*SMALL, "games=50"]) for _ in range(3)}) == 3
-
-
-def test_bad_checkpoints_are_refused_in_one_line(rlgames, tmp_path):
-    (tmp_path / "text").write_text("hello")
-    (tmp_path / "empty").touch()
-    (tmp_path / "folder").mkdir()
-    torch.save({"a": 1}, tmp_path / "pickle")
-    safetensors.torch.save_file({"a": torch.ones(1)}, tmp_path / "other")
-    for name in ("text", "empty", "folder", "pickle", "other"):
-        with pytest.raises(ConfigError) as refused:
-            package.evaluate(tmp_path / name)
-        assert len(str(refused.value).splitlines()) == 1
-    for name in ("pickle", "missing"):
-        done = rlgames("eval", name)
-        assert done.returncode == 2
-        assert len(done.stderr.strip().splitlines()) == 1
-    failed = json.loads(rlgames("eval", "text", "format=json").stdout)
-    assert set(failed) == {"error", "hint"}
+    assert "not computed" in rlgames("solve", "game=salvo", "board=6", "seconds=0.1").stdout
 
 
 FITTING = {
@@ -151,7 +127,7 @@ OTHERS = [words for words in every_file() if words not in OF_GAMES]
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("words", [*map(slow, OF_GAMES), *one_in(3, OTHERS)], ids=lambda w: w[0])
+@pytest.mark.parametrize("words", [*map(slow, OF_GAMES), *one_in(6, OTHERS)], ids=lambda w: w[0])
 def test_every_file_of_every_group_trains(words, device, tmp_path):
     small = ["games=20", "batch=10", "eval_games=5", "solve_seconds=0", f"device={device}"]
     run = package.train([*words, *small, f"out={tmp_path}/run"])
@@ -163,7 +139,7 @@ def test_every_file_of_every_group_trains(words, device, tmp_path):
     "name",
     [
         name
-        if name in Files().names("game")  # what a game is trained by where nothing is named
+        if name in ("salvo", "connect4", "2048", "breakthrough")  # each kind of policy
         else pytest.param(name, marks=pytest.mark.slow)
         for name in Files().names("experiment")
     ],
@@ -204,7 +180,7 @@ PLAYERS = [
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("words", PLAYERS, ids=lambda words: "-".join(words[:2]))
+@pytest.mark.parametrize("words", one_in(3, PLAYERS), ids=lambda words: "-".join(words[:2]))
 def test_players_play_on_every_device(words, device):
     found = package.evaluate(None, [*words, "games=6", "solve_seconds=0", f"device={device}"])
     assert found["games"] == 6
@@ -252,23 +228,6 @@ def test_opponents_of_every_kind(words, device, tmp_path):
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
 
-@pytest.mark.slow
-def test_runs_as_opponents(rlgames, tmp_path):
-    package.train([*SMALL_CONNECT4, f"out={tmp_path}/first run"])
-    again = rlgames(
-        "train", *SMALL_CONNECT4, "opponent=first run", "eval_opponent=win_or_block", "out=next"
-    )
-    assert again.returncode == 0, again.stderr
-    assert "against win_or_block" in again.stdout
-    done = rlgames("eval", "next", "opponent=first run", "games=20", "format=json")
-    assert json.loads(done.stdout)["opponent"] == "first run"
-    done = rlgames("eval", "player=next", "game=connect4", "games=20", "format=json")
-    assert json.loads(done.stdout)["player"] == "next"
-    done = rlgames("eval", "player=next", "game=connect4", "rows=5", "games=20")
-    assert done.returncode == 2
-    assert "rows" in done.stderr
-
-
 def test_an_arena(rlgames):
     words = ["random", "win_or_block", "exact", "game=tictactoe", "games=200"]
     report = json.loads(rlgames("arena", *words, "format=json").stdout)
@@ -279,15 +238,3 @@ def test_an_arena(rlgames):
         assert player["ci95"][0] <= player["elo"] <= player["ci95"][1]
     shown = rlgames("arena", *words).stdout
     assert shown.index("1 exact") < shown.index("3 random")
-    for words in (["random"], ["random", "exct", "game=tictactoe"], ["random", "exact"]):
-        done = rlgames("arena", *words)
-        assert done.returncode == 2
-        assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_runs_meet_only_in_the_game_they_were_trained_on(rlgames):
-    small = ["games=20", "batch=10", "solve_seconds=0"]
-    assert rlgames("train", "game=tictactoe", *small, "out=ours").returncode == 0
-    done = rlgames("eval", "player=ours", "game=connect4")
-    assert done.returncode == 2
-    assert "trained with game=tictactoe" in done.stderr

@@ -5,6 +5,7 @@ import signal
 import pytest
 import torch
 from helpers import SMALL_TRAINING, make_agent, make_game, make_policy, rng
+from markers import one_in
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlgames
@@ -103,15 +104,39 @@ NETWORK = ["policy=mlp", "policy.layers=[8]"]
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["game=othello", "board=4", "learner=ppo", "sampling=epsilon_greedy", *NETWORK],
-        ["game=hex", "board=3", "learner=reinforce", *NETWORK],
-        ["game=gomoku", "board=5", "line=3", "learner=dqn", "sampling=epsilon_greedy", *NETWORK],
-        ["game=tictactoe", "learner=td", "policy=table", "sampling=epsilon_greedy"],
-        ["game=2048", "board=2", "reward=score", "learner=td", "policy=table", "sampling=argmax"],
-        ["game=2048", "board=2", "reward=score", "learner=td_lambda", "sampling=argmax", *NETWORK],
-        ["game=salvo_duel", "board=3", "ships=[2]", "learner=ppo", "policy=conv"],
-    ],
+    one_in(
+        3,
+        [
+            ["game=othello", "board=4", "learner=ppo", "sampling=epsilon_greedy", *NETWORK],
+            ["game=hex", "board=3", "learner=reinforce", *NETWORK],
+            [
+                "game=gomoku",
+                "board=5",
+                "line=3",
+                "learner=dqn",
+                "sampling=epsilon_greedy",
+                *NETWORK,
+            ],
+            ["game=tictactoe", "learner=td", "policy=table", "sampling=epsilon_greedy"],
+            [
+                "game=2048",
+                "board=2",
+                "reward=score",
+                "learner=td",
+                "policy=table",
+                "sampling=argmax",
+            ],
+            [
+                "game=2048",
+                "board=2",
+                "reward=score",
+                "learner=td_lambda",
+                "sampling=argmax",
+                *NETWORK,
+            ],
+            ["game=salvo_duel", "board=3", "ships=[2]", "learner=ppo", "policy=conv"],
+        ],
+    ),
     ids=lambda words: "-".join(word.partition("=")[2] for word in words[:3]),
 )
 def test_playing_and_learning_need_no_float64(words, monkeypatch):

@@ -72,19 +72,6 @@ def test_percentages_on_the_board_add_up(name):
     assert max(told) == round(100 * max(board.probabilities))
 
 
-def test_sets_of_cells_are_added_up_in_each_cell():
-    game = make_game("game=salvo", *SMALL["salvo"])
-    state, _ = after(game, 1)
-    board = BoardView(game, state, shares(game, state))
-    assert sum(board.cell_probabilities()) == pytest.approx(game.shots)
-    named = dict.fromkeys(("A1", "B3"), 0.0)
-    for action, share in enumerate(board.probabilities):
-        for name in set(named) & set(game.action_to_string(state, 0, action).split()):
-            named[name] += share
-    assert board.cell_probabilities()[0] == pytest.approx(named["A1"])
-    assert board.cell_probabilities()[7] == pytest.approx(named["B3"])
-
-
 def test_the_last_move_is_marked():
     game = make_game("game=tictactoe")
     state, before = after(game, 2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import make_agent, rng
-from packed_random import PackedRandom
+from plain_learning import PackedRandom
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.shards import MIN_GREEDY_GAMES as MIN_GAMES

@@ -90,7 +90,7 @@ def play_stones(game, books, plies):
     return books
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     rows=st.integers(1, 5),
     columns=st.integers(1, 6),
@@ -222,7 +222,7 @@ def test_slides_play_by_the_book(rows, columns, seed, choices):
     play_slides(game, game.initial(BATCH, rng(seed)), moves)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_slides_from_any_board_play_by_the_book(data):
     rows, columns = data.draw(st.integers(1, 4)), data.draw(st.integers(2, 4))
@@ -241,15 +241,6 @@ def test_slides_from_any_board_play_by_the_book(data):
     moves = [triples[start : start + BATCH] for start in range(0, len(triples), BATCH)]
     game = Game2048(rows, columns, fours=FOURS)
     play_slides(game, game.from_exponents(torch.tensor(boards)), moves)
-
-
-@pytest.mark.parametrize(("rows", "columns"), SLIDES)
-def test_slides_start_with_two_tiles(rows, columns):
-    game = Game2048(rows, columns, fours=FOURS)
-    boards = game.cells(game.initial(500, rng(3))).flatten(1)
-    assert ((boards > 0).sum(1) == 2).all()
-    assert boards.max() <= 2
-    assert (boards > 0).any(0).all()
 
 
 @pytest.mark.parametrize(("rows", "columns"), SLIDES)

@@ -12,7 +12,6 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.players.player import Player, Random
-from rlgames.rollouts.conformance import are_equal
 from rlgames.rollouts.play import GamePool, collect_games
 
 
@@ -103,17 +102,6 @@ def test_impossible_rules_are_refused(rules, message):
     else:
         with pytest.raises(ValueError, match=message):
             Battleship(*rules)
-
-
-def test_joining_batches_is_the_inverse_of_cutting_them():
-    game = Battleship(4, 4, [2])
-    state = game.initial(5, rng())
-    assert are_equal(type(state).cat([state[:2], state[2:]]), state)
-
-
-def test_aim_is_joint_while_there_are_few_sets_of_cells():
-    assert Battleship(4, 4, [2], 2).spec.actions == 120
-    assert Battleship(10, 10, [2], 5).spec.actions == 100
 
 
 def test_cells_are_read_as_they_are_named_and_nothing_else():

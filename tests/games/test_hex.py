@@ -93,16 +93,6 @@ def test_planes_show_what_is_linked_to_each_edge():
     assert game.action_cells(state, 0)[3].nonzero().tolist() == [[1]]
 
 
-@pytest.mark.parametrize("size", [3, 6])
-def test_keys_and_cells_restore_positions(size):
-    game = Hex(size, True)
-    state = some_positions(game)
-    assert game.is_valid(state).all()
-    restored = game.state_from_key(game.key(state))
-    assert torch.equal(restored.words, state.words)
-    assert torch.equal(restored.turn, state.turn)
-
-
 def test_words_that_do_not_follow_from_the_stones_are_invalid():
     game = Hex(3, True)
     state = some_positions(game)

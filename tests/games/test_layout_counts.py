@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from helpers import check_uncompiled
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets.counts import LayoutCounter
@@ -78,20 +77,6 @@ def test_the_first_shot_of_the_classic_fleet():
     assert board == pytest.approx(board[::-1])
 
 
-UNCOMPILED = """
-import torch
-from rlgames.games.fleets.counts import LayoutCounter
-from rlgames.games.fleets.layouts import Fleet
-from rlgames.games.fleets.sunk_ships import Seen
-seen = Seen(torch.arange(16)[None] % 5 == 1, torch.arange(16)[None] == 6)
-print(LayoutCounter(Fleet(4, 4, [3, 2, 2])).occupancy(seen, 10**6)[0].tolist())
-"""
-
-
-def test_uncompiled_kernels_give_the_same_counts():
-    check_uncompiled(UNCOMPILED)
-
-
 @pytest.mark.parametrize(("steps", "share"), [(10**6, 1.0), (0, 0.0)])
 def test_density_says_whether_it_counted(steps, share):
     game = Battleship(6, 6, [3, 2, 2], 1)
@@ -147,14 +132,6 @@ def test_counts_with_announced_sinkings_are_those_of_all_layouts(fleet, shots):
             assert total.tolist() == count
             assert found == pytest.approx(expected.numpy(), abs=1e-12)
     assert has_excluded == (len(ships) > 1)
-
-
-def test_density_counts_where_sinkings_are_announced():
-    game = Battleship(6, 6, [3, 2, 2], 1, show=["sunk"])
-    player = Density(game, 60, 10**6)
-    state = game.initial(2, torch.Generator().manual_seed(0))
-    player.choose(state, torch.Generator().manual_seed(1))
-    assert player.statistics() == {"exact_moves": 1.0}
 
 
 def test_many_equal_ships_with_announced_sinkings_are_sampled():

@@ -10,7 +10,6 @@ from helpers import rng
 from rlgames.games import othello
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.games.othello import Othello
-from rlgames.games.symmetry import Symmetries
 from rlgames.kernels.rules import implement
 from rlgames.kernels.words import Array, compiled, count_bits
 from rlgames.players.player import Random
@@ -67,6 +66,7 @@ def some_positions(game):
 
 
 @pytest.mark.others
+@pytest.mark.slow
 def test_the_second_seat_wins_4x4_by_eight_discs():
     """As published: 3 to 11 discs with the best play (Feinstein 1993 solved 6x6 as 16 to 20)."""
     optimum = find_optimum(Othello(4), seconds=60)
@@ -74,26 +74,6 @@ def test_the_second_seat_wins_4x4_by_eight_discs():
     assert optimum.value == -1
     graph = Graph(Discs(4), 60, 2**30)
     assert graph.solve([None, None]).mean == -8
-
-
-@pytest.mark.parametrize("size", [4, 6, 8])
-def test_turned_positions_have_turned_moves(size):
-    game = Othello(size)
-    symmetries, state = Symmetries(game, "cpu"), some_positions(game)
-    assert symmetries.count == 8
-    for number in range(8):
-        symmetry = torch.full((len(state),), number)
-        cells = game.cells(state).flatten(1)[:, symmetries.cells[number]]
-        twin = game.state_from_cells(cells, state.current_seat)
-        legal = game.legal_action_mask(state)
-        turned = symmetries.transform_action_values(legal, symmetry)
-        assert torch.equal(turned, game.legal_action_mask(twin))
-        action = legal.long().argmax(1)
-        after = game.apply_action(state, action)
-        twin = game.apply_action(twin, symmetries.transform_action(action, symmetry))
-        planes = symmetries.transform_planes(game.observe(after), symmetry)
-        assert torch.equal(planes, game.observe(twin))
-        assert torch.equal(after.score, twin.score)
 
 
 def test_a_pass_is_legal_only_without_a_move():

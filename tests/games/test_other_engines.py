@@ -1,6 +1,7 @@
 """The batched games against other engines, if those are installed; `make test-engines` does."""
 
 import random
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -13,7 +14,9 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
 
 pytestmark = pytest.mark.others
-INSTALL = "the other engines are not installed: pip install -c constraints.txt '.[engines]'"
+if not (find_spec("pyspiel") and find_spec("pgx")):
+    pytest.skip("needs the other engines: make test-engines", allow_module_level=True)
+
 UP, RIGHT, DOWN, LEFT = range(4)
 FOURS = 0.1
 
@@ -64,7 +67,7 @@ def stones(theirs, rows, columns):
     ],
 )
 def test_lines_agree_with_open_spiel(name, rules, games):
-    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    pyspiel = pytest.importorskip("pyspiel")
     rows, columns, line, gravity = rules
     game = KInARow(rows, columns, line, gravity, name="lines")
     assert play_with_open_spiel(pyspiel, name, game, games, rows, columns) <= rows * columns
@@ -112,13 +115,13 @@ def play_with_open_spiel(pyspiel, name, game, games, rows, columns):
 
 
 def test_othello_agrees_with_open_spiel():
-    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    pyspiel = pytest.importorskip("pyspiel")
     assert play_with_open_spiel(pyspiel, "othello", Othello(8), 200, 8, 8) > 60
 
 
 @pytest.mark.parametrize(("size", "games"), [(3, 300), (6, 200), (11, 50)])
 def test_hex_agrees_with_open_spiel(size, games):
-    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    pyspiel = pytest.importorskip("pyspiel")
     name = f"hex(board_size={size})"
     assert play_with_open_spiel(pyspiel, name, Hex(size, False), games, size, size) <= size**2
 
@@ -127,7 +130,7 @@ def test_hex_agrees_with_open_spiel(size, games):
 def test_breakthrough_agrees_with_open_spiel(rules, games):
     """Its first seat is black and moves down, so its board is ours upside down. It numbers moves
     otherwise, but the cells have the same names once the rows are counted from the other side."""
-    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    pyspiel = pytest.importorskip("pyspiel")
     rows, columns, _ = rules
     draw = random.Random(repr(rules))
     engine = pyspiel.load_game(f"breakthrough(rows={rows},columns={columns})")
@@ -165,7 +168,7 @@ def upside_down(name, rows):
 
 
 def test_slide_agrees_with_open_spiel():
-    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    pyspiel = pytest.importorskip("pyspiel")
     games = 300
     draw = random.Random(0)
     engine = pyspiel.load_game("2048")  # its actions: 0 up, 1 right, 2 down, 3 left, as ours
@@ -219,8 +222,8 @@ def test_slide_agrees_with_open_spiel():
 
 
 def test_slide_agrees_with_pgx():
-    jax = pytest.importorskip("jax", reason=INSTALL)
-    pgx = pytest.importorskip("pgx", reason=INSTALL)
+    jax = pytest.importorskip("jax")
+    pgx = pytest.importorskip("pgx")
     games = 2000
     ours_of_theirs = torch.tensor([LEFT, UP, RIGHT, DOWN])  # pgx: 0 left, 1 up, 2 right, 3 down
     theirs_of_ours = ours_of_theirs.argsort()
@@ -263,8 +266,8 @@ def test_slide_agrees_with_pgx():
 
 
 def test_othello_agrees_with_pgx():
-    jax = pytest.importorskip("jax", reason=INSTALL)
-    pgx = pytest.importorskip("pgx", reason=INSTALL)
+    jax = pytest.importorskip("jax")
+    pgx = pytest.importorskip("pgx")
     theirs, step = play_with_pgx(jax, pgx.make("othello"), Othello(8), 300)
     passing = torch.full((300,), 64).numpy()
     for _ in range(2):  # pgx lets both seats pass where nobody can place a disc
@@ -304,7 +307,7 @@ def play_with_pgx(jax, engine, game, games):
 
 
 def test_hex_agrees_with_pgx():
-    jax = pytest.importorskip("jax", reason=INSTALL)
-    pgx = pytest.importorskip("pgx", reason=INSTALL)
+    jax = pytest.importorskip("jax")
+    pgx = pytest.importorskip("pgx")
     theirs, _ = play_with_pgx(jax, pgx.make("hex"), Hex(11, True), 100)
     assert bool(theirs.terminated.all())

@@ -4,13 +4,10 @@ import itertools
 import random
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
 from helpers import rng
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from markers import one_in
 from reference_rules import DuelBook, SalvoBook
 
@@ -187,23 +184,6 @@ def play_duel(game, state, plies):
     return books
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    rows=st.integers(1, 4),
-    columns=st.integers(1, 4),
-    ships=st.lists(st.integers(1, 3), min_size=1, max_size=4),
-    seed=st.integers(0, 1000),
-    choices=st.binary(min_size=32 * 3, max_size=32 * 3),
-)
-def test_duels_play_by_the_book(rows, columns, ships, seed, choices):
-    try:
-        game = SalvoDuel(rows, columns, ships)
-    except ValueError:
-        assume(False)
-    plies = [choices[first : first + 3] for first in range(0, len(choices), 3)]
-    play_duel(game, game.initial(3, rng(seed)), plies[: 2 * rows * columns + 1])
-
-
 @pytest.mark.parametrize(("rows", "columns", "ships"), DUELS)
 def test_many_random_duels_play_by_the_book_to_their_end(rows, columns, ships):
     draw = random.Random(rows * 10 + columns)
@@ -232,28 +212,6 @@ def test_nothing_that_the_mover_is_shown_depends_on_the_other_fleet(rows, column
         )
 
 
-def test_games_that_were_answered_alike_look_alike():
-    """The same fleet and the same shots against every fleet that there is."""
-    game = SalvoDuel(2, 3, [2, 1])
-    state, _ = game.openings(10_000)
-    state = state[(state.ships[:, 0] == state.ships[0, 0]).all(1)]
-    assert len(state) == len(all_fleets(2, 3, [2, 1]))
-    told: list[tuple[str, ...]] = [()] * len(state)
-    for cell in (0, 4, 1, 5):
-        state = game.apply_action(state, torch.full((len(state),), cell))
-        alike: dict[Any, Any] = {}
-        for row in range(len(state)):
-            answers = [
-                state.hit[row].tolist(),
-                state.afloat[row].tolist(),
-                int(state.current_seat[row]),
-            ]
-            told[row] = (*told[row], str(answers))
-            if int(state.current_seat[row]) == 0:  # the other seat knows its own fleet
-                shown = (game.observe(state[row : row + 1]).tolist(), render(game, state, row))
-                assert alike.setdefault(told[row], shown) == shown
-
-
 # ---------------------------------------------------------------- Two-player Salvo: by hand
 
 
@@ -262,22 +220,6 @@ def fire(game, state, *cells):
         assert game.legal_action_mask(state)[0, cell]
         state = game.apply_action(state, torch.tensor([cell]))
     return state
-
-
-def test_shots_fall_as_ships_sink():
-    game, state = start(3, 3, [[{0, 1}, {8}], [{3, 6}, {2}]])
-    state = fire(game, state, 2)
-    assert int(state.current_seat) == 0  # two ships, two shots
-    state = fire(game, state, 4)
-    assert (int(state.current_seat), int(state.turn)) == (1, 1)
-    assert state.afloat.tolist() == [[2, 1]]
-    state = fire(game, state, 8)  # one ship left: one shot, and it sinks the single cell
-    assert (int(state.current_seat), int(state.turn)) == (0, 2)
-    assert state.afloat.tolist() == [[1, 1]]
-    state = fire(game, state, 3)  # a ship that is hit but afloat still shoots
-    assert state.afloat.tolist() == [[1, 1]]
-    state = fire(game, state, 0)
-    assert (int(state.current_seat), int(state.turn)) == (0, 4)
 
 
 def test_results_of_a_salvo_appear_only_at_its_end():
@@ -501,25 +443,6 @@ def play_sea(game, batch, seed, plies):
     return seas
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    rows=st.integers(1, 3),
-    columns=st.integers(1, 4),
-    ships=st.lists(st.integers(1, 3), min_size=1, max_size=3),
-    shots=st.integers(1, 4),
-    aim=st.sampled_from(["joint", "sequential"]),
-    seed=st.integers(0, 1000),
-    choices=st.binary(min_size=13 * 3, max_size=13 * 3),
-)
-def test_battleship_plays_and_shows_by_the_book(rows, columns, ships, shots, aim, seed, choices):
-    try:
-        game = Battleship(rows, columns, ships, shots, aim, show=SHOW)
-    except ValueError:
-        assume(False)
-    plies = [choices[first : first + 3] for first in range(0, len(choices), 3)]
-    play_sea(game, 3, seed, plies[: game.spec.max_plies + 1])
-
-
 @pytest.mark.parametrize(("rows", "columns", "ships", "shots", "aim"), SEAS)
 def test_many_random_seas_are_cleared_by_the_book(rows, columns, ships, shots, aim):
     draw = random.Random(rows * 10 + columns)
@@ -553,18 +476,6 @@ def test_sunk_ships_and_first_hits_are_shown_at_the_end_of_their_turn():
         assert cells_of(planes[12].flatten()) == set(first)
     assert bool(state.done)
     assert int(state.turn) == 3
-
-
-def test_first_hits_stay_when_further_ships_are_hit():
-    game = Battleship(1, 5, [1, 1], 1, show=["first_hit"])
-    state = replace(
-        game.initial(1, rng()), ships=torch.tensor([[1, 0, 0, 0, 2]], dtype=torch.uint8)
-    )
-    shown = []
-    for cell in (2, 4, 1, 0):
-        state = game.apply_action(state, torch.tensor([cell]))
-        shown.append(cells_of(game.observe(state)[0, 3, 0]))
-    assert shown == [set(), {4}, {4}, {4}]
 
 
 # ---------------------------------------------------------------- what the history tells
@@ -615,19 +526,6 @@ def test_outcomes_and_keys_differ_exactly_where_what_is_seen_differs(ships, shot
             same_key = bool(game.key(state)[one] == game.key(state)[other])
             assert same_key == (seen[one][-1] == seen[other][-1])
     assert len({str(each) for each in seen}) > len({str(each) for each in edges}) / 2
-
-
-def test_when_a_sinking_was_announced_rules_layouts_out():
-    """On a line of nine with ships of 2, 2 and 3: hits at 3, 4 and 5, a sinking of 2 at the third.
-    The ship that sank holds the last hit."""
-    game = Battleship(1, 9, [2, 2, 3], show=["sunk"])
-    ships = torch.tensor([[0, 3, 3, 3, 1, 1, 0, 2, 2]], dtype=torch.uint8)
-    state = fire(game, replace(game.initial(1, rng()), ships=ships), 3, 4, 5)
-    assert state.sunk_turn.tolist() == [[3, 0, 0]]
-    many = game.public(state)[torch.zeros(500, dtype=torch.int64)]
-    for layout in game.resample(many, rng(3)).ships:
-        (last,) = [ship for ship in ships_of(layout, 3) if 5 in ship]
-        assert last == {4, 5}
 
 
 @pytest.mark.slow

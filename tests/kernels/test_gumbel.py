@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from helpers import check_uncompiled
 
 from rlgames.kernels import gumbel
 
@@ -82,17 +81,6 @@ def test_a_node_of_which_nothing_is_known_has_no_preference():
     assert sigma_of((prior, visits, sums, math.nan), 1.0) == [0.0] * 5
 
 
-def test_only_actions_with_the_considered_visits_are_chosen():
-    scores = np.array([3, 2, 1, 0, 5, -np.inf], np.float32)
-    sigma = np.array([0, 0, 4, 0, 0, -np.inf], np.float32)
-    visits, pending = np.array([1, 1, 1, 2, 2, 1], np.float32), np.zeros(6, np.float32)
-    assert gumbel.best_considered(scores, sigma, visits, pending, 1) == 2
-    pending[2] = 1
-    assert gumbel.best_considered(scores, sigma, visits, pending, 1) == 0
-    assert gumbel.best_considered(scores, sigma, visits, pending, 2) == 2
-    assert gumbel.best_considered(scores, sigma, visits, pending, 0) == -1
-
-
 def test_interior_actions_follow_the_improved_policy():
     """argmax of softmax(logits + σ) - N / (1 + Σ N)."""
     for seed in range(20):
@@ -116,17 +104,3 @@ def test_a_legal_action_of_probability_0_can_be_the_best():
     visits[-1] = 0
     sigma = np.array([0, 0, 200, 0, 0, -np.inf], np.float32)
     assert gumbel.deterministic_action(prior, sigma, visits, np.zeros_like(visits)) == 2
-
-
-def test_nodes_keep_the_value_of_the_simulation_that_found_them():
-    raw_values = np.array([0.5, np.nan, np.nan, np.nan], np.float32)
-    parent_edge = np.array([-1, 2, 1 * ACTIONS + 1, 2 * ACTIONS], np.int64)
-    node = np.array([2, 3], np.int64)
-    gumbel.keep_first_values(
-        raw_values, parent_edge, ACTIONS, node, np.array([0.25, -1], np.float32)
-    )
-    assert raw_values.tolist() == [0.5, 0.25, 0.25, -1.0]
-
-
-def test_a_search_is_the_same_without_compilation():
-    check_uncompiled("from test_gumbel_search import small_search\nprint(small_search())")

@@ -168,6 +168,7 @@ def test_a_change_to_a_kernel_compiles_again_what_uses_it(folder):
     assert ended(folder / "kernel.py", kernel, folder).startswith("rlgames: compiled")
 
 
+@pytest.mark.slow
 def test_a_change_to_rules_compiles_again_only_what_plays_by_them(folder):
     with ThreadPoolExecutor() as both:  # of one kernel, side by side
         found = [*both.map(partial(played, folder), ("one", "two"))]

@@ -9,17 +9,15 @@ from helpers import learner_of, make_policy, rng
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
-from rlgames.core.errors import ConfigError
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.alphazero import SearchTargets
 from rlgames.players.player import Agent, Random
 from rlgames.rollouts.play import collect_games
-from rlgames.search.mcts import Mcts
 from rlgames.search.search import MctsSettings, SearchResult
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
-from rlgames.training.parts import build_self_play_search, build_training
+from rlgames.training.parts import build_self_play_search
 from rlgames.training.train import train
 
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
@@ -130,22 +128,6 @@ def test_only_searching_players_give_targets(explorer):
     assert plain.target is None
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.25])
-@pytest.mark.parametrize("rollout", [None, 42])  # in a kernel, and in torch
-def test_noise_is_at_the_root_only(noise, rollout):
-    state = CONNECT4.initial(5, rng())
-    settings = MctsSettings(simulations=40, dirichlet_fraction=noise, rollout=rollout)
-    search = Mcts(CONNECT4, Random(CONNECT4), settings)
-    tree = search._trees.begin(state, rng())
-    if noise:
-        tree.add_noise(5, noise, 10.0, rng())
-    search._trees.simulate([4] * 10)
-    roots, below = tree.prior[:5], tree.prior[5:][tree.depth[5:] == 1]
-    assert torch.allclose(below[below >= 0], torch.tensor(1 / 7))
-    assert torch.allclose(roots.sum(1), torch.ones(5))
-    assert bool((roots - 1 / 7).abs().max() > 0.01) == bool(noise)
-
-
 def test_noise_is_drawn_from_dirichlets_distribution():
     """Of k equal parameters a the mean is 1/k, the variance (k - 1) / k² / (k a + 1)."""
     tree = SearchTree(40_000, 1, 7, MctsSettings(), (-1.0, 1.0))
@@ -186,21 +168,6 @@ def test_learning_lowers_the_loss(games):
     assert second["policy_loss"] < 0.5 * first["policy_loss"]
     assert second["value_loss"] < 0.9 * first["value_loss"]
     assert second["buffer_size"] == 2 * len(moves)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["experiment=null", "game=tictactoe", "learner=alphazero"], "add search=mcts"),
-        (["game=tictactoe", "search=mcts"], "does not learn from a search"),
-        (["game=2048", "learner=alphazero", "search=mcts", "policy=table"], "does not train"),
-        (["experiment=connect4_alphazero", "search.value=score"], "is not what the run learned"),
-    ],
-)
-def test_senseless_configs_are_rejected(words, said):
-    with pytest.raises(ConfigError) as error:
-        build_training(load_config(TrainConfig, words))
-    assert said in f"{error.value.error}; {error.value.hint}"
 
 
 def test_no_test_position_is_among_those_that_select_networks():

@@ -46,7 +46,7 @@ FINITE = st.sampled_from([x for x in EXTREMES if math.isfinite(x)]) | st.floats(
 
 @pytest.mark.parametrize("rule", RULES)
 @given(tables(st.sampled_from(EXTREMES) | FINITE), st.integers(0, 9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_no_move_is_illegal_whatever_the_scores(rule, table, seed):
     scores, legal = table
     action = rule.choose(scores, legal, rng(seed), 0.0)
@@ -55,7 +55,7 @@ def test_no_move_is_illegal_whatever_the_scores(rule, table, seed):
 
 @pytest.mark.parametrize("rule", RULES)
 @given(tables(FINITE), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_probabilities_are_those_of_legal_moves_row_by_row(rule, table, random):
     scores, legal = table
     actual = rule.probabilities(scores, legal, 0.0)

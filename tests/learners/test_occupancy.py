@@ -8,7 +8,6 @@ import torch
 from helpers import make_agent, make_learner, rng
 from torch import nn
 
-from rlgames.core.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Agent, Random
@@ -137,17 +136,3 @@ def test_scores_turn_and_mirror_with_the_board():
     for turned in torch.as_tensor(game.symmetries()):
         moved = inputs.flatten(2)[:, :, turned].view_as(inputs)
         assert torch.allclose(agent.policy(moved)[0], scores[:, turned], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["game=2048"], "needs HiddenHits, which game=2048 does not have"),
-        (["game=connect4"], "needs HiddenHits, which game=connect4 does not have"),
-        (["game=salvo", "aim=joint"], "an action is several cells"),
-        (["game=tictactoe", "policy=table"], "does not train policy=table"),
-    ],
-)
-def test_unsuitable_games_are_rejected(words, said):
-    with pytest.raises(ConfigError, match=said):
-        make_agent(*words, "experiment=null", "learner=occupancy")

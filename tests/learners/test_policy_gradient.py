@@ -1,6 +1,5 @@
 """Advantages, optimizers, networks by stage and how sure a policy is: against naive loops."""
 
-import json
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import torch
 from helpers import make_agent, rng
 
 import rlgames
-from rlgames.core.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -144,15 +142,6 @@ def test_each_stage_has_its_own_network():
     assert learnt == [True, False, False]
 
 
-@pytest.mark.parametrize(
-    ("word", "said"),
-    [("policy.by=max_tiles", "max_tiles"), ("policy.at=[]", "at="), ("policy.at=[8,4]", "at=")],
-)
-def test_invalid_stages_are_rejected(word, said):
-    with pytest.raises(ConfigError, match=said):
-        make_agent("game=2048", "policy=staged", word)
-
-
 def test_stages_fit_other_games_by_turn():
     game, agent, learner = make_agent(
         "game=tictactoe", "policy=staged", "policy.by=turn", "policy.at=[3]"
@@ -171,21 +160,6 @@ def test_distance_to_certainty():
     moves, results = collect_games(game, [agent], 10, rng())
     logged = learner.update(moves, results, 0.0)["distance_to_certainty"]
     assert logged == pytest.approx(float(uncertainty.mean()), abs=0.1)
-
-
-def drawn(run):
-    """What is drawn of learning; the games are in test_tensorboard.py."""
-    return {path.name for path in (run / "pictures").iterdir() if "game_" not in path.name}
-
-
-@pytest.mark.slow
-def test_pictures_are_drawn(tmp_path):
-    run = rlgames.train(["experiment=hickman", "games=300", "batch=50", f"out={tmp_path}/table"])
-    assert drawn(run) == {"values.png"}
-    run = rlgames.train(["experiment=2048_mlp", "games=20", "eval_games=5", f"out={tmp_path}/net"])
-    assert drawn(run) == {"certainty.png"}
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    assert any("train/distance_to_certainty" in json.loads(line) for line in lines)
 
 
 def test_the_clipped_loss_written_out_move_by_move():

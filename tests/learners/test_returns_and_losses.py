@@ -9,7 +9,6 @@ from helpers import make_agent, make_learner, rng
 from markers import quick
 
 from rlgames.config.options import rewards
-from rlgames.core.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -116,11 +115,6 @@ def test_a_step_per_move_uses_the_weights_that_the_step_before_left(games):
         assert torch.allclose(new, weight, atol=1e-6)
     assert metrics["return"] == pytest.approx(float(returns.mean()))
     assert 1.5 < metrics["distance_to_certainty"] < 2
-
-
-def test_a_step_per_move_has_no_value_head():
-    with pytest.raises(ConfigError, match="does not work with learner"):
-        make_agent("experiment=landy_loop", "learner.baseline=value")
 
 
 LEARNERS = {

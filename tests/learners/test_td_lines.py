@@ -3,16 +3,12 @@
 import pytest
 import torch
 from helpers import make_agent, rng
-from packed_random import SplitMix64
+from plain_learning import PlainValues, SplitMix64
 
-from rlgames.config.commands import TrainConfig
-from rlgames.config.compose import load_config
-from rlgames.core.errors import ConfigError
 from rlgames.players.player import Agent
 from rlgames.rollouts.play import GamePool
 from rlgames.sampling import Argmax
 from rlgames.solvers.graph import Graph, exploitability
-from rlgames.training.parts import build_training
 
 SMALL = [
     *("game=connect4", "rows=4", "columns=4", "line=3", "experiment=null", "reward=outcome"),
@@ -30,19 +26,16 @@ def agent(*overrides):
     return make_agent(*SMALL, *overrides)
 
 
-class Reference(SplitMix64):
-    """One game at a time by the batched rules, and float64 dictionaries for values."""
+class Reference(PlainValues):
+    """One game at a time by the batched rules."""
 
-    def __init__(self, game, policy, seed, *, coherent, td_lambda, epsilon, lr):
-        super().__init__(seed)
-        self.game, self.policy = game, policy
-        self.coherent, self.td_lambda, self.epsilon, self.lr = coherent, td_lambda, epsilon, lr
-        self.values, self.errors, self.sizes = {}, {}, {}
-        self.total = 0.0
+    def __init__(self, game, policy, seed, *, epsilon, **keys):
+        super().__init__(**keys)
+        self.game, self.policy, self.epsilon = game, policy, epsilon
+        self.random = SplitMix64(seed)
 
-    def value(self, indices):
-        total = sum(self.values.get(index, 0.0) for index in indices)
-        return min(max(total, -0.999), 0.999)
+    def bounded_value(self, indices):
+        return min(max(self.value(indices), -0.999), 0.999)
 
     def moves(self, state):
         """For each legal action its value, the position after it, and the values' indices."""
@@ -51,7 +44,7 @@ class Reference(SplitMix64):
             after = self.game.apply_action(state, torch.tensor([action]))
             indices = self.policy.feature_indices(self.game, after)[0].tolist()
             won = bool((after.score != 0).any())
-            value = float(won) if bool(after.done) else self.value(indices)
+            value = float(won) if bool(after.done) else self.bounded_value(indices)
             options.append((value, after, indices))
         return options
 
@@ -61,31 +54,18 @@ class Reference(SplitMix64):
             options = self.moves(state)
             best = max(option[0] for option in options)
             chosen = next(option for option in options if option[0] == best)
-            if self.next_random() >> 32 < round(self.epsilon * 2**32):
-                chosen = options[(self.next_random() >> 32) * len(options) >> 32]
+            if self.random.next_random() >> 32 < round(self.epsilon * 2**32):
+                chosen = options[(self.random.next_random() >> 32) * len(options) >> 32]
             history.append((best, *chosen))
             state = chosen[1]
-        self.learn(history)
-        return state
-
-    def learn(self, history):
         reply = history[-1][0]
         for best, value, _, indices in reversed(history[:-1]):
             target = -0.9 * reply
-            error = target - sum(self.values.get(index, 0.0) for index in indices)
-            self.total += abs(error)
-            for index in set(indices):
-                self.correct(index, error / len(indices), indices.count(index))
-            learned = self.value(indices)
+            self.learn(indices, target)
+            learned = self.bounded_value(indices)
             reply = (1 - self.td_lambda) * learned + self.td_lambda * target
             reply = reply if value == best else best
-
-    def correct(self, index, part, count):
-        errors, sizes = self.errors.get(index, 0.0), self.sizes.get(index, 0.0)
-        rate = self.lr * (abs(errors) / sizes if self.coherent and sizes else 1.0)
-        step = (1 - (1 - rate) ** count) * part
-        self.values[index] = self.values.get(index, 0.0) + step
-        self.errors[index], self.sizes[index] = errors + part, sizes + abs(part)
+        return state
 
 
 @pytest.mark.parametrize(
@@ -141,17 +121,3 @@ def test_tic_tac_toe_is_learned_so_that_nobody_can_win():
         learner.play_and_learn(GamePool(game, [player], 2000, rng(seed)), None, 0.0)
     greedy = Agent(game, player.policy, Argmax())
     assert exploitability(Graph(game, 60, 1 << 30), greedy.probabilities)[1] == [0.0, 0.0]
-
-
-def test_what_the_kernel_cannot_do_is_refused_with_the_reason():
-    with pytest.raises(ConfigError, match="ties=first"):
-        agent("sampling.ties=random")
-    with pytest.raises(ConfigError, match="learns from games against itself"):
-        build_training(load_config(TrainConfig, [*SMALL, "opponent=random"]))
-
-
-def test_boards_of_more_than_62_bits_are_refused():
-    words = ["game=gomoku", "board=9", "reward=outcome", "policy=ntuple", "learner=td_ntuple"]
-    words += ["policy.tuples=[[0,1,2,3,4]]", "sampling=epsilon_greedy", "experiment=null"]
-    with pytest.raises(ConfigError, match="needs more than 62 bits"):
-        make_agent(*words)

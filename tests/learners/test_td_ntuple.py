@@ -1,19 +1,14 @@
 """The compiled TD learner: what it learns, that it repeats itself, and where it cannot be used."""
 
 import itertools
-from collections import Counter
 
 import pytest
 import torch
 from helpers import make_agent, rng
 from markers import one_in
-from packed_random import PackedRandom
+from plain_learning import PackedRandom, PlainValues
 
-from rlgames.config.commands import TrainConfig
-from rlgames.config.compose import load_config
-from rlgames.core.errors import ConfigError
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
-from rlgames.training.parts import build_training
 
 SMALL = [
     *("experiment=null", "game=2048", "board=3", "reward=score", "policy=ntuple"),
@@ -31,21 +26,16 @@ def pool_of(game, player, batch, seed=0):
     return GamePool(game, [player], UNLIMITED_GAMES, rng(seed), batch=batch)
 
 
-class Reference(PackedRandom):
-    """One game at a time by the batched rules, and float64 dictionaries for values."""
+class Reference(PlainValues):
+    """One game at a time by the batched rules."""
 
-    def __init__(self, game, policy, state, seed, *, coherent, td_lambda, discount, lr):
-        super().__init__(game, seed)
-        self.policy, self.state = policy, state
-        self.coherent, self.td_lambda, self.discount, self.lr = coherent, td_lambda, discount, lr
-        self.values, self.errors, self.sizes = {}, {}, {}
-        self.total = 0.0
+    def __init__(self, game, policy, state, seed, *, discount, **keys):
+        super().__init__(**keys)
+        self.game, self.policy, self.state, self.discount = game, policy, state, discount
+        self.random = PackedRandom(game, seed)
 
     def indices(self, after):
         return self.policy.feature_indices(self.game, after)[0].tolist()
-
-    def value(self, indices):
-        return sum(self.values.get(index, 0.0) for index in indices)
 
     def best(self, state):
         """The first best action's score, points and afterstate."""
@@ -61,24 +51,14 @@ class Reference(PackedRandom):
         while len(history) < plies and not bool(self.state.done):
             _, points, after = self.best(self.state)
             history.append((points, self.indices(after)))
-            self.state = self.spawn(after)
+            self.state = self.random.spawn(after)
         next_value = 0.0 if bool(self.state.done) else self.best(self.state)[0]
         next_reward = 0.0
         for points, indices in reversed(history):
-            target = next_reward + next_value
-            error = self.discount * target - self.value(indices)
-            self.total += abs(error)
-            for index, count in Counter(indices).items():
-                self.correct(index, count, error / len(indices))
-            next_reward, next_value = points, self.value(indices)
-            later = self.discount * target
-            next_value = (1 - self.td_lambda) * next_value + self.td_lambda * later
-
-    def correct(self, index, count, part):
-        errors, sizes = self.errors.get(index, 0.0), self.sizes.get(index, 0.0)
-        rate = self.lr * (abs(errors) / sizes if self.coherent and sizes else 1.0)
-        self.values[index] = self.values.get(index, 0.0) + (1 - (1 - rate) ** count) * part
-        self.errors[index], self.sizes[index] = errors + part, sizes + abs(part)
+            target = self.discount * (next_reward + next_value)
+            self.learn(indices, target)
+            next_reward = points
+            next_value = (1 - self.td_lambda) * self.value(indices) + self.td_lambda * target
 
 
 @pytest.mark.parametrize(
@@ -177,26 +157,3 @@ def test_equal_seeds_give_equal_values_and_exploration_counts():
         runs.append(player.policy.values)
     assert runs[0].equal(runs[1])
     assert not runs[0].equal(runs[2])
-
-
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [
-        ("sampling.ties=random", "ties=first"),
-        ("sampling=stochastic sampling.temperature=9", "sampling=argmax or epsilon_greedy"),
-        ("board=5", "larger than 4x4"),
-        ("reward=grid_sum", "reward=score alone"),
-        ("learner.backup=expected learner.td_lambda=0.5", "mixes targets of sampled moves"),
-        ("policy=table", "learner=td_ntuple does not train policy=table"),
-    ],
-)
-def test_what_it_cannot_do_is_refused_with_the_reason(word, reason):
-    words = [each for each in SMALL if "=table" not in word or not each.startswith("policy")]
-    with pytest.raises(ConfigError, match=reason):
-        build_training(load_config(TrainConfig, [*words, *word.split()]))
-
-
-def test_recorded_games_are_not_learned_from(tmp_path):
-    words = [f"demonstrations={tmp_path / 'games.jsonl'}", "demos_per_batch=4"]
-    with pytest.raises(ConfigError, match="does not learn from recorded games"):
-        build_training(load_config(TrainConfig, [*SMALL, *words]))

@@ -5,7 +5,6 @@ import torch
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.core.errors import ConfigError
 from rlgames.learners.td_ntuple import ValueAverage
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.parts import build_training
@@ -53,12 +52,6 @@ def test_the_mean_begins_anew_if_the_training_becomes_longer(policy):
         assert average.policy.values.eq(expected).all(), progress
 
 
-def test_the_games_must_not_go_on_after_the_schedule():
-    words = [*WORDS, "schedule_games=100", "learner.average_start=0.5"]
-    with pytest.raises(ConfigError, match="averages until schedule_games=100"):
-        build_training(load_config(TrainConfig, words))
-
-
 def test_a_state_restores_both(policy):
     average = ValueAverage(policy, 0.2)
     for progress, value in [(0.2, 1), (0.3, 5)]:
@@ -79,21 +72,6 @@ def test_a_state_restores_both(policy):
     assert restored.policy.values.eq(3).all()
     restored.add(0.4)
     assert restored.policy.values.eq(5).all()
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        {"count": -1, "part": 20},
-        {"count": 0, "part": 101},
-        {"count": 1, "part": 20, "trained": {}},
-        {"count": 1, "part": 20},
-        {},
-    ],
-)
-def test_an_impossible_state_is_refused(policy, state):
-    with pytest.raises((LookupError, TypeError, ValueError)):
-        ValueAverage(policy, 0.2).load_state_dict(state)
 
 
 def test_checkpoints_have_the_mean_and_learning_goes_on_from_the_latest_values(tmp_path):

@@ -9,7 +9,6 @@ from helpers import learner_of, make_policy, rng
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.core.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Random
@@ -17,7 +16,6 @@ from rlgames.policies.table import Table
 from rlgames.rewards import Reward, is_last
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, collect_games
 from rlgames.sampling import Argmax
-from rlgames.training.parts import build_training
 from rlgames.training.sources import restarting_from_pool
 from rlgames.training.train import train
 
@@ -142,19 +140,6 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(reward
             expected = max(action_values)
         learner.update(moves, results, 0.0)
         assert float(policy.value(game, after)) == pytest.approx(0.9 * expected, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["game=2048", "learner=reinforce", "window=8"], "unfinished games"),
-        (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one-player games"),
-        (["game=2048", "experiment=null", "restart_fraction=0.5"], "add window=N"),
-    ],
-)
-def test_unsuitable_windows_are_rejected(words, error):
-    with pytest.raises(ConfigError, match=error):
-        build_training(load_config(TrainConfig, words))
 
 
 def test_restarts_are_one_move_from_an_unfinished_game():

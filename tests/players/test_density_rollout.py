@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
-from helpers import check_uncompiled, rng
+from helpers import rng
 from markers import quick
 
 from rlgames.games.battleship import Battleship
-from rlgames.games.fleets.sunk_ships import Seen
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.fleets import Density, DensityRollout
@@ -60,13 +58,6 @@ def test_lists_are_all_layouts_that_agree(name):
             assert sorted(map(bytes, bits)) == sorted(map(bytes, expected.astype(np.uint8)))
 
 
-def test_a_list_without_room_for_all_layouts():
-    game = GAMES["board"]
-    nothing = torch.zeros(1, 16, dtype=torch.bool)
-    counter = game.layout_counter
-    assert counter.write_list(Seen(nothing, nothing), counter.make_list(10)) == -1
-
-
 @pytest.mark.parametrize("name", quick(ONE_SHOT, *ONE_SHOT[:3]))
 def test_turns_are_those_of_rollouts_over_all_layouts(name):
     """Against search=rollout around density, which plays every layout to the end."""
@@ -93,17 +84,6 @@ def test_it_needs_at_most_as_many_turns_as_density(name):
     assert never == pytest.approx(density)
 
 
-def test_it_looks_ahead_from_a_number_of_layouts_on():
-    game = Battleship(6, 6, [3, 2, 2], 1)
-    player = DensityRollout(game, 60, STEPS, layouts=500)
-    assert not game.posterior.exact
-    state = game.initial(40, rng())
-    while not bool(state.done.all()):
-        state = game.apply_action(state, player.choose(game.public(state), rng()))
-    assert player.statistics() == {"exact_moves": 1.0}
-    assert player._memo
-
-
 @pytest.mark.parametrize(
     ("game", "message"),
     [
@@ -124,19 +104,3 @@ def test_keys_without_effect_are_refused():
     for player, game in ((Density, board), (Density, duel), (DensityRollout, board)):
         with pytest.raises(ValueError, match="spreads the shots"):
             player(game, 60, STEPS, miss_weight=0.4)
-
-
-UNCOMPILED = """
-from rlgames.games.battleship import Battleship
-from rlgames.players.fleets import DensityRollout
-import torch
-for show in ([], ["sunk"]):
-    game = Battleship(3, 3, [2, 2], 1, show=show)
-    state = game.initial(1, torch.Generator().manual_seed(1))
-    state = game.apply_action(state, torch.tensor([4]))
-    print(DensityRollout(game, 1, 10**6).priority(state, torch.Generator()).tolist())
-"""
-
-
-def test_uncompiled_kernels_choose_the_same_turns():
-    check_uncompiled(UNCOMPILED)

@@ -8,12 +8,11 @@ import pytest
 import torch
 from helpers import command, make_game, rng
 
-from rlgames.commands import arena, evaluate
+from rlgames.commands import evaluate
 from rlgames.commands.train import print_result
 from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
-from rlgames.players import exact
 from rlgames.players.exact import exact_player
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
@@ -77,16 +76,6 @@ def test_a_report_says_how_much_of_the_opponents_play_is_proven(capsys):
     assert 0 < both["opponent_proven_moves"] < 1
     solved = ["player=random", "game=tictactoe", "opponent=exact", "games=4"]
     assert "opponent_proven_moves" not in command("eval", None, solved).as_dict()
-
-
-def test_an_arena_says_it_too(capsys, monkeypatch):
-    monkeypatch.setattr(exact, "MOVE_SECONDS", 0.02)
-    result = command("arena", ["random", "exact"], ["game=connect4", "games=2"])
-    first, second = result.as_dict()["players"]
-    assert "proven_moves" not in first
-    assert 0 < second["proven_moves"] <= 1
-    arena.show(result)
-    assert f"exact: {second['proven_moves']:.1%} of its moves" in capsys.readouterr().out
 
 
 def test_a_run_says_it_too(tmp_path, capsys):

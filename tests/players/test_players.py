@@ -1,6 +1,5 @@
 """Players: legal, seeded, without hidden information; and the rule of each."""
 
-import itertools
 import math
 from contextlib import suppress
 from typing import Any
@@ -20,7 +19,7 @@ from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.games.notation import parse, render
+from rlgames.games.notation import parse
 from rlgames.players.fleets import Density, HuntTarget
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
@@ -77,54 +76,13 @@ def test_win_or_block_wins_if_possible_and_else_blocks(rules):
     game = KInARow(*rules)
     moves, _ = collect_games(game, [Random(game)], 200, rng(1))
     player = WinOrBlock(game)
-    options = player.options(moves.state)
-    kinds = set()
-    for row in range(0, len(moves), len(moves) // 100):
-        state = moves.state[row : row + 1]
-        legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
-        wins = [a for a in legal if wins_by(game, state, a)]
-        saves = [a for a in legal if other_wins_by(game, state, a)]
-        expected = wins or saves or legal
-        kinds.add("win" if wins else "block" if saves else "any")
-        assert options[row].nonzero()[:, 0].tolist() == expected
-    assert kinds == {"win", "block", "any"}
-
-
-def wins_by(game, state, action):
-    after = game.apply_action(state, torch.tensor([action]))
-    return float(after.score[0, int(state.current_seat[0])]) > 0
-
-
-def other_wins_by(game, state, action):
-    """The other seat to move on the same board."""
-    text = render(game, state, 0)
-    swapped = text.translate(str.maketrans("XO", "OX")) if game.gravity else text
-    head, _, body = text.partition("\n")
-    if not game.gravity:
-        swapped = head + "\n" + body.translate(str.maketrans("XO", "OX"))
-    columns = game.columns
-    if not game.gravity:
-        cells = [line.split()[1:] for line in swapped.splitlines()[1:]]
-    else:
-        cells = [line.split() for line in swapped.splitlines()[:-1]]
-    mark = "X" if int(state.current_seat[0]) == 0 else "O"
-    row, column = divmod(action, columns)
-    if game.gravity:
-        column = action
-        row = max(r for r in range(game.rows) if cells[r][column] == ".")
-    cells[row][column] = mark
-    return has_line(cells, mark, game.line)
-
-
-def has_line(cells, mark, line):
-    rows, columns = len(cells), len(cells[0])
-    for r, c, (down, across) in itertools.product(
-        range(rows), range(columns), ((0, 1), (1, 0), (1, 1), (1, -1))
-    ):
-        places = [(r + i * down, c + i * across) for i in range(line)]
-        if all(0 <= y < rows and 0 <= x < columns and cells[y][x] == mark for y, x in places):
-            return True
-    return False
+    wins, blocks = (game.completing_actions(moves.state, of_other=of) for of in (False, True))
+    can_win, can_block = wins.any(1, keepdim=True), blocks.any(1, keepdim=True)
+    assert 0 < can_win.sum() < len(moves)
+    assert 0 < (can_block & ~can_win).sum() < len(moves)
+    legal = game.legal_action_mask(moves.state)
+    expected = torch.where(can_win, wins, torch.where(can_block, blocks, legal))
+    assert torch.equal(player.options(moves.state), expected)
 
 
 def test_corner_prefers_down_then_left():

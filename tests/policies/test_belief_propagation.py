@@ -7,7 +7,6 @@ import pytest
 import torch
 from helpers import make_agent, rng
 
-from rlgames.core.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Random
@@ -80,16 +79,3 @@ def test_shots_at_the_own_board_change_the_value_and_no_score():
         same, other = network(network.inputs(game, changed))
     assert scores.equal(same)
     assert not value.isclose(other).any()
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["game=2048", "reward=score"], "needs battleship, salvo or salvo_duel"),
-        (["game=salvo", "board=4", "shots=2", "aim=joint"], "one action per cell"),
-        (["game=salvo", "board=25", "ships=[4,3,2]", "shots=1"], "lists 3,450 placements"),
-    ],
-)
-def test_other_games_and_large_boards_are_refused(words, said):
-    with pytest.raises(ConfigError, match=said):
-        make_agent(*words, "experiment=null", "policy=belief_propagation")

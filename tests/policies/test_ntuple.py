@@ -1,22 +1,16 @@
 """N-tuple networks: what they add up, how their values move, how well they play."""
 
 import itertools
-import re
 from typing import Any
 
 import pytest
 import torch
-from helpers import make_game, make_policy, rng
-from markers import one_in
+from helpers import make_game, rng
 
-from rlgames.config.commands import TrainConfig
-from rlgames.config.compose import load_config
-from rlgames.core.errors import ConfigError
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random
 from rlgames.policies.ntuple import Ntuple, default_tuples, reason_not_packed
 from rlgames.rollouts.play import collect_games
-from rlgames.training.parts import build_training
 
 
 def filled(game, tuples, marks=16):
@@ -72,21 +66,6 @@ def test_boards_have_the_values_of_the_stage_that_their_largest_tile_has_reached
         assert policy.value(game, state[members]).equal(part.value(game, state[members]))
 
 
-@pytest.mark.parametrize(
-    ("name", "words", "reason"),
-    [
-        ("2048", "policy.stage_tiles=[8192,4096]", "rising powers of two from 2 to 4096"),
-        ("2048", "policy.stage_tiles=[100]", "rising powers of two"),
-        ("2048", "policy.stage_tiles=[1024] policy.num_cell_values=10", "from 2 to 512"),
-        ("tictactoe", "policy.stage_tiles=[4]", "k in a row"),
-    ],
-)
-def test_stages_begin_at_tiles_that_the_network_tells_apart(name, words, reason):
-    cfg = load_config(TrainConfig, [f"game={name}", "policy=ntuple", *words.split()])
-    with pytest.raises(ConfigError, match=re.escape(reason)):
-        build_training(cfg)
-
-
 def test_places_are_exact_where_floats_of_32_bits_would_not_be():
     game = Game2048(3, 3)
     policy = Ntuple(game, 1.0, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, 0.0)  # 9^8 values
@@ -110,26 +89,6 @@ def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
     assert sum(map(len, alike)) == 12 + 24
     assert default_tuples(2, 3, Game2048(2, 3).symmetries()) == [[0, 1, 2, 3, 4, 5]]
     assert default_tuples(1, 8, Game2048(1, 8).symmetries()) == [list(range(8))]
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    one_in(
-        3,
-        [
-            (["policy.tuples=[[0,16]]"], "from 0 to 15"),
-            (["policy.tuples=[[0,0]]"], "distinct cells"),
-            (["policy.tuples=[[]]"], "distinct cells"),
-            (["policy.tuples=[]"], "0 tuples"),
-            (["policy.tuples=[[0,1,2,3,4,5,6,7]]"], "need 8.16e"),
-            (["learner=reinforce"], "does not train policy=ntuple"),
-        ],
-    ),
-)
-def test_invalid_ntuple_configs_are_rejected(words, error):
-    cfg = load_config(TrainConfig, ["game=2048", "policy=ntuple", "learner=td_ntuple", *words])
-    with pytest.raises(ConfigError, match=error):
-        make_policy(cfg, Game2048(4, 4), 0)
 
 
 def test_ntuple_rejects_other_games():

@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from helpers import check_uncompiled, learner_of, make_policy, rng
+from helpers import rng
 
-from rlgames.config.commands import TrainConfig
-from rlgames.config.compose import load_config
-from rlgames.config.registry import make
-from rlgames.core.errors import ConfigError
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.ntuple import Ntuple, pack_network
@@ -110,34 +106,6 @@ def test_random_walks_are_distinct_walks_and_the_same_at_each_call():
     assert all(max(each) < 12 for each in random_walks(KInARow(1, 12, 3, True)))
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["policy.num_cell_values=2"], "use 3 or more"),
-        (["policy.tuples=[[0,42]]"], "from 0 to 41"),
-        (["policy.num_tuples=9", "policy.tuples=[[0,1]]"], "num_tuples=9 counts the random"),
-        (["rows=3", "columns=3", "line=3", "policy.num_tuples=5"], "has no effect on a board"),
-        (["learner.backup=expected"], "use learner.backup=sampled"),
-        (["reward.win=-1", "reward.loss=1"], "needs reward.win above 0"),
-        (["reward.loss=-0.5"], "sum to zero"),
-        (["reward.draws=[1,0]"], "sum to zero"),
-    ],
-)
-def test_what_does_not_fit_is_refused(words, error):
-    base = [
-        "experiment=null",
-        "game=connect4",
-        "reward=outcome",
-        "policy=ntuple",
-        "learner=td_ntuple",
-        "sampling=epsilon_greedy",
-    ]
-    cfg = load_config(TrainConfig, [*base, *words])
-    game = make("game", cfg.game)
-    with pytest.raises(ConfigError, match=error):
-        learner_of(cfg, game, make_policy(cfg, game, 0))
-
-
 class Derived(KInARow):
     """Whose rules nobody knows."""
 
@@ -202,12 +170,3 @@ def test_moves_are_worth_what_the_batched_policy_says(board, radix):
 
 def test_statistics_may_lie_between_the_values():
     check((6, 7, 4, True), 4, 100, stride=4)
-
-
-def test_plain_python_computes_the_same():
-    check_uncompiled(
-        "import test_ntuple_lines as t\n"
-        "t.check((6, 7, 4, True), 4, 5)\n"
-        "t.check((3, 3, 3, False), 3, 5)\n"
-        "print('equal')"
-    )

@@ -12,9 +12,8 @@ from markers import one_in
 import rlgames as package
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.options.policies import LinearConfig
 from rlgames.config.registry import make
-from rlgames.core.errors import ConfigError, NonFiniteError
+from rlgames.core.errors import NonFiniteError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import HIDDEN
 from rlgames.games.game_2048 import Game2048
@@ -26,7 +25,6 @@ from rlgames.players.player import Agent, Random
 from rlgames.policies.linear import FEATURES, LinearValue
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.sampling import EpsilonGreedy
-from rlgames.training.parts import build_training
 
 THEIRS = ["corner", "vertical", "horizontal", "diagonal"]
 
@@ -83,11 +81,6 @@ def test_mirrored_boards_have_the_same_features(shape):
     expected = every.features(game, game.from_exponents(exponents))
     for turned in (exponents.flip(1), exponents.flip(2)):
         assert torch.allclose(every.features(game, game.from_exponents(turned)), expected)
-
-
-def test_the_schema_knows_every_feature():
-    item = LinearConfig.__dataclass_fields__["features"]
-    assert item.metadata["of"] == tuple(FEATURES)
 
 
 # Expectations
@@ -309,56 +302,6 @@ def test_target_network_updates():
         assert torch.allclose(old, begun + 0.25 * (new - begun), atol=1e-7)
 
 
-ADP = ["policy=linear", "learner=adp", "sampling=epsilon_greedy"]
-
-
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    one_in(
-        3,
-        [
-            (["game=tictactoe", *ADP], "2048"),
-            (["game=2048", "policy=linear", "learner=dqn", "sampling=argmax"], "policy=mlp"),
-            (["game=2048", "policy=linear", "learner=td"], "policy=table"),
-            (["game=2048", "learner=adp"], "policy=linear"),
-            (["game=2048", "policy=table", "learner=dqn"], "policy=conv"),
-            (["game=tictactoe", "learner=dqn"], "sampling=epsilon_greedy"),
-            (["game=2048", "policy=linear", "learner=adp"], "sampling=epsilon_greedy"),
-            (["game=2048", *ADP, "policy.features=[]"], "features"),
-            (["game=2048", *ADP, "policy.features=[one,one]"], "once"),
-            (["game=2048", *ADP, "policy.features=[on]"], "one"),
-            (["game=2048", "learner=dqn", "learner.polyak_tau=0"], "polyak_tau"),
-        ],
-    ),
-)
-def test_unsuitable_values_are_rejected_with_a_hint(words, hint):
-    with pytest.raises(ConfigError) as refused:
-        build_training(load_config(TrainConfig, words))
-    assert hint in refused.value.error + refused.value.hint
-    assert "\n" not in refused.value.error + refused.value.hint
-
-
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (["game=2048", "board=2", "policy=table", "learner=td"], "scored=score_delta"),
-        (["game=2048", "policy=linear", "learner=adp", "sampling=argmax"], "scored=score_delta"),
-        (["game=2048", "learner=td_lambda", "sampling=argmax"], "scored=score_delta"),
-        (["game=tictactoe", "policy=table", "learner=td"], "reward=outcome"),
-        (["game=tictactoe", "learner=td_lambda", "sampling=argmax"], "reward=outcome"),
-    ],
-)
-def test_rewards_that_are_missing_when_moves_are_compared_are_refused(words, hint):
-    scored = "score_delta" if "game=tictactoe" in words else "log_score_delta"
-    words = [*words, "experiment=null", "reward=score", f"reward.scored={scored}"]
-    if "sampling=argmax" not in words:
-        words.append("sampling=epsilon_greedy")
-    with pytest.raises(ConfigError) as refused:
-        build_training(load_config(TrainConfig, words))
-    assert scored in refused.value.error
-    assert hint in refused.value.hint
-
-
 # What the presets reach
 
 
@@ -421,10 +364,3 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
     for old, slope, new in zip(before, slopes, policy.parameters(), strict=True):
         step = 0 if slope is None else 0.1 * slope
         assert torch.allclose(new, old - step, atol=1e-5)
-
-
-def test_td_lambda_rejects_unsuitable_configs():
-    words = ["game=2048", "learner=td_lambda", "sampling=argmax"]
-    for more, said in ((["reward=grid_sum"], "score_delta"), (["sampling=stochastic"], "logits")):
-        with pytest.raises(ConfigError, match=said):
-            build_training(load_config(TrainConfig, [*words, *more]))

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from markers import ACCELERATOR, on_accelerator, slow
+from markers import slow
 
 from rlgames.config import registry
 from rlgames.config.commands import SolveConfig, TrainConfig
@@ -21,16 +21,12 @@ from rlgames.core.errors import ConfigError
 from rlgames.games.game import HIDDEN
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
-from rlgames.players.player import Random
 from rlgames.rollouts.conformance import (
     CHECKS,
     check,
     every_ply_follows_the_contract,
     hidden_hits_never_change,
-    random_positions,
-    visible,
 )
-from rlgames.rollouts.play import GamePool
 
 NAMES = Files().names("game")
 
@@ -202,36 +198,3 @@ def test_games_that_break_the_contract_fail(kind, message):
 
 def test_a_game_of_one_move_follows_the_contract():
     check(KInARow(1, 1, 1, False))
-
-
-@on_accelerator
-@pytest.mark.parametrize("name", NAMES)
-def test_random_games_run_on_the_accelerator(name):
-    game = helpers.make_game(f"game={name}").to(ACCELERATOR)
-    generator = torch.Generator(ACCELERATOR).manual_seed(0)
-    results = GamePool(game, [Random(game)], 50, generator).run()
-    assert results.state.done.all()
-    assert random_positions(game, 5).done.device.type == ACCELERATOR
-
-
-@on_accelerator
-@pytest.mark.parametrize("name", NAMES)
-def test_the_accelerator_plays_by_the_rules_of_the_cpu(name):
-    """The same actions and the same chance lead to the same positions."""
-    here = helpers.make_small_game(name)
-    there = helpers.make_small_game(name).to(ACCELERATOR)
-    state = here.initial(20, helpers.rng(1))
-    copy = state.to(ACCELERATOR)
-    for ply in range(min(here.spec.max_plies, 60)):
-        action = here.sample_legal_action(
-            here.public(state), torch.rand(20, generator=helpers.rng(ply))
-        )
-        chance = torch.rand(20, here.spec.num_chance_inputs, generator=helpers.rng(1000 + ply))
-        state = here.apply_action(state, action)
-        copy = there.apply_action(copy, action.to(ACCELERATOR))
-        if here.spec.num_chance_inputs:
-            state = here.apply_chance(state, chance)
-            copy = there.apply_chance(copy, chance.to(ACCELERATOR))
-        for one, other in zip(visible(here, state), visible(there, copy), strict=True):
-            assert torch.equal(one, other.cpu())
-        assert torch.equal(state.score, copy.score.cpu())

@@ -2,11 +2,10 @@
 
 import json
 import multiprocessing
+import re
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from recorded_games import GAMES, make_game_and_rules, players_of, record
 
 from rlgames.config.files import Files
@@ -14,12 +13,9 @@ from rlgames.rollouts import records
 from rlgames.rollouts.records import BadRecord
 
 NAMES = Files().names("game")
+MOVE_KEYS = ("position", "move", "seat", "gain", "player")
 DAMAGED = "tictactoe"
 """The game whose record is damaged: its lines are short."""
-
-often = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 @pytest.fixture(scope="module")
@@ -49,33 +45,6 @@ def test_several_processes_may_append_to_a_record_at_once(tmp_path):
         writer.join()
         assert writer.exitcode == 0
     assert read(path).trajectories.num_games == 4 * times * count
-
-
-def reads_or_names(path, lines, number):
-    """What is read from these lines, or None where the line of that number is refused by name."""
-    data = "\n".join(lines) + "\n"
-    path.write_bytes(data.encode("utf-8", "surrogatepass"))
-    try:
-        return read(path)
-    except BadRecord as error:
-        text = str(error)
-        assert str(path) in text
-        assert number == 1 or f"line {number}:" in text
-        return None
-
-
-def assert_sound(found):
-    """Only moves that the rules allow, and finite numbers."""
-    game, _ = make_game_and_rules(f"game={DAMAGED}")
-    moves, score = found.trajectories, found.final_states.score
-    assert game.legal_action_mask(moves.state).gather(1, moves.action[:, None]).all()
-    assert not moves.state.done.any()
-    assert torch.equal(moves.seat, moves.state.current_seat)
-    assert len(moves.state) == len(moves.action) == len(moves.game) == len(moves.score_delta)
-    assert score.shape == (moves.num_games, game.spec.seats)
-    assert moves.score_delta.dtype == score.dtype == torch.float32
-    assert int(moves.game.max()) < moves.num_games
-    assert found.final_states.state.done.all()
 
 
 # ---------------------------------------------------------------- round trips
@@ -203,104 +172,6 @@ def test_a_file_that_is_too_large_is_refused(tmp_path, undamaged, monkeypatch):
 # ---------------------------------------------------------------- damaged lines
 
 
-@often
-@given(data=st.data())
-def test_an_incomplete_line_is_named(data, tmp_path, undamaged):
-    number = data.draw(st.integers(2, len(undamaged)))
-    line = undamaged[number - 1]
-    cut = line[: data.draw(st.integers(1, len(line) - 1))]
-    lines = [*undamaged[: number - 1], cut, *undamaged[number:]]
-    assert reads_or_names(tmp_path / "games", lines, number) is None
-
-
-@often
-@given(data=st.data())
-def test_changed_characters_are_named_or_read_as_legal_moves(data, tmp_path, undamaged):
-    number = data.draw(st.integers(1, len(undamaged)))
-    line = list(undamaged[number - 1])
-    other = st.one_of(
-        st.sampled_from('{}[]",:0123456789.-eEXO \\/nultrN'),
-        st.characters(codec="utf-8", exclude_characters="\r\n"),
-    )
-    for _ in range(data.draw(st.integers(1, 4))):
-        line[data.draw(st.integers(0, len(line) - 1))] = data.draw(other)
-    lines = [*undamaged[: number - 1], "".join(line), *undamaged[number:]]
-    found = reads_or_names(tmp_path / "games", lines, number)
-    if found is not None:
-        assert_sound(found)
-
-
-def places(value, path=()):
-    """Every path into a JSON value."""
-    yield path
-    if isinstance(value, dict | list):
-        for key in value if isinstance(value, dict) else range(len(value)):
-            yield from places(value[key], (*path, key))
-
-
-def changed(value, path, new):
-    """The value with another one at the end of the path."""
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = changed(value[path[0]], path[1:], new)
-    return copy
-
-
-anything = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**9), 10**9)
-    | st.floats(-1e30, 1e30)
-    | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=5,
-)
-
-
-@often
-@given(data=st.data())
-def test_values_of_other_types_are_named_or_read_as_legal_moves(data, tmp_path, undamaged):
-    number = data.draw(st.integers(2, len(undamaged)))
-    value = json.loads(undamaged[number - 1])
-    path = data.draw(st.sampled_from(list(places(value))))
-    line = json.dumps(changed(value, path, data.draw(anything)))
-    lines = [*undamaged[: number - 1], line, *undamaged[number:]]
-    found = reads_or_names(tmp_path / "games", lines, number)
-    if found is not None:
-        assert_sound(found)
-
-
-@pytest.mark.parametrize(
-    "wanted", ["score", "final", "moves", "position", "move", "seat", "gain", "player"]
-)
-def test_a_missing_key_is_named(wanted, tmp_path, undamaged):
-    game = json.loads(undamaged[1])
-    del (game if wanted in game else game["moves"][-1])[wanted]
-    path = tmp_path / "games"
-    path.write_text("\n".join([undamaged[0], json.dumps(game)]) + "\n")
-    with pytest.raises(BadRecord, match=f"line 2: .*{wanted}"):
-        read(path)
-
-
-@pytest.mark.parametrize(
-    ("key", "word"),
-    [
-        ("score", {"1": 0, "2": 0}),
-        ("score", [True, False]),
-        ("moves", {}),
-        ("seat", 0.9),
-        ("seat", False),
-        ("gain", "0"),
-    ],
-)
-def test_values_that_resemble_numbers_or_lists_are_named(key, word, tmp_path, undamaged):
-    game = json.loads(undamaged[1])
-    (game if key in game else game["moves"][0])[key] = word
-    lines = [undamaged[0], json.dumps(game), *undamaged[2:]]
-    assert reads_or_names(tmp_path / "games", lines, 2) is None
-
-
 def with_word(undamaged, key, word):
     """The record with the first game's first value of that key written as this word."""
     value = json.loads(undamaged[1])
@@ -325,14 +196,10 @@ ODD = {
 @pytest.mark.parametrize("key", ["score", "seat", "gain", "position", "move"])
 @pytest.mark.parametrize("word", list(ODD.values()), ids=list(ODD))
 def test_odd_words_are_named(key, word, tmp_path, undamaged):
-    assert reads_or_names(tmp_path / "games", with_word(undamaged, key, word), 2) is None
-
-
-def test_bytes_that_are_not_utf8_are_named(tmp_path, undamaged):
     path = tmp_path / "games"
-    good = ("\n".join(undamaged[:2]) + "\n").encode()
-    path.write_bytes(good + undamaged[2].encode().replace(b"moves", b"mo\xff\xfes") + b"\n")
-    with pytest.raises(BadRecord, match="line 3"):
+    data = "\n".join(with_word(undamaged, key, word)) + "\n"
+    path.write_bytes(data.encode("utf-8", "surrogatepass"))
+    with pytest.raises(BadRecord, match=rf"{re.escape(str(path))}.*line 2:"):
         read(path)
 
 
@@ -351,48 +218,27 @@ def test_a_game_after_an_incomplete_line_has_its_own_line(tmp_path, undamaged):
         (lambda game: game["moves"][0].update(position="no board"), "not a board"),
         (lambda game: game["score"].append(0.0), "3 scores for 2 seats"),
         (lambda game: game.update(score=[]), "0 scores for 2 seats"),
+        (lambda game: game.update(score={"1": 0, "2": 0}), "is not a list"),
+        (lambda game: game.update(score=[True, False]), "True is not a number"),
+        (lambda game: game.update(moves={}), "is not a list"),
+        (lambda game: game["moves"][0].update(seat=0.9), "seat"),
+        (lambda game: game["moves"][0].update(gain="0"), "0 is not a number"),
+        *((lambda game, key=key: game.pop(key), key) for key in ("score", "final", "moves")),
+        *((lambda game, key=key: game["moves"][-1].pop(key), key) for key in MOVE_KEYS),
+        (
+            lambda game: game["moves"][-1].update(position="  A B C\n1 X X X\n2 O O .\n3 . . ."),
+            "cannot move here",
+        ),
         (
             lambda game: game["moves"][1].update(move=game["moves"][0]["move"]),
             "is not a legal move",
         ),
     ],
 )
-def test_violations_of_the_rules_are_named(change, told, tmp_path, undamaged):
+def test_what_a_record_cannot_hold_is_named(change, told, tmp_path, undamaged):
     game = json.loads(undamaged[2])
     change(game)
     path = tmp_path / "games"
     path.write_text("\n".join([*undamaged[:2], json.dumps(game)]) + "\n")
     with pytest.raises(BadRecord, match=f"line 3: .*{told}"):
         read(path)
-
-
-def test_a_move_in_a_finished_game_is_refused(tmp_path, undamaged):
-    move = {
-        "position": "  A B C\n1 X X X\n2 O O .\n3 . . .",
-        "move": "C3",
-        "seat": 1,
-        "player": "a",
-        "gain": 0.0,
-    }
-    path = tmp_path / "games"
-    path.write_text("\n".join([undamaged[0], json.dumps({"score": [1, -1], "moves": [move]})]))
-    with pytest.raises(BadRecord, match="line 2: seat 1 cannot move here"):
-        read(path)
-
-
-def test_nothing_in_a_record_is_executed(tmp_path, undamaged, monkeypatch):
-    """Text that would run as Python, a pickle or a shell command stays text."""
-    monkeypatch.chdir(tmp_path)
-    trace, path, game = tmp_path / "trace", tmp_path / "games", json.loads(undamaged[1])
-    for word in (
-        f"__import__('os').system('touch {trace}')",
-        f"cos\nsystem\n(S'touch {trace}'\ntR.",
-        f"$(touch {trace})",
-        {"_target_": "os.system", "command": f"touch {trace}"},
-    ):
-        for place in list(places(game)):
-            lines = [undamaged[0], json.dumps(changed(game, place, word)), *undamaged[2:]]
-            reads_or_names(path, lines, 2)
-        header = json.dumps({"rlgames_record": 1, "game": {"name": word}})
-        assert reads_or_names(path, [header, *undamaged[1:]], 1) is None
-    assert not trace.exists()

@@ -1,10 +1,8 @@
 """Alpha-beta on the values of n-tuples: what plain negamax computes, and who may use it."""
 
-from pathlib import Path
-
 import pytest
 import torch
-from helpers import check_uncompiled, rng
+from helpers import rng
 from markers import slow
 
 from rlgames.games.game_2048 import Game2048
@@ -56,10 +54,10 @@ def check(name, plies, number):
 
 
 @pytest.mark.parametrize(
-    ("name", "plies"), [("connect4", 1), slow(("connect4", 3)), ("upright", 4), ("tictactoe", 4)]
+    ("name", "plies"), [("connect4", 1), slow(("connect4", 3)), ("upright", 4), ("tictactoe", 3)]
 )
 def test_it_finds_what_plain_negamax_finds(name, plies):
-    check(name, plies, 12)
+    check(name, plies, 8)
 
 
 def test_one_ply_is_greedy_play_and_finished_rows_are_left_alone():
@@ -69,14 +67,6 @@ def test_one_ply_is_greedy_play_and_finished_rows_are_left_alone():
     both = type(state).cat([state, final.state])
     assert search.choose(both, rng())[:30].equal(agent.choose(state))
     assert search.choose(both, rng())[30:].tolist() == [0] * 5
-
-
-def test_plain_python_finds_the_same():
-    check_uncompiled(
-        f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
-        "import test_alphabeta_search as t\n"
-        "print(t.check('upright', 3, 3)[1].search(t.check('upright', 3, 3)[0]))"
-    )
 
 
 def test_unsuitable_players_and_games_are_refused():

@@ -254,11 +254,6 @@ def test_a_gradient_step_empties_the_cache(name):
     assert torch.allclose(later.q, expected.q, atol=1e-5)
 
 
-def test_a_cache_that_is_too_small_changes_nothing(monkeypatch):
-    monkeypatch.setattr(mcts, "MAX_CACHE_BYTES", 7 * 4 * 8)
-    check(CONNECT4, network(CONNECT4))
-
-
 @pytest.mark.parametrize("keys", [{}, {"rule": "gumbel"}, {"num_parallel": 3}], ids=str)
 @pytest.mark.parametrize("make", [network, embedding])
 def test_the_number_of_threads_changes_nothing(make, keys, monkeypatch):

@@ -191,15 +191,3 @@ def test_boards_with_large_tiles_are_searched_downgraded():
     assert chosen.equal(plain.choose(known, rng()))
     assert not chosen.equal(plain.choose(state, rng()))
     assert game.tiles(known).amax() == 13
-
-
-def test_tiles_that_a_network_does_not_tell_apart_are_downgraded():
-    """One with five values of a cell sees 16 and 32 alike, so 32 and 8 are searched as 16 and 8."""
-    game = Game2048(4, 4)
-    policy = Ntuple(game, 1.0, [[0, 1, 2], [0, 1, 4, 5]], 5, 0.0)
-    policy.values.copy_(100 * torch.rand(len(policy.values), generator=rng(3)))
-    agent = Agent(game, policy, Argmax())
-    state = game.from_exponents(random_tiles(200, 7).view(-1, 4, 4))
-    chosen = [searching_from(tile, agent).choose(state, rng()) for tile in (16384, 32, None)]
-    assert chosen[0].equal(chosen[1])
-    assert not chosen[0].equal(chosen[2])

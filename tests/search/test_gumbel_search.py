@@ -9,10 +9,7 @@ from helpers import make_small_game, rng
 from markers import quick
 
 import rlgames as package
-from rlgames.config.commands import TrainConfig
-from rlgames.config.compose import load_config
 from rlgames.config.files import Files
-from rlgames.core.errors import ConfigError
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
 from rlgames.policies.mlp import Mlp
@@ -21,9 +18,8 @@ from rlgames.search.gumbel import halving
 from rlgames.search.mcts import Mcts
 from rlgames.search.search import MctsSettings, SearchPolicy
 from rlgames.search.self_play import SearchSelfPlay
-from rlgames.training.parts import build_training
 
-INSTALL = "mctx is not installed: pip install -c constraints.txt '.[engines]'"
+INSTALL = "needs the other engines: make test-engines"
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 
@@ -35,13 +31,6 @@ def by_gumbel(game, has_values=True, **settings):
     if has_values:
         torch.nn.init.normal_(net.value.weight, generator=rng(3))
     return Mcts(game, Agent(game, net, Argmax()), MctsSettings(rule="gumbel", **settings))
-
-
-def small_search():
-    """The visits and actions of a small search, for comparison."""
-    search = by_gumbel(CONNECT4, simulations=20, leaf="value")
-    result = search.search(CONNECT4.initial(3, rng()), rng(1))
-    return result.visits.tolist(), result.action.tolist()
 
 
 def live_states(game, count=12):
@@ -310,8 +299,6 @@ def test_alphazero_trains_with_it(tmp_path):
 
 
 def test_dirichlet_noise_is_refused(rlgames):
-    with pytest.raises(ConfigError, match=r"use search\.dirichlet_fraction=0"):
-        build_training(load_config(TrainConfig, GUMBEL))
     words = ["search=mcts", "search.rule=gumbel", "search.dirichlet_fraction=0.25"]
     done = rlgames("eval", "player=random", "game=tictactoe", *words)
     assert done.returncode == 2

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from helpers import check_uncompiled, rng
+from helpers import rng
 from markers import quick
 
 from rlgames.games.board_game import BoardState
@@ -11,7 +11,6 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.connect4_search import (
-    completing_cells,
     lookup,
     make_table,
     position_key,
@@ -35,20 +34,6 @@ def positions(board, number, seed=0):
         states.append(moves.state)
         rounds += 1
     return game, [state[: number // rounds + 1] for state in states]
-
-
-@pytest.mark.parametrize("board", BOARDS)
-def test_completing_cells_are_those_of_the_rules(board):
-    game, states = positions(board, 300)
-    rules = game.rules
-    for state in states:
-        expected = game.completing_actions(state, of_other=True).tolist()
-        falls = (state.words[:, 1] + rules.bottom) & rules.board & ~state.words[:, 1]
-        for row, (own, occupied) in enumerate(state.words.tolist()):
-            completing = completing_cells(own ^ occupied, rules.line, rules.stride, rules.board)
-            completing &= int(falls[row])
-            piles = [((1 << rules.stride) - 1) << c * rules.stride for c in range(game.columns)]
-            assert [bool(pile & completing) for pile in piles] == expected[row]
 
 
 @pytest.mark.parametrize("board", quick(BOARDS, [6, 7, 4], [61, 1, 4]))
@@ -86,12 +71,3 @@ def test_a_table_returns_what_was_stored_or_nothing(key_bits):
         remembered += found == bounds
     assert remembered >= min(table.size // 4, 20)
     assert lookup(*make_table(key_bits, 64), 1) == (-31, 31)
-
-
-def test_the_search_is_plain_python_without_compilation():
-    check_uncompiled(
-        "from rlgames.solvers.connect4 import AlphaBeta\n"
-        "for rules in [(4, 4, 3), (6, 7, 4)]:\n"
-        "    search = AlphaBeta(*rules, 1 << 12)\n"
-        "    print(search.search(0, 0, max_positions=300), search.positions)"
-    )

@@ -17,7 +17,7 @@ from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_optimum, solver_of
 
-INSTALL = "open_spiel is not installed: pip install -c constraints.txt '.[engines]'"
+INSTALL = "needs the other engines: make test-engines"
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 
 

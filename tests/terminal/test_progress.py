@@ -2,21 +2,15 @@
 
 import fcntl
 import json
-import os
-import pty
 import re
-import select
 import signal
 import struct
-import subprocess
-import sys
 import termios
-import time
 from pathlib import Path
 
 import pytest
 from helpers import SMALL_SALVO, rendered
-from markers import slow
+from processes import FreshTerminal, Terminal
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -94,21 +88,14 @@ def test_no_line_is_too_long_and_no_figure_is_lost(width):
         assert figure in text
 
 
-@pytest.mark.parametrize("settings", [slow({"PYTHONIOENCODING": "ascii"}), {"TERM": "dumb"}])
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{"PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}])
 def test_other_terminals_get_plain_lines(settings, tmp_path):
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rlgames", "train", *WORDS, "games=200", "out=run"],
-        stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path,
-        env=os.environ | {"TERM": "xterm"} | settings,
-    )  # fmt: skip
-    os.close(theirs)
-    text = shown(ours, "")
-    os.close(ours)
-    assert process.wait(30) == 0
-    assert "training in run" in text
-    assert "╌" not in text
-    assert "\x1b[?25l" not in text
+    terminal = FreshTerminal(tmp_path, "train", *WORDS, "games=200", "out=run", **settings)
+    assert terminal.ended() == 0
+    assert "training in run" in terminal.shown
+    assert "╌" not in terminal.shown
+    assert "\x1b[?25l" not in terminal.shown
 
 
 def test_color_is_not_needed():
@@ -204,50 +191,24 @@ def test_a_callback_is_informed(tmp_path):
     assert all(any(name in line for line in lines) for name in spent)
 
 
-@pytest.fixture
-def terminal(tmp_path):
-    """A long run at a terminal of 80 columns."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    settings = {"TERM": "xterm", "LANG": "C.UTF-8"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rlgames", "train", *WORDS, "games=1000000", "out=run"],
-        stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path,
-        env={k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")} | settings,
-    )  # fmt: skip
-    os.close(theirs)
-    yield process, ours
-    process.kill()
-    process.wait()
-    os.close(ours)
-
-
-def shown(ours, wanted, seconds=60):
-    """What a terminal is sent until something wanted comes, or all of it."""
-    text, end = "", time.monotonic() + seconds
-    while time.monotonic() < end and not (wanted and re.search(wanted, text[-20_000:])):
-        if not select.select([ours], [], [], 0.2)[0]:
-            continue
-        try:
-            text += os.read(ours, 4096).decode(errors="replace")
-        except OSError:  # the other end is closed
-            return text
-    return text
+def resize(terminal, rows, columns):
+    fcntl.ioctl(terminal.file, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    terminal.send(signal.SIGWINCH)
 
 
 @pytest.mark.slow
-def test_a_resize_breaks_nothing_and_control_c_leaves_a_clean_terminal(terminal):
-    process, ours = terminal
-    assert "evaluated after" in shown(ours, "evaluated after")
-    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 20, 0, 0))
-    process.send_signal(signal.SIGWINCH)
-    narrow = r"of 1,000,000 *\r\n"
-    assert re.search(narrow, shown(ours, narrow))
-    process.send_signal(signal.SIGINT)
-    text = shown(ours, "rlgames: interrupted")
-    assert "rlgames: interrupted" in text
-    assert process.wait(30) == 130
-    assert "Traceback" not in text
+def test_a_resize_breaks_nothing_and_control_c_leaves_a_clean_terminal(tmp_path):
+    terminal = Terminal(tmp_path, "train", *WORDS, "games=1000000", "out=run", COLUMNS="")
+    terminal.wait_for("evaluated after")
+    resize(terminal, 30, 20)
+    begin = len(terminal.raw)
+    while not re.search(r"of 1,000,000 *\r\n", terminal.raw[begin:]):
+        assert terminal.read(60)
+    terminal.send(signal.SIGINT)
+    assert terminal.ended() == 130
+    assert "rlgames: interrupted" in terminal.shown
+    assert "Traceback" not in terminal.shown
+    text = terminal.raw[begin:]
     assert text.rindex("\x1b[?25h") > text.rfind("\x1b[?25l")  # the cursor is seen again
 
 

@@ -4,17 +4,16 @@ import json
 
 import pytest
 from helpers import command, resume_config
+from markers import quick
 from processes import final_state, flat, metrics_without_times, same
 
 import rlgames as package
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.parts import build_training
 from rlgames.training.train import resume, train
 
 SMALL = ["experiment=null", "policy=mlp", "policy.layers=[8]", "batch=8", "games=48"]
@@ -69,7 +68,7 @@ def test_they_are_logged_and_belong_to_the_results_of_the_final_network(measured
     assert results["regret"] == counts[-1]["eval/regret"] > 0
 
 
-@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("batches", quick([1, 2], 1))
 def test_a_run_that_is_interrupted_counts_the_same_mistakes(
     measured, batches, tmp_path, monkeypatch
 ):
@@ -99,16 +98,3 @@ def test_the_regret_is_what_analyze_finds(tmp_path):
     regret = next(line["eval/regret"] for line in logged if "eval/regret" in line)
     report = command("analyze", run, ["checkpoint=final", "games=all"]).as_dict()
     assert regret == report["losses"]["all"]["loss"]["mean"]
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["game=salvo_duel", "analyze_every=8"], "no exact solver supports"),
-        (["game=salvo", "board=10", "ships=[5,4,3,3,2]", "analyze_every=8"], "no exact solver"),
-        (["game=tictactoe", "analyze_every=0"], "analyze_every=0"),
-    ],
-)
-def test_what_does_not_fit_a_game_is_an_error(words, error):
-    with pytest.raises(ConfigError, match=error):
-        build_training(load_config(TrainConfig, words))

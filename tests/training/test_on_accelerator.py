@@ -2,23 +2,29 @@
 
 import pytest
 import torch
-from helpers import command, resume_config
-from markers import ACCELERATOR, on_accelerator
+from helpers import command, make_game, make_small_game, resume_config, rng
+from markers import ACCELERATOR
 from processes import metrics_without_times
 
 import rlgames as package
 from rlgames.commands.resume import load_resumable
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.files import Files
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship
 from rlgames.players.fleets import Density
+from rlgames.players.player import Random
+from rlgames.rollouts.conformance import random_positions, visible
+from rlgames.rollouts.play import GamePool
 from rlgames.training.sources import GameSource
 from rlgames.training.train import resume, train
 
-pytestmark = on_accelerator
+if ACCELERATOR == "cpu":
+    pytest.skip("needs an accelerator: torch has neither CUDA nor MPS", allow_module_level=True)
 
+NAMES = Files().names("game")
 SMALL = ["experiment=null", "games=48", "batch=8", "log_every=16", "eval_every=16", "save_every=8"]
 SMALL += ["eval_games=8", "solve_seconds=0", f"device={ACCELERATOR}"]
 NETWORK = ["policy=mlp", "policy.layers=[8]"]
@@ -114,3 +120,32 @@ def test_density_samples_other_layouts_for_each_move():
     state = game.public(game.initial(1, generator))
     first, second = (Density(game, 50).priority(state, generator) for _ in range(2))
     assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_random_games_are_played(name):
+    game = make_game(f"game={name}").to(ACCELERATOR)
+    generator = torch.Generator(ACCELERATOR).manual_seed(0)
+    results = GamePool(game, [Random(game)], 50, generator).run()
+    assert results.state.done.all()
+    assert random_positions(game, 5).done.device.type == ACCELERATOR
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_accelerator_plays_by_the_rules_of_the_cpu(name):
+    """The same actions and the same chance lead to the same positions."""
+    here = make_small_game(name)
+    there = make_small_game(name).to(ACCELERATOR)
+    state = here.initial(20, rng(1))
+    copy = state.to(ACCELERATOR)
+    for ply in range(min(here.spec.max_plies, 60)):
+        action = here.sample_legal_action(here.public(state), torch.rand(20, generator=rng(ply)))
+        chance = torch.rand(20, here.spec.num_chance_inputs, generator=rng(1000 + ply))
+        state = here.apply_action(state, action)
+        copy = there.apply_action(copy, action.to(ACCELERATOR))
+        if here.spec.num_chance_inputs:
+            state = here.apply_chance(state, chance)
+            copy = there.apply_chance(copy, chance.to(ACCELERATOR))
+        for one, other in zip(visible(here, state), visible(there, copy), strict=True):
+            assert torch.equal(one, other.cpu())
+        assert torch.equal(state.score, copy.score.cpu())

@@ -1,10 +1,8 @@
 """Actors on Ray play and one learner trains; whatever is killed is replaced, or resumed."""
 
-import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -244,81 +242,6 @@ def test_nobody_at_the_address_is_reported_after_join_seconds(tmp_path):
     assert "Ray at 127.0.0.1:9 did not join within join_seconds=2" in output
 
 
-@pytest.fixture
-def machines(tmp_path):
-    """`ray start` of two machines, here two loopback addresses, with the token of one home."""
-    ray, port = [sys.executable, "-m", "ray.scripts.scripts"], free_port()
-    variables = {"HOME": str(tmp_path), "RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
-    environment = os.environ | variables
-    subprocess.run([*ray, "get-auth-token", "--generate"], env=environment, check=True)
-    common = ["--block", "--num-cpus=1"]
-    head = ["--head", f"--port={port}", "--node-ip-address=127.0.0.1", "--include-dashboard=false"]
-    second = [f"--address=127.0.0.1:{port}", "--node-ip-address=127.0.0.2"]
-    nodes = []
-    try:
-        for words in (head, second):
-            wait_until(lambda words=words: words is head or listens(port), PATIENCE)
-            command = [*ray, "start", *words, *common]
-            nodes.append(subprocess.Popen(command, env=environment, start_new_session=True))
-        yield f"127.0.0.1:{port}", variables, nodes
-    finally:
-        for node in nodes:
-            node.terminate()
-        for node in nodes:
-            with contextlib.suppress(subprocess.TimeoutExpired):  # without its raylet it may hang
-                node.wait(QUICKLY)
-            node.kill()
-
-
-def free_port():
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
-
-
-def listens(port):
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
-
-
-@pytest.mark.slow
-def test_a_cluster_with_a_token_is_joined_with_it_and_the_end_of_ray_is_reported(
-    machines, tmp_path
-):
-    """A head, a second machine and a training, as the page about clusters starts them."""
-    address, variables, nodes = machines
-    words = [*SMALL, *ACTORS, f"engine.address={address}", "games=100000", "log_every=20"]
-    alone = {**variables, "HOME": str(tmp_path / "other"), "RAY_AUTH_MODE": "disabled"}
-    refused = ["out=refused" if word == "out=run" else word for word in words]
-    code, output = Training(tmp_path, "train", *refused, **alone).ended(AGENTS_SECONDS)
-    assert code == 3, output
-    assert "cannot be used" in output
-    del variables["RAY_AUTH_MODE"]  # the token is there, so the run uses it
-    training = Training(tmp_path, "train", *words, **variables)
-    training.wait_for_lines(3)
-    raylets = [child for node in nodes for child in children(node.pid, "raylet/raylet")]
-    wait_until(lambda: all(len(actors_of(raylet)) == 1 for raylet in raylets), PATIENCE)
-    for raylet in raylets:
-        os.kill(raylet, signal.SIGKILL)
-    code, output = training.ended(AGENTS_SECONDS)
-    assert code not in (0, None)
-    (line,) = [line for line in output.splitlines() if "resume" in line]
-    assert line.endswith("resume from the last checkpoint: rlgames resume run")
-
-
-def children(parent, name):
-    """The PIDs of the children of a process whose command lines contain a name."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            number = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            if number == parent and name in (path / "cmdline").read_text():
-                found.append(int(path.name))
-        except OSError:  # it has ended
-            continue
-    return found
-
-
 @pytest.mark.parametrize("address", ["10.0.0.1:6379", "auto"])
 def test_an_address_on_the_network_needs_a_token(address, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "head.example:6379")
@@ -330,8 +253,3 @@ def test_an_address_on_the_network_needs_a_token(address, monkeypatch):
     for mode in ("token", "disabled"):
         monkeypatch.setenv(AUTH_MODE, mode)
         check_address(address)
-
-
-def actors_of(raylet):
-    """The PIDs of its actors."""
-    return children(raylet, ACTOR)

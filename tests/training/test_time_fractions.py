@@ -19,17 +19,6 @@ def fractions(metrics):
     return {phase: metrics[f"time/{phase}"] for phase in PHASES}
 
 
-def test_a_phase_that_lasts_beyond_a_line_is_split_between_the_lines():
-    metrics = LogLine()
-    with metrics.timed("evaluating"):
-        time.sleep(0.05)
-        first = fractions(metrics.close())
-    second = fractions(metrics.close())
-    assert first["evaluating"] == pytest.approx(1, abs=0.2)
-    assert sum(first.values()) <= 1
-    assert sum(second.values()) <= 1
-
-
 def test_a_phase_inside_another_counts_once():
     metrics = LogLine()
     with metrics.timed("evaluating"), metrics.timed("saving"):

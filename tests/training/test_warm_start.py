@@ -171,7 +171,7 @@ TINY = ["solve_seconds=0", "eval_games=50"]
 def corner(tmp_path_factory):
     """A folder with a record of corner's games of 2048, 3 by 3."""
     folder = tmp_path_factory.mktemp("corner")
-    words = ["player=corner", "game=2048", "board=3", "games=20", "solve_seconds=0"]
+    words = ["player=corner", "game=2048", "board=3", "games=8", "solve_seconds=0"]
     package.evaluate(None, [*words, f"record='{folder}/the games=(é)'"])
     return folder / "the games=(é)"
 
@@ -285,7 +285,7 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
 
 
 def test_stages_of_n_tuples_start_with_the_values_of_the_stage_before(tmp_path):
-    words = ["game=2048", "board=3", "policy=ntuple", "policy.num_cell_values=9", "reward=score"]
+    words = ["game=2048", "board=3", "policy=ntuple", "policy.num_cell_values=6", "reward=score"]
     words += ["learner=td_ntuple", "games=20", "batch=10", "policy.stage_tiles=[16]", *TINY]
     words += ["eval_games=4"]
     run = package.train([*words, f"out={tmp_path}/run"])
