@@ -63,7 +63,7 @@ MAX_LINES = {
     "rlgames/__main__": 15,
     "tests": 3205,
     "tests/commands": 2886,
-    "tests/config": 1469,
+    "tests/config": 1470,
     "tests/core": 419,
     "tests/drawing": 116,
     "tests/envs": 465,
