@@ -47,9 +47,9 @@ def game(name: str, **keys: Any) -> Game[Any]:
     from rlgames.config.compose import load_config
     from rlgames.config.registry import make
 
-    made: Game[Any] = make(
-        "game", load_config(SolveConfig, _words(None, keys | {"game": name})).game
-    )
+    rules = load_config(SolveConfig, _words(None, keys | {"game": name})).game
+    assert rules is not None
+    made: Game[Any] = make("game", rules)
     return made
 
 

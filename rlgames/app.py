@@ -11,7 +11,6 @@ import dataclasses
 import io
 import json
 import os
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -271,7 +270,6 @@ def run(name: str, words: list[str]) -> int:
         overrides = hydra_words(name, flags.words, files, flags.is_sweep)
     elif not any(word.startswith("hydra.run.dir=") for word in overrides):
         overrides = [*OWN_DIRECTORY, *overrides]
-    _check_omp_num_threads()
     if name == "train" or {*flags.hydra} - {"--config-dir", *map(str, flags.folders)}:
         return _run_app(name, flags, overrides)
     from rlgames.config.compose import composed
@@ -385,14 +383,3 @@ def run_config(name: str, config: Any) -> int:
     elif result is not None:
         command.load("show")(result)
     return int(getattr(result, "exit_code", 0))
-
-
-def _check_omp_num_threads() -> None:
-    """Raises ConfigError for a number of threads about which OpenMP itself would print a message,
-    without the program's name, and take another one."""
-    text = os.environ.get("OMP_NUM_THREADS", "1")
-    if not re.fullmatch(r"\s*0*[1-9][0-9]{0,8}\s*(,\s*0*[1-9][0-9]{0,8}\s*)*", text):
-        raise ConfigError(
-            f"OMP_NUM_THREADS={text!r} in the environment is not a whole number, at least 1",
-            "unset it, or write OMP_NUM_THREADS=1",
-        )

@@ -71,11 +71,8 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session", autouse=True)
 def _short_runs():
-    """Hundreds of tests train: their runs show one game each, ask git once, and compose the same
-    options once."""
-    import quick_compose
-
-    from rlgames.config import compose
+    """Hundreds of tests train: their runs show one game each and ask git once, and random play is
+    valued by fewer positions or games."""
     from rlgames.evaluation import references
     from rlgames.runs import log
     from rlgames.training import evaluator, pictures
@@ -86,7 +83,19 @@ def _short_runs():
         patched.setattr(references, "RANDOM_PLAY_GAMES", 100)
         patched.setattr(evaluator, "MAX_GRAPH_POSITIONS", 6_000)
         patched.setattr(log, "_git", cache(log._git))
-        patched.setattr(compose, "compose", quick_compose.compose)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_compose(request):
+    """The same options are composed once, except in the tests of composing."""
+    import quick_compose
+
+    from rlgames.config import compose
+
+    with pytest.MonkeyPatch.context() as patched:
+        if request.path.stem not in ("test_conf", "test_hydra", "test_plugins"):
+            patched.setattr(compose, "compose", quick_compose.compose)
         yield
 
 

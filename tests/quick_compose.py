@@ -18,7 +18,7 @@ from rlgames.config.files import conf_dir
 GROUPS = {path.name for path in conf_dir().iterdir() if path.is_dir()}
 
 
-LOADED = {}
+LOADED: dict[object, bytes] = {}
 
 
 def load_once(self, config_path, load=ConfigRepository.load_config):

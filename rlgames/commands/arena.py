@@ -20,7 +20,7 @@ from rlgames.commands.evaluate import (
     number,
     print_columns,
 )
-from rlgames.commands.match import NEEDS_RUNS, matching_runs
+from rlgames.commands.match import matching_runs
 from rlgames.config.commands import ArenaConfig
 from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option, to_plain
@@ -36,7 +36,7 @@ from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.runs.agents import build_player, open_run, opponent_agent, with_search
-from rlgames.runs.find import LATEST_RUN, find_run, run_name, run_path
+from rlgames.runs.find import find_run, run_name, run_path
 from rlgames.terminal.tables import Column, fits, print_table
 
 
@@ -115,10 +115,7 @@ def run(config: ArenaConfig) -> Result:
     random numbers."""
     contestants = list(config.players)
     if config.where is not None:
-        found = [matching_runs(name, config.where) or [name] for name in contestants]
-        if all([name] == runs for name, runs in zip(contestants, found, strict=True)):
-            raise ConfigError(f"where={config.where} {NEEDS_RUNS}", f"use {LATEST_RUN} or a folder")
-        contestants = [run for runs in found for run in runs]
+        contestants = matching_runs(contestants, config.where)
     if len(contestants) < 2:
         raise ConfigError(
             "an arena needs at least two players",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rlgames.commands.report_rows import Row, in_words, print_csv
+from rlgames.commands.report_rows import Row, in_words
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import Rank, direction, goal_of
 from rlgames.evaluation.estimates import Estimate, Floats, Scores, normalized
@@ -197,12 +197,18 @@ def random_and_optimum(runs: list[RunSummary]) -> tuple[float, float] | None:
     return (random, optimum) if random != optimum else None
 
 
-def _statistics(sample: Sample, agent: Agent, scores: Scores) -> dict[str, Any]:
+def _about(sample: Sample, agent: Agent) -> dict[str, Any]:
     return {
-        "agent": agent.label,
         "games": [game_in_words(game) for game in sorted(agent.games)],
         "metric": sample.metric,
         "checkpoint": sample.checkpoint,
+    }
+
+
+def _statistics(sample: Sample, agent: Agent, scores: Scores) -> dict[str, Any]:
+    return {
+        "agent": agent.label,
+        **_about(sample, agent),
         "runs": sum(map(len, scores)),
         "mean": Estimate.of_seeds(scores),
         "iqm": Estimate.of_seeds(scores, "iqm"),
@@ -214,9 +220,7 @@ def _pair(sample: Sample, agents: list[Agent], indices: tuple[int, int]) -> dict
     first, second = indices
     return {
         "agents": [agents[first].label, agents[second].label],
-        "games": [game_in_words(game) for game in sorted(agents[first].games)],
-        "metric": sample.metric,
-        "checkpoint": sample.checkpoint,
+        **_about(sample, agents[first]),
         "difference": Estimate.difference(sample.scores[first], sample.scores[second]),
     }
 
@@ -245,9 +249,6 @@ def game_titles(games: list[str]) -> dict[str, str]:
 
 def show(comparison: Comparison, format: str) -> None:
     """Print the statistics of agents, then of pairs of agents."""
-    if format == "csv":
-        print_csv([_flat(entry) for entry in (*comparison.statistics, *comparison.pairs)])
-        return
     for heading, table in (
         ("agents", _agent_columns(comparison.statistics)),
         ("pairs of agents", _pair_columns(comparison.pairs)),
@@ -294,17 +295,3 @@ def _in_words(estimate: Estimate) -> str:
         return text
     low, high = estimate.interval
     return f"{text} ({low:z,.4f} to {high:z,.4f})"
-
-
-def _flat(entry: dict[str, Any]) -> dict[str, Any]:
-    """Statistics of an agent or of a pair as a record; an interval takes two columns."""
-    record: dict[str, Any] = dict.fromkeys(("agent", "other"))
-    for name, value in entry.items():
-        if isinstance(value, Estimate):
-            low, high = value.interval or (None, None)
-            record |= {name: value.value, f"{name} low": low, f"{name} high": high}
-        elif name == "agents":
-            record |= dict(zip(("agent", "other"), value, strict=True))
-        else:
-            record[name] = _games(entry) if name == "games" else value
-    return record

@@ -24,7 +24,7 @@ from rlgames.evaluation.curves import (
     up_to_optimum,
 )
 from rlgames.evaluation.estimates import normalized
-from rlgames.runs.files import metric_names, read_points
+from rlgames.runs.files import read_metrics, read_points
 from rlgames.runs.find import RunSummary
 
 NORMALIZED = "normalized"
@@ -110,8 +110,9 @@ class _Drawing:
                 raise ConfigError(f"window={options.window} needs a metric of training", hint)
             is_known = metric == NORMALIZED or any(len(self.read(run, metric)[0]) for run in runs)
             if not is_known:
-                names = sorted({name for run in runs for name in metric_names(run.path)})
-                near = nearest(metric, names) if names else "no run has any metrics yet"
+                every = [read_metrics(run.path / "metrics.jsonl") for run in runs]
+                names = {name for lines in every for line in lines for name in line} - {"games"}
+                near = nearest(metric, sorted(names)) if names else "no run has any metrics yet"
                 raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
         return list(options.metric)
 

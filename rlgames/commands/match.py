@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,8 +26,6 @@ from rlgames.runs.where import matching
 
 C = TypeVar("C")
 
-NEEDS_RUNS = "chooses among runs, and none of these words names several"
-
 
 def with_run(cfg: C) -> tuple[C, OpenRun | None]:
     """A command's config with the game of its run, and the run; None without one.
@@ -37,7 +36,9 @@ def with_run(cfg: C) -> tuple[C, OpenRun | None]:
     if config.run is None:
         _check_without_run(config)
         return cfg, None
-    path = _chosen_run(config.run, getattr(config, "where", None))
+    where = getattr(config, "where", None)
+    name = config.run if where is None else matching_runs([config.run], where)[0]
+    path = find_run(name, is_player=False)
     for name in ("player", "game"):
         if getattr(config, name, None) is not None:
             raise ConfigError(f"{name}= cannot be combined with a run", "omit one of the two")
@@ -45,23 +46,25 @@ def with_run(cfg: C) -> tuple[C, OpenRun | None]:
     return dataclasses.replace(config, game=run.config.game), run
 
 
-def _chosen_run(name: str, where: str | None) -> Path:
-    """The run of this name, or the newest one below it that meet conditions."""
-    if where is None:
-        return find_run(name, is_player=False)
-    if not (runs := matching_runs(name, where)):
-        raise ConfigError(f"where={where} {NEEDS_RUNS}", f"use {LATEST_RUN} or a folder")
-    return Path(runs[0])
-
-
-def matching_runs(name: str, where: str) -> list[str]:
-    """The runs in a folder, or in outputs/ for `latest`, that meet conditions, the newest
-    first; none for the name of anything else. Raises ConfigError if no run matches."""
-    top = Path("outputs" if name == LATEST_RUN and not os.path.exists(name) else name)
-    if not top.is_dir() or (top / "run.json").exists():
-        return []
-    runs = sorted(matching(read_summaries([str(top)]), where), key=lambda run: run.start_time)
-    return [str(run.path) for run in reversed(runs)]
+def matching_runs(names: Sequence[str], where: str) -> list[str]:
+    """The names, with the runs in a folder, or in outputs/ for `latest`, for which conditions hold,
+    the newest first, instead of it. Raises ConfigError if no name is a folder, and if no run
+    matches."""
+    found: list[str] = []
+    has_folder = False
+    for name in names:
+        top = Path("outputs" if name == LATEST_RUN and not os.path.exists(name) else name)
+        if not top.is_dir() or (top / "run.json").exists():
+            found.append(name)
+            continue
+        has_folder, runs = True, matching(read_summaries([str(top)]), where)
+        found += [
+            str(run.path) for run in sorted(runs, key=lambda run: run.start_time, reverse=True)
+        ]
+    if not has_folder:
+        text = f"where={where} chooses among runs, and none of these words names several"
+        raise ConfigError(text, f"use {LATEST_RUN} or a folder")
+    return found
 
 
 def _check_without_run(cfg: Any) -> None:
@@ -69,7 +72,7 @@ def _check_without_run(cfg: Any) -> None:
     if getattr(cfg, "checkpoint", None) is not None:
         raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
     if getattr(cfg, "where", None) is not None:
-        raise ConfigError(f"where={cfg.where} {NEEDS_RUNS}", f"use {LATEST_RUN} or a folder")
+        matching_runs([], cfg.where)
     has_players = isinstance(cfg, MatchConfig | WatchConfig)
     if cfg.game is None or (has_players and cfg.player is None):
         latest = newest_run(Path("outputs"))

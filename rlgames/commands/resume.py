@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import BEST, LATEST, read_run, sweep_overrides
+from rlgames.runs.files import BEST, LATEST, read_info, sweep_overrides
 from rlgames.runs.find import find_run, located, newest_run, run_name
 
 LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
@@ -122,79 +122,54 @@ def _resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint]:
     return cfg, checkpoint
 
 
-@dataclass(frozen=True)
-class ResumableJob:
-    """A job of a sweep that was started before. lock: of its directory, None if it is done."""
-
-    config: TrainConfig
-    checkpoint: Checkpoint
-    lock: DirectoryLock | None
-
-    @property
-    def is_done(self) -> bool:
-        return self.lock is None
-
-
-def resumable_job(directory: Path, cfg: TrainConfig) -> ResumableJob | None:
-    """What a sweep finds in the directory of a job; None without a checkpoint.
+def train_job(config: TrainConfig, name: str) -> float | None:
+    """Train a job of a sweep unless it is done, from its checkpoint if it has one; the value of
+    best_by. name: for people.
 
     Raises ConfigError if the run there differs from the job in more than a run may change.
     """
-    if not os.path.lexists(directory / "checkpoints" / LATEST):
-        return None
-    lock = lock_directory(directory)
-    try:
-        checkpoint = _latest(directory)
-        trained = from_plain(checkpoint.config)
-        names = [*RESUMABLE_KEYS, "engine", "out"]
-        if cfg.init_from and trained.init_from and not os.path.exists(trained.init_from):
-            names.append("init_from")  # which was moved, perhaps together with the sweep
-        kept = {name: getattr(trained, name) for name in names}
-        if dataclasses.replace(cfg, **kept) != trained:
-            names = [name for name, value in vars(cfg).items() if value != getattr(trained, name)]
-            names = [name for name in names if name not in kept]
-            raise ConfigError(
-                f"{directory} holds a run with another {', '.join(names)}", "name another out="
-            )
-        is_done = bool(reason_finished(directory, cfg, checkpoint))
-    except BaseException:
-        lock.release()
-        raise
-    if is_done:
-        lock.release()
-    return ResumableJob(cfg, checkpoint, None if is_done else lock)
-
-
-def train_job(config: TrainConfig, name: str) -> float | None:
-    """Train a job of a sweep unless it is done, from its checkpoint if it has one; the value of
-    best_by. name: for people."""
     from rlgames.training.train import resume, train
 
     assert config.out is not None
     directory = Path(config.out)
-    config = located(config, has_started=os.path.lexists(directory / "checkpoints" / LATEST))
-    found = resumable_job(directory, config)
-    if found is None:
-        print(f"{name}: starts", flush=True)
-        train(config)
-    elif found.is_done:
-        print(f"{name}: done before", flush=True)
-        return _reached(directory)[1]
-    else:
-        print(f"{name}: goes on after {found.checkpoint.games:,} games", flush=True)
-        resume(directory, found.config, found.checkpoint, found.lock)
+    has_started = os.path.lexists(directory / "checkpoints" / LATEST)
+    config = located(config, has_started)
+    with contextlib.ExitStack() as stack:
+        if not has_started:
+            print(f"{name}: starts", flush=True)
+            train(config)
+        else:
+            lock = lock_directory(directory)
+            stack.callback(lock.release)
+            checkpoint = _latest(directory)
+            _check_same(directory, config, from_plain(checkpoint.config))
+            if reason_finished(directory, config, checkpoint):
+                print(f"{name}: done before", flush=True)
+                return _reached(directory)[1]
+            print(f"{name}: goes on after {checkpoint.games:,} games", flush=True)
+            resume(directory, config, checkpoint, lock)
     best_by, value = _reached(directory)
     shown = "" if value is None else f", {best_by} {value:.4g}"
     print(f"{name}: done{shown}", flush=True)
     return value
 
 
+def _check_same(directory: Path, cfg: TrainConfig, trained: TrainConfig) -> None:
+    """Raises ConfigError if a job differs from its run in keys that a run keeps."""
+    kept = {*RESUMABLE_KEYS, "engine", "out"}
+    if cfg.init_from and trained.init_from and not os.path.exists(trained.init_from):
+        kept.add("init_from")  # which was moved, perhaps together with the sweep
+    names = [name for name, value in vars(cfg).items() if value != getattr(trained, name)]
+    if names := [name for name in names if name not in kept]:
+        raise ConfigError(
+            f"{directory} holds a run with another {', '.join(names)}", "name another out="
+        )
+
+
 def _reached(directory: Path) -> tuple[str, float | None]:
     """The metric that selected the best checkpoint of a run that is done, and its value."""
-    record = read_run(directory)
-    best_by = str(record.get("best_by"))
-    value = record.get("results", {}).get(best_by)
-    return best_by, None if value is None else float(value)
+    info = read_info(directory)
+    return info.best_by, info.results.get(info.best_by)
 
 
 def can_resume(checkpoint: Checkpoint) -> bool:
@@ -208,31 +183,29 @@ def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:
     Raises OSError.
     """
     progress, played = checkpoint.state.get("progress"), checkpoint.games
-    if read_run(run).get("status") != "done":
+    if read_info(run).status != "done":
         return ""
     if isinstance(progress, dict) and progress.get("has_converged"):
         return f"has converged, after {played:,} games"
-    if not can_resume(checkpoint):
-        text = f"is finished, after {played:,} games"
-        return text if cfg.games <= played else ""
+    if cfg.games > played:
+        return ""
     longer = plugins.command_for_run("resume", run, cfg.plugins, f"games={2 * played}")
-    text = f"is finished, after {played:,} games; extend it with: {longer}"
-    return text if cfg.games <= played else ""
+    hint = f"; extend it with: {longer}" if can_resume(checkpoint) else ""
+    return f"is finished, after {played:,} games{hint}"
 
 
 def _latest(run: Path) -> Checkpoint:
     """The latest checkpoint; raises BadCheckpoint with an alternative."""
     path = run / "checkpoints" / LATEST
     try:
-        checkpoint = Checkpoint.read(path)
+        return Checkpoint.read(path)
     except BadCheckpoint as error:
-        checkpoints = [*path.parent.glob("games_*.safetensors"), *path.parent.glob(BEST)]
-        newest = max(checkpoints, key=lambda other: other.stat().st_mtime, default=None)
-        hint = f"start a new run from other weights: init_from={newest}" if newest else ""
-        is_new = not checkpoints and not os.path.lexists(path)
-        if is_new and read_run(run).get("status") not in (None, "done"):
+        kept = path.parent.glob("games_*.safetensors")
+        others = [*path.parent.glob(BEST), *sorted(kept, key=lambda each: (len(each.name), each))]
+        hint = f"start a new run from other weights: init_from={others[-1]}" if others else ""
+        is_new = not others and not os.path.lexists(path)
+        if is_new and read_info(run).status in ("running", "interrupted", "failed"):
             words = ["--config-dir", str(run), "--config-name", "config", f"out={run}"]
             again = shlex.join(["rlgames", "train", *words])
             hint = f"it ended before its first checkpoint; start it again: {again}"
         raise BadCheckpoint(error.error, hint) from None
-    return checkpoint

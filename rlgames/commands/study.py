@@ -16,6 +16,7 @@ from rlgames.commands.study_plan import (
     check_owner,
     command_text,
     plan_study,
+    run_command,
     run_study,
     selected,
 )
@@ -25,7 +26,6 @@ from rlgames.commands.study_record import (
     cell_text,
     make_record,
     read_record,
-    train_command,
     write_record,
 )
 from rlgames.config.commands import StudyConfig
@@ -156,8 +156,8 @@ def section(study: Study, record: Record) -> str:
     parts = [study.before]
     for table, columns in tables(study, record):
         head, *lines = ([cell.replace("|", "\\|") for cell in row] for row in table_rows(columns))
-        parts += [f"### {table.title}" if table.title else "", table.before or ""]
-        parts += [markdown_table(head, lines), table.after or ""]
+        parts += [f"### {table.title}" if table.title else "", table.before]
+        parts += [markdown_table(head, lines), table.after]
     texts = [part.strip() for part in (*parts, study.after, _commands(study, record))]
     return "\n\n".join(text for text in texts if text) + "\n"
 
@@ -167,7 +167,7 @@ def _commands(study: Study, record: Record) -> str:
     title = f"Commands, measured on {' to '.join(dates)} by <code>rlgames study {study.name}</code>"
     lines = ['<details markdown="1">', f"<summary>{title}</summary>", ""]
     for run in study.runs.values():
-        lines.append(f"- `{run.name}`: `{train_command(run) or ' '.join(run.words)}`")
+        lines.append(f"- `{run.name}`: `{run_command(run)}`")
     for each in study.evaluations:
         named = " of " + ", ".join(f"`{name}`" for name in each.patterns) if each.patterns else ""
         first = "GAME" if each.command == "solve" else "RUN"

@@ -9,20 +9,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
 from rlgames.config.commands import MAX_SEED
 from rlgames.config.files import Files, mapping
-from rlgames.config.schema import Config, default_values, key, schema
-from rlgames.config.typed import typed
 from rlgames.core.errors import ConfigError, nearest
 
-OPTIONS = ("by seed", "highest", "mean", "lowest is best", "highest is best")
+OPTIONS = ("by seed", "highest", "mean")
 """What a column may say after its metric and its format."""
 
 TRAINING_METRIC = re.compile(r"(total_)?seconds|ms_per_game|[\w/]+\.(first|last)[1-9]\d*")
@@ -46,7 +44,13 @@ NAMES = {
 
 UNSET = ("", "null", "~")
 
-C = TypeVar("C", bound=Config)
+FILE = ("seeds", "runs", "evaluations", "table", "reported", "before", "after")
+ENTRY = ("overrides", "seeds", "runs")
+TABLE = ("title", "before", "after", "head", "rows", "columns")
+"""The keys of a study, of its runs and evaluations, and of its tables."""
+
+TEXTS = ("overrides", "title", "before", "after", "head")
+"""Keys that hold neither lists nor mappings."""
 
 
 class TextLoader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
@@ -63,48 +67,12 @@ class TextLoader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore
         return values
 
 
-@schema
-class StudyTable(Config):
-    """A table: a row for each run, a column for each metric. In a Study, rows are the labels by
-    run, and columns StudyColumns."""
-
-    title: str | None = key(value=None)
-    before: str | None = key(value=None, help="text above the table, in Markdown")
-    after: str | None = key(value=None)
-    head: str = key(value="run", help="heading of the first column")
-    rows: Any = key(value=None, help="runs, or their labels by name; null: all")
-    columns: Any = key(value=None, help="metrics, or metrics by heading")
-
-
-@schema
-class StudyEntry(Config):
-    """A run or an evaluation."""
-
-    overrides: str | None = key(value=None)
-    seeds: Any = key(value=None)
-    runs: list[str] = key(value=[], help="runs to evaluate, as in [ppo*]; []: all")
-
-
-@schema
-class StudyFile(Config):
-    """The keys of a study."""
-
-    seeds: Any = key(value="1")
-    runs: Any = key(value=None)
-    evaluations: Any = key(value=None)
-    table: Any = key(value=None)
-    tables: Any = key(value=None)
-    reported: Any = key(value=None)
-    before: str | None = key(value=None)
-    after: str | None = key(value=None)
-
-
 @dataclass(frozen=True)
 class StudyRun:
     """A row: a training, or a player that is only evaluated. words: as after `rlgames train`."""
 
     name: str
-    words: tuple[str, ...]
+    words: list[str]
     seeds: tuple[int, ...]
 
     @property
@@ -143,6 +111,19 @@ class StudyColumn:
     factor: float
     format: str
     option: str
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """A table. title: empty without one. before, after: Markdown around it. head: of the first
+    column. rows: the labels in it by the names of runs."""
+
+    title: str
+    before: str
+    after: str
+    head: str
+    rows: dict[str, str]
+    columns: tuple[StudyColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -200,42 +181,39 @@ def read_study(word: str, seeds: Any = None) -> Study:
     _check_name("a study", path.stem)
     content = mapping(path, TextLoader)
     try:
-        return _study(path, _entry(StudyFile, content, ""), seeds)
+        return _study(path, _keys(content, "", FILE), seeds)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error.error}", error.hint) from None
 
 
-def _study(path: Path, file: StudyFile, seeds: Any) -> Study:
-    usual = parse_seeds(file.seeds if seeds is None else seeds)
+def _study(path: Path, file: Mapping[str, Any], seeds: Any) -> Study:
+    usual = parse_seeds(file.get("seeds", "1") if seeds is None else seeds)
     runs = {
-        name: _run(name, _short(StudyEntry, node, f"runs.{name}"), usual)
-        for name, node in _mapping(file.runs, "runs").items()
+        name: _run(name, _entry(node, f"runs.{name}"), usual)
+        for name, node in _mapping(file.get("runs"), "runs").items()
     }
     evaluations: list[StudyEvaluation] = []
-    for name, node in _mapping(file.evaluations, "evaluations").items():
+    for name, node in _mapping(file.get("evaluations"), "evaluations").items():
         where = f"evaluations.{name}"
         _check_name("an evaluation", name)
         for part in node if isinstance(node, list) else [node]:
-            made = _evaluation(name, _short(StudyEntry, part, where), runs)
+            made = _evaluation(name, _entry(part, where), runs)
             twice = {run for other in evaluations if other.name == name for run in other.runs}
             if again := sorted(twice & {*made.runs}):
                 raise ConfigError(f"{where} evaluates {again[0]} twice", "use runs:")
             evaluations.append(made)
-    if file.tables and file.table:
-        raise ConfigError("tables= and table= are both set", "list all of them as tables:")
-    nodes = file.tables or ([file.table] if file.table else [])
-    if not isinstance(nodes, list):
-        raise ConfigError("tables is not a list", "use table: for a single one")
+    nodes = file.get("table", [])
+    nodes = nodes if isinstance(nodes, list) else [nodes]
     reported = {
         name: _texts(_mapping(values, f"reported.{name}"), f"reported.{name}")
-        for name, values in _mapping(file.reported, "reported").items()
+        for name, values in _mapping(file.get("reported"), "reported").items()
     }
     for name, values in reported.items():
         for run in values:
             _check_known(run, runs, f"reported.{name}: no run")
     sources = [*(each.name for each in evaluations), TRAINING, REPORTED]
-    tables = [_table(_entry(StudyTable, node, "table"), runs, sources, reported) for node in nodes]
-    texts = file.before or "", file.after or ""
+    tables = [_table(_keys(node, "table", TABLE), runs, sources, reported) for node in nodes]
+    texts = file.get("before", ""), file.get("after", "")
     return Study(path.stem, path, runs, tuple(evaluations), tuple(tables), reported, *texts)
 
 
@@ -253,25 +231,27 @@ def parse_seeds(value: Any, key: str = "seeds") -> tuple[int, ...]:
     return tuple(listed)
 
 
-def _run(name: str, entry: StudyEntry, usual: tuple[int, ...]) -> StudyRun:
+def _run(name: str, entry: Mapping[str, Any], usual: tuple[int, ...]) -> StudyRun:
     _check_name("a run", name)
-    run = StudyRun(name, _words(entry.overrides, f"runs.{name}", "experiment="), usual)
-    seeds = usual if run.is_training else (0,)
-    if entry.seeds is not None:
-        seeds = parse_seeds(entry.seeds, f"runs.{name}.seeds")
-    return StudyRun(name, run.words, seeds)
+    run = StudyRun(name, _words(entry, f"runs.{name}", "experiment="), usual)
+    if "seeds" in entry:
+        return replace(run, seeds=parse_seeds(entry["seeds"], f"runs.{name}.seeds"))
+    return run if run.is_training else replace(run, seeds=(0,))
 
 
-def _evaluation(name: str, entry: StudyEntry, runs: Collection[str]) -> StudyEvaluation:
+def _evaluation(name: str, entry: Mapping[str, Any], runs: Collection[str]) -> StudyEvaluation:
     where = f"evaluations.{name}"
-    words = _words(entry.overrides, where)
-    command, words = (
-        (words[0], words[1:]) if words[:1] and words[0] in COMMANDS else ("eval", words)
-    )
-    for each in entry.runs:
+    words, command = _words(entry, where), "eval"
+    if words and words[0] in COMMANDS:
+        command, *words = words
+    patterns = entry.get("runs", [])
+    if not isinstance(patterns, list):
+        raise ConfigError(f"{where}.runs is not a list", f"as in runs: [{patterns}]")
+    patterns = [*map(str, patterns)]
+    for each in patterns:
         if not any(fnmatch(run, each) for run in runs):
             raise ConfigError(f"{where}.runs: no run is called {each!r}", nearest(each, [*runs]))
-    chosen = tuple(run for run in runs if any(fnmatch(run, each) for each in entry.runs or ["*"]))
+    chosen = tuple(run for run in runs if any(fnmatch(run, each) for each in patterns or ["*"]))
     for word in words:  # which may come from a stranger
         key = word.partition("=")[0]
         if key == "plugins":
@@ -279,41 +259,42 @@ def _evaluation(name: str, entry: StudyEntry, runs: Collection[str]) -> StudyEva
         if key in WRITTEN and not re.fullmatch(r"\w+=\{\}/[\w-]+(\.\w+)?", word):
             hint = f"as in {key}={{}}/{WRITTEN[key]}"
             raise ConfigError(f"{where}: {word} is outside the run", hint)
-    seeds = None if entry.seeds is None else parse_seeds(entry.seeds, f"{where}.seeds")
-    return StudyEvaluation(name, command, words, chosen, tuple(entry.runs), seeds)
+    seeds = parse_seeds(entry["seeds"], f"{where}.seeds") if "seeds" in entry else None
+    return StudyEvaluation(name, command, tuple(words), chosen, tuple(patterns), seeds)
 
 
-def _words(text: str | None, where: str, first: str = "") -> tuple[str, ...]:
-    """The words of a text; first: what a first word without `=` is the value of."""
+def _words(entry: Mapping[str, Any], where: str, first: str = "") -> list[str]:
+    """The overrides of an entry; first: what a first word without `=` is the value of."""
     try:
-        words = shlex.split(text or "")
+        words = shlex.split(entry.get("overrides", ""))
     except ValueError as error:
         raise ConfigError(f"{where} cannot be read: {error}", "close its quotes") from None
     if first and words and "=" not in words[0]:
         words[0] = first + words[0]
-    return tuple(words)
+    return words
 
 
 def _table(
-    table: StudyTable,
+    table: Mapping[str, Any],
     runs: Collection[str],
     sources: Sequence[str],
     reported: Collection[str],
 ) -> StudyTable:
     """A table with its rows and columns parsed. Raises ConfigError."""
-    labels = _texts(list(runs) if table.rows is None else table.rows, "rows")
+    rows = table.get("rows", list(runs))
+    labels = _texts(rows, "rows")
     for name in labels:
         _check_known(name, runs, "rows: no run")
-    if not isinstance(table.rows, Mapping):
+    if isinstance(rows, list):
         labels = {name: f"`{name}`" for name in labels}
-    parsed = [parse_column(*each) for each in _texts(table.columns, "columns").items()]
-    for column in parsed:
+    columns = [parse_column(*each) for each in _texts(table.get("columns"), "columns").items()]
+    for column in columns:
         path = f"{column.source}.{column.metric}"
         _check_known(column.source, sources, f"{path}: no evaluation")
         if column.source == REPORTED:
             _check_known(column.metric, reported, f"{path}: no values")
-    texts = {"before": table.before or "", "after": table.after or ""}
-    return StudyTable(**vars(table) | texts | {"rows": labels, "columns": parsed})
+    title, before, after = (table.get(key, "") for key in ("title", "before", "after"))
+    return StudyTable(title, before, after, table.get("head", "run"), labels, tuple(columns))
 
 
 def _texts(node: Any, where: str) -> dict[str, str]:
@@ -346,18 +327,20 @@ def _mapping(node: Any, where: str) -> Mapping[str, Any]:
     return node if isinstance(node, Mapping) else {}
 
 
-def _short(kind: type[C], node: Any, where: str) -> C:
-    """An entry; a text is its overrides."""
-    return _entry(kind, node if isinstance(node, Mapping) else {"overrides": node}, where)
+def _entry(node: Any, where: str) -> dict[str, Any]:
+    """The keys of a run or an evaluation; a text is its overrides."""
+    return _keys(node if isinstance(node, Mapping) else {"overrides": node}, where, ENTRY)
 
 
-def _entry(kind: type[C], node: Any, where: str) -> C:
-    values = {
-        name: value
-        for name, value in _mapping(node, where or "the file").items()
-        if value not in UNSET
-    }
-    try:
-        return typed(kind, default_values(kind) | values)
-    except ConfigError as error:
-        raise ConfigError(f"{where}{where and ': '}{error.error}", error.hint) from None
+def _keys(node: Any, where: str, known: Sequence[str]) -> dict[str, Any]:
+    """The keys that a part of the file sets. Raises ConfigError."""
+    start = f"{where}: " if where else ""
+    values = {}
+    for key, value in _mapping(node, where or "the file").items():
+        if key not in known:
+            raise ConfigError(f"{start}no key is called {key!r}", nearest(key, [*known]))
+        if key in TEXTS and not isinstance(value, str):
+            raise ConfigError(f"{start}{key} is not text", "use quotes")
+        if value not in UNSET:
+            values[key] = value
+    return values

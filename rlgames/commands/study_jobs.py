@@ -31,7 +31,7 @@ from rlgames.core.text import printable
 from rlgames.core.untrusted import parse_json, parse_object, sanitized
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import read_identity
-from rlgames.runs.files import BEST, LATEST, flatten, read_info
+from rlgames.runs.files import BEST, LATEST, RunInfo, flatten, read_info
 
 VERSION = 1
 """Of the rules by which evaluations count; the next one makes all of them again."""
@@ -72,44 +72,6 @@ class JobEvaluation:
         """The directories of other runs in its words."""
         return [run_of(name) for name in REFERENCE.findall(" ".join(self.words)) if name]
 
-    def filled(self, sweep: Path, own: str) -> list[str]:
-        """The words with the paths of directories."""
-        return [REFERENCE.sub(lambda m: str(sweep / (m[1] or own)), word) for word in self.words]
-
-    def path(self, sweep: Path, own: str) -> Path | None:
-        """The file that keeps the report; None while a checkpoint is missing."""
-        checkpoints = []
-        for match in REFERENCE.finditer(" ".join(self.words)):
-            name = match[1] or own
-            files = (BEST, LATEST) if self.config.get("checkpoint") in (None, "best") else (LATEST,)
-            folder = sweep / run_of(name) / "checkpoints"
-            if folder.is_dir():
-                known = [each for file in files if (each := read_identity(folder / file))]
-                if not known:
-                    return None
-                checkpoints.append(known[0])
-        content = json.dumps([VERSION, self.words, self.config, checkpoints], sort_keys=True)
-        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-        return sweep / own / FOLDER / f"{digest}.json"
-
-    def read(self, sweep: Path, own: str) -> dict[str, Any] | None:
-        """What was saved: the report, when it was made and how long it took; None for nothing."""
-        path = self.path(sweep, own)
-        if path is None:
-            return None
-        try:
-            saved = parse_json(storage.read_file(sweep / own, f"{FOLDER}/{path.name}", MAX_BYTES))
-            return saved if isinstance(saved["report"], dict) else None
-        except (OSError, ValueError, LookupError, TypeError, ConfigError, RecursionError):
-            return None
-
-    def write(self, sweep: Path, own: str, saved: dict[str, Any]) -> None:
-        path = self.path(sweep, own)
-        assert path is not None
-        storage.make_directory(sweep / own / FOLDER)
-        text = json.dumps({"name": self.name, "words": self.words} | saved) + "\n"
-        storage.write_file(sweep / own, f"{FOLDER}/{path.name}", text)
-
 
 @dataclass(frozen=True)
 class Job:
@@ -146,6 +108,22 @@ def run_of(path: str) -> str:
     return "/".join(path.split("/")[:2])
 
 
+def _difference(job: Job, info: RunInfo) -> str:
+    """What differs between the settings of a job and those of a run, in words; empty for none."""
+    if info.status == "damaged":
+        return "its run.json is damaged"
+    there = flatten(info.config)
+    for key, value in flatten(job.config).items():
+        former = there.get(key, value)  # an older version may lack it
+        link = None if key in MOVABLE_PLAYERS else job.links.get(key.removesuffix(".path"))
+        # The directory may have been moved since.
+        is_same = former == value if link is None else f"/{link}/" in f"{former}/"
+        if not is_same:
+            wanted = as_typed(value if link is None else link)
+            return f"it was trained with {key}={as_typed(former)}, not {wanted}"
+    return ""
+
+
 @dataclass
 class StudyJobs:
     """The jobs of a study, in order. options: words that every command gets."""
@@ -178,33 +156,53 @@ class StudyJobs:
     def difference(self, job: Job) -> str:
         """Why the training in a job's directory does not count, in words; empty if it does, and if
         there is none."""
-        stale = (o.name for o in self.jobs if o.name in job.sources and self.difference(o))
-        others = (f"{name}, which it needs, does not count" for name in stale)
-        return self._own_difference(job) or next(others, "")
-
-    def _own_difference(self, job: Job) -> str:
         info = read_info(self.path(job))
         if not job.config or info.status == "waiting":
             return ""
-        if info.status == "damaged":
-            return "its run.json is damaged"
-        there = flatten(info.config)
-        for key, value in flatten(job.config).items():
-            former = there.get(key, value)  # an older version may lack it
-            link = None if key in MOVABLE_PLAYERS else job.links.get(key.removesuffix(".path"))
-            # The directory may have been moved since.
-            is_same = former == value if link is None else f"/{link}/" in f"{former}/"
-            if not is_same:
-                wanted = as_typed(value if link is None else link)
-                return f"it was trained with {key}={as_typed(former)}, not {wanted}"
-        return ""
+        stale = [o.name for o in self.jobs if o.name in job.sources and self._is_stale(o)]
+        others = f"{stale[0]}, which it needs, does not count" if stale else ""
+        return _difference(job, info) or others
+
+    def _is_stale(self, job: Job) -> bool:
+        """Whether what others need of a job has changed: of a player, its evaluations."""
+        return bool(self.difference(job) if job.config else self.missing(job))
 
     def saved(self, job: Job, evaluation: JobEvaluation) -> dict[str, Any] | None:
-        """What an evaluation of a job has saved; None if it was not made, or if a run that it needs
-        does not count."""
+        """The report of an evaluation of a job, its date and how long it took; None if it was not
+        made, or if a run that it needs does not count."""
         used = [other for other in self.jobs if other.name in (job.name, *evaluation.runs)]
-        is_stale = any(map(self.difference, used))
-        return None if is_stale else evaluation.read(self.directory, job.name)
+        name = self._file(job, evaluation)
+        if name is None or any(map(self.difference, used)):
+            return None
+        try:
+            saved = parse_json(storage.read_file(self.path(job), name, MAX_BYTES))
+            return saved if isinstance(saved["report"], dict) else None
+        except (OSError, ValueError, LookupError, TypeError, ConfigError, RecursionError):
+            return None
+
+    def save(self, job: Job, evaluation: JobEvaluation, saved: dict[str, Any]) -> None:
+        """Keep what `saved` returns."""
+        name = self._file(job, evaluation)
+        assert name is not None
+        storage.make_directory(self.path(job) / FOLDER)
+        content = {"name": evaluation.name, "words": evaluation.words} | saved
+        storage.write_file(self.path(job), name, json.dumps(content) + "\n")
+
+    def _file(self, job: Job, evaluation: JobEvaluation) -> str | None:
+        """The file of a report in the job's directory; None while a checkpoint is missing."""
+        is_best = evaluation.config.get("checkpoint") in (None, "best")
+        checkpoints = []
+        for name in REFERENCE.findall(" ".join(evaluation.words)):
+            folder = self.directory / run_of(name or job.name) / "checkpoints"
+            if folder.is_dir():
+                files = (BEST, LATEST) if is_best else (LATEST,)
+                known = [each for file in files if (each := read_identity(folder / file))]
+                if not known:
+                    return None
+                checkpoints.append(known[0])
+        parts = [VERSION, evaluation.words, evaluation.config, checkpoints]
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+        return f"{FOLDER}/{digest}.json"
 
     def missing(self, job: Job) -> list[JobEvaluation]:
         """The evaluations of a job that are still to be made."""
@@ -218,11 +216,12 @@ class StudyJobs:
     def replaced(self, jobs: Sequence[Job]) -> list[str]:
         """Those of these jobs that were trained with other settings, and all that start from them,
         which come first: if the study is killed between two of them, it knows the others."""
-        changed = [job.name for job in jobs if self._own_difference(job)]
-        names = {*changed}
+        names = {job.name for job in jobs if self.difference(job)}
         while more := {job.name for job in self.jobs if job.sources & names} - names:
             names |= more
-        return [*sorted(names - {*changed}), *changed]
+        found = [job for job in self.jobs if job.name in names and self.path(job).exists()]
+        own = [job.name for job in found if _difference(job, read_info(self.path(job)))]
+        return [*(job.name for job in found if job.name not in own), *own]
 
     def set_aside(self, jobs: Sequence[Job]) -> None:
         """Move the directories of replaced jobs."""
@@ -230,10 +229,9 @@ class StudyJobs:
             number = 0
             while os.path.lexists(self.directory / (target := f"{REPLACED}/{name}-{number}")):
                 number += 1
-            if os.path.lexists(self.directory / name):
-                storage.move_folder(self.directory, name, target)
-                there = self.directory / target
-                print(printable(f"{name} is replaced; the former run is in {there}"))
+            storage.move_folder(self.directory, name, target)
+            there = self.directory / target
+            print(printable(f"{name} is replaced; the former run is in {there}"))
 
     def run(self, jobs: Sequence[Job], parallel: int) -> None:
         """Run these jobs, each after those that it needs, several at a time; not those that need a
@@ -279,18 +277,20 @@ class StudyJobs:
 
     def _evaluate(self, job: Job, evaluation: JobEvaluation, stop: threading.Event) -> bool:
         """Make an evaluation and keep its report; whether it succeeded."""
-        words = evaluation.filled(self.directory.absolute(), job.name)
+        top = self.directory.absolute()
+        words = [
+            REFERENCE.sub(lambda match: str(top / (match[1] or job.name)), word)
+            for word in evaluation.words
+        ]
         for word in words:
             if word.startswith("record="):  # which holds the games of one evaluation, played once
-                path = Path(word.partition("=")[2]).relative_to(self.directory.absolute())
+                path = Path(word.partition("=")[2]).relative_to(top)
                 storage.remove_file(self.directory, str(path))
         started = time.perf_counter()
         code, printed = self._type(job, [*words, "format=json"], stop)
         if code == 0:
-            seconds = time.perf_counter() - started
-            date = time.strftime("%Y-%m-%d")
-            saved = {"report": parse_object(printed), "date": date, "seconds": seconds}
-            evaluation.write(self.directory, job.name, saved)
+            times = {"date": time.strftime("%Y-%m-%d"), "seconds": time.perf_counter() - started}
+            self.save(job, evaluation, {"report": parse_object(printed)} | times)
         return code == 0
 
     def _type(self, job: Job, words: list[str], stop: threading.Event) -> tuple[int, str]:

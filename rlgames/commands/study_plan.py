@@ -127,20 +127,35 @@ def _add_jobs(planned: PlannedStudy, run: StudyRun) -> None:
         job = _job(row, seed)
         for each, first, plain in evaluations:
             if each.seeds is None or seed in each.seeds:
-                words = [each.command, *first, *(_with_seed(word, seed) for word in each.words)]
+                own = _referring(each.words, seed, "{{{}}}", "{}")
+                words = [each.command, *first, *own]
                 if not run.is_training and len(run.seeds) > 1:
                     words.append(f"seed={seed}")
                 job.evaluations.append(JobEvaluation(each.name, words, plain))
         planned.work.jobs.append(job)
 
 
-def command_text(words: Sequence[str]) -> str:
-    """A command as it is typed, with SEED for the seeds of other runs, and RUN for the own one."""
+def _referring(
+    words: Sequence[str], seed: int | str, form: str = "{}", own: str = "RUN"
+) -> list[str]:
+    """Words with the directories of other runs of a seed in this form, and of the own one."""
 
     def named(match: re.Match[str]) -> str:
-        return f"{match[1]}/{match[2] or 'SEED'}" if match[1] else "RUN"
+        return form.format(f"{match[1]}/{match[2] or seed}") if match[1] else own
 
-    return "rlgames " + shlex.join(REFERENCE.sub(named, word) for word in words)
+    return [REFERENCE.sub(named, word) for word in words]
+
+
+def command_text(words: Sequence[str]) -> str:
+    """A command as it is typed, with SEED for the seeds of other runs, and RUN for the own one."""
+    return f"rlgames {shlex.join(_referring(words, 'SEED'))}"
+
+
+def run_command(run: StudyRun) -> str:
+    """The command that trains a run, with SEED for its seed; the words of a player."""
+    if not run.is_training:
+        return " ".join(run.words)
+    return command_text(["train", *run.words, "seed=SEED"])
 
 
 def runs_in(words: Sequence[str]) -> set[str]:
@@ -148,14 +163,18 @@ def runs_in(words: Sequence[str]) -> set[str]:
     return {match[1] for match in REFERENCE.finditer(" ".join(words)) if match[1]}
 
 
-def _with_first_seed(words: Sequence[str]) -> list[str]:
-    """Words with the directories of other runs, which may not exist yet."""
-    return [REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 0}", word) for word in words]
+def commands_needed(study: Study, words: Sequence[str]) -> list[str]:
+    """The commands of the runs that words refer to, and of those that they need."""
+    names, more = set[str](), runs_in(words)
+    while more:
+        names |= more
+        more = {each for name in more for each in runs_in(study.runs[name].words)} - names
+    return sorted(run_command(study.runs[name]) for name in names)
 
 
 def _checked_row(run: StudyRun, options: list[str]) -> _Row:
     """A run whose game and settings exist and fit together. Raises ConfigError."""
-    words = _with_first_seed(run.words)
+    words = _referring(run.words, 0)
     if not run.is_training:
         cfg = load_config(EvalConfig, words)
         if cfg.game is None:
@@ -186,15 +205,10 @@ def _job(row: _Row, seed: int) -> Job:
     return Job(name, [*row.run.words, f"seed={seed}"], plain, links=links)
 
 
-def _with_seed(word: str, seed: int) -> str:
-    """A word whose references name the runs of a seed."""
-    return REFERENCE.sub(lambda m: f"{{{m[1]}/{m[2] or seed}}}" if m[1] else "{}", word)
-
-
 def _checked_evaluation(evaluation: StudyEvaluation, row: _Row) -> tuple[list[str], dict[str, Any]]:
     """The words that an evaluation of a run begins with, and its plain config. Raises ConfigError
     unless it fits the game and the players that exist already."""
-    is_training, words = row.config is not None, _with_first_seed(evaluation.words)
+    is_training, words = row.config is not None, _referring(evaluation.words, 0)
     first = ["{}"] if is_training else [*row.run.words]
     try:
         if evaluation.command == "solve":
@@ -227,7 +241,7 @@ def _checked_arena(evaluation: StudyEvaluation, row: _Row, num_runs: int) -> Are
     players = [word for word in evaluation.words if "=" not in word]
     if num_runs + len(players) < 2:
         raise ConfigError("an arena needs at least two players", "add random")
-    keys = _with_first_seed([word for word in evaluation.words if "=" in word])
+    keys = _referring([word for word in evaluation.words if "=" in word], 0)
     # The runs do not exist yet, and exact players would solve the game.
     if known := [word for word in players if "{" not in word and not word.startswith("exact")]:
         competitors(known, load_config(ArenaConfig, [*_game_words(row.rules), *keys]))

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from rlgames.commands.study_file import TRAINING, StudyColumn, StudyRun
+from rlgames.commands.study_file import TRAINING, Study, StudyColumn, StudyEvaluation, StudyRun
 from rlgames.commands.study_jobs import Job, StudyJobs, run_of
-from rlgames.commands.study_plan import PlannedStudy, command_text, runs_in
+from rlgames.commands.study_plan import PlannedStudy, commands_needed, run_command
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import parse_json
 from rlgames.evaluation.curves import moving_mean, points
@@ -35,8 +35,8 @@ OPTIONAL = (
 """Metrics that only some games and players have."""
 
 Record = dict[str, Any]
-"""As in the file. A training, and each evaluation of a run, has its command, n (the number of
-seeds) and cells by metric."""
+"""As in the file. A training, and each evaluation of a run, has its command, those of the runs that
+it needs, n (the number of seeds) and cells by metric."""
 
 Cell = dict[str, Any]
 """A value: its mean, half of its 95% interval or None, n, and the values of several seeds."""
@@ -111,59 +111,39 @@ def make_record(planned: PlannedStudy, old: Record) -> Record:
     study, former = planned.study, old.get("runs", {})
     runs, dates = {}, {*(old.get("dates", []) if former else [])}
     for run in study.runs.values():
-        known = former.get(run.name, {})
         training = _training_part(planned, run)
-        runs[run.name] = _merged(known, training, planned, former, run)
-        parts = runs[run.name]["evaluations"] = {}
+        known = _comparable(former.get(run.name, {}), training)
+        parts = {}
         for each in study.evaluations_of(run.name):
-            part, own = _evaluation_part(planned, run, each.name)
+            part, own = _evaluation_part(planned, run, each)
             dates |= own
-            old_part = known.get("evaluations", {}).get(each.name, {})
-            parts[each.name] = _merged(old_part, part, planned, former, run, each.name)
+            older = _comparable(known.get("evaluations", {}).get(each.name, {}), part)
+            parts[each.name] = _merged(older, part, len(run.seeds))
+        runs[run.name] = _merged(known, training, len(run.seeds)) | {"evaluations": parts}
     ordered = sorted(dates)
     return {"study": study.name, "dates": [*ordered[:1], *ordered[1:][-1:]], "runs": runs}
 
 
-def _merged(
-    old: Record,
-    new: Record,
-    planned: PlannedStudy,
-    former: Record,
-    run: StudyRun,
-    evaluation: str = "",
-) -> Record:
+def _comparable(old: Record, new: Record) -> Record:
+    """A part of an old record; empty if it was made by other commands."""
+    return old if all(old.get(key) == new.get(key) for key in ("command", "needs")) else {}
+
+
+def _merged(old: Record, new: Record, num_seeds: int) -> Record:
     """A part of a record, with what an old one adds: values of more of the study's seeds."""
 
     def fuller(old: Record, new: Record) -> Record:
-        return old if new.get("n", 0) < old.get("n", 0) <= len(run.seeds) else new
+        return old if new.get("n", 0) < old.get("n", 0) <= num_seeds else new
 
-    if not _is_same(planned, former, run, evaluation):
-        old = {}
     known = old.get("cells", {})
     cells = {metric: fuller(known.get(metric, {}), cell) for metric, cell in new["cells"].items()}
-    part = {key: value for key, value in fuller(old, new).items() if key != "evaluations"}
-    return part | {"cells": {metric: cell for metric, cell in cells.items() if cell}}
+    return fuller(old, new) | {"cells": {metric: cell for metric, cell in cells.items() if cell}}
 
 
-def _is_same(planned: PlannedStudy, former: Record, run: StudyRun, evaluation: str = "") -> bool:
-    """Whether an old record has the commands of a study: those of a run, of its evaluation if one
-    is named, and of the runs that they need."""
-    known, needed = former.get(run.name, {}), runs_in(run.words)
-    if known.get("command") != train_command(run):
-        return False
-    if evaluation:
-        part = known.get("evaluations", {}).get(evaluation, {})
-        if part.get("command") != planned.commands[run.name, evaluation]:
-            return False
-        own = planned.study.evaluations_of(run.name)
-        needed |= next(runs_in(each.words) for each in own if each.name == evaluation)
-    others = [planned.study.runs[name] for name in needed - {run.name}]
-    return all(_is_same(planned, former, other) for other in others)
-
-
-def train_command(run: StudyRun) -> str:
-    """The command that trains a run, with SEED for its seed; empty for a player."""
-    return command_text(["train", *run.words, "seed=SEED"]) if run.is_training else ""
+def _commands(study: Study, command: str, words: Sequence[str]) -> Record:
+    """The first fields of a part: its command, and those of the runs that it needs."""
+    needs = commands_needed(study, words)
+    return {"command": command} | ({"needs": needs} if needs else {})
 
 
 def _training_part(planned: PlannedStudy, run: StudyRun) -> Record:
@@ -175,7 +155,8 @@ def _training_part(planned: PlannedStudy, run: StudyRun) -> Record:
         column.metric: _training_cell(work, [*trained.values()], column.metric)
         for column in planned.study.columns_of(run.name, TRAINING)
     }
-    part = {"command": train_command(run), "seeds": [*trained], "n": len(trained)}
+    part = _commands(planned.study, run_command(run), run.words)
+    part |= {"seeds": [*trained], "n": len(trained)}
     seconds = _training_cell(work, [*trained.values()], "seconds")
     return part | ({"seconds": seconds} if seconds else {}) | {"cells": cells}
 
@@ -219,13 +200,16 @@ def logged(lines: list[dict[str, float]], metric: str) -> float:
     return float(means[0 if end == "first" else -1]) if len(means) else math.nan
 
 
-def _evaluation_part(planned: PlannedStudy, run: StudyRun, name: str) -> tuple[Record, set[str]]:
+def _evaluation_part(
+    planned: PlannedStudy, run: StudyRun, evaluation: StudyEvaluation
+) -> tuple[Record, set[str]]:
     """What is known of an evaluation of a run, and the dates when it was made."""
+    name = evaluation.name
     jobs = [(job, each) for job in planned.jobs_of(run) for each in job.evaluations]
     every = [planned.work.saved(job, each) for job, each in jobs if each.name == name]
     saved = [each for each in every if each is not None]
     reports = [each["report"] for each in saved]
-    part: Record = {"command": planned.commands[run.name, name]}
+    part = _commands(planned.study, planned.commands[run.name, name], evaluation.words)
     if saved:
         part |= {key: reports[0][key] for key in ("checkpoint", "games") if key in reports[0]}
         part |= {"seconds": make_cell([each["seconds"] for each in saved])}

@@ -45,7 +45,7 @@ def run(config: TrainConfig) -> Result:
         return Result(config, train(config, callback))
 
 
-def check_sweep(jobs: Iterable[tuple[str, TrainConfig]]) -> None:
+def check_sweep(jobs: Iterable[tuple[list[str], TrainConfig]]) -> None:
     """Check jobs of a sweep before the first one starts. Raises ConfigError for parts that do not
     fit together."""
     for words, config in jobs:
@@ -54,8 +54,8 @@ def check_sweep(jobs: Iterable[tuple[str, TrainConfig]]) -> None:
         try:
             check_parts(config)
         except ConfigError as error:
-            label = "" if words in error.error else f"{words}: "
-            raise ConfigError(f"{label}{error.error}", error.hint) from None
+            label = ", ".join(word for word in words if word not in error.error)
+            raise ConfigError(f"{label}{': ' * bool(label)}{error.error}", error.hint) from None
 
 
 def show(result: Result) -> None:

@@ -280,7 +280,6 @@ class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
 
 @schema
 class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
-    sampling: OptionConfig = group("rule that picks an action from the scores")
     state: str | None = key(help="a board, @FILE or - (standard input); null: the start")
     solve_seconds: float | None = key(
         0,

@@ -102,7 +102,9 @@ def run_app(
         raise ConfigError(f"{name} failed", hint) from None
 
 
-def sweep_jobs(words: Sequence[str], folders: Sequence[Path]) -> Iterator[tuple[str, TrainConfig]]:
+def sweep_jobs(
+    words: Sequence[str], folders: Sequence[Path]
+) -> Iterator[tuple[list[str], TrainConfig]]:
     """Jobs of a sweep that show whether its values can be, each by the words that vary: every
     combination of its options, and every value of its other keys, or the ends of a range. Words
     that only a sweeper can list are left out; no jobs if there are no others. Raises ConfigError.
@@ -122,7 +124,8 @@ def sweep_jobs(words: Sequence[str], folders: Sequence[Path]) -> Iterator[tuple[
         jobs += [first | {word: value} for value in varying[word][1:]]
     for job in jobs if varying else ():
         own = [job.get(word, word) for word in words if listed.get(word, word)]
-        yield ", ".join(job.values()), typed(TrainConfig, composed("train", own, folders))
+        names = [word.removeprefix("game.") for word in job.values()]
+        yield names, typed(TrainConfig, composed("train", own, folders))
 
 
 def _values(override: Override) -> list[str]:

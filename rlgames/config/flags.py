@@ -21,7 +21,14 @@ WITH_VALUE = (
     *("-c", "--cfg", "-p", "--package", "-i", "--info", "-cn", "--config-name"),
     *("-cp", "--config-path", "--experimental-rerun"),
 )
-OWN_CONFIG = ("-cn", "--config-name", "-cp", "--config-path", "--experimental-rerun")
+OWN_CONFIG = (
+    "-cn",
+    "--config-name",
+    "-cp",
+    "--config-path",
+    "--experimental-rerun",
+    "--hydra-help",
+)
 """Flags that take another config than the command's."""
 
 
@@ -77,7 +84,7 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
             flags.hydra += [word, *value]
         else:
             known = [*HELP, *SINGLE, *WITH_VALUE, "--config-dir", "--version"]
-            keys = key_paths(Files(folders).composed(command, {}).values)
-            keys = [*names_of(COMMAND_SCHEMAS[command]), *keys]
+            paths = key_paths(Files(folders).composed(command, {}).values)
+            keys = [*names_of(COMMAND_SCHEMAS[command]), *paths]
             raise unknown_flag(flag, [each for each in known if each.startswith("--")], keys)
     return flags

@@ -120,7 +120,7 @@ def unknown_key(name: str, names: Sequence[str], hint: str = "") -> ConfigError:
     return ConfigError(error, f"did you mean {meant}?" if meant else hint or nearest("", names))
 
 
-def unknown_option(group: str, folder: str, name: str, names: Sequence[str]) -> UnknownOption:
+def unknown_option(group: str, name: str, names: Sequence[str]) -> UnknownOption:
     """The error for an option of a group that is none of these."""
     same = [each for each in names if _plain(each) == _plain(name)]
     hint = f"did you mean {same[0]}?" if same else nearest(name, names)

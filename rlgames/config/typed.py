@@ -96,7 +96,7 @@ def typed_option(name: str, group: Group, node: Any, prefix: str) -> Any:
         raise ConfigError(f"{name} has keys, but no option is chosen{listed}", f"add {name}=NAME")
     option, options = str(node["name"]), REGISTRY[group.folder]
     if option not in options:
-        raise unknown_option(name, group.folder, sanitized(option, MAX_VALUE_LENGTH), [*options])
+        raise unknown_option(name, sanitized(option, MAX_VALUE_LENGTH), [*options])
     if options[option].training_only and not group.is_training:
         raise ConfigError(f"{name}={option} exists in training only", "name another player")
     return typed(options[option].schema, node, prefix)

@@ -150,7 +150,7 @@ def hydra_words(
         for option in options:
             if option not in names:
                 shown = sanitized(option, 100)
-                raise unknown_option(key, groups[key].folder, shown, names)
+                raise unknown_option(key, shown, names)
     removed = [word.name for word in words if word.sign == "~"]
     content = files.composed(command, chosen, removed)
     has_run = any(word.name == "run" for word in words)

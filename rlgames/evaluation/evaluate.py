@@ -98,14 +98,14 @@ class Evaluation:
         """The standard error of "turns", "score" or "points", and the points in each seat."""
         if metric != "points":
             half = 0.0 if self.is_exact else getattr(self, metric).half
-            return {} if half is None else {"std_error": half / Z_95}
+            return {} if half is None else {f"{metric}_std_error": half / Z_95}
         counts = self.outcomes[self.outcomes.sum(1) > 0]
         rate = counts / counts.sum(1, keepdims=True)
         points = rate @ [1, 0.5, 0]
         variance = (rate @ [1, 0.25, 0] - points**2) / counts.sum(1)
         error = 0.0 if self.is_exact else math.sqrt(variance.sum()) / len(counts)
         names = ("first_seat_points", "second_seat_points")
-        return {"std_error": error} | dict(zip(names, points.tolist(), strict=False))
+        return {"points_std_error": error} | dict(zip(names, points.tolist(), strict=False))
 
 
 def evaluate(

@@ -88,7 +88,7 @@ def _repeats_moves(run: History) -> bool:
 
 def _learns_to_lose(run: History) -> bool:
     """Whether three evaluations, and three in five, are clearly worse than random play."""
-    margin = max(0.05 * abs(run.random), 3 * run["eval/std_error"].highest)
+    margin = max(0.05 * abs(run.random), 3 * run["std_error"].highest)
     worse = [run.sign * (run.random - value) > margin for value in run["result"].values]
     return sum(worse) >= max(3, 0.6 * len(worse))
 
@@ -97,7 +97,7 @@ def _gets_worse(run: History) -> bool:
     result = run["result"]
     best = result.highest if run.sign > 0 else result.lowest
     lost, gained = run.sign * (best - result.end), run.sign * (best - run.random)
-    return lost > max(0.05 * abs(best), 0.2 * gained, 4 * run["eval/std_error"].highest)
+    return lost > max(0.05 * abs(best), 0.2 * gained, 4 * run["std_error"].highest)
 
 
 def _meets_one_player(run: History) -> bool:
@@ -353,7 +353,7 @@ def still_improves(run: History) -> bool:
     values, size = run["result"].values, len(run["result"].values) // 4
     before, after = values[-2 * size : -size], values[len(values) - size :]
     gain = run.sign * (sum(after) - sum(before)) / max(size, 1)
-    return gain > max(0.01 * abs(run["result"].end), run["eval/std_error"].highest)
+    return gain > max(0.01 * abs(run["result"].end), run["std_error"].highest)
 
 
 def verdict(run: History) -> str:
@@ -367,6 +367,6 @@ def verdict(run: History) -> str:
         words = "nothing is wrong"
     elif still_improves(run):
         words = "nothing is wrong, but it is not done: it still improves"
-    elif gain <= max(0.05 * abs(run.random), 3 * run["eval/std_error"].highest):
+    elif gain <= max(0.05 * abs(run.random), 3 * run["std_error"].highest):
         words = "not known: it is not better than random play, and no rule explains why"
     return f"{words} ({', '.join(texts)})"

@@ -207,31 +207,20 @@ def metric_lines(directory: Path) -> Iterator[dict[str, float]]:
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The lines of a metrics.jsonl, up to the first that is torn or invalid. Raises OSError."""
+    """The lines of a metrics.jsonl, up to the first that is torn or invalid; none without the file.
+    Raises OSError."""
     lines = []
-    with suppress(ValueError):
+    with suppress(FileNotFoundError, ValueError):
         for line in metric_lines(path.parent):
             lines.append(line)
     return lines
 
 
 def read_points(directory: Path, name: str) -> tuple[list[float], list[float]]:
-    """The finite values of a metric of a run's metrics.jsonl over games; empty without the file.
-    Raises OSError."""
-    with suppress(FileNotFoundError):
-        lines = read_metrics(directory / "metrics.jsonl")
-        known = [line for line in lines if math.isfinite(line.get(name, math.nan))]
-        return [line["games"] for line in known], [line[name] for line in known]
-    return [], []
-
-
-def metric_names(directory: Path) -> set[str]:
-    """The metrics in a run's metrics.jsonl; none without the file. Raises OSError."""
-    with suppress(FileNotFoundError):
-        return {name for line in read_metrics(directory / "metrics.jsonl") for name in line} - {
-            "games"
-        }
-    return set()
+    """The finite values of a metric of a run's metrics.jsonl over games. Raises OSError."""
+    lines = read_metrics(directory / "metrics.jsonl")
+    known = [line for line in lines if math.isfinite(line.get(name, math.nan))]
+    return [line["games"] for line in known], [line[name] for line in known]
 
 
 def sweep_overrides(directory: Path) -> dict[str, list[str]]:

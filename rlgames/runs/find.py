@@ -186,14 +186,13 @@ def _runs_inside(top: str) -> Iterator[str]:
             continue
         paths = [os.path.join(directory, name) for name in names if not name.startswith(".")]
         folders = [path for path in paths if os.path.isdir(path) and not os.path.islink(path)]
-        stack += sorted(folders, key=_number_first, reverse=True)
+        stack += sorted(folders, key=_natural, reverse=True)
 
 
-def _number_first(path: str) -> tuple[int, str]:
-    """A sort key that puts 10_lr=1 after 9_lr=2."""
-    name = os.path.basename(path)
-    match = re.match(r"[0-9]{1,9}", name)
-    return (int(match[0]) if match else -1), name
+def _natural(path: str) -> list[str | int]:
+    """A sort key by which seed=10 comes after seed=9."""
+    parts = re.split("([0-9]{1,9})", os.path.basename(path))
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,35 +232,25 @@ def read_summaries(directories: list[str]) -> list[RunSummary]:
 def read_summary(path: Path) -> RunSummary:
     """The run as it is now; nothing of a damaged one is used."""
     try:
-        return _summary(path)
-    except DamagedRun as error:
-        return RunSummary(path=path, status="damaged", damage=error.error)
-
-
-def _summary(path: Path) -> RunSummary:
-    try:
         with damage_in("run.json"):
             storage.check_plain(path)
-    except DamagedRun:
-        raise
-    except ConfigError as error:
-        raise DamagedRun(error.error) from None
-    info = parse_info(path)
-    if not info.config:
-        reason = "is empty" if info.status == "waiting" else "has no config"
-        raise DamagedRun(f"run.json: it {reason}")
-    values = vars(info) | {
-        "config": {name: info.config[name] for name in ("game", "plugins") if name in info.config}
-    }
-    if (path / "metrics.jsonl").exists():
-        with damage_in("metrics.jsonl"):
+        info = parse_info(path)
+        if not info.config:
+            reason = "is empty" if info.status == "waiting" else "has no config"
+            raise DamagedRun(f"run.json: it {reason}")
+        values = vars(info) | {"settings": flatten(info.config)}
+        with damage_in("metrics.jsonl"), contextlib.suppress(FileNotFoundError):
             if info.status == "done":
                 storage.open_to_read(path, "metrics.jsonl").close()  # curves read it
             else:
                 values |= _so_far(info, metric_lines(path))
+    except ConfigError as error:
+        return RunSummary(path=path, status="damaged", damage=error.error)
+    names = info.config.keys() & {"game", "plugins"}
+    values["config"] = {name: info.config[name] for name in names}
     if info.status == "running" and not has_owner(path):
         values["status"] = "died"
-    return RunSummary(**values, path=path, settings=flatten(info.config))
+    return RunSummary(**values, path=path)
 
 
 def _so_far(info: RunInfo, lines: Iterator[dict[str, float]]) -> dict[str, Any]:

@@ -83,9 +83,11 @@ class History:
         return cls(info, flatten(info.config), lines, references, failure)
 
     def __getitem__(self, name: str) -> Series:
-        """A metric of the training by its name without train/; result: of each evaluation."""
+        """A metric of the training by its name without train/; result and std_error: the metric of
+        the game in each evaluation, and its standard error."""
         full = name if "/" in name else f"train/{name}"
-        full = f"eval/{self.info.metric}" if name == "result" else full
+        if name in ("result", "std_error"):
+            full = f"eval/{self.info.metric}" + "_std_error" * (name == "std_error")
         return Series.of([line[full] for line in self.lines if full in line])
 
     def number(self, key: str) -> float:

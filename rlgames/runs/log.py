@@ -245,10 +245,7 @@ def _started(
 
 def _cut_lines(directory: Path, num_lines: int) -> int:
     """Keep the first lines of metrics.jsonl, up to an invalid one. Returns how many are left."""
-    lines: list[dict[str, float]] = []
-    if num_lines:
-        with contextlib.suppress(FileNotFoundError):
-            lines = read_metrics(directory / "metrics.jsonl")[:num_lines]
+    lines = read_metrics(directory / "metrics.jsonl")[:num_lines] if num_lines else []
     storage.write_file(
         directory, "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines)
     )

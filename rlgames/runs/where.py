@@ -33,7 +33,7 @@ CONDITION = re.compile(
     r"\s*(?P<comma>,|$)",
     re.DOTALL,
 )
-HINT = """as in status!=done,lr<=0.1,path="a,b"; commas mean and, and other signs are quoted"""
+HINT = """as in lr<=0.1,status!=done,path="a,b=1": a comma means and, odd values are quoted"""
 
 FIELDS: dict[str, Callable[[RunSummary], Any]] = {
     "status": lambda run: run.status,

@@ -238,7 +238,7 @@ def build_self_play_search(cfg: TrainConfig, game: Game[Any], agent: Agent) -> P
     """
     config = cfg.search
     if getattr(config, "leaf", "") is None:
-        config = dataclasses.replace(config, leaf="value")  # type: ignore[type-var,arg-type]
+        config = dataclasses.replace(config, leaf="value")  # type: ignore[type-var]
     search = with_search(agent, game, config, cfg.reward)
     if not isinstance(search, Search):
         name = None if cfg.search is None else cfg.search.name

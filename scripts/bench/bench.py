@@ -4,7 +4,7 @@
     python bench.py                      # all that needs no other libraries: make bench
     python bench.py peers                # all that does: make bench-peers makes .venv-bench
     python bench.py plies sb3 --rounds 1  # parts, by name
-    python bench.py ziap                 # 2048 next to C++: ziap/2048-tdl in .venv-bench/2048-tdl
+    python bench.py cpp                  # 2048 next to C++: two copies in .venv-bench/cpp
     python bench.py --device cuda        # on a GPU, what runs there
 
 Every part prints a table and puts it into its section of docs/dev/benchmarks.md, or of
@@ -21,11 +21,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import bench_cpp
 import bench_play
 import bench_search
 import bench_start
 import bench_train
-import bench_ziap
 import torch
 from bench_tools import PEERS, ROOT, progress
 
@@ -60,7 +60,7 @@ PARTS = {
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),
     "playouts": Part(bench_search.beside_openspiel, needs=PEERS),
     "sb3": Part(bench_train.beside_sb3, needs=PEERS),
-    "ziap": Part(bench_ziap.beside_ziap, rounds=5, needs=bench_ziap.SOURCE),
+    "cpp": Part(bench_cpp.beside_cpp, rounds=5, needs=bench_cpp.SOURCES),
 }
 
 

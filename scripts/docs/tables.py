@@ -125,7 +125,9 @@ def with_figures(text: str) -> str:
     def value(match: re.Match[str]) -> str:
         marker, record, run, metric, interval, form = match.groups()
         runs = json.loads((DOCS / "records" / f"{record}.json").read_text(encoding="utf-8"))["runs"]
-        cell = runs[run]["cells"][metric]
+        source, _, name = metric.partition(".")
+        training, evaluations = runs[run]["cells"], runs[run]["evaluations"]
+        cell = (training if source == "training" else evaluations[source]["cells"])[name]
         mean = f"{cell['mean']:{form}}"
         return (f"{mean.rstrip('%')} ± {cell['half']:{form}}" if interval else mean) + marker
 

@@ -74,7 +74,7 @@ def test_labeled_positions_are_counted_by_their_labels(search):
 
 
 def test_losses_add_up_to_what_play_is_worse_than_the_optimum(salvo, monkeypatch):
-    report = analyze("games=all", run=salvo)
+    report = analyze("games=all", "solve_seconds=600", run=salvo)
     played = package.evaluate(salvo, ["games=all"])
     assert report["exact"]
     assert report["losses"]["all"]["ci95"] is None
@@ -84,7 +84,7 @@ def test_losses_add_up_to_what_play_is_worse_than_the_optimum(salvo, monkeypatch
     by_turn = sum(each["loss"]["mean"] * each["met"] for each in report["turns"])
     assert by_turn / report["games"] == pytest.approx(lost, abs=1e-9)
     monkeypatch.setattr(analysis, "MAX_TURN_ROWS", -(-len(report["turns"]) // 2))
-    pairs = analyze("games=all", run=salvo)["turns"]
+    pairs = analyze("games=all", "solve_seconds=600", run=salvo)["turns"]
     assert [each["first"] for each in pairs] == list(range(1, 2 * len(pairs), 2))
     assert sum(each["met"] for each in pairs) == report["losses"]["all"]["met"]
 

@@ -76,18 +76,6 @@ def test_the_same_seed_gives_the_same_run(tmp_path):
     assert numbers(first) != numbers(other)
 
 
-def test_random_player_needs_no_run(rlgames):
-    done = rlgames(
-        "eval", "player=random", "game=salvo", "board=5", "ships=[4,2]", "shots=1",
-        "solve_seconds=0", "format=json",
-    )  # fmt: skip
-    report = json.loads(done.stdout)
-    low, high = report["moves"]["ci95"]
-    assert report["games"] == 2000
-    assert low - 0.1 < 22.2857 < high + 0.1
-    assert report["reference"]["optimal"] is None
-
-
 def test_solve(rlgames):
     words = ["solve", "game=salvo", "board=4", "ships=[4]", "shots=2"]
     found = json.loads(rlgames(*words, "format=json").stdout)

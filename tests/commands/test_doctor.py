@@ -84,8 +84,8 @@ BROKEN = {
     "AZ search.simulations=2": "search_too_small",
     "AZ games=1500 batch=125 log_every=125 eval_every=250 learner.buffer_size=400 "
     "learner.updates_per_batch=300": "learns_same_moves_too_often",
-    "TT learner=behavior_cloning teacher=random games=4096 batch=256 log_every=256 "
-    "eval_every=512": "teacher_is_random",
+    "experiment=null game=tictactoe learner=behavior_cloning teacher=random games=4096 batch=256 "
+    "log_every=256 eval_every=512": "teacher_is_random",
     "G3 policy.num_cell_values=5": "tiles_share_values",
 }
 """The name of the cause that each run is broken by. Most rebuild a public report."""

@@ -9,7 +9,6 @@ import re
 import statistics
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import rlgames as package
 from rlgames.commands.report_rows import in_words
-from rlgames.evaluation.estimates import student_t
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import flatten, read_metrics
 from rlgames.runs.find import find_runs
@@ -63,11 +61,6 @@ def reported(typed, *words):
     said = typed("report", *words)
     assert said.returncode == 0, said.stderr
     return said.stdout
-
-
-def test_students_t():
-    for freedom, value in T.items():
-        assert student_t(freedom) == pytest.approx(value, abs=6e-5)
 
 
 def by_hand(directory):
@@ -227,11 +220,11 @@ def test_what_follows_from_an_option_does_not_distinguish_runs(tmp_path, typed):
 
 
 def test_jobs_are_listed_in_order(tmp_path):
-    names = ["1_lr=0.1", "2", "9_x", "10_lr=0.2", "100", "b"]
+    names = ["2026_9", "2026_10", "b", "lr=0.1,seed=9", "lr=0.1,seed=10", "lr=0.2,seed=0"]
     for name in names[::-1]:
         write(tmp_path / "sweep" / name)
     (tmp_path / "sweep" / ".hidden").mkdir()
-    assert [path.name for path in find_runs([str(tmp_path / "sweep")])] == ["b", *names[:-1]]
+    assert [path.name for path in find_runs([str(tmp_path / "sweep")])] == names
 
 
 def test_a_sweep_that_has_just_begun_shows_what_it_sweeps(tmp_path, typed):
@@ -390,68 +383,41 @@ def test_settings_have_the_names_that_are_typed():
 
 
 @pytest.mark.slow
-def test_forty_runs_are_quick(tmp_path, rlgames):
-    for job in range(40):
-        turns = [5 + 1 / (job + 1)] * 20
-        write(tmp_path / "sweep" / str(job), turns=turns, lr=job / 100, seed=job % 3)
-    code = "import sys; from rlgames import app as cli\n"
-    code += "sys.argv = ['rlgames', 'report', 'sweep']\n"
-    code += "try: cli.main()\nexcept SystemExit: pass\nassert 'torch' not in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True)
+def test_a_report_imports_no_torch(sweep):
+    code = "import sys; from rlgames import app; code = app.run('report', ['.'])\n"
+    code += "assert (code, 'torch' in sys.modules) == (0, False)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=sweep, capture_output=True)
     assert done.returncode == 0, done.stderr
-    start = time.perf_counter()
-    assert rlgames("report", "sweep").returncode == 0
-    assert time.perf_counter() - start < 4  # 2 on an idle processor
-    assert [path.name for path in find_runs([str(tmp_path / "sweep")])] == [
-        str(n) for n in range(40)
-    ]
-    assert "40 runs" not in rlgames("report", "--help").stdout
-    assert "curves=" in rlgames("report", "--help").stdout
 
 
 SMALL = ["board=3", "ships=[2]", "games=200", "batch=50", "policy.layers=[8]", "eval_every=100"]
 
 
-def test_real_runs(tmp_path):
-    runs = [
-        package.train([*SMALL, "game=salvo", f"seed={seed}", f"out={tmp_path}/runs/{seed}"])
-        for seed in range(2)
-    ]
-    found = command("report", [str(tmp_path / "runs")], [])
-    (row,) = found.rows
-    finals = []
-    for run in runs:
-        events = EventAccumulator(str(run)).Reload()
-        facts = json.loads((run / "run.json").read_text())
-        finals.append(facts["results"]["turns"])
-        assert events.Scalars("result/turns")[0].value == pytest.approx(facts["results"]["turns"])
-        assert not any(tag.startswith("final/") for tag in events.Tags()["scalars"])
-        last = [line for line in read_metrics(run / "metrics.jsonl") if "eval/turns" in line][-1]
-        assert facts["seconds"] >= last["time/seconds"]
-        steps = [scalar.step for scalar in events.Scalars("reference/turns/random")]
-        assert steps == [scalar.step for scalar in events.Scalars("eval/turns")]
-        optimum = events.Scalars("reference/turns/optimal")
-        assert [scalar.step for scalar in optimum] == [0, 200]
-        assert optimum[0].value == pytest.approx(31 / 12)
-        hparams = {name for name in events.summary_metadata if name.startswith("_hparams_")}
-        names = ("experiment", "session_start_info", "session_end_info")
-        assert hparams == {f"_hparams_/{name}" for name in names}
-        assert "custom_scalars__config__" in events.Tags()["tensors"]
-    turns = row.result("turns")
-    assert turns.value == pytest.approx(statistics.mean(finals))
-    assert turns.half == pytest.approx(T[1] * abs(finals[0] - finals[1]) / 2, 1e-4)
-    assert row.gap() == pytest.approx(turns.value / (31 / 12) - 1)
+def test_a_report_and_tensorboard_have_the_results_of_a_run(tmp_path):
+    run = package.train([*SMALL, "game=salvo", f"out={tmp_path}/run"])
+    (row,) = command("report", [str(run)], []).rows
+    events = EventAccumulator(str(run)).Reload()
+    facts = json.loads((run / "run.json").read_text())
+    turns = facts["results"]["turns"]
+    assert row.result("turns").value == turns
+    assert row.gap() == pytest.approx(turns / (31 / 12) - 1)
+    assert events.Scalars("result/turns")[0].value == pytest.approx(turns)
+    last = [line for line in read_metrics(run / "metrics.jsonl") if "eval/turns" in line][-1]
+    assert facts["seconds"] >= last["time/seconds"]
+    names = ("reference/turns/random", "eval/turns", "reference/turns/optimal")
+    random, evaluated, optimum = map(events.Scalars, names)
+    assert [scalar.step for scalar in random] == [scalar.step for scalar in evaluated]
+    assert [scalar.step for scalar in optimum] == [0, 200]
+    assert optimum[0].value == pytest.approx(31 / 12)
+    assert events.Scalars("train/loss")[-1].step == 200
+    assert "custom_scalars__config__" in events.Tags()["tensors"]
+    # TensorBoard takes every folder with events in it for another run.
+    assert [path.parent for path in run.rglob("events.out*")] == [run]
 
 
 def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
-    words = [
-        "game=tictactoe",
-        "policy=mlp",
-        "games=40",
-        "batch=20",
-        "policy.layers=[8]",
-        "eval_games=10",
-    ]
+    words = ["game=tictactoe", "policy=mlp", "games=40", "batch=20", "policy.layers=[8]"]
+    words += ["eval_games=10"]
     run = package.train([*words, f"out={tmp_path}/run"])
     facts = json.loads((run / "run.json").read_text())
     assert (facts["metric"], facts["best_by"]) == ("points", "exploitability")

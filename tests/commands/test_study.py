@@ -91,7 +91,7 @@ def complete(work, *names, **changed):
         (work.path(job) / "metrics.jsonl").write_text('{"games": 32, "time/seconds": 1.5}\n')
         for each in job.evaluations:
             saved = {"report": {"win": {"rate": 0.5}}, "date": "2026-01-02", "seconds": 1.0}
-            each.write(work.directory, job.name, saved)
+            work.save(job, each, saved)
 
 
 def starts(folder):
@@ -144,6 +144,8 @@ def test_a_killed_study_continues_where_it_was(study, tmp_path):
     process.send(signal.SIGKILL)
     assert process.wait()[0] == -signal.SIGKILL
     code, text = study(STUDY)
+    if code == 3:  # the training that was running then had not ended yet
+        code, text = study(STUDY)
     assert code == 0, text
     every = starts(tmp_path)
     assert len(every) == 4
@@ -226,6 +228,17 @@ def test_a_record_drops_what_starts_from_a_changed_run(planned):
         old["runs"]["other"]["evaluations"]["played"],
         0,
     )
+
+
+def test_what_learns_from_the_games_of_a_changed_player_is_replaced(planned):
+    text = CHAIN.replace("init_from={first}", "demonstrations={first}/games.jsonl")
+    text = text.replace(f"first: {TINY}", "first: player=win_or_block game=tictactoe")
+    text = text.replace(", met: match.win.rate", "").replace("opponent={first}", "")
+    complete(planned(text).work)
+    assert planned(text).work.replaced(planned(text).work.jobs) == []
+    work = planned(text.replace("win_or_block", "random")).work
+    assert work.replaced(work.jobs) == ["last/0", "middle/0"]
+    assert "middle/0, which it needs, does not count" in work.difference(work.jobs[0])
 
 
 def test_only_the_chosen_runs_are_replaced(planned, typed):
@@ -330,7 +343,7 @@ def test_names_are_text_as_it_is_typed(planned, typed):
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
         ("games=20 ", "games=20 picture=a.svg ", "picture=a.svg is outside the run"),
         ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
-        ("table:", "tables: [{columns: []}]\ntable:", "tables= and table= are both set"),
+        ("table:", "table: [3]\ntables:", "no key is called 'tables'; did you mean table?"),
         ("table:", "table:\n  rows: [[one]]", "no run is called \"['one']\""),
         ("table:", "table:\n  rows: [one, two, one]", "rows has one twice"),
         ("table:", "reported: {x: {three: 1}}\ntable:", "reported.x: no run is called 'three'"),

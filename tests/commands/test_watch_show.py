@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import sys
 
@@ -84,10 +83,10 @@ def test_seats_and_marks_are_explained(run, typed):
 def test_a_directory_of_runs_is_answered_with_the_newest(run, typed, tmp_path):
     for number, name in enumerate(("b", "a", "c")):
         (tmp_path / "outputs" / name / "checkpoints").mkdir(parents=True)
-        (tmp_path / "outputs" / name / "run.json").touch()
+        start = f'{{"status": "done", "start": "2026-11-2{number}"}}'
+        (tmp_path / "outputs" / name / "run.json").write_text(start)
         if name != "c":
             (tmp_path / "outputs" / name / "checkpoints" / "latest.safetensors").touch()
-        os.utime(tmp_path / "outputs" / name / "checkpoints", (number, number))
     for command in ("eval", "watch", "show", "play"):
         done = typed(command, "outputs")
         assert done.returncode == 2

@@ -1,6 +1,7 @@
 """conf/ is the source of values: it has what the schemas ask for, and Hydra alone composes it."""
 
 import sys
+from typing import Any
 
 import hydra
 import pytest
@@ -149,7 +150,7 @@ def test_what_is_chosen_is_kept_beside_what_a_learner_brings(tmp_path, monkeypat
 
 def test_a_sweep_over_learners_gives_each_what_works_with_it():
     words = ["game=tictactoe", "learner=ppo,reinforce,dqn,alphazero,td"]
-    jobs = dict(sweep_jobs(hydra_words("train", words, FILES), ()))
+    jobs: dict[str, Any] = dict(sweep_jobs(hydra_words("train", words, FILES), ()))
     check_sweep(jobs.items())
     assert {name: brought(config)[1:] for name, config in jobs.items()} == {
         "learner=ppo": ("stochastic", None),

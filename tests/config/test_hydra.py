@@ -45,7 +45,7 @@ SHOWN = [
     (["--cfg", "job", "-p", "reward", "-cd", "own", "reward=gentle"], "discount: 0.8\n"),
     (["--cfg", "hydra", "-p", "hydra.launcher", "hydra/launcher=basic"], "BasicLauncher\n"),
     (["--info", "searchpath", "--config-dir=own"], "own"),
-    (["--info", "defaults"], "player@opponent"),
+    (["--info", "defaults"], "eval_opponent"),
     (["--hydra-help"], "--multirun"),
 ]
 
@@ -80,7 +80,7 @@ REFUSED = [
     (["--config-dir=own", "experiment=broken"], "broken.yaml, line 2 is not YAML"),
     (["--config-dir", "nowhere"], "nowhere is not a folder"),
     (["--config-dir=.", "--config-dir=.."], "use hydra.searchpath="),
-    (["--confg", "job"], "did you mean --config-dir?"),
+    (["--confg", "job"], "did you mean --cfg?"),
     (["out=x", "hydra.run.dir=y"], "out= and hydra.run.dir= both name the directory"),
 ]
 
@@ -222,9 +222,9 @@ def test_a_failed_job_ends_no_other(typed):
         ),
         (
             ["policy=mlp,conv", "learner=ppo,dqn", "sampling=stochastic"],
-            "policy=mlp, learner=dqn: learner=dqn learns values",
+            "rlgames: policy=mlp: learner=dqn learns values",
         ),
-        (["line=3,4"], "game.line=4: line=4 is longer"),
+        (["line=3,4"], "rlgames: line=4 is longer"),
         (["lr=0.1,2000"], "lr=2000.0 is out of range"),
         (["lr=choice(0.1,2000)", "seed=0,1"], "lr=2000.0 is out of range"),
         (["line=range(2,9)", "seed=0,1"], "line=8 is out of range"),

@@ -226,31 +226,23 @@ def test_help_lists_them(command, typed):
     assert "--config-dir" in shown
 
 
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    one_in(
-        3,
-        [
-            (["policy=flaat"], "did you mean flat?"),
-            (["game=roww"], "did you mean row?"),
-            (["opponent=firts"], "did you mean first?"),
-            (["policy=flat", "policy.bia=true"], "policy.bias"),
-            (["policy=flat", "policy.bias=3"], "true or false"),
-            (["policy=flat", "policy.steep=abc"], "a number or null"),
-            (["policy=flat", "policy.steep=2"], "to 1"),
-            (["game=row", "cels=4"], "cells"),
-            (["game=row", "cells=1"], "cells=1 is out of range; valid: 2 to 20"),
-            (["game=row", "cells=two"], "a whole number"),
-            (["learner=td", "policy=flat"], "policy=table, policy=counts"),
-            (["learner=tallier", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
-            (["policy=counts", "learner=reinforce"], "policy=flat"),
-            (["learner=idle", "search=echo"], "search"),
-            (["learner=alphazero", "search=echo", "game=tictactoe"], "gives none"),
-        ],
-    ),
-)
-def test_mistyped_words_are_answered_as_ever(words, hint, typed):
-    assert hint in check_refused(typed("train", "plugins=[mine]", *words))
+MISTYPED = {
+    "policy=flaat": "did you mean flat?",
+    "policy=flat policy.bia=true": "did you mean policy.bias?",
+    "policy=flat policy.bias=3": "true or false",
+    "policy=flat policy.steep=abc": "a number or null",
+    "game=row cells=1": "cells=1 is out of range; valid: 2 to 20",
+    "learner=td policy=flat": "policy=table, policy=counts",
+    "learner=tallier policy=flat": "it trains policy=table, policy=counts",
+    "policy=counts learner=reinforce": "policy=flat",
+    "learner=idle search=echo": "learner=idle does not learn from a search",
+    "experiment=null learner=alphazero search=echo game=tictactoe": "gives none",
+}
+
+
+@pytest.mark.parametrize("words", one_in(3, MISTYPED))
+def test_mistyped_words_are_answered_as_ever(words, typed):
+    check_refused(typed("train", "plugins=[mine]", *words.split()), MISTYPED[words])
 
 
 @pytest.mark.parametrize(
@@ -258,18 +250,12 @@ def test_mistyped_words_are_answered_as_ever(words, hint, typed):
     [
         ("mien", "no module is called 'mien'; did you mean mine?"),
         ("os.system", "no module is called 'os.system'"),
-        ("builtins.eval", "no module is called 'builtins.eval'"),
-        ("__import__", "no module is called '__import__'"),
         ("../mine", "does not list modules by name"),
-        ("mine:main", "does not list modules by name"),
         ("mine.py", "no module is called 'mine.py'"),
-        ("mine..x", "does not list modules by name"),
-        (".mine", "does not list modules by name"),
         ("mine\n", "does not list modules by name"),
         ("mine,3", "does not list modules by name"),
         ("${oc.env:HOME}", "does not list modules by name"),
         ("broken", "plugins=[broken] fails: ZeroDivisionError: division by zero, line 3"),
-        ("odd", "plugins=[odd] fails: SyntaxError"),
         ("leaving", "plugins=[leaving] fails: SystemExit: 0"),
         ("lacking", "plugins=[lacking] fails: ModuleNotFoundError: No module named 'nowhere'"),
         ("json", "give the file another name"),
@@ -277,7 +263,6 @@ def test_mistyped_words_are_answered_as_ever(words, hint, typed):
 )
 def test_modules_that_cannot_be_imported_are_refused_in_one_line(listed, told, typed, tmp_path):
     (tmp_path / "broken.py").write_text("\n\n1 / 0\n")
-    (tmp_path / "odd.py").write_text("this is no Python\n")
     (tmp_path / "leaving.py").write_text("import sys; sys.exit(0)\n")
     (tmp_path / "lacking.py").write_text("import nowhere\n")
     (tmp_path / "json.py").touch()
@@ -342,69 +327,23 @@ def test_a_name_can_be_registered_again_only_by_the_same_part(typed):
     assert typed("train", "plugins=[mine]", "--help").returncode == 0
 
 
-@pytest.mark.slow
-def test_options_of_ones_own_folder_take_part(typed, tmp_path):
-    folder = tmp_path / "my options"
-    for path, text in {
-        "policy/little.yaml": "# a small one\nname: mlp\nlayers: [8]\n",
-        "policy/flat.yaml": "# from the file\nname: flat\nbias: false\n",
-        "policy/conv.yaml": "# narrow\nname: conv\nchannels: [3]\n",
-        "player/careful.yaml": "# looks twice\nname: density\nsamples: 120\n",
-        "experiment/quick.yaml": "# @package _global_\n# soon over\ndefaults:\n"
-        "  - override /policy: little\ngames: 20\nbatch: 10\ngame: {shots: 1}\n",
-        "experiment/own.yaml": "# @package _global_\nplugins: [mine]\n",
-    }.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    shown = typed("train", "--help", "--config-dir", str(folder)).stdout
-    shown += typed("games", "salvo", "--config-dir", str(folder)).stdout
-    for line in (
-        "little +a small one",
-        "careful +looks twice",
-        "quick +.* +little +soon over",
-    ):
-        assert re.search(line, shown)
-    given = f"--config-dir={folder}"
-    assert "mean little?" in check_refused(typed("train", given, "policy=littel"))
-    assert "mean quick?" in check_refused(typed("train", given, "experiment=qick"))
-    found = load_config(TrainConfig, [given, "experiment=quick", "plugins=[mine]"])
-    assert (found.policy.layers, found.policy.activation, found.games) == ([8], "relu", 20)
-    found = load_config(TrainConfig, [given, "plugins=[mine]", "policy=flat"])
-    assert found.policy.bias is False
-    assert found.policy.steep is None
-    assert load_config(TrainConfig, [given, "policy=conv"]).policy.channels == [3]
-    assert load_config(EvalConfig, [given, "player=careful"]).player.samples == 120
-    words = [given, "experiment=quick", "eval_games=5", "solve_seconds=0", "out=sweep"]
-    done = typed("train", "-m", *words, "policy=little")
-    assert "1 of 1 jobs done" in done.stdout, done.stderr
-    assert "name them yourself" in check_refused(typed("train", given, "experiment=own"))
-    for text, told in (
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         ("name: [", "is not YAML"),
         ("- mlp", "holds no keys"),
-        ("layers: [8]", "does not say which policy"),
         ("name: evil", "no policy is called 'evil'"),
-        ("name: mlp\nlayrs: [8]", "did you mean policy.layers?"),
-        ("name: mlp\n_target_: evil", "policy._target_"),
-        ("name: mlp\nlayers: ${nowhere}", "'nowhere' not found"),
-        ("\n", "does not say which policy"),
-    ):
-        (folder / "policy" / "little.yaml").write_text(text)
-        assert told in check_refused(typed("train", given, "experiment=null", "policy=little"))
-        if "nowhere" not in text:  # the preset of the game has layers of its own
-            check_refused(typed("train", given, "policy=little"))
-    (folder / "experiment" / "own.yaml").write_text("# @package _global_\nlog_evry: 3\n")
-    assert "mean log_every?" in check_refused(typed("train", given, "experiment=own"))
-    for words in (["--config-dir"], ["--config-dir="], ["--config-dir", "nowhere"]):
-        assert "--config-dir DIR" in check_refused(typed("train", *words))
-
-
-@pytest.mark.slow
-def test_a_sweep_takes_them(typed, tmp_path):
-    words = ["plugins=[mine]", "policy=flat", "reward=hasty", *SMALL, "out=sweep"]
-    done = typed("train", "-m", *words)
-    assert "1 of 1 jobs done" in done.stdout, done.stderr
-    found = (tmp_path / "sweep" / "0" / "config.yaml").read_text()
-    assert "name: flat" in found
+        ("layers: [8]", "no option is chosen"),
+        ("defaults: [mlp]\nlayrs: [8]", "did you mean policy.layers?"),
+        ("defaults: [mlp]\n_target_: evil", "policy._target_"),
+        ("defaults: [mlp]\nlayers: ${nowhere}", "'nowhere' not found"),
+    ],
+)
+def test_files_of_options_that_cannot_be_are_refused(text, message, typed, tmp_path):
+    (tmp_path / "own/policy").mkdir(parents=True)
+    (tmp_path / "own/policy/little.yaml").write_text(text)
+    words = ["--config-dir=own", "experiment=null", "policy=little"]
+    check_refused(typed("train", *words), message)
 
 
 @cache
@@ -448,7 +387,7 @@ def test_a_run_says_which_modules_it_needs_and_imports_none(tmp_path):
         *(
             {group: {"name": name}}
             for group in ("game", "policy", "learner", "reward")
-            for name in ("os.system", "../evil", "evil:main", "builtins.eval", "__import__", "evil")
+            for name in ("os.system", "evil:main", "evil")
         ),
         {"policy": {"name": "mlp", "_target_": "evil.main"}},
         {"game": {"_target_": "evil.main", "name": "salvo"}},

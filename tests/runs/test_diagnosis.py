@@ -15,7 +15,7 @@ SETTINGS = {
     **{"reward.draws": [0.0, 0.0], "learner.max_grad_norm": 1.0, "search.simulations": 2},
     **{"teacher": "win_or_block", "learner.updates_per_batch": 3, "learner.buffer_size": 40},
 }
-WEAK = {"result": [0.6, 0.6, 0.6, 0.6], "eval/std_error": [0.01]}
+WEAK = {"result": [0.6, 0.6, 0.6, 0.6], "std_error": [0.01]}
 TD = WEAK | {"td_error": [1.0, 1.0, 0.9, 0.9]}
 BUFFER = {"time/moves": [100.0], "time/updates": [10.0], "buffer_size": [15.0]}
 
@@ -50,8 +50,8 @@ CASES = {
     "search_too_small": ("alphazero", {"target_entropy": [0.69, 0.6]}, {}),
     "teacher_is_random": ("behavior_cloning", {"agreement": [0.25]}, {"teacher": "random"}),
     "opponent_too_strong": ("ppo", WEAK | {"points": [0.01, 0.03]}, {"opponent": "exact"}),
-    "wrong_way": ("ppo", {"eval/std_error": [0.01], "result": [0.2, 0.3, 0.2, 0.2]}, {}),
-    "got_worse": ("ppo", {"eval/std_error": [0.01], "result": [0.6, 0.9, 0.95, 0.6]}, {}),
+    "wrong_way": ("ppo", {"std_error": [0.01], "result": [0.2, 0.3, 0.2, 0.2]}, {}),
+    "got_worse": ("ppo", {"std_error": [0.01], "result": [0.6, 0.9, 0.95, 0.6]}, {}),
     "judged_by_training_opponent": ("ppo", WEAK, {"opponent": "random"}),
     "too_short": ("ppo", {"time/updates": [1.0, 3.0]}, {}),
 }
@@ -72,8 +72,8 @@ HARMLESS = {
         {},
     ),
     "the last step of a schedule": ("dqn", {"lr": [0.1, 0.06, 0.03, 0.0]}, {}),
-    "one bad evaluation": ("ppo", {"eval/std_error": [0.01], "result": [0.2, 0.6, 0.6, 0.6]}, {}),
-    "noise": ("ppo", {"result": [0.6, 0.63, 0.6], "eval/std_error": [0.01]}, {}),
+    "one bad evaluation": ("ppo", {"std_error": [0.01], "result": [0.2, 0.6, 0.6, 0.6]}, {}),
+    "noise": ("ppo", {"result": [0.6, 0.63, 0.6], "std_error": [0.01]}, {}),
     "an optimum of seven turns": ("ppo", {"result": [9.0, 7.0]}, {"metric": "turns"}),
     "nothing is logged": ("ppo", {}, {}),
     "another learner": ("adp", CASES["too_short"][1], {}),
@@ -84,7 +84,7 @@ def history(learner, metrics, settings):
     """A run with these metrics, whose random play has half of the points."""
     own = {name: value for name, value in settings.items() if name not in ("failure", "metric")}
     metric = settings.get("metric", "points")
-    names = {"result": f"eval/{metric}"}
+    names = {"result": f"eval/{metric}", "std_error": f"eval/{metric}_std_error"}
     lines = [
         {names.get(name, name if "/" in name else f"train/{name}"): value}
         for name, values in metrics.items()
@@ -125,10 +125,10 @@ def test_a_remedy_multiplies_a_setting_and_keeps_whole_numbers():
     ("metrics", "words"),
     [
         ({"result": [0.6, 0.99]}, "nothing is wrong (points 0.99, random play 0.5)"),
-        ({"result": [0.5, 0.5, 0.6, 0.7], "eval/std_error": [0.02]}, "it still improves"),
-        ({"result": [0.8, 0.8, 0.8, 0.8], "eval/std_error": [0.02]}, "nothing found"),
+        ({"result": [0.5, 0.5, 0.6, 0.7], "std_error": [0.02]}, "it still improves"),
+        ({"result": [0.8, 0.8, 0.8, 0.8], "std_error": [0.02]}, "nothing found"),
         ({}, "nothing found"),
-        ({"result": [0.5, 0.5, 0.5, 0.51], "eval/std_error": [0.02]}, "not known"),
+        ({"result": [0.5, 0.5, 0.5, 0.51], "std_error": [0.02]}, "not known"),
     ],
 )
 def test_without_a_cause_the_result_decides_what_is_said(metrics, words):

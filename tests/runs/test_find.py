@@ -101,7 +101,7 @@ def test_a_day_and_a_minute_are_all_of_their_time(where, names, three, monkeypat
     assert chosen(where) == {*names.split()}
 
 
-JOB = "0_lr=0.01,seed=0"
+JOB = "lr=0.01,seed=0"
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,7 @@ JOB = "0_lr=0.01,seed=0"
         (f"path!='outputs/{JOB}',lr!=0.2", "old mid new"),
         ('path="*,seed=0" , status="done"', JOB),
         ("ships!=[4, 2]", ""),
-        ("ships=[4,2],path=*/new", "new"),
-        ("status=d*,path!=*/o*,path!=*/0_*", "mid new"),
+        ("status=d*,path!=*/o*,path!='*/lr=*'", "mid new"),
     ],
 )
 def test_a_value_with_commas_or_signs_is_quoted(where, names, three):
@@ -129,18 +128,14 @@ def test_a_value_with_commas_or_signs_is_quoted(where, names, three):
     [
         f"path!=outputs/{JOB}",
         "status!=done and seed=1",
-        "status!=done or seed=1",
         "status!=done seed=1",
         "status!=done;seed=1",
         "status!==done",
-        "status==done",
         "seed!=0|1",
         "lr=>0.1",
         "lr!=0.1&&seed=0",
         "lr<0.1<0.2",
-        "lr in [0.1,0.2]",
         "not status=done",
-        "lr=0.1,",
         "path!=\"a'",
         "lr=",
     ],

@@ -240,8 +240,8 @@ def test_trackers_show_a_run_by_its_sweep_its_options_and_a_readable_name(tmp_pa
     assert (alone.label, alone.sweep) == ("salvo 2026-11-25_120000_0", None)
     assert alone.tags == ["salvo", "ppo", "mlp"]
     (tmp_path / "multirun.yaml").write_text("")
-    job = RunStart(tmp_path / "0_lr=0.1", "1", options, "", "turns", "turns")
-    assert (job.label, job.sweep) == ("0_lr=0.1", tmp_path.name)
+    job = RunStart(tmp_path / "lr=0.1", "1", options, "", "turns", "turns")
+    assert (job.label, job.sweep) == ("lr=0.1", tmp_path.name)
 
 
 def free_port():

@@ -25,7 +25,7 @@ from rlgames.training.progress import game_statistics
 
 PAGE = Path(package.__file__).parent.parent / "docs" / "metrics.md"
 
-TINY = ["experiment=null", "games=16", "batch=8", "eval_games=4", "log_every=8", "eval_every=16"]
+TINY = ["experiment=null", "games=16", "batch=8", "eval_games=20", "log_every=8", "eval_every=16"]
 NETWORK = ["policy=mlp", "policy.layers=[4]"]
 SEA = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
 TILES = ["game=2048", "board=2", "columns=2"]
@@ -123,9 +123,9 @@ def test_an_evaluation_has_its_standard_error_and_the_points_in_each_seat():
         points = np.repeat([1.0, 0.5, 0.0], [int(won), int(drawn), int(lost)])
         assert details[name] == pytest.approx(points.mean())
         variances.append(points.var() / len(points))
-    assert details["std_error"] == pytest.approx(math.sqrt(sum(variances)) / 2)
+    assert details["points_std_error"] == pytest.approx(math.sqrt(sum(variances)) / 2)
     half = evaluation.turns.half
-    assert evaluation.details("turns") == {"std_error": pytest.approx(half / 1.959964)}
+    assert evaluation.details("turns") == {"turns_std_error": pytest.approx(half / 1.959964)}
 
 
 def test_the_spread_of_q_values_is_of_legal_actions():

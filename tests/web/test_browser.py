@@ -8,6 +8,7 @@ import re
 import shutil
 import threading
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -273,7 +274,7 @@ def test_axe_finds_no_serious_violation(query, width, scheme, open_page):
 @contextmanager
 def slow_player(page):
     """The first move of a player takes until the block ends."""
-    waits = []
+    waits: list[Any] = []
 
     def hold(route):
         if '"reply"' in (route.request.post_data or "") and not waits:
@@ -322,14 +323,13 @@ def test_what_a_person_does_while_a_player_thinks_is_done(wish, open_page):
 def test_a_game_that_was_left_holds_up_no_other_one(address, open_page, monkeypatch):
     from rlgames.players.player import Random
 
-    page, choose, is_over = open_page("game=tictactoe&seat=you&seat=random"), Random.choose, []
-    begun = threading.Event()
+    page, choose = open_page("game=tictactoe&seat=you&seat=random"), Random.choose
+    begun, is_over = threading.Event(), threading.Event()
 
     def slow(self, state, rng):
         if not begun.is_set():
             begun.set()
-            while not is_over:
-                threading.Event().wait(0.05)
+            is_over.wait(60)
         return choose(self, state, rng)
 
     monkeypatch.setattr(Random, "choose", slow)
@@ -341,7 +341,7 @@ def test_a_game_that_was_left_holds_up_no_other_one(address, open_page, monkeypa
         click(page, "A1")
         assert moves(page) == 2
     finally:
-        is_over.append(True)
+        is_over.set()
 
 
 @pytest.mark.parametrize(
