@@ -451,33 +451,6 @@ def test_many_random_seas_are_cleared_by_the_book(rows, columns, ships, shots, a
     assert all(sea.done for sea in play_sea(game, 40, 5, plies))
 
 
-def test_sunk_ships_and_first_hits_are_shown_at_the_end_of_their_turn():
-    """Two shots a turn at a fleet of A1-B1 and C3 on three times three cells."""
-    game = Battleship(3, 3, [2, 1], 2, "sequential", show=SHOW)
-    assert game.spec.observation == (13, 3, 3)
-    state = game.initial(1, rng())
-    ships = torch.tensor([[1, 1, 0, 0, 0, 0, 0, 0, 2]], dtype=torch.uint8)
-    state = replace(state, ships=ships)
-    # After each shot: which ships are sunk, and the first hits.
-    expected = [
-        (3, [0, 0], []),
-        (4, [0, 0], []),  # the first turn hits nothing
-        (8, [0, 0], []),
-        (0, [0, 1], [0, 8]),  # the second hits two ships and sinks one
-        (5, [0, 1], [0, 8]),
-        (1, [1, 1], [0, 8]),  # a later hit is no first hit
-    ]
-    for cell, sunk, first in expected:
-        state = game.apply_action(state, torch.tensor([cell]))
-        planes = game.observe(state)[0]
-        torch.testing.assert_close(planes[5].unique(), torch.tensor([2 / 3]))
-        torch.testing.assert_close(planes[6].unique(), torch.tensor([1 / 3]))
-        assert [planes[7].unique().tolist(), planes[8].unique().tolist()] == [[x] for x in sunk]
-        assert cells_of(planes[12].flatten()) == set(first)
-    assert bool(state.done)
-    assert int(state.turn) == 3
-
-
 # ---------------------------------------------------------------- what the history tells
 
 

@@ -59,25 +59,6 @@ def test_the_loss_counts_each_open_cell_of_each_position_once(game):
     assert float(actual.detach()) == pytest.approx(total / count, rel=1e-4)
 
 
-def test_cells_already_shot_at_have_no_gradient():
-    game, _, learner = make_agent(
-        "experiment=null", "game=salvo", "shots=1", "board=2", "ships=[2]", "learner=occupancy"
-    )
-    learner.policy = Scores(4)
-    moves, results = collect_games(game, [Random(game)], 5, rng(1))
-    states: Any = moves.state
-    finals: Any = results.state
-    truth = game.hidden_hits(results.state).float()
-    for row in range(len(moves)):
-        learner.policy.zero_grad()
-        learner.loss(moves, torch.tensor([row]), truth).backward()
-        taught = learner.policy.all.grad
-        shot = states.shot[row]
-        assert (taught[shot] == 0).all()
-        ships = finals.ships[moves.game[row]] > 0
-        assert torch.equal(taught[~shot] < 0, ships[~shot])
-
-
 def test_targets_are_exact_posteriors_where_layouts_can_be_counted():
     """Of a board with too many layouts to list, positions with long counts learn their layout."""
     words = ["game=salvo", "shots=1", "board=6", "ships=[3,2,2]", "learner=occupancy"]

@@ -103,25 +103,6 @@ def test_fused_adam_takes_the_steps_of_adam():
         assert torch.allclose(nets[0].weight, nets[1].weight, atol=1e-6)
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_minibatch_learned_in_chunks_takes_the_step_of_the_whole(monkeypatch, count):
-    results = []
-    for chunk in (10**6, 7):
-        monkeypatch.setattr("rlgames.learners.ppo.CPU_CHUNK", chunk)
-        words = [
-            "game=tictactoe",
-            "learner=ppo",
-            "learner.optimizer=sgd",
-            f"learner.num_minibatches={count}",
-        ]
-        game, agent, learner = make_agent(*words)
-        moves, final_states = collect_games(game, [agent], 12, rng(1))
-        metrics = learner.update(moves, final_states, 0.0)
-        weights = [weight.detach().flatten() for weight in agent.policy.parameters()]
-        results.append(torch.cat([*weights, torch.tensor(list(metrics.values()))]))
-    assert torch.allclose(results[0], results[1], atol=1e-5)
-
-
 def test_each_stage_has_its_own_network():
     game, agent, _ = make_agent(
         "game=2048", "policy=staged", "policy.layers=[8]", "policy.at=[8,64]"

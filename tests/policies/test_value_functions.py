@@ -21,10 +21,9 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse
 from rlgames.learners.adp import least_squares
 from rlgames.learners.replay import ReplayBuffer, ReplayTransitions
-from rlgames.players.player import Agent, Random
+from rlgames.players.player import Random
 from rlgames.policies.linear import FEATURES, LinearValue
 from rlgames.rollouts.play import GamePool, collect_games
-from rlgames.sampling import EpsilonGreedy
 
 THEIRS = ["corner", "vertical", "horizontal", "diagonal"]
 
@@ -267,25 +266,6 @@ def test_replay_buffer_has_the_latest_moves_and_next_states():
 
 
 # Learning
-
-
-def test_q_learns_to_shoot_at_the_ship():
-    """Two cells, of which the ship lies on the first or the second: always on the first here."""
-    game = Battleship(1, 2, [1])
-    policy, taught = learner(
-        game, "game=battleship", "board=2", "ships=[1]", "reward=turns", "learner=dqn",
-        "policy.layers=[8]", "lr=0.01", "learner.updates_per_batch=10", "learner.polyak_tau=0.1",
-    )  # fmt: skip
-    agent = Agent(game, policy, EpsilonGreedy(0.5))
-    first = game.openings(10)[0][torch.zeros(32, dtype=torch.int64)]
-    for step in range(40):
-        moves, results = collect_games(
-            game, [agent], 32, rng(step), initial_states=lambda *_: first
-        )
-        metrics = taught.update(moves, results, step / 40)
-    scores, _ = policy(game.observe(first[:1]))
-    assert scores[0].tolist() == pytest.approx([-1, -2], abs=0.1)
-    assert metrics["buffer_size"] > 1000
 
 
 def test_target_network_updates():

@@ -209,43 +209,6 @@ def test_policies_are_those_of_mctx(simulations):
     assert found.policy.numpy() == pytest.approx(np.asarray(theirs.action_weights), abs=1e-5)
 
 
-def winning_moves(state):
-    """Bool [B, 9]: the actions that win at once."""
-    wins = torch.zeros(len(state), 9, dtype=torch.bool)
-    for action in range(9):
-        legal = TICTACTOE.legal_action_mask(state)[:, action].nonzero()[:, 0]
-        after = TICTACTOE.apply_action(state[legal], torch.full((len(legal),), action))
-        seat = state.current_seat[legal]
-        wins[legal, action] = after.done & (after.score.gather(1, seat[:, None])[:, 0] > 0)
-    return wins
-
-
-@pytest.mark.parametrize("num_parallel", [1, 4])
-def test_an_immediate_win_is_found_and_raised_by_the_policy(num_parallel):
-    """By 16 simulations around a network with random priors and no idea of values."""
-    state = TICTACTOE.initial(300, rng())
-    for ply in range(4):
-        state = TICTACTOE.apply_action(state, Random(TICTACTOE).choose(state, rng(ply)))
-    wins = winning_moves(state)
-    rows = wins.any(1).nonzero()[:, 0]
-    assert len(rows) > 50
-    state, wins = state[rows], wins[rows]
-    search = by_gumbel(
-        TICTACTOE,
-        has_values=False,
-        simulations=16,
-        num_parallel=num_parallel,
-        leaf="value",
-        gumbel_scale=0,
-        c_scale=1.0,
-    )
-    result = search.search(state, rng())
-    assert wins.gather(1, result.action[:, None]).all()
-    prior = search.player.probabilities(state)
-    assert ((result.policy * wins).sum(1) >= (prior * wins).sum(1)).all()
-    assert float((result.policy * wins).sum(1).mean()) > 0.8
-
-
 @pytest.mark.parametrize("settings", [{}, {"leaf": "value"}, {"depth": 2, "fixed_depth": True}])
 @pytest.mark.parametrize("name", quick(Files().names("game"), "2048", "salvo_duel", "tictactoe"))
 def test_every_game_is_searched_and_only_legal_actions_count(name, settings):

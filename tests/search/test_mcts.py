@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_agent, make_small_game, rng
+from helpers import make_small_game, rng
 from markers import quick, slow
 
 import rlgames as package
@@ -26,7 +26,6 @@ from rlgames.runs.agents import with_search
 from rlgames.sampling import Argmax
 from rlgames.search import mcts
 from rlgames.search.alphabeta import AlphaBetaSearch
-from rlgames.search.hidden import SampledTrees
 from rlgames.search.mcts import Mcts
 from rlgames.search.search import MctsSettings
 from rlgames.solvers.graph import Graph
@@ -198,57 +197,6 @@ def test_the_value_head_is_scaled_to_the_units_of_the_game():
         reward = load_config(TrainConfig, ["game=2048", *words]).reward
         with pytest.raises(ConfigError, match="value head"):
             with_search(player, game, node, reward)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize(
-    ("game_words", "reward"),
-    [
-        (["game=2048", "board=2", "columns=3"], ["reward=score", "reward.scale=0.5"]),
-        (["game=2048", "board=2", "columns=3"], ["reward=grid_sum"]),
-        (["game=battleship", "board=5", "ships=[2]"], ["reward=turns"]),
-    ],
-)
-def test_what_a_line_earns_is_discounted_like_the_value_at_its_leaf(
-    game_words, reward, monkeypatch
-):
-    words = [*game_words, "experiment=null", *reward, "reward.discount=0.5"]
-    game, agent, _ = make_agent(*words, "learner=ppo", "policy.layers=[8]")
-    torch.nn.init.normal_(agent.policy.value.weight, generator=rng(1))
-    cfg = load_config(
-        TrainConfig, [*words, "learner=alphazero", "search=mcts", "search.leaf=value"]
-    )
-    search: Any = with_search(agent, game, cfg.search, cfg.reward)
-    trees = SampledTrees(game, search.player, search.settings, search.utility, 65)
-    roots = game.public(game.initial(6, rng(2)))
-    steps = []
-
-    def step(before, action, rng):
-        steps.append((before, type(game).step(game, before, action, rng)))
-        return steps[-1][1]
-
-    monkeypatch.setattr(game, "step", step)
-    trees.begin(roots, rng())
-    deepest = 0
-    for _ in range(64):
-        steps.clear()
-        value = trees.simulate_batch(1)
-        if any(len(before) < 6 for before, _ in steps):
-            continue  # simulations that end at different plies lose their row numbers
-        expected, weight = torch.zeros(6), 1.0
-        for before, after in steps:
-            if "reward=score" in reward:
-                expected += weight * (after.score - before.score)[:, 0]
-            if "reward=turns" in reward:
-                expected -= weight
-            weight /= 2
-        leaf = steps[-1][1]
-        estimate = agent.policy.scores(game, game.public(leaf))[1].detach()
-        estimate = estimate * (2.0 if "reward=score" in reward else 1.0)
-        rest = game.measures(leaf)["grid_sum"] if "reward=grid_sum" in reward else torch.zeros(6)
-        assert torch.allclose(value, expected + weight * torch.where(leaf.done, rest, estimate))
-        deepest = max(deepest, len(steps))
-    assert deepest > 1
 
 
 def test_a_fixed_depth_needs_a_depth():

@@ -1,7 +1,5 @@
 """The search of k in a row with gravity: completing cells are those of the rules, and its table."""
 
-import random
-
 import pytest
 from helpers import rng
 from markers import quick
@@ -11,10 +9,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.connect4_search import (
-    lookup,
-    make_table,
     position_key,
-    store,
 )
 
 BOARDS = [
@@ -52,22 +47,3 @@ def test_no_two_positions_have_the_same_key_unless_they_are_mirrored(board):
 def mirror(stones, height, columns):
     piles = [stones >> c * height & ((1 << height) - 1) for c in range(columns)]
     return sum(pile << c * height for c, pile in enumerate(reversed(piles)))
-
-
-@pytest.mark.parametrize("key_bits", [12, 49, 62])
-def test_a_table_returns_what_was_stored_or_nothing(key_bits):
-    table, rest_bits = make_table(key_bits, 64)
-    stored, remembered = {}, 0
-    generator = random.Random(0)
-    for number in range(2000):
-        key = generator.randrange(1 << key_bits)
-        low = generator.randint(-31, 31)
-        stored[key] = (low, generator.randint(low, 31))
-        store(table, rest_bits, key, *stored[key], number)
-        assert lookup(table, rest_bits, key) == stored[key]
-    for key, bounds in stored.items():
-        found = lookup(table, rest_bits, key)
-        assert found in (bounds, (-31, 31))
-        remembered += found == bounds
-    assert remembered >= min(table.size // 4, 20)
-    assert lookup(*make_table(key_bits, 64), 1) == (-31, 31)

@@ -20,7 +20,6 @@ from rlgames.learners.dqn import spread_metrics
 from rlgames.learners.learner import return_metrics
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool, collect_games
-from rlgames.runs.files import read_metrics
 from rlgames.training.parts import agent_points
 from rlgames.training.progress import game_statistics
 
@@ -90,25 +89,6 @@ def test_the_page_explains_exactly_what_runs_log(everything):
 
 def test_every_learner_has_a_run():
     assert set(RUNS) == set(REGISTRY["learner"])
-
-
-def test_runs_of_2048_log_the_sum_of_the_grid(tmp_path):
-    """The ordinate of Dedieu and Amar's figures 3 and 4."""
-    game = Game2048(2, 2)
-    final: Any = GamePool(game, [Random(game)], 9, torch.Generator().manual_seed(1)).run().state
-    tiles = [[2**e for e in row if e] for row in game.tiles(final).tolist()]
-    expected = sum(map(sum, tiles)) / len(tiles)
-    assert game_statistics(game, final)["grid_sum"] == pytest.approx(expected)
-    words = ["game=2048", "policy=mlp", "policy.layers=[8]", "board=2", "games=20", "batch=10"]
-    words += ["log_every=10", "eval_every=10"]
-    run = package.train([*words, "eval_games=5", "solve_seconds=0", f"out={tmp_path}/run"])
-    lines = read_metrics(run / "metrics.jsonl")
-    sums = [line["train/grid_sum"] for line in lines if "train/grid_sum" in line]
-    assert len(sums) == 2  # one for each batch
-    assert all(4 <= value <= 60 for value in sums)
-    assert all(("eval/grid_sum" in line) == ("eval/score" in line) for line in lines)
-    report = package.evaluate(run, ["games=5", "solve_seconds=0"])
-    assert set(report["grid_sum"]) == set(report["moves"])
 
 
 def test_final_positions_that_repeat_are_counted_once():
