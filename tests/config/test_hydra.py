@@ -196,7 +196,7 @@ def test_a_failed_job_ends_no_other(typed):
         ),
         (
             ["policy=mlp,conv", "learner=ppo,dqn"],
-            "policy=mlp, learner=dqn: learner=dqn learns values",
+            "policy=mlp, learner=dqn: learner=dqn outputs action values",
         ),
         (["line=3,4"], "game.line=4: line=4 is longer"),
         (["lr=0.1,2000"], "lr=2000.0 is out of range"),
