@@ -99,8 +99,7 @@ class WorstMove:
 class Result:
     """How often and how much a player's moves lose value, where exact values are known.
 
-    checkpoint: of a run, see OpenRun.fields. opponent, games: None for positions of a file. late:
-    positions without values for lack of time.
+    checkpoint: of a run, see OpenRun.fields. opponent, games: None for positions of a file.
     losses: by phase or class and for all. turns: by turn. per_game: what a game loses; None unless
     all values are known. search_losses: None without a search. worst: the largest losses first.
     """
@@ -112,7 +111,6 @@ class Result:
     games: int | None
     is_exact: bool
     unit: str
-    late: int
     losses: dict[str, Losses]
     turns: dict[tuple[int, int], Losses]
     per_game: float | None
@@ -132,7 +130,6 @@ class Result:
             "exact": self.is_exact,
             "seed": self.cfg.seed,
             "unit": self.unit,
-            "late": self.late,
             "losses": {name: each.as_dict() for name, each in self.losses.items()},
             "turns": _turns_as_dicts(self.turns),
             "per_game": self.per_game,
@@ -157,11 +154,11 @@ def run(config: AnalyzeConfig) -> Result:
     assert player is not None
     searched = None
     with torch.inference_mode():
-        moves, games, is_exact, late = _moves(cfg, game, player)
+        moves, games, is_exact = _moves(cfg, game, player)
         if bool(moves.loss.isnan().all()):
             raise ConfigError(
                 f"no exact value of the {len(moves):,} positions was found within the limits",
-                "raise solve_positions= or solve_seconds=, or use a smaller board",
+                "raise solve_positions=, or use a smaller board",
             )
         if cfg.search is not None:
             plain = game_and_player(replace(cfg, search=None), game.device, opened)[1]
@@ -176,7 +173,6 @@ def run(config: AnalyzeConfig) -> Result:
         games=games,
         is_exact=is_exact,
         unit=UNITS[game.spec.goal],
-        late=late,
         losses=losses_by_group(moves, is_exact),
         turns=losses_by_turn(moves, is_exact),
         per_game=float(loss.sum()) / games if games and not bool(loss.isnan().any()) else None,
@@ -194,15 +190,13 @@ def _show_words(cfg: AnalyzeConfig, run: OpenRun | None) -> list[str]:
     return ["rlgames", "show", *([] if run is None else [run.name]), *words]
 
 
-def _moves(
-    cfg: AnalyzeConfig, game: Game[Any], player: Player
-) -> tuple[Moves, int | None, bool, int]:
-    """The moves with exact values, how many games they are of, whether these are all games that
-    are possible, and Result.late. Raises ConfigError if there is nothing to compare with."""
+def _moves(cfg: AnalyzeConfig, game: Game[Any], player: Player) -> tuple[Moves, int | None, bool]:
+    """The moves with exact values, how many games they are of, and whether these are all games
+    that are possible. Raises ConfigError if there is nothing to compare with."""
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
     positions = None if cfg.positions is None else read_positions(Path(cfg.positions), game)
     if positions is not None and positions.outcome is not None:
-        return moves_in(player, positions, rng), None, False, 0
+        return moves_in(player, positions, rng), None, False
     solver = position_solver(game, max_positions=cfg.solve_positions)
     if solver is None:
         raise ConfigError(
@@ -212,15 +206,15 @@ def _moves(
     if positions is not None:
         with value_errors(f"{cfg.positions}: a position is impossible: "):
             moves = moves_in(player, positions, rng)
-            moves = with_values(moves, game, solver, cfg.solve_seconds)
+            moves = with_values(moves, game, solver)
         if positions.best is not None:
             _check_scores(cfg, positions.best, moves)
-        return moves, None, False, solver.late
+        return moves, None, False
     check_games(game, cfg.games, SAMPLED_GAMES)
     settings = EvaluationSettings(cfg.games, SAMPLED_GAMES)
     moves, evaluation = played_moves(game, player, build_opponent(cfg, game), settings, rng)
-    moves = with_values(moves, game, solver, cfg.solve_seconds)
-    return moves, evaluation.games, evaluation.is_exact, solver.late
+    moves = with_values(moves, game, solver)
+    return moves, evaluation.games, evaluation.is_exact
 
 
 def _check_scores(cfg: AnalyzeConfig, best: torch.Tensor, moves: Moves) -> None:
@@ -320,11 +314,6 @@ def show(result: Result) -> None:
     if len(turns) > 1:
         print()
         _show_losses("by turn", "turn", turns, result.unit)
-    if result.late:
-        print(
-            f"\n{counted(result.late, 'position')} left open when solve_seconds= was over; "
-            "another machine may print other numbers"
-        )
     if result.per_game is not None:
         print(f"\nlost per game against perfect play: {result.per_game:z.4f} {result.unit}")
     if (changes := result.search_losses) is not None:

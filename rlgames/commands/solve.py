@@ -29,11 +29,10 @@ class Result:
     reach: str
 
     def as_dict(self) -> dict[str, Any]:
-        """{optimal, states, seconds}, None where not computed."""
-        optimum = self.optimum
-        if optimum is None:
-            return {"optimal": None, "states": None, "seconds": None}
-        return {"optimal": optimum.value, "states": optimum.states, "seconds": optimum.seconds}
+        """{optimal, positions, seconds}, None where not computed."""
+        found = self.optimum
+        values = (None,) * 3 if found is None else (found.value, found.states, found.seconds)
+        return dict(zip(("optimal", "positions", "seconds"), values, strict=True))
 
 
 def run(cfg: SolveConfig) -> Result:

@@ -233,9 +233,6 @@ class AnalyzeConfig(MatchConfig):
         is_path=True, help="file of positions instead of games, labeled or as show's state="
     )
     solve_positions: int = key(1, 10**12, help="positions searched for each exact value, at most")
-    solve_seconds: float | None = key(
-        POSITIVE, 1e6, help="time limit of all exact values; null: a number of positions"
-    )
     worst: int = key(0, 1000, help="worst positions to list")
     picture: str | None = key(is_path=True, help="PNG, SVG or PDF file for the mistakes by turn")
 

@@ -28,6 +28,9 @@ MAX_TURN_ROWS = 16
 PHASES = ("beginning", "middle", "end")
 """The thirds of a game's turns."""
 
+VALUES = 20
+"""As many positions are searched in all as this many values may take, or a solver's usual_total."""
+
 
 @dataclass(frozen=True)
 class Moves(Rows):
@@ -91,19 +94,16 @@ def played_moves(
     return Moves(state, own.action, state.turn + 1, number, group, unknown), evaluation
 
 
-def with_values(
-    moves: Moves, game: Game[Any], solver: Solver[Any, Any], seconds: float | None
-) -> Moves:
-    """The moves with the exact values that a solver finds in this time, each position once.
-
-    seconds: None: within the solver's usual number of positions.
-    """
-    limits = (solver.usual_seconds, solver.usual_total) if seconds is None else (seconds,)
+def with_values(moves: Moves, game: Game[Any], solver: Solver[Any, Any]) -> Moves:
+    """The moves with the exact values that a solver finds, each position once. The positions
+    searched in all are limited, not the time, so that the values do not depend on the machine."""
+    max_total = max(solver.usual_total, VALUES * solver.max_positions)
     first, where = distinct(moves.state)
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
     values = torch.full((len(first), game.spec.actions), torch.nan, dtype=torch.float64)
     num_legal = solver.game.legal_action_mask(moves.state[first]).sum(1).tolist()
-    for row, value in enumerate(solver.solve(moves.state[first], *limits)):
+    found = solver.solve(moves.state[first], solver.usual_seconds, max_total)
+    for row, value in enumerate(found):
         if value is None or value.value is None:
             continue
         # Where only some outcomes are known, a win is more often among them than a mistake.

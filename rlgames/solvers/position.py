@@ -89,7 +89,6 @@ class Solver(ABC, Generic[G, S]):
     def __init__(self, game: G, max_positions: float = math.inf, memory: int = MAX_MEMORY) -> None:
         self.game, self.max_positions, self.memory = game, max_positions, memory
         self.finds_plies = max_positions == math.inf
-        self.late = 0  # positions that the last call of solve left open for lack of time
 
     @staticmethod
     @abstractmethod
@@ -134,17 +133,13 @@ class Solver(ABC, Generic[G, S]):
         Raises ValueError for a position that no play leads to.
         """
         values: list[PositionValue | None] = [None] * len(state)
-        end, last, self.late = time.perf_counter() + seconds, self.searched + max_total, 0
-        latest = self.game.depth(state).argsort(descending=True, stable=True)
-        for number, row in enumerate(latest.tolist()):
-            if self.searched >= last:
+        end, last = time.perf_counter() + seconds, self.searched + max_total
+        for row in self.game.depth(state).argsort(descending=True, stable=True).tolist():
+            left = end - time.perf_counter()
+            if left <= 0 or self.searched >= last:
                 break
             with suppress(OutOfBudget):
-                left = max(end - time.perf_counter(), 0.0)
                 values[row] = self.value(state[torch.tensor([row])], left)
-            if time.perf_counter() >= end:  # also what was found of this one may be less
-                self.late = len(state) - number
-                break
         return values
 
     @abstractmethod
@@ -199,7 +194,6 @@ class ListingSolver(Solver[Game[Any], State]):
             return True
 
         solve(torch.arange(len(state)))
-        self.late = values.count(None) if time.perf_counter() >= end else 0
         return values
 
     def value(self, state: State, seconds: float) -> PositionValue:
@@ -356,7 +350,7 @@ class BeliefSolver(Solver[Battleship, BattleshipState]):
     about = "dynamic programming over beliefs, for battleship with hits and misses only"
     max_played = math.inf
     values_late_positions = False
-    usual_positions, usual_seconds = math.inf, 20.0
+    usual_positions, usual_seconds = math.inf, 60.0
     _solution: BeliefSolution | None = None
 
     @staticmethod

@@ -89,7 +89,8 @@ RULES: tuple[Rule, ...] = (
             "scaled_temperature" in plan.learner.needs
             and getattr(plan.cfg.sampling, "temperature", None) == 1
         ),
-        "learner={cfg.learner.name} learns values, and sampling=stochastic takes scores for logits",
+        "learner={cfg.learner.name} outputs action values, but sampling=stochastic treats them as "
+        "logits",
         "use sampling=epsilon_greedy",
     ),
     (

@@ -198,6 +198,6 @@ class Regret:
         settings = EvaluationSettings(sampled_games=REGRET_GAMES)
         with torch.inference_mode():
             moves, _ = played_moves(subject.game, subject.greedy, subject.opponent, settings, rng)
-        loss = with_values(moves, subject.game, self._solver, None).loss
+        loss = with_values(moves, subject.game, self._solver).loss
         known = loss[~loss.isnan()]
         return float(known.mean()) if len(known) else None

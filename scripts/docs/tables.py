@@ -98,10 +98,10 @@ def keys_table(
 def _allowed(schema: type, name: str) -> str:
     """The type of a key with its range or its choices."""
     text, limits = kind_in_words(kind_of(schema, name)), key_fields(schema)[name].metadata
+    text = text.removeprefix("a ").replace("whole number", "integer")
     if limits["of"]:
         return ", ".join(map(str, limits["of"])) + (" or null" if "null" in text else "")
-    is_bounded = "number" in text and limits["high"] != float("inf")
-    return f"{text}, {range_in_words(limits)}" if is_bounded else text
+    return text if limits["high"] == float("inf") else f"{text}, {range_in_words(limits)}"
 
 
 def filled_pages() -> Iterator[tuple[Path, str]]:

@@ -80,7 +80,7 @@ def test_solve(rlgames):
     words = ["solve", "game=salvo", "board=4", "ships=[4]", "shots=2"]
     found = json.loads(rlgames(*words, "format=json").stdout)
     assert found["optimal"] == pytest.approx(3.375)
-    assert set(found) == {"optimal", "states", "seconds"}
+    assert set(found) == {"optimal", "positions", "seconds"}
     assert "3.375" in rlgames(*words).stdout
     assert "not computed" in rlgames("solve", "game=salvo", "board=6", "seconds=0.1").stdout
 

@@ -222,7 +222,7 @@ def test_a_failed_job_ends_no_other(typed):
         ),
         (
             ["policy=mlp,conv", "learner=ppo,dqn", "sampling=stochastic"],
-            "rlgames: policy=mlp: learner=dqn learns values",
+            "rlgames: policy=mlp: learner=dqn outputs action values",
         ),
         (["line=3,4"], "rlgames: line=4 is longer"),
         (["lr=0.1,2000"], "lr=2000.0 is out of range"),
