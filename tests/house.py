@@ -62,7 +62,7 @@ MAX_LINES = {
     "rlgames/app": 384,
     "rlgames/__main__": 15,
     "tests": 3298,
-    "tests/commands": 2822,
+    "tests/commands": 2809,
     "tests/config": 1441,
     "tests/core": 394,
     "tests/drawing": 129,

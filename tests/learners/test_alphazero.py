@@ -191,7 +191,7 @@ def test_learning_lowers_the_loss(games):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["experiment=null", "game=tictactoe", "learner=alphazero"], "add search=mcts"),
+        (["experiment=null", "learner=alphazero", "search=null"], "use search=mcts"),
         (["game=tictactoe", "search=mcts"], "does not learn from a search"),
         (["game=2048", "learner=alphazero", "search=mcts", "policy=table"], "does not train"),
         (["experiment=connect4_alphazero", "search.value=score"], "is not what the run learned"),
