@@ -98,9 +98,8 @@ class Job:
     @property
     def after(self) -> set[str]:
         """The jobs that must be done first."""
-        return self.sources | {each for made in self.evaluations for each in made.runs} - {
-            self.name
-        }
+        played = {name for each in self.evaluations for name in each.runs}
+        return self.sources | (played - {self.name})
 
 
 def run_of(path: str) -> str:
@@ -210,8 +209,8 @@ class StudyJobs:
 
     def needed(self, job: Job) -> list[str]:
         """The jobs that a job needs and that are not done."""
-        others = {other.name: other for other in self.jobs if other.name in job.after}
-        return [name for name, other in others.items() if self.status(other) != "done"]
+        others = [other for other in self.jobs if other.name in job.after]
+        return [other.name for other in others if self.status(other) != "done"]
 
     def replaced(self, jobs: Sequence[Job]) -> list[str]:
         """Those of these jobs that were trained with other settings, and all that start from them,

@@ -9,19 +9,15 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 from rlgames.commands.arena import competitors
 from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import check_no_opponent
-from rlgames.commands.study_file import (
-    Study,
-    StudyEvaluation,
-    StudyRun,
-    read_study,
-)
-from rlgames.commands.study_jobs import Job, JobEvaluation, StudyJobs
+from rlgames.commands.study_file import Study, StudyEvaluation, StudyRun, read_study
+from rlgames.commands.study_jobs import MAX_BYTES, Job, JobEvaluation, StudyJobs
 from rlgames.config.commands import (
     MOVABLE_PLAYERS,
     AnalyzeConfig,
@@ -56,8 +52,6 @@ RECORDS, OWNER = "records", "study.txt"
 
 REFERENCE = re.compile(r"\{([\w.-]*)(?:/(\d+))?\}")
 """The directory of a run within an override: {RUN}, {RUN/SEED}, or {} for the run's own."""
-
-MAX_PATH_BYTES = 1 << 14
 
 UNCOUNTED = ("run", "runs", "players", "format", "plugins", "device", "threads")
 """Keys of an evaluation that its numbers do not depend on."""
@@ -273,13 +267,11 @@ def _check_after(jobs: Sequence[Job]) -> None:
             if name in by_name and not by_name[name].config:
                 hint = "write the words of that player"
                 raise ConfigError(f"{job.name} needs {name}, a player and not a run", hint)
-    waiting = {name: {*job.after} for name, job in by_name.items()}
-    while ready := {name for name, after in waiting.items() if not after & {*waiting}}:
-        waiting = {name: after for name, after in waiting.items() if name not in ready}
-    if waiting:
-        name, after = next(iter(waiting.items()))
-        other = min(after & {*waiting})
-        raise ConfigError(f"{name} needs {other}, which needs it", "omit one of them")
+    try:
+        TopologicalSorter({job.name: job.after for job in jobs}).prepare()
+    except CycleError as error:
+        other, name, *_ = error.args[1]
+        raise ConfigError(f"{name} needs {other}, which needs it", "omit one of them") from None
 
 
 def run_study(planned: PlannedStudy) -> int:
@@ -303,7 +295,7 @@ def check_owner(planned: PlannedStudy) -> None:
     """Raises ConfigError if the runs in the directory of a study are of another file."""
     directory, own = planned.work.directory, planned.study.path
     try:
-        text = storage.read_file(directory, OWNER, MAX_PATH_BYTES).decode().strip()
+        text = storage.read_file(directory, OWNER, MAX_BYTES).decode().strip()
         there = os.path.normpath(directory.resolve() / text)
         is_other = not os.path.samefile(there, own)
     except (OSError, ValueError):  # it is new, or the file was moved

@@ -94,7 +94,7 @@ def read_record(path: Path) -> Record:
                     _ = cell["mean"] + cell["n"] + (cell["half"] or 0.0)
         return dict(record)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path} is not a record of a study ({error})") from None
+        raise ConfigError(f"{path} is not a record of a study ({error})", "remove it") from None
 
 
 def write_record(path: Path, record: Record) -> None:

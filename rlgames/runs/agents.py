@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -206,8 +205,6 @@ def init_policy_from(run: Path, cfg: TrainConfig, policy: Policy) -> None:
     one that only the run has is left out. Raises ConfigError if the run has another game or policy,
     or may have seen layouts that the training holds out.
     """
-    if not os.path.exists(run):  # Path.exists raises for names that are too long
-        raise ConfigError(f"there is no run at {run}", "init_from= names a run or a checkpoint")
     opened = open_run(run)
     trained, weights = opened.config, opened.weights
     hint = "init_from= needs the same game and policy"

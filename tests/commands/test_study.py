@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from processes import Process, run
 
-from rlgames.commands.study import section, update_page
+from rlgames.commands.study import section
 from rlgames.commands.study_file import parse_column, read_study
 from rlgames.commands.study_plan import plan_study
 from rlgames.commands.study_record import cell_text, logged, make_cell, make_record
@@ -332,19 +332,16 @@ def test_names_are_text_as_it_is_typed(planned, typed):
         ("played:", "v1.2:", "'v1.2' cannot be the name of an evaluation; use letters, digits"),
         ("played:", "training:", "'training' cannot be the name of an evaluation"),
         ("played:", "reported:", "'reported' cannot be the name of an evaluation"),
-        ("played:", "+1:", "'+1' cannot be the name of an evaluation"),
         ("won: played", "won: plaid", "no evaluation is called 'plaid'; did you mean played"),
         ("played.win.rate", "played", "'played | 100*.1f' is not a column"),
         ("played.win.rate |", "played.win.rate - 1 |", "is not a column; as in EVALUATION.PATH"),
         ("100*.1f", "100*.1f | higest", "did you mean highest"),
         ("100*.1f", "+.2z", ".2z is not a format"),
-        ("100*.1f", "1000000000.2f", "1000000000.2f is not a format"),
         ("games=20 ", "games=20 plugins=[x] ", "plugins=[x] is typed"),
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
         ("games=20 ", "games=20 picture=a.svg ", "picture=a.svg is outside the run"),
         ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
         ("table:", "table: [3]\ntables:", "no key is called 'tables'; did you mean table?"),
-        ("table:", "table:\n  rows: [[one]]", "no run is called \"['one']\""),
         ("table:", "table:\n  rows: [one, two, one]", "rows has one twice"),
         ("table:", "reported: {x: {three: 1}}\ntable:", "reported.x: no run is called 'three'"),
         ("training.seconds", "training.turns.last0", "training.turns.last0 is not a metric of"),
@@ -525,12 +522,6 @@ table:
     assert "- `one`: `rlgames train experiment=tictactoe seed=SEED`" in text
     assert "- `theory`: `player=exact game=tictactoe`" in text
     assert "- played: `rlgames eval RUN games=2000`" in text
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- study mine -->\nold\n<!-- end of study mine -->\nafter\n")
-    update_page(page, study, record)
-    assert page.read_text() == (
-        f"before\n<!-- study mine -->\n{text}<!-- end of study mine -->\nafter\n"
-    )
 
 
 def test_a_negative_number_has_a_minus_sign_in_latex():

@@ -394,7 +394,7 @@ def things(tmp_path_factory):
 TTT = ["game=tictactoe", "policy=mlp", "policy.layers=[8]"]
 CLONE = [*TTT, "learner=behavior_cloning"]
 MISFITS = [
-    (["init_from=nowhere"], "no run at nowhere"),
+    (["init_from=nowhere"], "no checkpoint at nowhere"),
     ([*TTT, "init_from=@/text"], "not a readable checkpoint"),
     (["game=connect4", "init_from=@/run"], "game=tictactoe"),
     ([*TTT, "board=4", "init_from=@/run"], "board=3"),
