@@ -25,7 +25,7 @@ STAGED = "game=2048 policy=staged"
 
 REFUSED = [
     # AlphaZero and its searches
-    ("experiment=null game=tictactoe learner=alphazero search=null", "add search=mcts"),
+    ("experiment=null game=tictactoe learner=alphazero search=null", "use search=mcts"),
     ("game=tictactoe search=mcts", "does not learn from a search"),
     ("game=2048 learner=alphazero search=mcts policy=table", "does not train"),
     ("experiment=connect4_alphazero search.value=score", "is not what the run learned"),
@@ -51,7 +51,7 @@ REFUSED = [
     (f"{SLIDE} sampling=argmax sampling.ties=random", "ties=first"),
     (f"{SLIDE} sampling=stochastic", "sampling=argmax or epsilon_greedy"),
     (f"{SLIDE} sampling=argmax board=5 policy.tuples=[[0,1,2]]", "larger than 4x4"),
-    (f"{SLIDE} sampling=argmax reward=grid_sum", "reward=score alone"),
+    (f"{SLIDE} sampling=argmax reward=grid_sum", "only from reward=score"),
     (
         f"{SLIDE} sampling=argmax learner.backup=expected learner.td_lambda=0.5",
         "mixes targets of sampled moves",
