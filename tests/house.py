@@ -57,7 +57,7 @@ MAX_LINES = {
     "rlgames/terminal": 997,
     "rlgames/training": 2341,
     "rlgames/web": 980,
-    "rlgames/commands": 5057,
+    "rlgames/commands": 5059,
     "rlgames/__init__": 195,
     "rlgames/app": 397,
     "rlgames/__main__": 15,
