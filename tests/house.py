@@ -57,7 +57,7 @@ MAX_LINES = {
     "rlgames/terminal": 996,
     "rlgames/training": 2402,
     "rlgames/web": 1040,
-    "rlgames/commands": 5074,
+    "rlgames/commands": 5076,
     "rlgames/__init__": 210,
     "rlgames/app": 385,
     "rlgames/__main__": 15,

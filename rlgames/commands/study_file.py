@@ -317,7 +317,9 @@ def _check_known(name: str, known: Collection[str], message: str) -> None:
 
 def _check_name(kind: str, name: str) -> None:
     pattern, hint = NAMES.get(kind, NAMES["a run"])
-    if not pattern.fullmatch(name) or (kind == "an evaluation" and name in (TRAINING, REPORTED)):
+    is_taken = kind == "an evaluation" and name in (TRAINING, REPORTED)
+    if is_taken or not pattern.fullmatch(name):
+        hint = "columns have that name for something else" if is_taken else hint
         raise ConfigError(f"{name!r} cannot be the name of {kind}", hint)
 
 
