@@ -82,7 +82,7 @@ MAX_LINES = {
     "tests/web": 776,
     "scripts/bench": 1388,
     "scripts/checks": 1145,
-    "scripts/docs": 689,
+    "scripts/docs": 626,
 }
 """The lines of each folder. Files beside the folders of tests count for tests."""
 
