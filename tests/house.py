@@ -20,7 +20,7 @@ IMPORTS = {
     "rewards": "kernels games rollouts",
     "learners": "core kernels games sampling policies rollouts rewards",
     "runs": "core config games sampling policies players rollouts search rewards",
-    "envs": "core config games players rollouts rewards runs",
+    "envs": "core config games drawing players rollouts rewards runs",
     "terminal": "core games drawing players rollouts runs",
     "training": (
         "core kernels config games sampling drawing policies solvers players rollouts "
@@ -53,7 +53,7 @@ MAX_LINES = {
     "rlgames/rewards": 269,
     "rlgames/learners": 1893,
     "rlgames/runs": 2994,
-    "rlgames/envs": 494,
+    "rlgames/envs": 541,
     "rlgames/terminal": 996,
     "rlgames/training": 2401,
     "rlgames/web": 1040,
@@ -66,7 +66,7 @@ MAX_LINES = {
     "tests/config": 1469,
     "tests/core": 419,
     "tests/drawing": 116,
-    "tests/envs": 465,
+    "tests/envs": 572,
     "tests/evaluation": 886,
     "tests/games": 2471,
     "tests/kernels": 599,
