@@ -98,6 +98,8 @@ def run(cfg: ReportConfig) -> Result:
     """
     if not cfg.runs:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
+    if cfg.format == "csv" and cfg.compare is not None:
+        raise ConfigError("format=csv is a table of runs", "use format=json with compare=")
     every = matching(read_summaries(cfg.runs), cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)

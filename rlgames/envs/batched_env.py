@@ -45,7 +45,8 @@ class BatchedEnv:
     two; it is always the agent's turn.
 
     An illegal action changes nothing, and its reward is cfg.illegal. The first step also pays what
-    happened before the agent's first move: an opponent can win before it.
+    happened before the agent's first move: an opponent can win before it. Until it is reset, a game
+    that has ended ignores actions, draws no chance and pays 0.
     """
 
     def __init__(self, cfg: EnvConfig, num_games: int) -> None:
@@ -69,6 +70,8 @@ class BatchedEnv:
         """The agent's score up to its last reward, [B]."""
         self.ended_at_start = torch.zeros(num_games, dtype=torch.bool)
         """Whether the game was over before the agent's first step, which is still to come, [B]."""
+        self.needs_reset = torch.ones(num_games, dtype=torch.bool)
+        """Whether the game ended with an earlier step or was never started, [B]."""
 
     def seed(self, *seeds: int) -> None:
         """Draw the chance of all games from one stream or, with a seed for each game, each from its
@@ -105,24 +108,23 @@ class BatchedEnv:
         new = [self.game.initial(len(part), rng) for part, rng in self._streams(rows)]
         self._replace(rows, new)
         self.num_illegal[rows] = 0
+        self.needs_reset = self.needs_reset & ~mask
         self.paid_score = torch.where(mask, self.state.score[:, self.seat], self.paid_score)
         self._play_opponent()
         self.ended_at_start = torch.where(mask, self.state.done, self.ended_at_start)
 
     def step(self, action: Tensor) -> Tensor:
-        """Apply an action in every row, int64 [B]; returns the rewards, float32 [B].
-
-        Raises RuntimeError for an action out of range.
-        """
+        """Apply an action in every row, int64 [B]; returns the rewards, float32 [B]."""
         before = self.game.public(self.state)
-        is_legal = self.legal_action_mask().gather(1, action[:, None])[:, 0] & ~before.done
+        is_ignored = before.done | self.needs_reset
+        is_legal = self.legal_action_mask().gather(1, action[:, None])[:, 0] & ~is_ignored
         rows = is_legal.nonzero()[:, 0]
         ends_turn = torch.zeros_like(is_legal)
         if len(rows):
             self._move(rows, lambda _, part, rng: action[part])
             ends_turn = self.state.turn > before.turn
             self._play_opponent()
-        self.num_illegal = torch.where(is_legal | before.done, 0, self.num_illegal + 1)
+        self.num_illegal = torch.where(is_legal, 0, self.num_illegal + ~is_ignored)
         is_due = is_legal | self.ended_at_start
         score = self.state.score[:, self.seat]
         row = torch.arange(len(action))
@@ -140,7 +142,9 @@ class BatchedEnv:
         reward = self.reward.rewards(trajectories, FinalStates(self.state, len(rows)))
         self.paid_score = torch.where(is_due, score, self.paid_score)
         self.ended_at_start = torch.zeros_like(is_due)
-        return torch.where(is_due, reward, self.illegal_reward * ~before.done)
+        self.needs_reset = self.needs_reset | self.terminated | self.truncated
+        unpaid = torch.where(is_ignored, 0.0, self.illegal_reward)
+        return torch.where(is_due, reward, unpaid)
 
     def _play_opponent(self) -> None:
         """Let the opponent move until it is the agent's turn or the game is over."""

@@ -10,23 +10,30 @@ wins before the agent's first move, the first step pays it and terminates, whate
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
+from gymnasium.error import InvalidAction
 from gymnasium.spaces import Box, Discrete
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from torch import Tensor
 
+from rlgames.core.errors import ConfigError
+from rlgames.drawing.pictures import draw_scene, position_scene
 from rlgames.envs.batched_env import BatchedEnv, make_config
-from rlgames.games.game import Game
+from rlgames.games.game import Game, State
 from rlgames.games.notation import render
 
 Array = np.ndarray[Any, Any]
+
+RENDER_MODES = ("ansi", "rgb_array")
+"""Boards as text, and as pictures, uint8 [height, width, 3]."""
 
 
 def make_spaces(game: Game[Any]) -> tuple[Box, Discrete]:
@@ -39,6 +46,35 @@ def make_spaces(game: Game[Any]) -> tuple[Box, Discrete]:
 def to_numpy(tensor: Tensor) -> Array:
     """A copy, which the caller may change."""
     return tensor.numpy().copy()
+
+
+def read_actions(actions: Any, shape: tuple[int, ...], game: Game[Any]) -> Tensor:
+    """Actions of a game, int64 of this shape. Raises InvalidAction for anything else."""
+    try:
+        array = np.asarray(actions)
+    except ValueError:  # lists of different lengths
+        array = np.empty(0)
+    num_actions = game.spec.actions
+    is_integer = array.dtype.kind in "iu" and array.shape == shape
+    if is_integer and ((array >= 0) & (array < num_actions)).all():
+        return torch.from_numpy(array.astype(np.int64))
+    given = textwrap.shorten(repr(actions), 80)
+    count = f"{shape[0]} integers" if shape else "an integer"
+    raise InvalidAction(f"action {given} is not {count} from 0 to {num_actions - 1}")
+
+
+def check_render_mode(render_mode: str | None) -> None:
+    """Raise ConfigError for a render mode that there is not."""
+    if render_mode not in (None, *RENDER_MODES):
+        raise ConfigError(f"render_mode={render_mode} is not {' or '.join(RENDER_MODES)}")
+
+
+def draw_board(game: Game[Any], state: State, row: int, render_mode: str | None) -> Any:
+    """The public board: text or, for rgb_array, a picture."""
+    public = game.public(state)
+    if render_mode != "rgb_array":
+        return render(game, public, row)
+    return np.array(draw_scene(position_scene(game, public, row, title="")))
 
 
 def draw_seed(random: np.random.Generator) -> int:
@@ -59,9 +95,10 @@ def read_reset_mask(options: dict[str, Any] | None, num_envs: int) -> Array:
 class GameEnv(gymnasium.Env[Any, Any]):
     """One game."""
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
+    metadata = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012
 
     def __init__(self, render_mode: str | None = None, **keys: Any) -> None:
+        check_render_mode(render_mode)
         self.games, self.render_mode = BatchedEnv(make_config(**keys), 1), render_mode
         self.observation_space, self.action_space = make_spaces(self.games.game)
         self.games.seed(draw_seed(self.np_random))
@@ -77,7 +114,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        reward = float(self.games.step(torch.tensor([int(action)]))[0])
+        reward = float(self.games.step(read_actions(action, (), self.games.game)[None])[0])
         terminated, truncated = bool(self.games.terminated[0]), bool(self.games.truncated[0])
         return self._observation(), reward, terminated, truncated, self._info()
 
@@ -85,9 +122,9 @@ class GameEnv(gymnasium.Env[Any, Any]):
         """Bool [A], as sb3-contrib expects it."""
         return to_numpy(self.games.legal_action_mask()[0])
 
-    def render(self) -> str:
-        """The public board as text."""
-        return render(self.games.game, self.games.game.public(self.games.state), 0)
+    def render(self) -> Any:
+        """The public board: text or, with render_mode="rgb_array", uint8 [height, width, 3]."""
+        return draw_board(self.games.game, self.games.state, 0, self.render_mode)
 
     def _observation(self) -> Array:
         return to_numpy(self.games.observe()[0])
@@ -101,19 +138,21 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
     action for that game is ignored, and its reward is 0."""
 
     metadata = {  # noqa: RUF012
-        "render_modes": ["ansi"],
+        "render_modes": [*RENDER_MODES],
         "render_fps": 1,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
     def __init__(self, num_envs: int = 1, render_mode: str | None = None, **keys: Any) -> None:
+        if type(num_envs) is not int or num_envs < 1:
+            raise ConfigError(f"num_envs={num_envs} is not a whole number from 1")
+        check_render_mode(render_mode)
         self.num_envs, self.render_mode = num_envs, render_mode
         self.games = BatchedEnv(make_config(**keys), num_envs)
         box, discrete = make_spaces(self.games.game)
         self.single_observation_space, self.single_action_space = box, discrete
         self.observation_space = batch_space(box, num_envs)
         self.action_space = batch_space(discrete, num_envs)
-        self.has_ended = torch.ones(num_envs, dtype=torch.bool)
         self.games.seed(draw_seed(self.np_random))
 
     def reset(
@@ -134,28 +173,25 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
                 self.games.seed(draw_seed(self.np_random))
         else:
             self._seed_each(seed, mask)
-        rows = torch.from_numpy(mask)
-        self.has_ended &= ~rows
-        self.games.reset(rows)
+        self.games.reset(torch.from_numpy(mask))
         return self._observation(), self._info()
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        is_new = self.has_ended
-        reward = self.games.step(torch.as_tensor(actions, dtype=torch.int64)) * ~is_new
+        is_new = self.games.needs_reset
+        reward = self.games.step(read_actions(actions, (self.num_envs,), self.games.game))
         self.games.reset(is_new)
         terminated = self.games.terminated & ~is_new  # what ended at the start ends with a step
-        truncated = self.games.truncated
-        self.has_ended = terminated | truncated
-        result = to_numpy(reward), to_numpy(terminated), to_numpy(truncated)
+        result = to_numpy(reward), to_numpy(terminated), to_numpy(self.games.truncated)
         return self._observation(), *result, self._info()
 
     def action_masks(self) -> Array:
         """Bool [num_envs, A]."""
         return to_numpy(self.games.legal_action_mask())
 
-    def render(self) -> tuple[str, ...]:
-        public = self.games.game.public(self.games.state)
-        return tuple(render(self.games.game, public, row) for row in range(self.num_envs))
+    def render(self) -> tuple[Any, ...]:
+        """The board of each game, as GameEnv draws it."""
+        look = self.games.game, self.games.state
+        return tuple(draw_board(*look, row, self.render_mode) for row in range(self.num_envs))
 
     def _seed_each(self, seeds: Sequence[int | None], mask: Array) -> None:
         """Seed the stream of each game in the mask; None: its stream continues."""

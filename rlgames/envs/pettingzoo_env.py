@@ -17,9 +17,15 @@ from pettingzoo.utils import wrappers
 from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError
 from rlgames.envs.batched_env import make_config
-from rlgames.envs.gymnasium_env import make_spaces, to_numpy
+from rlgames.envs.gymnasium_env import (
+    RENDER_MODES,
+    check_render_mode,
+    draw_board,
+    make_spaces,
+    read_actions,
+    to_numpy,
+)
 from rlgames.games.game import Game
-from rlgames.games.notation import render
 
 Observation = dict[str, Any]
 
@@ -44,6 +50,7 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
 
     def __init__(self, render_mode: str | None = None, **keys: Any) -> None:
         super().__init__()
+        check_render_mode(render_mode)
         for name in keys:
             if name.partition(".")[0] in ("reward", "opponent", "seat", "illegal"):
                 raise ConfigError(f"{name}= has no meaning if both seats are agents")
@@ -54,7 +61,7 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
             raise ConfigError(f"{self.game.spec.name} is a one-player game", "use gymnasium.make")
         self.metadata = {
             "name": f"{self.game.spec.name}_v0",
-            "render_modes": ["ansi"],
+            "render_modes": [*RENDER_MODES],
             "is_parallelizable": False,
         }
         self.render_mode = render_mode
@@ -103,7 +110,7 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
             self._was_dead_step(action)
             return
         before = self.position
-        self.position = self.game.step(before, torch.tensor([int(action)]), self.rng)
+        self.position = self.game.step(before, read_actions(action, (), self.game)[None], self.rng)
         rewards = (self.position.score - before.score)[0].tolist()
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict(zip(self.possible_agents, rewards, strict=True))
@@ -111,9 +118,9 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
         self.terminations = dict.fromkeys(self.agents, bool(self.position.done[0]))
         self._select_mover()
 
-    def render(self) -> str:
-        """The board as the agent to move sees it, as text."""
-        return render(self.game, self.game.public(self.position), 0)
+    def render(self) -> Any:
+        """The board as the agent to move sees it, drawn as by GameEnv."""
+        return draw_board(self.game, self.position, 0, self.render_mode)
 
     def _select_mover(self) -> None:
         self.agent_selection = self.possible_agents[int(self.position.current_seat[0])]

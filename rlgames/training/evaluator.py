@@ -140,7 +140,7 @@ class Evaluator:
         candidate = [sign * metrics[self.best_by], metrics.get("points", 0.0)]
         if best is None:
             return candidate
-        margin = metrics.get("std_error", 0.0) if self.best_by == "points" else 0.0
+        margin = metrics.get("points_std_error", 0.0) if self.best_by == "points" else 0.0
         is_as_good = [Rank(value + margin) for value in candidate] >= [*map(Rank, best)]
         return max(candidate, best) if is_as_good else None
 

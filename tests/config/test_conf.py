@@ -150,9 +150,9 @@ def test_what_is_chosen_is_kept_beside_what_a_learner_brings(tmp_path, monkeypat
 
 def test_a_sweep_over_learners_gives_each_what_works_with_it():
     words = ["game=tictactoe", "learner=ppo,reinforce,dqn,alphazero,td"]
-    jobs: dict[str, Any] = dict(sweep_jobs(hydra_words("train", words, FILES), ()))
-    check_sweep(jobs.items())
-    assert {name: brought(config)[1:] for name, config in jobs.items()} == {
+    jobs = [*sweep_jobs(hydra_words("train", words, FILES), ())]
+    check_sweep(jobs)
+    assert {" ".join(varied): brought(config)[1:] for varied, config in jobs} == {
         "learner=ppo": ("stochastic", None),
         "learner=reinforce": ("stochastic", None),
         "learner=dqn": ("epsilon_greedy", None),

@@ -290,6 +290,111 @@ def test_an_illegal_action_changes_nothing_and_is_penalized():
     assert info["action_mask"].all()
 
 
+@pytest.mark.parametrize("reward", ["outcome", "score"])
+@pytest.mark.parametrize("ignored", [0, 4])
+def test_the_action_after_a_truncation_is_ignored(reward, ignored):
+    """Legal or not, it moves no chance: every row stays the game that GameEnv plays."""
+    keys = {"board": 3, "ships": [2, 1], "reward": reward}
+    envs = gymnasium.make_vec("rlgames/SalvoDuel-v0", num_envs=2, **keys)
+    single = [gymnasium.make("rlgames/SalvoDuel-v0", **keys).unwrapped for _ in range(2)]
+    envs.reset(seed=[1, 2])
+    for row, env in enumerate(single):
+        env.reset(seed=row + 1)
+    over, ends = [False, False], {"terminated": 0, "truncated": 0}
+    for step in range(3 * MAX_ILLEGAL_ACTIONS):
+        mask = envs.action_masks()
+        action = mask.argmax(1)
+        if step < 2 * MAX_ILLEGAL_ACTIONS:  # row 0 insists on a cell that it has shot at
+            action[0] = 0
+        action[over] = ignored
+        seen, paid, terminated, truncated, _ = envs.step(action)
+        for row, env in enumerate(single):
+            if over[row]:
+                own = (env.reset()[0], 0, False, False)
+            else:
+                own = env.step(action[row])[:4]
+                ends["terminated"] += own[2]
+                ends["truncated"] += own[3]
+            for mine, other in zip(own, (seen, paid, terminated, truncated), strict=True):
+                np.testing.assert_equal(other[row], mine)
+            over[row] = bool(own[2] or own[3])
+    assert ends["truncated"] == 1
+    assert ends["terminated"] > 20
+
+
+def test_a_finished_game_ignores_actions_and_pays_nothing():
+    env = gymnasium.make("rlgames/TicTacToe-v0").unwrapped
+    for can_end in ("terminated", "truncated"):
+        _, info = env.reset(seed=0)
+        terminated = truncated = False
+        while not (terminated or truncated):
+            action = int(info["action_mask"].argmax()) if can_end == "terminated" else 0
+            seen, _, terminated, truncated, info = env.step(action)
+        again = env.step(int(info["action_mask"].argmax()))
+        np.testing.assert_equal(again[:4], (seen, 0, terminated, truncated))
+
+
+@pytest.mark.parametrize(
+    ("single", "batch"),
+    [
+        (1.7, [0, 1.7]),
+        (1.0, np.zeros(2)),
+        ("0", ["0", "1"]),
+        (True, [True, False]),
+        (None, None),
+        (9, [0, 9]),
+        (-1, [-1, 0]),
+        ([0], [[0], [1]]),
+        (np.array([0]), [0]),
+        ([0, [1]], [0, [1]]),
+    ],
+)
+def test_an_action_is_a_whole_number_of_the_space(single, batch):
+    env = gymnasium.make("rlgames/TicTacToe-v0", disable_env_checker=True)
+    envs = gymnasium.make_vec("rlgames/TicTacToe-v0", num_envs=2)
+    for each, action in ((env, single), (envs, batch)):
+        each.reset(seed=0)
+        with pytest.raises(gymnasium.error.InvalidAction, match="0 to 8"):
+            each.step(action)
+        assert each.unwrapped.action_masks().all(), "nothing was played"
+    for valid in (np.int32(4), np.array(5), torch.tensor(6)):
+        env.step(valid)
+        envs.step(np.array([valid, valid]))
+
+
+@pytest.mark.parametrize("num_envs", [0, -1, 1.5, True])
+def test_a_batch_has_a_game_at_least(num_envs):
+    with pytest.raises(ConfigError, match=f"num_envs={num_envs} is not a whole number from 1"):
+        gymnasium.make_vec("rlgames/TicTacToe-v0", num_envs=num_envs)
+
+
+@pytest.mark.parametrize("name", ["2048", "Hex", "SalvoDuel"])
+def test_a_board_is_drawn_as_text_or_as_a_picture(name, recwarn):
+    env = gymnasium.make(f"rlgames/{name}-v0", render_mode="rgb_array")
+    _, info = env.reset(seed=0)
+    frames = [env.render()]
+    env.step(int(info["action_mask"].argmax()))
+    frames.append(env.render())
+    assert frames[0].dtype == np.uint8
+    assert frames[0].shape == frames[1].shape
+    assert frames[0].shape[2] == 3
+    assert (frames[0] != frames[1]).any()
+    envs = gymnasium.make_vec(f"rlgames/{name}-v0", num_envs=2, render_mode="rgb_array")
+    envs.reset(seed=[0, 1])
+    assert np.array_equal(envs.render()[0], frames[0])
+    text = gymnasium.make(f"rlgames/{name}-v0", render_mode="ansi")
+    text.reset()
+    assert isinstance(text.render(), str)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("render_mode", ["human", "rgb", "rgb_array_list"])
+@pytest.mark.filterwarnings("ignore:.*render_mode:UserWarning")
+def test_a_render_mode_is_never_ignored(render_mode):
+    with pytest.raises(ConfigError, match=f"render_mode={render_mode} is not ansi or rgb_array"):
+        gymnasium.make_vec("rlgames/Hex-v0", num_envs=2, render_mode=render_mode)
+
+
 def test_returned_arrays_may_be_changed():
     env = gymnasium.make("rlgames/TicTacToe-v0").unwrapped
     seen, info = env.reset(seed=0)
@@ -354,6 +459,8 @@ def test_pettingzoo_rewards_both_seats():
         table.step(column)
     assert table.terminations == {"player_0": True, "player_1": True}
     assert table.rewards == {"player_0": 1.0, "player_1": -1.0}
+    with pytest.raises(ConfigError, match="render_mode=human is not ansi or rgb_array"):
+        env(game="connect4", render_mode="human")
     with pytest.raises(NotImplementedError, match="state"):  # PettingZoo's own method
         table.state()
     with pytest.raises(ConfigError, match="one-player game"):

@@ -66,14 +66,14 @@ def copy_all(outputs):
 def test_latest_is_the_run_that_started_last(change, three):
     change(three)
     assert run_path("latest").name == "new"
-    assert matching_runs("latest", "status=done")[0] == "outputs/new"
+    assert matching_runs(["latest"], "status=done")[0] == "outputs/new"
 
 
 def test_of_runs_of_one_second_the_one_with_the_last_number_is_the_latest(three):
     for number in (9, 10):
         write_run(three / f"{number}", "2026-11-30")
     assert run_path("latest").name == "10"
-    assert matching_runs("latest", "started=2026-11-30") == ["outputs/10", "outputs/9"]
+    assert matching_runs(["latest"], "started=2026-11-30") == ["outputs/10", "outputs/9"]
 
 
 def chosen(where):

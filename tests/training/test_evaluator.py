@@ -81,11 +81,11 @@ def test_of_points_that_sampling_cannot_tell_apart_the_later_are_selected():
     """The reference stays the highest, so that many small steps down are not equal to it."""
     evaluator = evaluator_of(*GAMES["tictactoe"][0], "best_by=points")
     highest = evaluator.better({"points": 0.90}, None)
-    after = evaluator.better({"points": 0.89, "std_error": 0.02}, highest)
+    after = evaluator.better({"points": 0.89, "points_std_error": 0.02}, highest)
     assert after == highest
-    assert evaluator.better({"points": 0.87, "std_error": 0.02}, after) is None
-    assert evaluator.better({"points": 0.89, "std_error": 0.005}, highest) is None
-    assert evaluator.better({"points": 0.91, "std_error": 0.02}, highest) == [0.91, 0.91]
+    assert evaluator.better({"points": 0.87, "points_std_error": 0.02}, after) is None
+    assert evaluator.better({"points": 0.89, "points_std_error": 0.005}, highest) is None
+    assert evaluator.better({"points": 0.91, "points_std_error": 0.02}, highest) == [0.91, 0.91]
 
 
 def test_the_standard_error_of_points_is_that_of_its_games():
@@ -95,7 +95,7 @@ def test_the_standard_error_of_points_is_that_of_its_games():
     for seat in evaluation.outcomes:
         points.append(np.repeat([1.0, 0.5, 0.0], seat.astype(int)))
     expected = np.sqrt(sum(each.var() / len(each) for each in points)) / 2
-    assert evaluation.details("points")["std_error"] == pytest.approx(expected)
+    assert evaluation.details("points")["points_std_error"] == pytest.approx(expected)
     assert 0 < expected < 0.05
 
 
