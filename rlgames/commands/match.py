@@ -58,9 +58,8 @@ def matching_runs(names: Sequence[str], where: str) -> list[str]:
             found.append(name)
             continue
         has_folder, runs = True, matching(read_summaries([str(top)]), where)
-        found += [
-            str(run.path) for run in sorted(runs, key=lambda run: run.start_time, reverse=True)
-        ]
+        oldest_first = sorted(runs, key=lambda run: run.start_time)
+        found += [str(run.path) for run in oldest_first[::-1]]
     if not has_folder:
         text = f"where={where} chooses among runs, and none of these words names several"
         raise ConfigError(text, f"use {LATEST_RUN} or a folder")

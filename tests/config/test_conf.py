@@ -1,7 +1,6 @@
 """conf/ is the source of values: it has what the schemas ask for, and Hydra alone composes it."""
 
 import sys
-from typing import Any
 
 import hydra
 import pytest
