@@ -57,13 +57,13 @@ MAX_LINES = {
     "rlgames/terminal": 996,
     "rlgames/training": 2402,
     "rlgames/web": 1040,
-    "rlgames/commands": 5078,
+    "rlgames/commands": 5077,
     "rlgames/__init__": 210,
     "rlgames/app": 385,
     "rlgames/__main__": 15,
     "tests": 3205,
     "tests/commands": 2873,
-    "tests/config": 1470,
+    "tests/config": 1469,
     "tests/core": 419,
     "tests/drawing": 116,
     "tests/envs": 572,
@@ -82,7 +82,7 @@ MAX_LINES = {
     "tests/web": 969,
     "scripts/bench": 1152,
     "scripts/checks": 1012,
-    "scripts/docs": 637,
+    "scripts/docs": 731,
 }
 """The lines of each folder. Files beside the folders of tests count for tests."""
 
