@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,11 +62,3 @@ def show(result: Result) -> None:
         print(*map(printable, lines), sep="\n")
     for path, why in result.damaged.items():
         print(printable(f"{path}: damaged ({why})"))
-
-
-def first_cause(directory: Path) -> str:
-    """A line for the end of a training that went badly; empty for any other."""
-    with suppress(ConfigError, OSError):
-        for finding in diagnose(History.read(directory), with_advice=False):
-            return "{cause}: {evidence}; try {try}".format_map(finding)
-    return ""

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlgames.commands.doctor import first_cause
 from rlgames.config.commands import TrainConfig
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
@@ -18,6 +17,7 @@ from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
+from rlgames.runs.diagnosis import first_cause
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.find import located
 

@@ -8,12 +8,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
+from rlgames.core.errors import ConfigError
 from rlgames.core.text import number_text as text
 from rlgames.runs.history import History
 
 MAX_FINDINGS = 3
+
+CERTAIN = ("no_reward_signal", "lr_ran_out", "policy_does_not_move")
+"""Rules that hold to the end of a run if they hold after a part of it."""
 
 
 @dataclass(frozen=True)
@@ -346,6 +352,16 @@ def diagnose(run: History, with_advice: bool = True) -> list[dict[str, str]]:
         for rule in rules
         if run.is_weak and (with_advice or not rule.is_advice) and rule.holds(run)
     ][:MAX_FINDINGS]
+
+
+def first_cause(directory: Path, is_running: bool = False) -> str:
+    """A line about a training that goes badly; empty for any other, and for one that cannot be
+    read. is_running: there is more to come, so only what is certain."""
+    with suppress(ConfigError, OSError):
+        for finding in diagnose(History.read(directory), with_advice=False):
+            if not is_running or finding["name"] in CERTAIN:
+                return "{cause}: {evidence}; try {try}".format_map(finding)
+    return ""
 
 
 def still_improves(run: History) -> bool:

@@ -21,6 +21,7 @@ from rlgames.core.callbacks import Callback
 from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
 from rlgames.core.text import number_text, printable
+from rlgames.runs.diagnosis import first_cause
 from rlgames.runs.files import read_metrics
 
 PHASES = ("playing", "learning", "evaluating", "saving")
@@ -31,6 +32,9 @@ LEVELS = " ▁▂▃▄▅▆▇█"
 
 FIRST_SECONDS = 5.0
 """After this time an update prints a plain line, unless an evaluation has."""
+
+WARN_DIVISOR = 5
+"""From this fraction of the games on, a training that cannot get better is warned about."""
 
 QUIET_SECONDS = 1.0
 """Shorter computations have no bar."""
@@ -54,6 +58,7 @@ class Progress(Callback):
             best one.
         saved_at: the time of the last checkpoint.
         directory: of the run.
+        warning: why the run cannot get better, as far as that is certain.
         is_done: whether the run is done.
     """
 
@@ -73,6 +78,7 @@ class Progress(Callback):
     saved_at: float = 0.0
     best: int | None = None
     directory: Path | None = None
+    warning: str = ""
     is_done: bool = False
 
     def on_run_start(self, games: int, directory: Path) -> None:
@@ -94,6 +100,10 @@ class Progress(Callback):
             self.evaluated = games
         if (value := metrics.get(f"eval/{self.metric}")) is not None:
             self.curve.append((games, value))
+
+    def on_evaluation_end(self, games: int) -> None:
+        if self.directory is not None and games * WARN_DIVISOR >= self.total > games:
+            self.warning = first_cause(self.directory, is_running=True)
 
     def on_phase(self, phase: str) -> None:
         self.phase = phase
@@ -209,6 +219,8 @@ class Progress(Callback):
             clock = time.strftime("%H:%M:%S", time.localtime(self.saved_at))
             best = "" if self.best is None else f", the best after {self.best:,}"
             yield Text(f"saved after {self.saved:,} games, at {clock}{best}")
+        if self.warning:
+            yield Text(f"warning: {self.warning}", "yellow")
 
 
 class PlainProgress(Progress):
@@ -218,7 +230,7 @@ class PlainProgress(Progress):
     _tenth, _has_line = 0, False
 
     def on_run_start(self, games: int, directory: Path) -> None:
-        self.first, self.begun = games, self.clock()
+        self.first, self.begun, self.directory = games, self.clock(), directory
         self._print(f"training in {directory}")
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
@@ -237,6 +249,12 @@ class PlainProgress(Progress):
             self._tenth = games * 10 // self.total
             self._print_line(games, self.line())
             self.latest = {}
+
+    def on_evaluation_end(self, games: int) -> None:
+        has_warned = bool(self.warning)
+        super().on_evaluation_end(games)
+        if self.warning and not has_warned:
+            self._print(f"warning: {self.warning}")
 
     def line(self) -> str:
         """The latest metrics."""

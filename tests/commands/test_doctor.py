@@ -18,6 +18,8 @@ def test_the_first_cause_ends_a_training_that_went_badly(rlgames, tmp_path):
     cause = "all moves return the same, so nothing tells good moves from bad ones"
     (line,) = [line for line in done.stdout.splitlines() if line.startswith(cause)]
     assert line.endswith("; try reward=goal")
+    (warning,) = [each for each in done.stdout.splitlines() if each.startswith("warning: ")]
+    assert warning.startswith(f"warning: {cause}: ")
     told = rlgames("doctor", "broken").stdout.splitlines()
     assert told[0] == "broken: ppo, done after 128 games"
     assert told[1] == f"1. {line.removesuffix('; try reward=goal')}"
