@@ -85,6 +85,7 @@ def test_the_wheel_works_in_an_empty_environment(archives, tmp_path):
     assert "rlgames/conf/train.yaml" in names
     assert "rlgames/agents/connect4.safetensors" in names
     assert {name.partition("/")[0] for name in names} == {
+        "hydra_plugins",
         "rlgames",
         f"rlgames-{__version__}.dist-info",
     }

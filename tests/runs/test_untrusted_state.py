@@ -102,7 +102,6 @@ def each(name: str, path: str, *values: Any) -> list[tuple[str, str, Any]]:
 
 REFUSED = [
     ("plain", "progress", [1, 2]),
-    ("plain", "progress/extra", 1),
     *each("plain", "progress/games", ..., 9, True, 10**30),
     ("plain", "progress/seconds", math.nan),
     ("plain", "progress/line/sums", {"loss": 1.0}),
