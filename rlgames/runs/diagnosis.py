@@ -66,6 +66,13 @@ def _stops_exploring(run: History) -> bool:
     return min(early, default=math.inf) < entropy.start / 4
 
 
+FEW_GAMES = "{distinct_games.later:.1%} of the final positions are different"
+
+
+def _repeats_games(run: History) -> bool:
+    return run["distinct_games"].later <= 0.02
+
+
 def _draws_pay(run: History) -> bool:
     values = run.settings.get("reward.draws")
     draws = [each for each in values if type(each) is float] if isinstance(values, list) else []
@@ -177,17 +184,17 @@ RULES = (
     ),
     Rule(
         "no_noise",
-        lambda run: run["distinct_games"].later <= 0.02,
+        _repeats_games,
         "the search has no noise, so self-play repeats a few games",
-        "{distinct_games.later:.1%} of the final positions are different",
+        FEW_GAMES,
         "search.dirichlet_fraction=0.25 search.temperature=1",
         learners="alphazero",
     ),
     Rule(
         "same_games",
-        lambda run: run["distinct_games"].later <= 0.02,
+        _repeats_games,
         "training plays the same few games again and again",
-        "{distinct_games.later:.1%} of the final positions are different",
+        FEW_GAMES,
         "sampling=epsilon_greedy sampling.epsilon=0.1 sampling.epsilon_end=null",
         learners="ppo reinforce dqn td td_ntuple td_lambda adp",
     ),
@@ -382,7 +389,7 @@ def verdict(run: History) -> str:
     if not run.is_weak:
         words = "nothing is wrong"
     elif still_improves(run):
-        words = "nothing is wrong, but it is not done: it still improves"
+        words = "no cause is known, and it still improves"
     elif gain <= max(0.05 * abs(run.random), 3 * run["std_error"].highest):
         words = "not known: it is not better than random play, and no rule explains why"
     return f"{words} ({', '.join(texts)})"

@@ -442,6 +442,14 @@ def test_2048_is_played_by_swipes(open_page):
     assert moves(page) >= 1
 
 
+def test_whoever_takes_over_2048_has_all_four_directions(open_page):
+    page = open_page("game=2048&seat=random", settles=False)
+    page.wait_for_selector("#log li >> nth=1")
+    page.select_option("#seats select", "you")
+    settle(page)
+    assert page.locator("#moves button").count() == 4
+
+
 def test_the_page_waits_for_a_server_that_is_gone(open_page):
     page = open_page("game=tictactoe&seat=you&seat=random")
     page.evaluate("() => { window.real = fetch; fetch = () => Promise.reject(Error('away')); }")

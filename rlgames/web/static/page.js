@@ -220,7 +220,7 @@ function markCells() {
 function drawMoves(moves = view.moves.filter((move) => !move.cells.length)) {
   const shares = new Map((advice?.moves ?? []).map((move) => [move.move, move.text]));
   const names = moves.map(({ move }) => move);
-  game.directions ??= names.length && names.every((name) => SIGNS[name]);
+  if (names.length) game.directions ??= names.every((name) => SIGNS[name]);
   $("moves").replaceChildren(...(game.directions ? Object.keys(SIGNS) : names).map((move) => {
     const text = [SIGNS[move], move, shares.get(move)].filter(Boolean).join(" ");
     const button = make("button", text, { type: "button" });
