@@ -8,7 +8,8 @@ import signal
 import socket
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 
 from forks import Fork as Fork
 from forks import Process as Process
@@ -108,6 +109,9 @@ def served(folder, *words):
             assert time.monotonic() < end
             assert process.poll() is None, process.output()
             time.sleep(0.01)
+        with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+            connection.request("GET", "/")
+            connection.getresponse()
         yield port, process
     finally:
         process.send(signal.SIGINT)

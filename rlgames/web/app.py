@@ -312,10 +312,11 @@ def serve(
             limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=1,
         )
-        print(printable(f"rlgames: {address} (Ctrl-C ends it)"), flush=True)
-        if cfg.open:
-            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+        config.load()  # its imports, where Ctrl-C would end the process at once
         try:
+            print(printable(f"rlgames: {address} (Ctrl-C ends it)"), flush=True)
+            if cfg.open:
+                threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
             uvicorn.Server(config).run(sockets=[listener])
         except KeyboardInterrupt:
             print(file=sys.stderr)
