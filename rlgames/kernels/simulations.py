@@ -105,9 +105,9 @@ class Evaluator(NamedTuple):
 
 
 class Simulations(NamedTuple):
-    """Some trees and their simulations. max_depth: the limit of plies. has_chance: moves have random
-    outcomes. sign_factor: -1 if the other seat is to move after a move. progress: int64 [4], how
-    far they are."""
+    """Some trees and their simulations. max_depth: the limit of plies. has_chance: moves have
+    random outcomes. sign_factor: -1 if the other seat is to move after a move. progress: int64 [4],
+    how far they are."""
 
     tree: TreeArrays
     selection: Selection

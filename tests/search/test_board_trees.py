@@ -290,9 +290,6 @@ def test_random_playouts_reach_what_random_play_reaches(game, value_head):
 
 
 def test_random_playouts_do_not_depend_on_other_trees():
-    state = live_states(CONNECT4)
-    together, alone = (
-        Mcts(CONNECT4, Random(CONNECT4), PLAYOUTS).search(each, rng())
-        for each in (state, state[:1])
-    )
+    state, search = live_states(CONNECT4), Mcts(CONNECT4, Random(CONNECT4), PLAYOUTS)
+    together, alone = (search.search(each, rng()) for each in (state, state[:1]))
     assert torch.equal(alone.visits, together.visits[:1])
