@@ -39,8 +39,8 @@ IMPORTS = {
 
 MAX_LINES = {
     "rlgames/core": 1281,
-    "rlgames/kernels": 2982,
-    "rlgames/config": 2923,
+    "rlgames/kernels": 2978,
+    "rlgames/config": 2922,
     "rlgames/games": 5884,
     "rlgames/sampling": 231,
     "rlgames/drawing": 1205,
@@ -48,7 +48,7 @@ MAX_LINES = {
     "rlgames/solvers": 2407,
     "rlgames/players": 755,
     "rlgames/rollouts": 1504,
-    "rlgames/search": 1890,
+    "rlgames/search": 1848,
     "rlgames/evaluation": 1924,
     "rlgames/rewards": 269,
     "rlgames/learners": 1893,
@@ -75,7 +75,7 @@ MAX_LINES = {
     "tests/policies": 868,
     "tests/rollouts": 444,
     "tests/runs": 2696,
-    "tests/search": 1495,
+    "tests/search": 1457,
     "tests/solvers": 918,
     "tests/terminal": 677,
     "tests/training": 2345,
