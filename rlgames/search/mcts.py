@@ -298,10 +298,10 @@ class LeafEvaluator:
         versions = [(tensor.data_ptr(), tensor._version) for tensor in self._tensors()]
         max_bits = (MAX_CACHE_BYTES // (actions * 4)).bit_length() - 1
         slots = 1 << min((2 * nodes).bit_length(), max_bits)
-        has_room = self._cache is not None and len(self._cache.value) >= slots
+        cache = self._cache
         # With new weights the sizes are also new: a resumed run has to forget what this one would.
-        if not has_room or versions != self._versions:
-            self._cache = make_cache(slots, words, actions)
+        if cache is None or len(cache.value) < slots or versions != self._versions:
+            self._cache = cache = make_cache(slots, words, actions)
         if self._weights is None or versions != self._versions:
             self._weights = self._pack()
         self._versions = versions
@@ -312,7 +312,7 @@ class LeafEvaluator:
             max_rows = sys.maxsize
         rolls_out, has_points = settings.leaf == "rollout", self.game.spec.seats == 1
         return Evaluator(
-            cache=self._cache,
+            cache=cache,
             network=weights,
             max_rows=max_rows,
             is_uniform=is_uniform,
