@@ -23,7 +23,6 @@ class MctsConfig(EndgameConfig):
     num_parallel: int = key(
         1, 10**4, help="simulations evaluated together; more: faster, but weaker"
     )
-    threads: int = key(1, 256, help="threads; more than 1 needs a board game")
     depth: int | None = key(1, 10**9, help="maximum plies of a simulation; null: no limit")
     rule: str = key(
         of=SEARCH_RULES,
