@@ -18,6 +18,7 @@ from torch import Tensor
 
 from rlgames.games.capabilities import KnownRandomPlay, Measured, measures, require
 from rlgames.games.game import Game, State
+from rlgames.kernels.returns import sum_advantages, sum_rewards
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 
@@ -199,8 +200,6 @@ def discounted_returns(
     value: float32 [M], in a two-player game what takes the place of the sum for the seat to move
         and, negative, for the other seat's last move before; NaN where nothing does.
     """
-    from rlgames.kernels.returns import sum_rewards
-
     later = np.zeros((2, num_trajectories(trajectories)), np.float32)
     later[1] = np.nan
     columns = mover_columns(trajectories, discount, reward)
@@ -227,8 +226,6 @@ def generalized_advantage(
     reward, value: float32 [M]. bootstrap_value: float32 [G], the value of the state in which each
         game's window ends; 0 where the game is over.
     """
-    from rlgames.kernels.returns import sum_advantages
-
     later = np.zeros((2, num_trajectories(trajectories)), np.float32)
     if bootstrap_value is not None:
         later[0] = to_array(bootstrap_value).repeat(trajectories.state.score.shape[1])

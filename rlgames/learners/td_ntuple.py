@@ -20,6 +20,8 @@ from rlgames.core.untrusted import checked_int
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import measures
 from rlgames.games.game import State
+from rlgames.kernels.stepping import Games
+from rlgames.kernels.td import Settings, learn_games
 from rlgames.kernels.words import Array
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.policies.ntuple import Ntuple, pack_network, reason_not_packed
@@ -144,9 +146,6 @@ class TdNtuple(Learner):
     def play_and_learn(
         self, pool: GamePool, plies: int | None, progress: float
     ) -> tuple[FinalStates, dict[str, float]]:
-        from rlgames.kernels.stepping import Games
-        from rlgames.kernels.td import learn_games
-
         lr = self.lr.at(progress)
         self._network = self._network or pack_network(self.game, self.policy, self.stride)
         shared = (self.values.table.numpy().reshape(-1), self._network, self.board_game.rules)
@@ -193,8 +192,6 @@ class TdNtuple(Learner):
             self.average.load_state_dict(state["average"])
 
     def _settings(self, plies: int | None, lr: float, progress: float) -> Any:
-        from rlgames.kernels.td import Settings
-
         max_plies, discount = self.game.spec.max_plies, self.reward.discount
         return Settings(
             epsilon=np.uint64(round(self.epsilon.at(progress) * 2**32)),

@@ -30,20 +30,9 @@ UNLIMITED_GAMES = 1 << 62
 """As a number of games: a new game starts wherever one ends."""
 
 
-def collect_games(
-    game: Game[Any],
-    players: Sequence[Player],
-    games: int,
-    rng: torch.Generator,
-    *,
-    batch: int | None = None,
-    initial_states: InitialStates | None = None,
-    seating: Tensor | None = None,
-) -> tuple[Trajectories, FinalStates]:
-    """Play this many games to their ends and record every move; see GamePool."""
-    return GamePool(
-        game, players, games, rng, batch=batch, initial_states=initial_states, seating=seating
-    ).collect()
+def collect_games(*game_pool: Any, **options: Any) -> tuple[Trajectories, FinalStates]:
+    """Play the games of a GamePool, by its arguments, to their ends and record every move."""
+    return GamePool(*game_pool, **options).collect()
 
 
 class GamePool:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from rlgames.core.rows import Rows
 from rlgames.games.game import Game, State
+from rlgames.kernels.returns import find_score_deltas
 from rlgames.players.player import Decision
 
 
@@ -201,8 +202,6 @@ def cat_optional(
 
 def _score_deltas(state: State, game: Tensor, final_score: Tensor) -> Tensor:
     """Float32 [M]: the mover's score at its next move, or at the end, minus that at this move."""
-    from rlgames.kernels.returns import find_score_deltas
-
     slot = game * final_score.shape[1] + state.current_seat
     score = state.score.gather(1, state.current_seat[:, None])[:, 0]
     later = final_score.flatten().clone()

@@ -18,6 +18,7 @@ from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import Ntuple, flat_table, pack_network, reason_not_packed
 from rlgames.policies.policy import ValueFunction
 from rlgames.sampling import greedy_action, mask_illegal
+from rlgames.search.ntuple_expectimax import SearchSettings, search
 
 CHUNK_SIZE = 2048
 """Positions per call, few enough that their successors fit into the processor's cache."""
@@ -102,8 +103,6 @@ class Expectimax(Player):
         self, game: Game2048, policy: Ntuple, state: BoardState, plies: int
     ) -> Tensor:
         """As scores, in a compiled kernel."""
-        from rlgames.search.ntuple_expectimax import SearchSettings, search
-
         stride = policy.values.stride(0)  # training may keep statistics next to the values
         if self._network is None or self._network[0] != stride:
             self._network = stride, pack_network(game, policy, stride)

@@ -15,14 +15,29 @@ import math
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import Game, State
+from rlgames.kernels.evaluation_cache import EvaluationCache, make_cache
+from rlgames.kernels.mlp import NO_NETWORK, RELU, MlpWeights
+from rlgames.kernels.simulations import (
+    BATCHES,
+    LEAVES,
+    PLANES,
+    Batch,
+    Evaluator,
+    Nodes,
+    Simulations,
+    begin,
+    simulate,
+    value_by_play,
+)
 from rlgames.players.player import Agent, HasProbabilities, Player, Random
 from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
@@ -33,12 +48,6 @@ from rlgames.search.hidden import SampledTrees
 from rlgames.search.search import MctsSettings, Search, SearchResult
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
-
-if TYPE_CHECKING:
-    from rlgames.games.board_game import BoardGame, BoardState
-    from rlgames.kernels.evaluation_cache import EvaluationCache
-    from rlgames.kernels.mlp import MlpWeights
-    from rlgames.kernels.simulations import Batch, Evaluator, Simulations
 
 N = TypeVar("N", bound=Network)
 
@@ -91,8 +100,6 @@ class Mcts(Search):
 
     def _is_compiled(self) -> bool:
         """Whether a kernel knows the rules and the goal of the game, and how leaves are valued."""
-        from rlgames.games.board_game import BoardGame
-
         spec, player, settings = self.game.spec, self.player, self.settings
         is_random = type(player) is Random
         plays_at_random = is_random or settings.rollout_policy == "uniform"
@@ -179,8 +186,6 @@ class BoardTrees:
     def begin(self, roots: State, rng: torch.Generator) -> SearchTree:
         """Trees with expanded roots, at live positions [T], whose simulations end at the first new
         node. rng: seeds the chance of each tree. The tree is overwritten by the next search."""
-        from rlgames.kernels.simulations import begin
-
         trees, settings = len(roots), self._settings
         run = self._reserve(trees)
         tree, nodes = self._tree, run.nodes
@@ -199,8 +204,6 @@ class BoardTrees:
 
     def root_values(self) -> Tensor:
         """Float32 [T] for seat 0: roots valued like leaves, before any simulation."""
-        from rlgames.kernels.simulations import value_by_play
-
         run = self._run
         assert run is not None
         if run.evaluator.rolls_out:
@@ -209,8 +212,6 @@ class BoardTrees:
 
     def simulate(self, sizes: Iterable[int]) -> None:
         """Run batches of `sizes` simulations side by side in each tree."""
-        from rlgames.kernels.simulations import BATCHES, simulate
-
         assert self._tree is not None
         assert self._run is not None
         batches = np.array(list(sizes), np.int64)
@@ -220,8 +221,6 @@ class BoardTrees:
 
     def _advance(self, run: Simulations, sizes: NDArray[np.int64], leaves: int) -> None:
         """Evaluate as many leaves, and go on. Raises NonFiniteError."""
-        from rlgames.kernels.simulations import LEAVES, simulate
-
         while leaves:
             if leaves < 0:
                 check_finite(torch.from_numpy(run.batch.outputs[: run.progress[LEAVES], :-1]))
@@ -230,8 +229,6 @@ class BoardTrees:
 
     def _reserve(self, trees: int) -> Simulations:
         """What a search of so many trees needs. Each search sets selection and evaluator."""
-        from rlgames.kernels.simulations import Nodes, Simulations
-
         run, tree, spec, settings = self._run, self._tree, self.game.spec, self._settings
         if run is not None and run.trees == trees:
             return run
@@ -289,10 +286,6 @@ class LeafEvaluator:
 
     def prepare(self, nodes: int) -> Evaluator:
         """The evaluator of a search with at most so many nodes, as kernels take it."""
-        from rlgames.kernels.evaluation_cache import make_cache
-        from rlgames.kernels.mlp import RELU
-        from rlgames.kernels.simulations import PLANES, Evaluator
-
         words, actions = len(self.game.rules.start), self.game.spec.actions
         # What changes with any weight.
         versions = [(tensor.data_ptr(), tensor._version) for tensor in self._tensors()]
@@ -337,8 +330,6 @@ class LeafEvaluator:
         batch.outputs[:leaves, -1] = 0.0 if value is None else value.cpu().numpy()
 
     def _leaf_states(self, run: Simulations, leaves: int) -> BoardState:
-        from rlgames.games.board_game import BoardState
-
         node = run.batch.end[run.batch.leaf[:leaves]]
         return BoardState(
             done=torch.zeros(leaves, dtype=torch.bool),
@@ -350,8 +341,6 @@ class LeafEvaluator:
 
     def new_batch(self, size: int) -> Batch:
         """For simulations side by side, with room for what a network reads."""
-        from rlgames.kernels.simulations import Batch
-
         floats, bools = ("value", "points"), ("is_new", "is_over")
         columns: dict[str, Any] = {name: np.zeros(size, np.int64) for name in Batch._fields}
         columns |= {name: np.zeros(size, np.float32) for name in floats}
@@ -364,8 +353,6 @@ class LeafEvaluator:
 
     def _pack(self) -> MlpWeights:
         """The network as a kernel takes it; one without layers if it cannot."""
-        from rlgames.kernels.mlp import NO_NETWORK
-
         network = self.network
         if network is None or not network.has_value:
             return NO_NETWORK

@@ -225,7 +225,9 @@ def test_targets_are_those_of_a_naive_loop(kind, rewards):
 def test_replay_buffer_has_the_latest_moves_and_next_states():
     """Through several turns of the ring, and with more moves at once than it holds."""
     game = Battleship(1, 5, [2])
-    replay = ReplayBuffer(40)
+    start, zero = game.public(game.example_state()), torch.zeros(1)
+    example = ReplayTransitions(start, start.turn, zero, zero, start.turn)
+    replay = ReplayBuffer(40, example)
     added = []
     for seed, games in enumerate((3, 5, 2, 20, 4)):
         moves, _ = collect_games(game, [Random(game)], games, rng(seed))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rlgames.core.bits import pack_bits, unpack_bits
+from rlgames.solvers.belief import search as kernel
+from rlgames.solvers.belief import states as states
+from rlgames.solvers.belief.search import close_beliefs
+from rlgames.solvers.belief.states import CELLS, Problem, ShotResults, Stack, Table, copy_table
 from rlgames.solvers.budget import Budget, OutOfBudget
-
-if TYPE_CHECKING:
-    from rlgames.solvers.belief.states import Problem, Stack, Table
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -42,8 +42,6 @@ WORK = 1 << 21
 
 def build_problem(layouts: Bools, shots: int, symmetries: ArrayLike) -> Problem:
     """What solve_belief searches, packed as kernels take it."""
-    from rlgames.solvers.belief.states import Problem
-
     cells = layouts.shape[1]
     if cells > MAX_CELLS:
         raise ValueError(f"boards of more than {MAX_CELLS} cells are not solved: {cells}")
@@ -95,8 +93,6 @@ class Search:
     def close(self, seen: Words) -> tuple[Floats, Words]:
         """The weights of beliefs, [B], and the cells with a ship in any and in all agreeing
         layouts, uint64 [B, 2]. seen: uint64 [B, 2], the cells shot at and those hit."""
-        from rlgames.solvers.belief.search import close_beliefs
-
         weight, sets = np.empty(len(seen)), np.empty(seen.shape, np.uint64)
         close_beliefs(self._problem.layouts, self._problem.weights, seen, weight, sets)
         return weight, sets
@@ -104,9 +100,6 @@ class Search:
     def value(self, shot: int, hit: int, owed: int, budget: Budget) -> float:
         """W of the closed belief after these shots, which leave cells unknown, with these certain
         hits. Raises OutOfBudget."""
-        from rlgames.solvers.belief import search as kernel
-        from rlgames.solvers.belief import states as states
-
         key = self._push(shot, hit, owed)
         value = float(states.find_value(self._table, key, owed))
         if value != states.MISSING:
@@ -126,8 +119,6 @@ class Search:
 
     def best_turn(self, shot: int, hit: int, owed: int, due: int, budget: Budget) -> int:
         """The unknown cells that a best turn shoots at. due: the certain hits, as cells."""
-        from rlgames.solvers.belief import search as kernel
-
         self.value(shot, hit, owed, budget)
         self._push(shot, hit, owed)
         chosen = kernel.choose_turn(self._problem, self._table, self._stack, 0, np.uint64(due))
@@ -135,9 +126,6 @@ class Search:
 
     def _push(self, shot: int, hit: int, owed: int) -> np.uint64:
         """Put a state on the stack, alone; returns its key."""
-        from rlgames.solvers.belief import search as kernel
-        from rlgames.solvers.belief import states as states
-
         problem, stack = self._problem, self._stack
         kernel.push_root(problem, self._table, stack, np.uint64(shot), np.uint64(hit), owed)
         unknown = int(stack.ints[0, states.UNKNOWN])
@@ -148,8 +136,6 @@ class Search:
         return states.belief_key(problem.numbers, problem.cells, *stack.words[0, : states.TURN])
 
     def _grow(self, capacity: int, budget: Budget) -> None:
-        from rlgames.solvers.belief.states import copy_table
-
         budget.check(capacity * (_size(self._table) // len(self._table.keys)))
         table = _new_table(capacity, self.shots)
         budget.bytes_in_use += _size(table) - _size(self._table)
@@ -169,8 +155,6 @@ def compile_kernels() -> None:
 
 
 def _new_table(capacity: int, shots: int) -> Table:
-    from rlgames.solvers.belief.states import Table
-
     rows = np.zeros((capacity, 2), np.uint64)
     owed = np.zeros(capacity if shots > 1 else 0, np.uint8)
     return Table(rows, rows.view(np.float64), owed, np.zeros(1, np.int64))
@@ -182,8 +166,6 @@ def _size(table: Table) -> int:
 
 def _new_stack(cells: int, shots: int) -> Stack:
     """Every turn makes a cell known, so there are at most as many states as cells."""
-    from rlgames.solvers.belief.states import CELLS, ShotResults, Stack
-
     rows = cells + 1
     shape = (rows if shots == 1 else 0, cells)
     return Stack(
