@@ -82,8 +82,6 @@ class TdNtuple(Learner):
 
     step_size: "constant", or "temporal_coherence": lr · |Σ error| ÷ Σ |error| for each value, 1 at
         first (Beal and Smith 1999; Jaskowski 2016).
-    backup: "sampled" as above, or for one seat "expected": the exact mean over chance of the best
-        action's reward and value, without noise from chance or from exploration.
     td_lambda: λ. threads: how many play and learn at once on the same values.
     average_start: see ValueAverage; None: evaluations and checkpoints have the latest values.
     Raises NotImplementedError and ValueError for what the kernel cannot learn.
@@ -103,7 +101,6 @@ class TdNtuple(Learner):
         lr: float,
         lr_end: float | None,
         step_size: str,
-        backup: str,
         td_lambda: float,
         threads: int,
         average_start: float | None,
@@ -112,13 +109,8 @@ class TdNtuple(Learner):
         _check_kernel_learns(context)
         self.has_replies = self.policy.has_lines
         if self.has_replies:
-            _check_replies(self.reward, backup)
-        elif backup == "expected" and td_lambda:
-            raise ValueError(
-                f"learner.td_lambda={td_lambda} mixes targets of sampled moves, and "
-                "learner.backup=expected has none; use learner.backup=sampled"
-            )
-        self.backup, self.td_lambda, self.threads = backup, td_lambda, threads
+            _check_replies(self.reward)
+        self.td_lambda, self.threads = td_lambda, threads
         self.lr = Schedule(lr, lr_end)
         epsilon = epsilon_schedule(context.sampling)
         assert epsilon is not None
@@ -159,9 +151,8 @@ class TdNtuple(Learner):
 
         def learn_all(games: Games) -> tuple[int, float]:
             nonlocal total_error
-            results = _in_threads(learn, games, seeds.astype(np.uint64))
-            total_error = sum(error for _, error in results)
-            return sum(moves for moves, _ in results), total_error
+            num_moves, total_error = _in_threads(learn, games, seeds.astype(np.uint64))
+            return num_moves, total_error
 
         def play(state: State) -> tuple[State, int]:
             return self.board_game.play_with(cast(BoardState, state), learn_all)
@@ -201,7 +192,6 @@ class TdNtuple(Learner):
             td_lambda=np.float32(self.td_lambda),
             scale=np.float32(self.reward.scale),
             coherent=self.stride > 1,
-            expected=self.backup == "expected",
             learns=True,
         )
 
@@ -276,7 +266,7 @@ def _check_kernel_learns(context: LearnerContext) -> None:
         raise NotImplementedError(reason)
 
 
-def _check_replies(reward: Reward, backup: str) -> None:
+def _check_replies(reward: Reward) -> None:
     """Raises ValueError for what does not support two seats, whose rewards sum to zero."""
     if reward.payoffs is None:
         raise ValueError(
@@ -285,17 +275,14 @@ def _check_replies(reward: Reward, backup: str) -> None:
         )
     if reward.payoffs[0] <= 0:
         raise ValueError("learner=td_ntuple needs reward.win above 0")
-    if backup == "expected":
-        raise ValueError(
-            "learner.backup=expected is for games with one seat; use learner.backup=sampled"
-        )
 
 
-def _in_threads(learn: Any, columns: Sequence[Array], seeds: Array) -> list[tuple[int, float]]:
+def _in_threads(learn: Any, columns: Sequence[Array], seeds: Array) -> tuple[int, float]:
     """Call learn once for each seed, in its own thread, with a part of the rows of each column
-    and the seed; what each call returns."""
+    and the seed; the sums of what the calls return."""
     if len(seeds) == 1:
-        return [learn(*columns, seeds[0])]
+        return cast(tuple[int, float], learn(*columns, seeds[0]))
     shares = [np.array_split(column, len(seeds)) for column in columns]
     with ThreadPoolExecutor(len(seeds)) as pool:
-        return list(pool.map(learn, *shares, seeds))
+        moves, errors = zip(*pool.map(learn, *shares, seeds), strict=True)
+        return sum(moves), sum(errors)

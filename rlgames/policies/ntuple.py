@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,8 +50,6 @@ class Ntuple(ValueFunction):
     num_cell_values: distinct exponents; larger tiles count as the last. In k in a row 3: empty, or
         with a stone of either seat; 4 and more: empty cells where a stone can fall are distinct.
     init_value: the initial value of a board.
-    stage_tiles: rising powers of two. A board whose largest tile has reached n of them has the
-        separate values of stage n (Wu et al. 2014). In 2048 only.
     values: float32 [W], the trained values. tuple_of: int64 [K], the tuple of each lookup.
     Raises ValueError for other games, cells off the board, tables that are too large and a
     num_tuples that has no effect.
@@ -68,7 +65,6 @@ class Ntuple(ValueFunction):
         num_cell_values: int,
         init_value: float,
         num_tuples: int | None = None,
-        stage_tiles: Sequence[int] = (),
     ) -> None:
         super().__init__(score_scale)
         if not isinstance(game, Game2048 | KInARow):
@@ -86,42 +82,16 @@ class Ntuple(ValueFunction):
             tuples = ntuple_lines.random_walks(game, num_tuples) if tuples is None else tuples
         if tuples is None:
             tuples = default_tuples(game.rows, game.columns, symmetries)
-        self.stage_exponents = self._stage_exponents(stage_tiles)
-        num_parts = 2 if self.has_lines else len(self.stage_exponents) + 1
+        num_parts = 2 if self.has_lines else 1
         check_tuples(tuples, self.num_cell_values, num_cells, num_parts)
         self.tuples = tuples
         sizes = [self.num_cell_values ** len(cells) for cells in tuples]
         self._make_lookups([symmetries[:, cells] for cells in tuples], num_cells)
         offsets = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)
         self._offsets = nn.Buffer(offsets[self.tuple_of].int(), persistent=False)
-        self.part_size: int = sum(sizes)  # the values of a seat or of a stage
+        self.part_size: int = sum(sizes)  # the values of a seat
         initial = torch.full((num_parts * self.part_size,), init_value / len(self.tuple_of))
         self.register_buffer("values", initial)
-
-    def _stage_exponents(self, stage_tiles: Sequence[int]) -> list[int]:
-        """The exponents of the tiles where stages begin. Raises ValueError for tiles that no board
-        of this network has, and where there can be no stages."""
-        exponents = [tile.bit_length() - 1 for tile in stage_tiles]
-        rising = all(a < b for a, b in pairwise([0, *exponents, self.num_cell_values]))
-        if stage_tiles and self.has_lines:
-            raise ValueError(
-                f"policy.stage_tiles={list(stage_tiles)}: tuples of k in a row have none"
-            )
-        if not rising or [1 << exponent for exponent in exponents] != list(stage_tiles):
-            largest = 1 << self.num_cell_values - 1
-            raise ValueError(
-                f"policy.stage_tiles={list(stage_tiles)} needs rising powers of two from 2 to "
-                f"{largest}, as in [{largest}]"
-            )
-        return exponents
-
-    def promote(self, weights: dict[str, Tensor], stage_tiles: Sequence[int]) -> dict[str, Tensor]:
-        """Weights for this network from a network with other stage_tiles: each stage gets the
-        values of the other's stage that its first board belongs to (Jaskowski 2016)."""
-        first_tiles = [0, *(1 << exponent for exponent in self.stage_exponents)]
-        stages = [sum(tile <= first for tile in stage_tiles) for first in first_tiles]
-        by_stage = weights["values"].view(len(stage_tiles) + 1, -1)
-        return weights | {"values": by_stage[stages].view(-1)}
 
     def _make_lookups(self, placements: list[Tensor], num_cells: int) -> None:
         """Set the K lookups of a board: tuple_of, and the strides of their cells.
@@ -154,7 +124,9 @@ class Ntuple(ValueFunction):
         else:
             assert isinstance(game, Game2048)
             cells = game.tiles(afterstate)
-        offsets = self._offsets_after(cells, afterstate)
+        offsets = self._offsets
+        if self.has_lines:
+            offsets = offsets + self.part_size * (1 - afterstate.current_seat[:, None].int())
         return self._contents(cells.clamp(max=self.num_cell_values - 1)).int() + offsets
 
     def value(self, game: Game[Any], afterstate: State) -> Tensor:
@@ -179,18 +151,6 @@ class Ntuple(ValueFunction):
         lengths = [len(self.tuples[number]) for number in self.tuple_of.tolist()]
         rows = zip(self._strides.T.argsort(), lengths, self._offsets.tolist(), strict=True)
         return [(cells[-length:].tolist(), offset) for cells, length, offset in rows]
-
-    def _offsets_after(self, cells: Tensor, afterstate: State) -> Tensor:
-        """Int32 [K] or [B, K]: where the values of each lookup begin. cells: as in _contents."""
-        part: Tensor
-        if self.stage_exponents:
-            reached = torch.tensor(self.stage_exponents, device=self._offsets.device)
-            part = (cells.amax(1, keepdim=True) >= reached).sum(1, keepdim=True).int()
-        elif self.has_lines:
-            part = 1 - afterstate.current_seat[:, None].int()
-        else:
-            return self._offsets
-        return self._offsets + self.part_size * part
 
     def _contents(self, cells: Tensor) -> Tensor:
         """Float32 or float64 [B, K]: the index of the cells' contents, [B, N], in each lookup."""
@@ -311,10 +271,7 @@ def _network_2048(game: Game2048, policy: Ntuple, stride: int) -> Any:
         views = tuple(tuple(views) for views in _views_by_lookup(game, cells))
         described.append(Tuple(first * stride, len(cells), tuple(_runs(positions)), views))
         first += radix ** len(cells)
-    stages = tuple(policy.stage_exponents)
-    return CompiledNetwork(
-        Network(game.rows, game.columns, radix, stride, tuple(described), stages, first * stride)
-    )
+    return CompiledNetwork(Network(game.rows, game.columns, radix, stride, tuple(described)))
 
 
 def _runs(positions: Sequence[int]) -> list[tuple[int, int]]:

@@ -34,8 +34,7 @@ class Expectimax(Player):
 
     player: an agent whose policy values afterstates and was trained on points. N-tuple networks
         on boards of up to 4×4 are searched in a compiled kernel with a transposition table.
-    plies: the number of the player's own moves to look ahead. min_probability: less likely
-        chance outcomes are left out, except the likeliest. tile_downgrading: 2048 boards with
+    plies: the number of the player's own moves to look ahead. tile_downgrading: 2048 boards with
         this tile, or with one that the n-tuples count as a smaller one, are searched as
         downgrade_tiles returns them; None: as they are. discount: γ of the values.
     Raises ValueError if player and game cannot be combined.
@@ -48,7 +47,6 @@ class Expectimax(Player):
         game: Game[Any],
         player: Player,
         plies: int = 2,
-        min_probability: float = 0.0,
         tile_downgrading: int | None = 16384,
         discount: float = 1.0,
     ) -> None:
@@ -64,8 +62,7 @@ class Expectimax(Player):
                 "with reward=score and policy=ntuple, table or linear"
             )
         self.game, self.policy, self.plies = game, policy, plies
-        self.min_probability, self.discount = min_probability, discount
-        self.tile_downgrading = tile_downgrading
+        self.discount, self.tile_downgrading = discount, tile_downgrading
         self.is_compiled = isinstance(policy, Ntuple) and isinstance(game, Game2048)
         self._network: tuple[int, Any] | None = None
         if isinstance(policy, Ntuple):
@@ -106,11 +103,7 @@ class Expectimax(Player):
         stride = policy.values.stride(0)  # training may keep statistics next to the values
         if self._network is None or self._network[0] != stride:
             self._network = stride, pack_network(game, policy, stride)
-        settings = SearchSettings(
-            discount=float(self.discount),
-            scale=float(policy.score_scale),
-            min_probability=float(self.min_probability),
-        )
+        settings = SearchSettings(float(self.discount), float(policy.score_scale))
         boards = state.words.numpy().view(np.uint64)[:, 0]
         shared = flat_table(policy.values), self._network[1], game.rules, settings
         return torch.from_numpy(search(boards, np.uint64(plies), *shared))
@@ -122,12 +115,10 @@ class Expectimax(Player):
         row, action = legal.nonzero(as_tuple=True)
         after = self.game.apply_action(state[row], action)
         probability, outcomes = chance_outcomes(self.game, after)
-        threshold = probability.amax(1, keepdim=True).clamp(max=self.min_probability)
-        probability = probability * (probability >= threshold)
         possible = (probability > 0).flatten().nonzero()[:, 0]
         future = torch.zeros(probability.numel(), device=row.device)
         future[possible] = self._best_score(outcomes[possible], plies - 1)
-        expected = (probability * future.view_as(probability)).sum(1) / probability.sum(1)
+        expected = (probability * future.view_as(probability)).sum(1)
         points = (after.score - state.score[row])[:, 0]
         scores = torch.zeros(legal.shape, device=row.device)
         discounted = self.discount * expected.float()

@@ -14,7 +14,7 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
 from rlgames.players.player import Agent, Random
-from rlgames.rewards import SCORED, SUBTRACTED, Reward
+from rlgames.rewards import FINAL_TERMS, MOVE_TERMS, SUBTRACTED, Reward
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Stochastic
 
@@ -257,5 +257,5 @@ def test_trajectories_of_one_player():
 def test_the_schema_offers_what_a_reward_can_score_and_subtract():
     game = Game2048(2, 2)
     measured = {*game.measures(game.example_state())}
-    assert {*rewards.SCORED} == {"goal", *SCORED, *measured}
+    assert {*rewards.SCORED} == {"goal", *MOVE_TERMS, *FINAL_TERMS, *measured}
     assert {*rewards.SUBTRACTED} == {"nothing", *SUBTRACTED}

@@ -56,9 +56,6 @@ def halved(num_considered, simulations):
     return visits
 
 
-"""Examples of mctx: the actions considered and the simulations; the visits considered."""
-
-
 @pytest.mark.others
 def test_every_table_of_considered_visits_is_that_of_mctx():
     pytest.importorskip("mctx", reason=INSTALL)
@@ -259,11 +256,3 @@ def test_alphazero_trains_with_it(tmp_path):
     report = package.evaluate(run, ["search=mcts", "search.rule=gumbel", "games=4"])
     assert report["search"]["rule"] == "gumbel"
     assert report["search"]["gumbel_scale"] == 1.0
-
-
-def test_dirichlet_noise_is_refused(rlgames):
-    words = ["search=mcts", "search.rule=gumbel", "search.dirichlet_fraction=0.25"]
-    done = rlgames("eval", "player=random", "game=tictactoe", *words)
-    assert done.returncode == 2
-    assert "search.gumbel_scale" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1

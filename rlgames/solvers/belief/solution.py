@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rlgames.core.bits import pack_bits, unpack_bits
 from rlgames.solvers.belief import search as kernel
-from rlgames.solvers.belief import states as states
-from rlgames.solvers.belief.search import close_beliefs
+from rlgames.solvers.belief import states
 from rlgames.solvers.belief.states import CELLS, Problem, ShotResults, Stack, Table, copy_table
 from rlgames.solvers.budget import Budget, OutOfBudget
 
@@ -94,7 +93,7 @@ class Search:
         """The weights of beliefs, [B], and the cells with a ship in any and in all agreeing
         layouts, uint64 [B, 2]. seen: uint64 [B, 2], the cells shot at and those hit."""
         weight, sets = np.empty(len(seen)), np.empty(seen.shape, np.uint64)
-        close_beliefs(self._problem.layouts, self._problem.weights, seen, weight, sets)
+        kernel.close_beliefs(self._problem.layouts, self._problem.weights, seen, weight, sets)
         return weight, sets
 
     def value(self, shot: int, hit: int, owed: int, budget: Budget) -> float:
@@ -104,25 +103,23 @@ class Search:
         value = float(states.find_value(self._table, key, owed))
         if value != states.MISSING:
             return value
-        depth = 0
-        while True:
+        depth, reason = 0, kernel.PAUSED
+        while reason != kernel.DONE:
             capacity = len(self._table.keys)
             reason, depth = kernel.search(
                 self._problem, self._table, self._stack, depth, WORK, int(MAX_LOAD * capacity)
             )
             budget.states_found = self.states
             budget.check()
-            if reason == kernel.DONE:
-                return float(states.find_value(self._table, key, owed))
             if reason == kernel.FULL:
                 self._grow(2 * capacity, budget)
+        return float(states.find_value(self._table, key, owed))
 
     def best_turn(self, shot: int, hit: int, owed: int, due: int, budget: Budget) -> int:
         """The unknown cells that a best turn shoots at. due: the certain hits, as cells."""
         self.value(shot, hit, owed, budget)
         self._push(shot, hit, owed)
-        chosen = kernel.choose_turn(self._problem, self._table, self._stack, 0, np.uint64(due))
-        return int(chosen)
+        return int(kernel.choose_turn(self._problem, self._table, self._stack, 0, np.uint64(due)))
 
     def _push(self, shot: int, hit: int, owed: int) -> np.uint64:
         """Put a state on the stack, alone; returns its key."""
@@ -211,14 +208,12 @@ class BeliefSolution:
         """
         beliefs = _Beliefs.from_shots(self._search, shot, hit)
         shots, budget = self._search.shots, Budget(*self._limits)
-        must = np.zeros_like(beliefs.shot)
+        must = beliefs.unknown.copy()
         for row in range(len(must)):
             unknown, due = int(beliefs.unknown[row]), int(beliefs.due[row])
             if unknown.bit_count() + due.bit_count() > shots and unknown:
                 owed = 0 if shots == 1 else due.bit_count()
                 must[row] = self._search.best_turn(*beliefs.seen(row), owed, due, budget)
-            else:
-                must[row] = unknown
         # Other shots go to certain hits, then to cells without information, the lowest first.
         cells = self._search.cells
         rank = np.where(unpack_bits(beliefs.due[:, None], cells), 1, 2)
