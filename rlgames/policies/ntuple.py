@@ -74,7 +74,12 @@ class Ntuple(ValueFunction):
         self.has_lines = isinstance(game, KInARow)
         if isinstance(game, KInARow):
             ntuple_lines.check_rules(game)
-        _check_num_tuples(game, num_tuples, self.has_lines and tuples is None)
+        has_walks = self.has_lines and game.rows * game.columns > ntuple_lines.MAX_SINGLE
+        if num_tuples is not None and (tuples is not None or not has_walks):
+            raise ValueError(
+                f"policy.num_tuples={num_tuples} has no effect on a board of at most "
+                f"{ntuple_lines.MAX_SINGLE} cells, in 2048 or with policy.tuples=; leave it out"
+            )
         symmetries, num_cells = game.symmetries(), game.rows * game.columns
         self.num_cell_values = min(num_cell_values, game.num_cell_values)
         if isinstance(game, KInARow):
@@ -197,22 +202,6 @@ def default_tuples(rows: int, columns: int, symmetries: Tensor) -> list[list[int
                     canonical = min(tuple(sorted(image)) for image in symmetries[:, cells].tolist())
                     tuples.setdefault(canonical, cells.tolist())
     return list(tuples.values()) or [list(range(rows * columns))]
-
-
-def _check_num_tuples(game: Game2048 | KInARow, num_tuples: int | None, counts: bool) -> None:
-    """Raises ValueError where a number of random walks has no effect. counts: there are walks."""
-    if num_tuples is None:
-        return
-    if not counts:
-        raise ValueError(
-            f"policy.num_tuples={num_tuples} counts the random walks of k in a row without "
-            "policy.tuples=; leave it out"
-        )
-    if game.rows * game.columns <= ntuple_lines.MAX_SINGLE:
-        raise ValueError(
-            f"policy.num_tuples={num_tuples} has no effect on a board of at most "
-            f"{ntuple_lines.MAX_SINGLE} cells, which are one tuple; leave it out"
-        )
 
 
 def check_tuples(

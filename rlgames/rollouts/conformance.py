@@ -381,14 +381,9 @@ def symmetries_leave_the_rules_unchanged(game: Game[Any]) -> None:
         action = game.sample_legal_action(state, u)
         state = game.apply_action(state, action)
         twin = game.apply_action(twin, symmetries.transform_action(action, symmetry))
-        for one, other, transform in (
-            (game.observe(state), game.observe(twin), symmetries.transform_planes),
-            (
-                game.legal_action_mask(state),
-                game.legal_action_mask(twin),
-                symmetries.transform_action_values,
-            ),
-        ):
+        transforms = symmetries.transform_planes, symmetries.transform_action_values
+        pairs = zip(visible(game, state), visible(game, twin), transforms, strict=True)
+        for one, other, transform in pairs:
             assert torch.equal(transform(one, symmetry), other), (
                 "a transformed game is another one; see symmetries and action_symmetries"
             )

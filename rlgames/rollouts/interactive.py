@@ -140,15 +140,10 @@ def describe_ending(
     if game.spec.goal == "score":
         ending = f"over with a score of {score[0]:g}"
     if game.spec.goal == "outcome":
-        ending = _describe_outcome(score, seat, names)
+        winner = score.index(max(score))
+        ending = f"{names[winner]} wins"
+        if seat is not None:
+            ending = "you win" if seat == winner else "you lose"
+        if min(score) == max(score):
+            ending = "a draw"
     return f"{ending} after {turns} turns"
-
-
-def _describe_outcome(score: list[float], seat: int | None, names: Sequence[str]) -> str:
-    best = max(score)
-    if min(score) == best:
-        return "a draw"
-    winner = score.index(best)
-    if seat is None:
-        return f"{names[winner]} wins"
-    return "you win" if seat == winner else "you lose"

@@ -69,12 +69,6 @@ class ScoreBounds:
         least = max((low for low, _ in self.bounds.values()), default=0)
         return [c for c in self.columns if self.bounds[c][1] >= least]
 
-    @property
-    def has_scores(self) -> bool:
-        """Whether the best score is known, and for each column whether it reaches it."""
-        least = max((low for low, _ in self.bounds.values()), default=0)
-        return all(low == high for low, high in self.bounds.values() if high >= least)
-
     def outcome(self, column: int) -> int | None:
         """+1, 0 or -1 for a column, None if unknown or full."""
         low, high = map(_sign, self.bounds.get(column, UNKNOWN))
