@@ -135,9 +135,7 @@ class Embedding(Network):
 
     def packed(self) -> MlpWeights:
         """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
-        last output. Raises ValueError unless the vectors are added."""
-        if not self.adds:
-            raise ValueError("the kernel adds the vectors of lines")
+        last output. The vectors must be added."""
         first = self.vectors.weight, self.bias
         weights = pack_layers(self.activation, first, *hidden_layers(self.torso), heads(self))
         lines = self._lines.cpu().numpy()

@@ -101,26 +101,24 @@ class Ntuple(ValueFunction):
     def _make_lookups(self, placements: list[Tensor], num_cells: int) -> None:
         """Set the K lookups of a board: tuple_of, and the strides of their cells.
 
-        A lookup is a tuple on a set of cells. Lookups are grouped by their number of orientations,
-        that is of symmetries that put the tuple on these cells; in k in a row each has one.
-        placements: for each tuple int64 [G, n], its cells under each symmetry.
+        A lookup is a tuple on a set of cells. Its orientations are the symmetries that put the
+        tuple on these cells, of which some come twice so that all lookups have as many; in k in a
+        row each has one. placements: for each tuple int64 [G, n], its cells under each symmetry.
         """
-        groups: dict[int, list[tuple[int, Tensor]]] = {}
-        for number, cells in enumerate(placements):
-            by_order = self.has_lines
-            for strides in _lookup_strides(cells, self.num_cell_values, num_cells, by_order):
-                groups.setdefault(len(strides), []).append((number, strides))
-        ordered = sorted(groups.items())
-        self._groups = [(orientations, len(lookups)) for orientations, lookups in ordered]
-        all_strides = [
-            torch.stack([strides for _, strides in lookups], 1).flatten(0, 1)
-            for _, lookups in ordered
+        lookups = [
+            (number, strides)
+            for number, cells in enumerate(placements)
+            for strides in _lookup_strides(cells, self.num_cell_values, num_cells, self.has_lines)
         ]
-        self.tuple_of = torch.tensor([number for _, lookups in ordered for number, _ in lookups])
+        lookups.sort(key=lambda lookup: len(lookup[1]))
+        orientation = torch.arange(len(lookups[-1][1]))
+        all_strides = [strides[orientation % len(strides)] for _, strides in lookups]
+        self.tuple_of = torch.tensor([number for number, _ in lookups])
         # Float products are many times as fast as integer ones, and exact up to these sizes.
         max_size = self.num_cell_values ** max(cells.shape[1] for cells in placements)
         dtype = torch.float32 if max_size <= 1 << 24 else torch.float64
-        self._strides = nn.Buffer(torch.cat(all_strides).T.to(dtype), persistent=False)
+        strides = torch.stack(all_strides, 1).flatten(0, 1).T.to(dtype)
+        self._strides = nn.Buffer(strides, persistent=False)
 
     def feature_indices(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Int32 [B, K]: the index of the value of each lookup."""
@@ -132,7 +130,10 @@ class Ntuple(ValueFunction):
         offsets = self._offsets
         if self.has_lines:
             offsets = offsets + self.part_size * (1 - afterstate.current_seat[:, None].int())
-        return self._contents(cells.clamp(max=self.num_cell_values - 1)).int() + offsets
+        cells = cells.clamp(max=self.num_cell_values - 1).to(self._strides.dtype)
+        by_orientation = (cells @ self._strides).split(len(self.tuple_of), 1)
+        # A minimum of columns is ten times as fast as amin.
+        return reduce(torch.minimum, by_orientation).int() + offsets
 
     def value(self, game: Game[Any], afterstate: State) -> Tensor:
         indices = self.feature_indices(game, afterstate)
@@ -156,18 +157,6 @@ class Ntuple(ValueFunction):
         lengths = [len(self.tuples[number]) for number in self.tuple_of.tolist()]
         rows = zip(self._strides.T.argsort(), lengths, self._offsets.tolist(), strict=True)
         return [(cells[-length:].tolist(), offset) for cells, length, offset in rows]
-
-    def _contents(self, cells: Tensor) -> Tensor:
-        """Float32 or float64 [B, K]: the index of the cells' contents, [B, N], in each lookup."""
-        cells = cells.to(self._strides.dtype)
-        widths = [orientations * lookups for orientations, lookups in self._groups]
-        groups = (cells @ self._strides).split(widths, 1)
-        # A minimum of columns is ten times as fast as amin.
-        lowest = [
-            reduce(torch.minimum, group.split(lookups, 1))
-            for group, (_, lookups) in zip(groups, self._groups, strict=True)
-        ]
-        return torch.cat(lowest, 1)
 
 
 def _lookup_strides(

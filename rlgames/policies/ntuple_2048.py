@@ -82,8 +82,6 @@ class CompiledNetwork:
 class Lanes:
     """Integers of 64 bits of which the compiled code computes all at once, as arrays of numpy do.
 
-    A function of such vectors is also one of arrays, which is how it runs uncompiled.
-
     builder: of the code. value: what it calls the vector of them.
     """
 
@@ -115,44 +113,37 @@ class Lanes:
         mask = ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), list(numbers))
         return Lanes(self.builder, self.builder.shuffle_vector(self.value, second, mask))
 
+    def join(self, others: Lanes) -> Lanes:
+        """These, and as many others after them."""
+        return self.take(range(2 * len(self)), others)
+
     def minimum(self, other: Lanes) -> Lanes:
+        """The lower one of each two."""
         is_lower = self.builder.icmp_unsigned("<", self.value, other.value)
         return Lanes(self.builder, self.builder.select(is_lower, self.value, other.value))
 
 
-def join_lanes(some: Any, others: Any) -> Any:
-    """Lanes or arrays, and as many others after them."""
-    if isinstance(some, Lanes):
-        return some.take(range(2 * len(some)), others)
-    return np.concatenate([some, others])
-
-
-def lower_lanes(some: Any, others: Any) -> Any:
-    """The lower one of each two lanes or numbers of arrays."""
-    return some.minimum(others) if isinstance(some, Lanes) else np.minimum(some, others)
-
-
 def on_lanes(function: Any) -> Any:
     """A kernel of a board as a function of several boards at once."""
-    return getattr(function, "py_func", function)
+    return function.py_func
 
 
-def all_entries(board: Any, network: Network) -> list[Any]:
-    """Where the values of a board are, by tuple. board: Lanes or uint64 [1], as the results are."""
-    views = join_lanes(board, on_lanes(mirror)(board) >> (4 * (4 - network.columns)))
-    views = join_lanes(views, on_lanes(flip)(views) >> (16 * (4 - network.rows)))
+def all_entries(board: Lanes, network: Network) -> list[Lanes]:
+    """Where the values of a board are, by tuple."""
+    views = board.join(on_lanes(mirror)(board) >> (4 * (4 - network.columns)))
+    views = views.join(on_lanes(flip)(views) >> (16 * (4 - network.rows)))
     if network.rows == network.columns:
-        views = join_lanes(views, on_lanes(transpose)(views))
+        views = views.join(on_lanes(transpose)(views))
     entries = []
     for each in network.tuples:
         contents = _contents(views, each, network.radix)
         by_rank = zip(*each.lookups, strict=True)
-        lowest = reduce(lower_lanes, [contents.take(numbers) for numbers in by_rank])
+        lowest = reduce(Lanes.minimum, [contents.take(numbers) for numbers in by_rank])
         entries.append(lowest * network.stride + each.first)
     return entries
 
 
-def _contents(views: Any, each: Tuple, radix: int) -> Any:
+def _contents(views: Lanes, each: Tuple, radix: int) -> Lanes:
     """What a tuple shows in each view, as a number in this radix."""
     runs = []
     for mask, right in each.runs:
@@ -184,10 +175,7 @@ def clamp_exponents(board: Bits, radix: Bits) -> Bits:
 
 def write_entries(board: Bits, network: CompiledNetwork, entries: Array, first: Bits) -> None:
     """Write where the board's values are in the flat table, from entries[first] on."""
-    radix = U(network.network.radix)
-    shown = clamp_exponents(board, radix) if radix < U(16) else board
-    found = all_entries(np.array([shown], np.uint64), network.network)
-    entries[first : first + network.num_entries] = np.concatenate(found)
+    raise NotImplementedError("only compiled")
 
 
 def _num_entries(network: CompiledNetwork) -> Bits:

@@ -195,21 +195,16 @@ def _parse_game(game: Game[Any], line: Any) -> _RecordedGame:
     action = parse_actions(game, state, [_checked(move["move"], str) for move in moves])
     score_delta = [checked_float(move["gain"], *FLOAT32) for move in moves]
     player = [_checked(move["player"], str) for move in moves]
-    _check_sum(moves, score)
+    total = [0.0] * len(score)
+    for move in moves:
+        total[move["seat"]] += move["gain"]
+    for seat in {*current_seat}:
+        if abs(total[seat] - score[seat]) > 1e-4 * max(1.0, abs(score[seat])):
+            raise ValueError(f"the gains of seat {seat} do not add up to its score")
     final = game.parse_all([_checked(line["final"], str)])
     if not bool(final.done):
         raise ValueError("the final position is not the end of a game")
     return _RecordedGame(score, final, state, action, player, score_delta)
-
-
-def _check_sum(moves: list[Any], score: list[float]) -> None:
-    """Raises ValueError if the gains of a seat that has moved do not add up to its score."""
-    total: dict[int, float] = {}
-    for move in moves:
-        total[move["seat"]] = total.get(move["seat"], 0.0) + move["gain"]
-    for seat, gain in total.items():
-        if abs(gain - score[seat]) > 1e-4 * max(1.0, abs(score[seat])):
-            raise ValueError(f"the gains of seat {seat} do not add up to its score")
 
 
 def _combine(game: Game[Any], games: list[_RecordedGame]) -> RecordedGames:

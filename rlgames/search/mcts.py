@@ -273,7 +273,9 @@ class LeafEvaluator:
         self.input_shape = game.spec.observation
         if isinstance(policy, Embedding):
             self.input_shape = (1, *game.spec.observation[1:])
-            if _reads_as(policy, Embedding) and _reads_cells_of(policy, game):
+            # A kernel writes the values of cells that it reads, if all of them are distinct.
+            values = policy.open_value + 1 if policy.open_value else game.num_cell_values
+            if _reads_as(policy, Embedding) and policy.num_cell_values == values:
                 self.network = policy
         elif _reads_as(policy, Network):
             self.network = policy
@@ -354,11 +356,9 @@ class LeafEvaluator:
     def _pack(self) -> MlpWeights:
         """The network as a kernel takes it; one without layers if it cannot."""
         network = self.network
-        if network is None or not network.has_value:
-            return NO_NETWORK
         # A class derived from one of these may compute something else.
         if type(network) is Mlp or (type(network) is Embedding and network.adds):
-            return network.packed()
+            return network.packed() if network.has_value else NO_NETWORK
         return NO_NETWORK
 
     def _tensors(self) -> Iterator[Tensor]:
@@ -371,9 +371,3 @@ def _reads_as(policy: Policy | None, base: type[N]) -> TypeGuard[N]:
     if not isinstance(policy, base):
         return False
     return type(policy).inputs is base.inputs and type(policy).scores is base.scores
-
-
-def _reads_cells_of(policy: Embedding, game: BoardGame) -> bool:
-    """Whether a kernel writes the values of cells that a policy reads, all of them distinct."""
-    values = policy.open_value + 1 if policy.open_value else game.num_cell_values
-    return policy.num_cell_values == values
