@@ -86,10 +86,6 @@ class TrainConfig(RunConfig):
         0, 1, help="fraction of new games that branch off a running one by a random move"
     )
     lr: float = key(POSITIVE, 100, help="learning rate")
-    precision: str = key(
-        of=("float32", "bf16"),
-        help="networks in training; bf16: bfloat16, if the device is fast at it",
-    )
     log_every: int | None = key(1, 10**12, help="games between two log lines; null: 100 per run")
     eval_every: int | None = key(
         1, 10**12, help="games between two greedy evaluations; null: 20 per run"

@@ -40,7 +40,7 @@ class Capability(ABC):  # noqa: B024, each capability has its own methods
 
 
 class Chance(Capability):
-    """dice and draws after a move; search=expectimax
+    """dice and draws after a move
 
     A game with spec.num_chance_inputs must have it.
     """

@@ -18,6 +18,7 @@ from rlgames.core.rng import cpu_generator
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets.counts import Bools, recall
 from rlgames.games.fleets.game import FleetGame
+from rlgames.games.fleets.rollouts import Room, choose_turn
 from rlgames.games.fleets.sunk_ships import Seen
 from rlgames.games.game import Game
 from rlgames.players.player import Player
@@ -249,8 +250,6 @@ class DensityRollout(Density):
 
     def _best_turn(self, seen: Seen) -> Bools:
         """Bool [N]: the cells of the best turn of one game."""
-        from rlgames.games.fleets.rollouts import choose_turn
-
         layouts, room = self._kernel_arrays
         count = self._counter.write_list(seen, layouts)
         assert count > 0, "counted, but not listed"
@@ -263,8 +262,6 @@ class DensityRollout(Density):
     @cached_property
     def _kernel_arrays(self) -> tuple[Any, Any]:
         """A list of layouts, and room to play over it."""
-        from rlgames.games.fleets.rollouts import Room
-
         rows = self._max_layouts + 2
         room = Room(
             frames=np.zeros((rows, 3), np.int64),

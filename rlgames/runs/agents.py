@@ -27,7 +27,6 @@ from rlgames.games.capabilities import measures
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.build import build_policy, policy_to
-from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import Policy
 from rlgames.rewards import Reward, scored_term
 from rlgames.rollouts.records import PRESENTATION_KEYS
@@ -201,23 +200,21 @@ def open_shipped_agent(rules: OptionConfig) -> OpenRun | None:
 def init_policy_from(run: Path, cfg: TrainConfig, policy: Policy) -> None:
     """Load the weights of a run into the policy of a training.
 
-    N-tuples may have other stages. A value head that only the policy has keeps its initial weights;
-    one that only the run has is left out. Raises ConfigError if the run has another game or policy,
+    A value head that only the policy has keeps its initial weights; one that only the run has is
+    left out. Raises ConfigError if the run has another game or policy,
     or may have seen layouts that the training holds out.
     """
     opened = open_run(run)
     trained, weights = opened.config, opened.weights
     hint = "init_from= needs the same game and policy"
     _check_same(opened, "game", cfg.game, RULES_OUTSIDE_POLICIES, hint)
-    _check_same(opened, "policy", cfg.policy, ("init", "stage_tiles"), hint)
+    _check_same(opened, "policy", cfg.policy, ("init",), hint)
     if cfg.holdout and (trained.holdout, trained.seed) != (cfg.holdout, cfg.seed):
         raise ConfigError(
             f"{opened.name} may have seen the layouts that holdout={cfg.holdout:g} holds out",
             f"it was trained with holdout={trained.holdout:g} seed={trained.seed}",
         )
     initial = policy.state_dict()
-    if isinstance(policy, Ntuple):
-        weights = policy.promote(weights, getattr(trained.policy, "stage_tiles", None) or ())
     # A value head, also of one stage of several.
     heads = {name for name in (*initial, *weights) if "value" in name.split(".")}
     kept = {name: initial[name] for name in heads & {*initial}}

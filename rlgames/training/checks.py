@@ -201,16 +201,11 @@ RULES: tuple[Rule, ...] = (
         "see it",
         "opponent=self and fixed opponents fit",
     ),
-    *(
-        (
-            lambda plan, key=key, usual=usual: (
-                getattr(plan.cfg, key) != usual and not plan.scores_actions
-            ),
-            f"{key}={{cfg.{key}}} is only for networks that score actions, "
-            "not for policy={cfg.policy.name} of learner={cfg.learner.name}",
-            "use policy=mlp learner=ppo",
-        )
-        for key, usual in (("clone_epochs", 0), ("precision", "float32"))
+    (
+        lambda plan: plan.cfg.clone_epochs and not plan.scores_actions,
+        "clone_epochs={cfg.clone_epochs} is only for networks that score actions, "
+        "not for policy={cfg.policy.name} of learner={cfg.learner.name}",
+        "use policy=mlp learner=ppo",
     ),
 )
 

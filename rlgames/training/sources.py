@@ -19,7 +19,7 @@ from rlgames.games.game import Game, State
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.player import Agent, Player
-from rlgames.policies.policy import Network, computing_in
+from rlgames.policies.policy import Network
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import Split, sampled_from
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates, collect_games
@@ -158,13 +158,11 @@ class GameSource:
         agent: Agent,
         games: WholeGames,
         recorded: Demonstrations | None,
-        dtype: torch.dtype,
     ) -> None:
         """cfg: of the training. learner: its generator also samples recorded games. agent: in
-        training. games: how its games are played. recorded: games to learn from, or None. dtype:
-        what the agent's network computes in."""
+        training. games: how its games are played. recorded: games to learn from, or None."""
         self.cfg, self.learner, self.agent, self.games = cfg, learner, agent, games
-        self.recorded, self.dtype = recorded, dtype
+        self.recorded = recorded
         self.rng = make_generator(cfg.seed, "play", learner.rng.device)
         self.pool: GamePool | None = None
         self.pretraining: BehaviorCloning | None = None
@@ -192,13 +190,12 @@ class GameSource:
         """
         for player in self.games.players:
             player.start_batch(games_played, self.rng)
-        with computing_in(self.agent.policy, self.dtype):
-            if self.is_cloned and self.recorded:
-                return self.recorded.sample(num_games)
-            if not (self.learner_plays or self.cfg.window):
-                return self.play(num_games, games_played, self.rng)
-            pool = self._pool(num_games)
-            return pool if self.learner_plays else pool.collect(self.cfg.window)
+        if self.is_cloned and self.recorded:
+            return self.recorded.sample(num_games)
+        if not (self.learner_plays or self.cfg.window):
+            return self.play(num_games, games_played, self.rng)
+        pool = self._pool(num_games)
+        return pool if self.learner_plays else pool.collect(self.cfg.window)
 
     def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:
         """Whole games of the agent in training, or of a teacher that replaces it."""

@@ -193,10 +193,6 @@ def test_searches_play_on_every_device(device, tmp_path):
         tictactoe, ["search=mcts", "search.simulations=8", "games=6", f"device={device}"]
     )
     assert found["games"] == 6
-    small = ["game=2048", "board=2", "policy=table", "learner=td", "games=8", "batch=4"]
-    run = package.train([*small, "eval_games=2", "solve_seconds=0", f"out={tmp_path}/2048"])
-    found = package.evaluate(run, ["search=expectimax", "games=6", f"device={device}"])
-    assert found["games"] == 6
 
 
 def test_two_seats_are_reported_apart(rlgames):

@@ -361,7 +361,7 @@ def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
     [
         (TINY, "hikman", "runs.one: no experiment is called 'hikman'; did you mean hickman"),
         ("game=tictactoe", "game=salvo", "salvo is a one-player game; remove opponent="),
-        ("games=20 ", "search=expectimax ", "expectimax plays one-player games with chance"),
+        ("games=20 ", "search=expectimax ", "search=expectimax plays 2048"),
         ("games=20 ", "games=al ", "played of one: games=al is not a choice; did you mean all?"),
         ("games=20 ", "games=1 ", "games=1 leaves out a seat of tictactoe; use games=2"),
         ("opponent=random", "opponent=density", "density plays battleship and salvo"),

@@ -55,7 +55,7 @@ REFUSED = [
     ("game=salvo learner=td", "CellBoard"),
     ("game=connect4 policy=table learner=td", "entries"),
     ("game=salvo policy=embedding", "embedding"),
-    ("game=2048 experiment=null learner=alphazero search=expectimax", "it needs a run with"),
+    ("game=2048 experiment=null learner=alphazero search=expectimax", "it needs policy=ntuple"),
     ("sampling.temperature=0", "temperature"),
     ("device=tpu", "cpu"),
     ("device=cuda:99", "this machine has no device=cuda:99"),
@@ -184,7 +184,7 @@ def test_each_move_is_in_one_minibatch_of_an_epoch(moves, parts):
     _, learner = make_learner(KInARow(3, 3, 3, False, "tictactoe"), *words)
     epochs = 4
     every = torch.arange(moves)
-    found = [every[part] for part in learner._minibatch_rows(moves)]
+    found = [every[part] for part in learner.minibatches(moves, epochs, parts=parts)]
     assert torch.cat(found).bincount(minlength=moves).tolist() == [epochs] * moves
     assert len(found) <= parts * epochs
     assert all(len(part) for part in found)

@@ -284,20 +284,6 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
 
 
-def test_stages_of_n_tuples_start_with_the_values_of_the_stage_before(tmp_path):
-    words = ["game=2048", "board=3", "policy=ntuple", "policy.num_cell_values=6", "reward=score"]
-    words += ["learner=td_ntuple", "games=20", "batch=10", "policy.stage_tiles=[16]", *TINY]
-    words += ["eval_games=4"]
-    run = package.train([*words, f"out={tmp_path}/run"])
-    low, high = open_run(run).weights["values"].chunk(2)
-    assert not low.equal(high)
-    words = [*words, "policy.stage_tiles=[8,16,32]", f"init_from={run}"]
-    policy: Any = build_training(load(*words)).agent.policy
-    assert [values.tolist() for values in policy.values.chunk(4)] == [
-        values.tolist() for values in (low, low, high, high)
-    ]
-
-
 @pytest.mark.slow
 def test_a_network_is_fitted_to_the_adp_and_trained_on_where_new_tiles_differ(tmp_path):
     """Dedieu and Amar's section 4.2 by its three presets: ADP, cloning, policy gradient."""

@@ -72,10 +72,6 @@ class TdNtupleConfig(LearnerConfig):
         of=("constant", "temporal_coherence"),
         help="temporal_coherence: less where errors alternate",
     )
-    backup: str = key(
-        of=("sampled", "expected"),
-        help="target of an update; expected: mean over chance, for one seat",
-    )
     td_lambda: float = key(0, 1, help="weight of longer returns; 0: one step")
     threads: int = key(1, 256, help="threads that learn; more than 1: not repeatable")
     average_start: float | None = key(

@@ -50,7 +50,6 @@ class ExactConfig(OptionConfig):
     move_seconds: float | None = key(
         POSITIVE, 1e6, help="seconds per Connect 4 move; null: 0.5, or as move_positions="
     )
-    scores: bool = key(help="Connect 4: win as soon and lose as late as possible")
 
 
 @schema

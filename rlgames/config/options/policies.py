@@ -75,9 +75,6 @@ class NtupleConfig(OptionConfig):
     num_cell_values: int = key(
         2, 16, help="distinct tiles; k in a row: 3, or 4 to tell where stones can fall"
     )
-    stage_tiles: list[int] = key(
-        2, 2**15, help="2048: largest tiles where another set of values takes over"
-    )
     init_value: float = key(-1e9, 1e9, help="initial value of a board")
 
 

@@ -23,7 +23,6 @@ class MctsConfig(EndgameConfig):
     num_parallel: int = key(
         1, 10**4, help="simulations evaluated together; more: faster, but weaker"
     )
-    threads: int = key(1, 256, help="threads; more than 1 needs a board game")
     depth: int | None = key(1, 10**9, help="maximum plies of a simulation; null: no limit")
     rule: str = key(
         of=SEARCH_RULES,
@@ -65,7 +64,6 @@ class MctsConfig(EndgameConfig):
 @schema
 class ExpectimaxConfig(OptionConfig):
     plies: int = key(1, 10, help="own moves to search; 1: as the run plays")
-    min_probability: float = key(0, 1, help="skip chance outcomes less likely than this")
     tile_downgrading: int | None = key(
         4, 2**17, help="2048: from this tile on, search a board of halved tiles; null: off"
     )
