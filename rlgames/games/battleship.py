@@ -27,7 +27,6 @@ from rlgames.games.capabilities import (
     HiddenHits,
     KnownRandomPlay,
     ListedWorlds,
-    SymmetricActions,
 )
 from rlgames.games.fleets.game import FleetGame, FleetState, draw_events, parse_events
 from rlgames.games.fleets.layouts import Fleet
@@ -56,9 +55,7 @@ class BattleshipState(FleetState):
     sunk_turn: Tensor
 
 
-class Battleship(
-    FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWorlds, SymmetricActions
-):
+class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWorlds):
     """rows × columns cells, ships by length, shots cells per turn.
 
     aim: "joint" makes one action of each set of cells; "sequential" chooses the cells of a turn
@@ -132,17 +129,6 @@ class Battleship(
         if capability is HiddenHits and not self.sequential and self.shots > 1:
             return "with aim=joint an action is several cells, not a hit or a miss"
         return ""
-
-    def initial(self, batch: int, rng: torch.Generator) -> BattleshipState:
-        return self._start(self.fleet.sample(batch, rng))
-
-    def openings(self, limit: int) -> tuple[BattleshipState, Tensor] | None:
-        layouts = self.fleet.layouts
-        if layouts is None or len(layouts) > limit:
-            return None
-        count = len(layouts)
-        probability = torch.full((count,), 1 / count, dtype=torch.float64)
-        return self._start(layouts), probability
 
     def legal_action_mask(self, state: BattleshipState) -> Tensor:
         free = ~(state.shot | state.aimed) if self.sequential else ~state.shot

@@ -302,29 +302,24 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         """
         seats, boards, marks = [], [], f".{self.seat_marks}"
         for text in texts:
-            seat, drawing = self._read_caption(text) if self.shows_mover else (None, text)
+            seat, drawing = -1, text
+            if self.shows_mover:
+                caption, _, drawing = text.strip().partition("\n")
+                if caption.strip() not in self._captions:
+                    valid = f"{', '.join(self._captions[:-1])} or {GAME_OVER}"
+                    raise ValueError(f"the first line is {caption.strip()!r}, not {valid}")
+                seat = self._captions.index(caption.strip())
             stones = [*map(marks.index, board.read(drawing, self.board_format, marks)[0])]
-            seats.append(self._count_turns(stones) if seat is None else seat)
+            if not self.shows_mover:
+                first, second = stones.count(1), stones.count(2)
+                if first - second not in (0, self.stones_per_move):
+                    raise ValueError(
+                        f"{first} {marks[1]} and {second} {marks[2]}: the seats did not take turns"
+                    )
+                seat = int(first > second)
+            seats.append(seat)
             boards.append(stones)
         return torch.tensor(boards), torch.tensor(seats)
-
-    def _read_caption(self, text: str) -> tuple[int, str]:
-        """The seat to move, or 2, and the text below."""
-        caption, _, drawing = text.strip().partition("\n")
-        if caption.strip() not in self._captions:
-            valid = f"{', '.join(self._captions[:-1])} or {GAME_OVER}"
-            raise ValueError(f"the first line is {caption.strip()!r}, not {valid}")
-        return self._captions.index(caption.strip()), drawing
-
-    def _count_turns(self, stones: list[int]) -> int:
-        """The seat to move, by the numbers of stones."""
-        first, second = stones.count(1), stones.count(2)
-        if first - second not in (0, self.stones_per_move):
-            marks = self.seat_marks
-            raise ValueError(
-                f"{first} {marks[0]} and {second} {marks[1]}: the seats did not take turns"
-            )
-        return int(first > second)
 
     # Whole games in kernels
 

@@ -30,13 +30,7 @@ from torch import Tensor
 from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import (
-    Capability,
-    Chance,
-    ExactKey,
-    Measured,
-    SymmetricActions,
-)
+from rlgames.games.capabilities import Capability, Chance, ExactKey, Measured, Symmetric
 from rlgames.games.game import Game, Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries, direction_symmetries
@@ -131,8 +125,7 @@ def play(rules: Rules2048, position: Position, action: int) -> Played:
 
 @compiled
 def is_legal(rules: Rules2048, position: Position, action: int) -> bool:
-    board = U(position[0])
-    return bool(slide(board, rules.rows, U(action))[0] != board)
+    return bool(contract.play(rules, position, action)[0] != position)
 
 
 @compiled
@@ -184,11 +177,6 @@ def play_large(rules: LargeRules2048, position: Position, action: int) -> Played
 
 
 @compiled
-def is_legal_large(rules: LargeRules2048, position: Position, action: int) -> bool:
-    return bool(play_large(rules, position, action)[0] != position)
-
-
-@compiled
 def add_chance_large(
     rules: LargeRules2048, position: Position, rng: Array
 ) -> tuple[Position, bool]:
@@ -218,7 +206,7 @@ def has_move(rules: Any, position: Position) -> bool:
     """Whether an action changes the board."""
     can_move = False
     for action in range(4):
-        can_move |= contract.is_legal(rules, position, action)
+        can_move |= is_legal(rules, position, action)
     return can_move
 
 
@@ -280,20 +268,9 @@ def set_up(rules: Any, cells: Array) -> Played:
     return position, not has_move(rules, position), np.float32(0)
 
 
-EITHER: Any = {
-    "apply_chance": apply_chance, "observe": observe, "write_cells": write_cells, "set_up": set_up
-}  # fmt: skip
-implement(
-    Rules2048,
-    play=play,
-    is_legal=is_legal,
-    add_chance=add_chance,
-    random_move=random_move,
-    **EITHER,
-)
-implement(
-    LargeRules2048, play=play_large, is_legal=is_legal_large, add_chance=add_chance_large, **EITHER
-)
+EITHER = (is_legal, apply_chance, observe, write_cells, set_up)
+implement(Rules2048, play, add_chance, random_move, *EITHER)
+implement(LargeRules2048, *EITHER, play=play_large, add_chance=add_chance_large)
 
 
 @cache
@@ -334,7 +311,7 @@ def make_rules(rows: int, columns: int, fours: float, planes: int) -> Rules2048:
     )
 
 
-class Game2048(BoardGame, Chance, Measured, SymmetricActions):
+class Game2048(BoardGame, Chance, Measured, Symmetric):
     """board rows × columns cells.
 
     fours: the probability that a new tile is a 4. target: the tile that counts as a win; play

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlgames.kernels.jit import jit
 from rlgames.kernels.rules import load, observe, random_move, store
-from rlgames.kernels.stepping import Games
+from rlgames.kernels.stepping import Games, add_points
 from rlgames.kernels.words import Array
 
 
@@ -37,9 +37,7 @@ def play_games(
             store(games.words, game, position)
             if points != 0:
                 seat = (games.current_seat[game] + moves[row]) % seats
-                games.score[game, seat] += points
-                if seats == 2:
-                    games.score[game, 1 - seat] -= points
+                add_points(games, game, points, seat)
             moves[row] += 1
             if not is_over and moves[row] < plies:
                 row += 1

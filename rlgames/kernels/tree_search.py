@@ -210,16 +210,7 @@ def descend(
         node = start[row]
         while True:
             if rule == GUMBEL:
-                action = choose_by_plan(
-                    selection.plan,
-                    node,
-                    tree.prior[node],
-                    tree.visit_counts[node],
-                    tree.value_sums[node],
-                    tree.pending[node],
-                    tree.sign[node],
-                    tree.scratch[0],
-                )
+                action = choose_by_plan(selection.plan, tree, node)
             else:
                 action = best_action(tree, node, c_puct, rule == PUCT)
             tree.pending[node, action] += 1

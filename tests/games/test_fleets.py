@@ -135,7 +135,7 @@ def test_agreeing_layouts_are_drawn_equally_often(listing):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
-def test_draws_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
+def test_draws_and_probabilities_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
     ships = [5, 4, 3, 3, 2]
     posterior = Posterior(Fleet(10, 10, ships))
     shot, hit = seen_of(Fleet(10, 10, ships).sample(30, rng(12)), share, 13)
@@ -144,6 +144,11 @@ def test_draws_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
     for layout in drawn:
         parts = by_number(layout, ships)
         assert all(part in lines(10, 10, ship) for part, ship in zip(parts, ships, strict=True))
+    found = posterior.occupancy(Seen(shot, hit), 32, rng(20))
+    torch.testing.assert_close(found.sum(1), torch.full((30,), 17.0))
+    torch.testing.assert_close(found[hit], torch.ones(int(hit.sum())))
+    assert not found[shot & ~hit].any()
+    assert float(found.max()) < 1.0001
 
 
 def announced(layouts, hit, ships, names_length, seed):
@@ -209,18 +214,6 @@ def test_a_board_that_no_layout_agrees_with_is_refused(listing):
     shot = torch.ones(1, 16, dtype=torch.bool)
     with pytest.raises(RuntimeError, match="no layout"):
         (exact if listing else sampled).sample(Seen(shot, ~shot), 8, rng())
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
-def test_probabilities_add_up_to_the_ship_cells(share):
-    ships = [5, 4, 3, 3, 2]
-    posterior = Posterior(Fleet(10, 10, ships))
-    shot, hit = seen_of(Fleet(10, 10, ships).sample(20, rng(18)), share, 19)
-    found = posterior.occupancy(Seen(shot, hit), 32, rng(20))
-    torch.testing.assert_close(found.sum(1), torch.full((20,), 17.0))
-    torch.testing.assert_close(found[hit], torch.ones(int(hit.sum())))
-    assert not found[shot & ~hit].any()
-    assert float(found.max()) < 1.0001
 
 
 # Board, fleet, cells shot at, cells hit: nothing seen, misses alone, and hits open to more ships.

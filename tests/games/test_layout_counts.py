@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from markers import slow
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets.counts import LayoutCounter
@@ -26,7 +27,9 @@ def seen(shot, hit):
     return Seen(torch.from_numpy(shot), torch.from_numpy(hit))
 
 
-def check_positions(fleet, count):
+@pytest.mark.parametrize("count", [40, slow(15_000)])
+@pytest.mark.parametrize("fleet", FLEETS)
+def test_counts_are_those_of_all_layouts(fleet, count):
     rows, columns, ships = fleet
     game = Fleet(rows, columns, ships)
     layouts, counter = (game.layouts > 0).numpy(), LayoutCounter(game)
@@ -41,17 +44,6 @@ def check_positions(fleet, count):
         expected.append(layouts[((layouts & shot) == hit).all(1)].mean(0))
     occupancy, _ = counter.occupancy(seen(np.array(shots), np.array(hits)), 10**9)
     assert occupancy == pytest.approx(np.array(expected), abs=1e-12)
-
-
-@pytest.mark.parametrize("fleet", FLEETS)
-def test_counts_are_those_of_all_layouts(fleet):
-    check_positions(fleet, 40)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fleet", FLEETS)
-def test_counts_of_many_positions_are_those_of_all_layouts(fleet):
-    check_positions(fleet, 15_000)
 
 
 def test_impossible_positions_and_too_long_counts_give_nan():
@@ -95,10 +87,7 @@ def test_density_says_whether_it_counted(steps, share):
 
 
 @pytest.mark.parametrize("shots", [1, 3])
-@pytest.mark.parametrize(
-    "fleet",
-    [*FLEETS[:4], *(pytest.param(fleet, marks=pytest.mark.slow) for fleet in FLEETS[4:])],
-)
+@pytest.mark.parametrize("fleet", [*FLEETS[:4], *(slow((fleet,)) for fleet in FLEETS[4:])])
 def test_counts_with_announced_sinkings_are_those_of_all_layouts(fleet, shots):
     """Random games, with ships named and not: each sunk ship was completed when it sank."""
     rows, columns, ships = fleet

@@ -49,7 +49,21 @@ class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
 
     @abstractmethod
     def _start(self, ships: Tensor) -> S:
-        """Initial positions."""
+        """Initial positions with these fleets, uint8 [B, N], or [B, seats, N] if all seats have
+        one."""
+
+    def initial(self, batch: int, rng: torch.Generator) -> S:
+        seats, cells = self.spec.seats, self.fleet.num_cells
+        layouts = self.fleet.sample(seats * batch, rng)
+        return self._start(layouts if seats == 1 else layouts.view(batch, seats, cells))
+
+    def openings(self, limit: int) -> tuple[S, Tensor] | None:
+        layouts, seats = self.fleet.layouts, self.spec.seats
+        if layouts is None or len(layouts) ** seats > limit:
+            return None
+        every = torch.cartesian_prod(*[torch.arange(len(layouts), device=layouts.device)] * seats)
+        probability = torch.full((len(every),), 1 / len(every), dtype=torch.float64)
+        return self._start(layouts[every]), probability
 
     def public(self, state: S) -> S:
         return replace(state, ships=HIDDEN)
