@@ -335,24 +335,15 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         return BoardState.of(games), num_moves
 
     def play_randomly(
-        self,
-        state: BoardState,
-        batch: int,
-        seed: int,
-        *,
-        plies: int | None = None,
-        observe: bool = False,
+        self, state: BoardState, batch: int, seed: int, plies: int = MAX_PLIES
     ) -> tuple[BoardState, int]:
         """Play on from positions [G], `batch` of them side by side, where every legal action is
         equally likely; the last positions, and the number of moves.
 
         Each game that ends makes room for the next one. plies: the most moves of each game, at
-        least 1; None: no limit. observe: compute the observation of each position where a move
-        is made. Equal seeds, from 0 to 2^63 - 1, give equal games.
+        least 1. Equal seeds, from 0 to 2^63 - 1, give equal games.
         """
         from rlgames.kernels.random_play import play_games
 
-        size = min(batch, len(state))
-        planes = np.zeros((size if observe else 0, prod(self.spec.observation)), np.float32)
-        settings = size, MAX_PLIES if plies is None else plies, planes, np.uint64(seed)
-        return self.play_with(state, lambda games: play_games(games, self.rules, *settings))
+        settings = min(batch, len(state)), plies, np.uint64(seed)
+        return self.play_with(state, lambda games: (play_games(games, self.rules, *settings), None))

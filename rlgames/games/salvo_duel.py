@@ -251,15 +251,21 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             f"afloat: yours {afloat[seat]}, theirs {afloat[1 - seat]}"
         )
 
+    def _events(self) -> dict[str, list[str]]:
+        """The lines of the history: by name, what can happen in a turn."""
+        events = {"hits": self.cell_names, "sunk": self.slots.names}
+        return {f"{who} {what}": events[what] for who in ("your", "their") for what in events}
+
     def history(self, state: SalvoDuelState, row: int) -> str:
         """For each seat, the one to move first: its hits and the ships that it sank."""
-        timelines = []
         seat = int(state.current_seat[row])
-        for name, number in (("your", seat), ("their", 1 - seat)):
-            hit_turn, sunk_turn = state.hit_turn[row, number], state.sunk_turn[row, number]
-            timelines.append(draw_events(f"{name} hits", self.cell_names, hit_turn))
-            timelines.append(draw_events(f"{name} sunk", self.slots.names, sunk_turn))
-        return "\n".join(timelines)
+        turns = [
+            field[row, each]
+            for each in (seat, 1 - seat)
+            for field in (state.hit_turn, state.sunk_turn)
+        ]
+        lines = zip(self._events().items(), turns, strict=True)
+        return "\n".join(draw_events(name, names, each) for (name, names), each in lines)
 
     def parse_all(self, texts: Sequence[str]) -> SalvoDuelState:
         return SalvoDuelState.cat([self._parse(text) for text in texts])
@@ -267,8 +273,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
     def _parse(self, text: str) -> SalvoDuelState:
         caption, _, rest = text.strip("\n").partition("\n")
         seat, turn, afloat = _parse_caption(caption)
-        names = [f"{whose} {what}" for whose in ("your", "their") for what in ("hits", "sunk")]
-        history, boards = games_board.split_timelines(rest, names)
+        turns, boards = parse_events(rest, self._events())
         letters = LETTERS[: len(self.fleet)]
         own_alphabet = ".o" + letters + letters.upper()
         target, own = games_board.read(boards, self.board_format, ".ox+", own_alphabet)
@@ -280,10 +285,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         score = [0.0, 0.0]
         if 0 in afloat:
             score = [1.0, -1.0] if afloat[1] == 0 else [-1.0, 1.0]
-        hit_turn, sunk_turn = (
-            [parse_events(known, history[f"{whose} {what}"]) for whose in ("your", "their")]
-            for known, what in ((self.cell_names, "hits"), (self.slots.names, "sunk"))
-        )
+        hit_turn, sunk_turn = ([turns[f"your {n}"], turns[f"their {n}"]] for n in ("hits", "sunk"))
         if seat == 1:  # the seat to move comes first on paper
             for field in (shot, hit, afloat, score, hit_turn, sunk_turn):
                 cast(list[Any], field).reverse()

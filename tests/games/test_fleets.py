@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 from helpers import rng
-from markers import one_in
+from markers import one_in, slow
 
+from rlgames.games.fleets.counts import LayoutCounter
 from rlgames.games.fleets.layouts import Fleet, placements
 from rlgames.games.fleets.posterior import Posterior
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
@@ -174,26 +175,32 @@ def sinkings_of(fleet, hit_turn, names_length):
 
 
 @pytest.mark.parametrize("names_length", [True, False])
-@pytest.mark.parametrize("listing", [True, False])
-def test_draws_and_probabilities_agree_with_the_announced_sinkings(listing, names_length):
+@pytest.mark.parametrize(
+    ("rows", "columns", "ships"),
+    [SMALL, (1, 9, [2, 2, 1]), (4, 4, [2, 2, 2]), slow((4, 5, [4, 3, 2, 2])), slow((3, 5, [3]))],
+)
+def test_draws_counts_and_probabilities_agree_with_the_announced_sinkings(
+    rows, columns, ships, names_length
+):
     """Each row has its own history; all layouts that explain it are equally likely."""
-    rows, columns, ships = SMALL
     listed, exact, sampled = posteriors(rows, columns, ships)
     layouts = unlisted(rows, columns, ships).sample(40, rng(15))
     shot, hit = seen_of(layouts, 0.7, 16)
     sinkings = announced(layouts, hit, ships, names_length, 18)
-    assert {0, 1, 2} <= set((sinkings.turns > 0).sum(1).tolist())
-    posterior = exact if listing else sampled
-    drawn = posterior.sample(Seen(shot, hit, sinkings), 16, rng(17))
-    assert torch.equal((drawn > 0) & shot, hit)
-    probability = posterior.occupancy(Seen(shot, hit, sinkings), 4000, rng(19))
+    seen = Seen(shot, hit, sinkings)
+    drawn = [posterior.sample(seen, 16, rng(17)) for posterior in (exact, sampled)]
+    found = [posterior.occupancy(seen, 4000, rng(19)) for posterior in (exact, sampled)]
+    counter = LayoutCounter(Fleet(rows, columns, ships), sinkings.slots)
+    counted, total = counter.occupancy(seen, 10**9)
+    assert all(torch.equal((each > 0) & shot, hit) for each in drawn)
     fleets_listed = [by_number(layout, ships) for layout in listed]
     agree = agreeing(listed, shot, hit)
     has_excluded = False
-    for row in range(len(layouts)):
+    for row, layout in enumerate(layouts):
         hit_turn = sinkings.hit_turn[row].tolist()
-        truth = sinkings_of(by_number(layouts[row], ships), hit_turn, names_length)
-        assert sinkings_of(by_number(drawn[row], ships), hit_turn, names_length) == truth
+        truth = sinkings_of(by_number(layout, ships), hit_turn, names_length)
+        for each in drawn:
+            assert sinkings_of(by_number(each[row], ships), hit_turn, names_length) == truth
         candidates = agree[row].nonzero()[:, 0].tolist()
         possible = [
             number
@@ -201,10 +208,12 @@ def test_draws_and_probabilities_agree_with_the_announced_sinkings(listing, name
             if sinkings_of(fleets_listed[number], hit_turn, names_length) == truth
         ]
         has_excluded |= len(possible) < len(candidates)
-        expected = (listed[possible] > 0).float().mean(0)
-        tolerance = 1e-5 if listing else 0.06
-        assert float((probability[row] - expected).abs().max()) < tolerance
-    assert has_excluded
+        expected = (listed[possible] > 0).double().mean(0)
+        assert total[row] == len(possible)
+        assert counted[row] == pytest.approx(expected.numpy(), abs=1e-12)
+        for each, tolerance in zip(found, (1e-5, 0.06), strict=True):
+            assert float((each[row] - expected).abs().max()) < tolerance
+    assert has_excluded == (len(ships) > 1)
 
 
 @pytest.mark.parametrize("listing", [True, False])
