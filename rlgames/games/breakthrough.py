@@ -89,6 +89,14 @@ def is_legal(rules: BreakthroughRules, position: Position, action: int) -> bool:
 
 
 @compiled
+def observe(rules: BreakthroughRules, position: Position, planes: Array) -> None:
+    cells, own, other = rules.actions // 3, U(position[0]), U(position[1])
+    for cell in range(cells):
+        planes[cell] = np.float32((own >> U(cell)) & U(1))
+        planes[cells + cell] = np.float32((other >> U(cell)) & U(1))
+
+
+@compiled
 def write_cells(
     rules: BreakthroughRules, position: Position, open_value: int, values: Array
 ) -> None:
@@ -109,7 +117,7 @@ def set_up(rules: BreakthroughRules, cells: Array) -> Played:
     return (np.int64(own), np.int64(other)), won, np.float32(won)
 
 
-implement(BreakthroughRules, play, is_legal, write_cells, set_up)
+implement(BreakthroughRules, play, is_legal, observe, write_cells, set_up)
 
 
 def make_rules(rows: int, columns: int, home_rows: int) -> BreakthroughRules:

@@ -125,7 +125,8 @@ def play(rules: Rules2048, position: Position, action: int) -> Played:
 
 @compiled
 def is_legal(rules: Rules2048, position: Position, action: int) -> bool:
-    return bool(contract.play(rules, position, action)[0] != position)
+    board = U(position[0])
+    return bool(slide(board, rules.rows, U(action))[0] != board)
 
 
 @compiled
@@ -177,6 +178,11 @@ def play_large(rules: LargeRules2048, position: Position, action: int) -> Played
 
 
 @compiled
+def is_legal_large(rules: LargeRules2048, position: Position, action: int) -> bool:
+    return bool(play_large(rules, position, action)[0] != position)
+
+
+@compiled
 def add_chance_large(
     rules: LargeRules2048, position: Position, rng: Array
 ) -> tuple[Position, bool]:
@@ -206,7 +212,7 @@ def has_move(rules: Any, position: Position) -> bool:
     """Whether an action changes the board."""
     can_move = False
     for action in range(4):
-        can_move |= is_legal(rules, position, action)
+        can_move |= contract.is_legal(rules, position, action)
     return can_move
 
 
@@ -268,9 +274,11 @@ def set_up(rules: Any, cells: Array) -> Played:
     return position, not has_move(rules, position), np.float32(0)
 
 
-EITHER = (is_legal, apply_chance, observe, write_cells, set_up)
-implement(Rules2048, play, add_chance, random_move, *EITHER)
-implement(LargeRules2048, *EITHER, play=play_large, add_chance=add_chance_large)
+EITHER = (apply_chance, observe, write_cells, set_up)
+implement(Rules2048, play, is_legal, add_chance, random_move, *EITHER)
+implement(
+    LargeRules2048, *EITHER, play=play_large, is_legal=is_legal_large, add_chance=add_chance_large
+)
 
 
 @cache

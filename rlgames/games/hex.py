@@ -43,6 +43,7 @@ from rlgames.kernels.words import (
     cells_at,
     common,
     compiled,
+    first_bit,
     has_cell,
     is_empty,
     take_first,
@@ -145,9 +146,12 @@ def observe(rules: HexRules, position: Position, planes: Array) -> None:
 @compiled
 def mark_seen(rules: HexRules, side: int, cells: Cells, plane: Array) -> None:
     """Mark a set of the seat to move, or for side=1 of the other, as the seat to move sees it."""
-    while not is_empty(cells):
-        cell, cells = take_first(cells)
-        plane[rules.mirrored[cell] if side else cell] = 1
+    for word in range(2):
+        bits = cells[word]
+        while bits:
+            cell = 64 * word + first_bit(bits)
+            plane[rules.mirrored[cell] if side else cell] = 1
+            bits &= bits - U(1)
 
 
 @compiled

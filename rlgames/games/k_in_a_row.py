@@ -68,6 +68,10 @@ class LineRules(NamedTuple):
     piles: Array
 
 
+class FallingRules(LineRules):
+    """The same with gravity."""
+
+
 @compiled
 def has_line(stones: Bits, line: int | None, stride: int) -> bool:
     """Whether the stones contain a whole line."""
@@ -102,13 +106,13 @@ def has_any_line(stones: Bits, line: int, stride: int) -> bool:
 @compiled
 def completes_line(rules: LineRules, stones: Position, cell: int) -> bool:
     """Whether a stone on a cell is in a line with the stones of the first half of these words."""
-    is_complete = False
     for number in range(rules.lines.shape[1]):
         missing = np.int64(0)
         for word in range(len(stones) // 2):
             missing |= rules.lines[cell, number, word] & ~stones[word]
-        is_complete |= missing == 0
-    return is_complete
+        if missing == 0:
+            return True
+    return False
 
 
 @compiled
@@ -121,24 +125,35 @@ def passed(position: Position) -> Position:
 
 
 @compiled
-def play(rules: LineRules, position: Position, action: int) -> Played:
+def placed(rules: LineRules, position: Position, word: int, stone: Bits) -> tuple[Position, bool]:
+    """The position after a stone in a word of the sets, and whether the board is full."""
     words, after, is_full = len(position) // 2, passed(position), True
-    stone = rules.cell_bits[action]
-    if rules.has_gravity:
-        # Adding the bottom bit carries over the stones, into the spare bit of a full column.
-        first, occupied = action * rules.stride, position[words]
-        pile = ((1 << (rules.stride - 1)) - 1) << first
-        stone = np.int64((occupied + (1 << first)) & pile & ~occupied)
-        won = has_line(position[0] | stone, rules.line, rules.stride)
-    else:
-        won = completes_line(rules, position, action)
-    for word in range(words):
-        occupied = position[words + word]
-        if words == 1 or word == action >> 6:
+    for number in range(words):
+        occupied = position[words + number]
+        if number == word:
             occupied |= stone
-        after = replaced(after, words + word, occupied)
-        is_full &= occupied == rules.board[word]
+        after = replaced(after, words + number, occupied)
+        is_full &= occupied == rules.board[number]
+    return after, is_full
+
+
+@compiled
+def play(rules: LineRules, position: Position, action: int) -> Played:
+    won = completes_line(rules, position, action)
+    after, is_full = placed(rules, position, action >> 6, rules.cell_bits[action])
     return after, won or is_full, np.float32(won)
+
+
+@compiled
+def play_falling(rules: FallingRules, position: Position, action: int) -> Played:
+    own, occupied = position
+    # Adding the bottom bit carries over the stones, into the spare bit of a full column.
+    first = action * rules.stride
+    pile = ((1 << (rules.stride - 1)) - 1) << first
+    stone = np.int64((occupied + (1 << first)) & pile & ~occupied)
+    won = has_line(own | stone, rules.line, rules.stride)
+    after = (own ^ occupied, occupied | stone)
+    return after, won or after[1] == rules.board[0], np.float32(won)
 
 
 @compiled
@@ -188,6 +203,7 @@ def set_up(rules: LineRules, cells: Array) -> Played:
 
 
 implement(LineRules, play, is_legal, observe, write_cells, set_up)
+implement(FallingRules, is_legal, observe, write_cells, set_up, play=play_falling)
 
 
 def make_rules(rows: int, columns: int, line: int, gravity: bool) -> LineRules:
@@ -200,7 +216,7 @@ def make_rules(rows: int, columns: int, line: int, gravity: bool) -> LineRules:
     piles = [((1 << rows) - 1) << each * stride for each in range(columns)] if gravity else []
     # Cells near the center belong to more lines: solvers search them first.
     piles.sort(key=lambda pile: abs(2 * (pile.bit_length() // stride) - columns + 1))
-    return LineRules(
+    return (FallingRules if gravity else LineRules)(
         start=(0,) * (2 * len(board)),
         actions=columns if gravity else cells,
         cell_bits=cell_bits,
@@ -362,13 +378,7 @@ class KInARow(BoardGame, MoverCells, Symmetric):
             raise ValueError("the seat to move has a line already")
 
     def action_to_string(self, state: BoardState, row: int, action: int) -> str:
-        form = self.board_format
-        if not self.gravity:
-            return form.cell_name(action)
-        if not form.left:
-            return form.below[action]
-        column = self._open_cells(state[row : row + 1])[0, :, action]
-        return form.cell_name(int(column.long().argmax()) * self.columns + action)
+        return str(action + 1) if self.gravity else super().action_to_string(state, row, action)
 
 
 def tictactoe(board: int, line: int) -> KInARow:

@@ -165,24 +165,6 @@ def test_many_random_duels_play_by_the_book_to_their_end(rows, columns, ships):
     assert sorted(books[0].score) == [-1, 1]
 
 
-@pytest.mark.parametrize(("rows", "columns", "ships"), DUELS)
-def test_nothing_that_the_mover_is_shown_depends_on_the_other_fleet(rows, columns, ships):
-    game = SalvoDuel(rows, columns, ships)
-    state = game.initial(40, rng(2))
-    for ply in range(game.spec.max_plies):
-        strange = game.initial(40, rng(100 + ply)).ships
-        mine = torch.nn.functional.one_hot(state.current_seat, 2).bool()[:, :, None]
-        changed = replace(state, ships=torch.where(mine, state.ships, strange))
-        assert torch.equal(game.observe(changed), game.observe(state))
-        assert torch.equal(game.legal_action_mask(changed), game.legal_action_mask(state))
-        for row in range(0, 40, 8):
-            assert render(game, changed, row) == render(game, state, row)
-            assert render(game, game.public(state), row) == render(game, state, row)
-        state = game.apply_action(
-            state, game.sample_legal_action(state, torch.rand(40, generator=rng(200 + ply)))
-        )
-
-
 # ---------------------------------------------------------------- Two-player Salvo: by hand
 
 
