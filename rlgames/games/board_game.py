@@ -118,7 +118,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         if views.legal is not None:
             return views.legal
         legal = torch.empty(len(state), self.spec.actions, dtype=torch.bool)
-        stepping.write_legal_rows(self.rules, state.games(), legal.numpy())
+        stepping.write_views(self.rules, state.games(), legal.numpy(), NOT_WANTED)
         return legal
 
     def sample_legal_action(self, state: BoardState, u: Tensor) -> Tensor:
@@ -145,12 +145,11 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         self, state: BoardState, action: Tensor, u: np.ndarray[Any, Any], views: Views
     ) -> BoardState:
         """The positions after action and the chance from u, with these views, which are written."""
-        games = state.games()
-        after = Games(*map(np.empty_like, games))
+        games = Games(*map(np.copy, state.games()))
         legal = NO_MASK if views.legal is None else views.legal.numpy()
         planes = NOT_WANTED if views.planes is None else views.planes.flatten(1).numpy()
-        stepping.step_rows(self.rules, games, action.numpy(), u, after, legal, planes)
-        state = BoardState.of(after)
+        stepping.step_rows(self.rules, games, action.numpy(), u, legal, planes)
+        state = BoardState.of(games)
         state.remember(views)
         return state
 
@@ -166,8 +165,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         if views.planes is not None:
             return views.planes
         planes = torch.empty(len(state), *self.spec.observation)
-        words, flat = state.words.numpy(), planes.flatten(1).numpy()
-        stepping.observe_rows(self.rules, words, flat)
+        stepping.write_views(self.rules, state.games(), NO_MASK, planes.flatten(1).numpy())
         return planes
 
     def is_valid(self, state: BoardState) -> Tensor:

@@ -9,13 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.words import compiled
-
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
+from rlgames.kernels.words import Floats, Integers, compiled
 
 MIN_PROBABILITY = float(np.finfo(np.float32).tiny)
 """What a legal action of probability 0 counts as."""

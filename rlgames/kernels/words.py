@@ -3,11 +3,15 @@
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlgames.kernels.jit import jit
 
 Array: TypeAlias = Any
 """An array of numpy; numba infers more of it than mypy can."""
+
+Bools, Words = NDArray[np.bool_], NDArray[np.uint64]
+Floats, Integers = NDArray[np.float32], NDArray[np.int64]
 
 compiled = jit(_nrt=False)
 """For kernels that allocate nothing: counting references to arrays would take most of the time."""

@@ -10,7 +10,7 @@ from helpers import rng
 from markers import one_in, slow
 
 from rlgames.games.fleets.counts import LayoutCounter
-from rlgames.games.fleets.layouts import Fleet, placements
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import Posterior
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 
@@ -66,18 +66,6 @@ def posteriors(rows, columns, ships):
     """The same beliefs by the list of all layouts and by samples."""
     fleet = Fleet(rows, columns, ships)
     return fleet.layouts, Posterior(fleet), Posterior(unlisted(rows, columns, ships))
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "length"), [(1, 5, 2), (3, 4, 3), (3, 3, 1), (2, 5, 4)]
-)
-def test_placements_are_the_straight_lines_each_once(rows, columns, length):
-    table = placements(rows, columns, length)
-    found = [frozenset(row.nonzero()[:, 0].tolist()) for row in table]
-    assert table.dtype == torch.uint8
-    assert table.shape[1] == rows * columns
-    assert len(found) == len(set(found))
-    assert set(found) == lines(rows, columns, length)
 
 
 @pytest.mark.parametrize(("rows", "columns", "ships"), FLEETS)

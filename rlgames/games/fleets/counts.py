@@ -94,17 +94,16 @@ class LayoutCounter:
             nan = np.full((len(seen), seen.shot.shape[1] + 1), np.nan)
             return nan[:, 1:], nan[:, 0]
         limit = max_steps.to_bytes(8, "little")
-
-        def count(rows: list[int]) -> Floats:
-            counted = self.count(seen[torch.tensor(rows, dtype=torch.int64)], max_steps)
-            return np.concatenate(counted, 1)
-
-        known = recall(self._memo, [key + limit for key in seen.position_keys()], count)
+        known = recall(
+            self._memo,
+            [key + limit for key in seen.position_keys()],
+            lambda rows: self._count(seen[torch.tensor(rows, dtype=torch.int64)], max_steps),
+        )
         result = np.array(known).reshape(len(seen), seen.shot.shape[1] + 1)
         return result[:, :-1], result[:, -1]
 
-    def count(self, seen: Seen, max_steps: int) -> tuple[Floats, Floats]:
-        """As occupancy, without a memory of earlier positions; the numbers as [B, 1]."""
+    def _count(self, seen: Seen, max_steps: int) -> Floats:
+        """Float64 [B, N + 1]: as occupancy, without a memory of earlier positions."""
         from rlgames.games.fleets.occupancy import write_occupancy
 
         row, possible, fleets = self._cases(seen)
@@ -116,7 +115,7 @@ class LayoutCounter:
         np.add.at(covered, row, weight[:, None] * fractions)
         np.add.at(total[:, 0], row, weight)
         total[total == 0] = np.nan
-        return covered / total, total
+        return np.concatenate([covered / total, total], 1)
 
     def make_list(self, max_layouts: int) -> Layouts:
         """Room for a list of layouts."""

@@ -10,17 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.games.fleets.count_layouts import (
-    Ints,
-    Position,
-    Stack,
-    Words,
-    count_layouts,
-    next_type,
-)
-from rlgames.kernels.words import ONE, ZERO, compiled, count_bits
+from rlgames.games.fleets.count_layouts import Position, Stack, count_layouts, next_type
+from rlgames.kernels.words import ONE, ZERO, Bools, Integers, Words, compiled, count_bits
 
-Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 
@@ -35,12 +27,12 @@ class Counting(NamedTuple):
 
     placements: Words
     on_cell: Words
-    cells: Ints
-    max_ships: Ints
-    radix: Ints
+    cells: Integers
+    max_ships: Integers
+    radix: Integers
     position: Position
     stack: Stack
-    counts: Ints
+    counts: Integers
     sizes: Floats
     on_hit: Floats
     ways: Floats
@@ -101,7 +93,7 @@ def set_position(shot: Bools, hit: Bools, possible: Words, counting: Counting) -
 
 
 @compiled
-def estimate_steps(num_hits: np.int64, fleet: Ints, counting: Counting) -> np.float64:
+def estimate_steps(num_hits: np.int64, fleet: Integers, counting: Counting) -> np.float64:
     """About in how many ways all ships but two of a fleet, int64 [types], can be placed, if they
     could meet. -1 if some ship cannot be placed."""
     stack, radix, sizes = counting.stack, counting.radix, counting.sizes
@@ -135,10 +127,10 @@ def write_occupancy(
     shot: Bools,
     hit: Bools,
     possible: Words,
-    fleets: Ints,
+    fleets: Integers,
     counting: Counting,
     max_steps: int,
-    totals: Ints,
+    totals: Integers,
     occupancy: Floats,
 ) -> None:
     """Write how many layouts agree, int64 [B], and in how many of them each cell has a ship, as a

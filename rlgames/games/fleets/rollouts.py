@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlgames.games.fleets.count_layouts import Ints, Position, Stack, Words, enter, place_next
+from rlgames.games.fleets.count_layouts import Position, Stack, enter, place_next
 from rlgames.kernels.words import (
     NO_CELLS,
     ONE,
     ZERO,
     Cells,
+    Integers,
+    Words,
     cells_at,
     common,
     compiled,
@@ -36,20 +38,20 @@ class Layouts(NamedTuple):
     sunk ships are not announced."""
 
     cells: Words
-    number: Ints
-    placements: Ints
+    number: Integers
+    placements: Integers
     masks: Words
-    codes: Ints
+    codes: Integers
 
 
 class Room(NamedTuple):
     """frames: int64 [L + 2, 3], the first and last layout of a range and the hits to come. free:
     uint64 [L + 2, 2], the cells not shot at. counts: int64 [128]. order: int64 [cells to try]."""
 
-    frames: Ints
+    frames: Integers
     free: Words
-    counts: Ints
-    order: Ints
+    counts: Integers
+    order: Integers
 
 
 @compiled
@@ -117,7 +119,7 @@ def split_off(
 
 @compiled
 def count_ships(
-    layouts: Layouts, start: np.int64, end: np.int64, free: Cells, counts: Ints
+    layouts: Layouts, start: np.int64, end: np.int64, free: Cells, counts: Integers
 ) -> None:
     """Count how many layouts of a range occupy each of these cells."""
     counts[:] = 0
@@ -130,7 +132,7 @@ def count_ships(
 
 
 @compiled
-def take_likeliest(counts: Ints) -> np.int64:
+def take_likeliest(counts: Integers) -> np.int64:
     """The cell with the largest count, which becomes 0; -1 if all are 0."""
     best, most = np.int64(-1), np.int64(0)
     for cell in range(counts.shape[0]):
