@@ -34,6 +34,7 @@ from rlgames.games.capabilities import Capability, MoverCells, Symmetric
 from rlgames.games.game import Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
+from rlgames.kernels import rules as contract
 from rlgames.kernels.jit import jit
 from rlgames.kernels.rules import Played, Position, implement, load, replaced
 from rlgames.kernels.words import Array, compiled, write_set
@@ -258,7 +259,7 @@ def find_wins(rules: Any, words: Array, of_other: bool, wins: Array) -> None:
             position = passed(position)
         for action in range(rules.actions):
             can_play = is_legal(rules, position, action)
-            wins[row, action] = can_play and play(rules, position, action)[2] > 0
+            wins[row, action] = can_play and contract.play(rules, position, action)[2] > 0
 
 
 class KInARow(BoardGame, MoverCells, Symmetric):
