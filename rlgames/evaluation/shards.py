@@ -240,14 +240,13 @@ def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
     play: Callable[[Any, int], tuple[Any, int]]
     if (policy := _greedy_policy(game, players[0], games.games)) is not None:
         play = partial(play_greedily, game, policy)
-    elif all(type(player) is Random for player in players):
+    elif all(type(player) is Random and not player.observe for player in players):
         if games.games < max(game.min_random_games, BATCHES_PER_SHARD * games.batch + 1):
             return None
-        observes = any(isinstance(player, Random) and player.observe for player in players)
-        game.play_randomly(game.example_state(), 1, 0, observe=observes)  # compiled before forks
+        game.play_randomly(game.example_state(), 1, 0)  # compiled before forks
 
         def play(start: Any, seed: int) -> tuple[Any, int]:
-            return game.play_randomly(start, games.batch, seed, observe=observes)
+            return game.play_randomly(start, games.batch, seed)
     else:
         return None
 

@@ -149,7 +149,7 @@ class Game(Tables, ABC, Generic[S]):
 
     @cached_property
     def board_format(self) -> BoardFormat:
-        """How the boards and the names of their cells are written; an engine changes it."""
+        """How the boards and the names of their cells are written."""
         _, rows, columns = self.spec.observation
         return board.lettered_format(rows, columns)
 

@@ -30,13 +30,7 @@ from torch import Tensor
 from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import (
-    Capability,
-    Chance,
-    ExactKey,
-    Measured,
-    SymmetricActions,
-)
+from rlgames.games.capabilities import Capability, Chance, ExactKey, Measured, Symmetric
 from rlgames.games.game import Game, Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries, direction_symmetries
@@ -280,19 +274,10 @@ def set_up(rules: Any, cells: Array) -> Played:
     return position, not has_move(rules, position), np.float32(0)
 
 
-EITHER: Any = {
-    "apply_chance": apply_chance, "observe": observe, "write_cells": write_cells, "set_up": set_up
-}  # fmt: skip
+EITHER = (apply_chance, observe, write_cells, set_up)
+implement(Rules2048, play, is_legal, add_chance, random_move, *EITHER)
 implement(
-    Rules2048,
-    play=play,
-    is_legal=is_legal,
-    add_chance=add_chance,
-    random_move=random_move,
-    **EITHER,
-)
-implement(
-    LargeRules2048, play=play_large, is_legal=is_legal_large, add_chance=add_chance_large, **EITHER
+    LargeRules2048, *EITHER, play=play_large, is_legal=is_legal_large, add_chance=add_chance_large
 )
 
 
@@ -334,7 +319,7 @@ def make_rules(rows: int, columns: int, fours: float, planes: int) -> Rules2048:
     )
 
 
-class Game2048(BoardGame, Chance, Measured, SymmetricActions):
+class Game2048(BoardGame, Chance, Measured, Symmetric):
     """board rows × columns cells.
 
     fours: the probability that a new tile is a 4. target: the tile that counts as a win; play

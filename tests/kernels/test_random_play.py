@@ -71,7 +71,7 @@ def check_walks(game, positions, batch=97):
     checked, seed = 0, 0
     state = game.initial(batch, rng(1))
     while checked < positions:
-        after, num_moves = game.play_randomly(state, batch, seed, plies=1, observe=True)
+        after, num_moves = game.play_randomly(state, batch, seed, plies=1)
         assert num_moves == len(state)
         assert bool(follows(game, state, after).all())
         checked, seed = checked + len(state), seed + 1
@@ -126,11 +126,11 @@ def half_played(game):
 
 
 @pytest.mark.parametrize("game", quick(GAMES, *GAMES[:3]), ids=name)
-def test_equal_seeds_give_equal_games_also_with_observations(game):
+def test_equal_seeds_give_equal_games(game):
     start = game.initial(200, rng(0))
     before = game.initial(200, rng(0))
     first, num_moves = game.play_randomly(start, 32, 7)
-    second, _ = game.play_randomly(start, 32, 7, observe=True)
+    second, _ = game.play_randomly(start, 32, 7)
     assert bool(is_same(start, before).all())  # the positions given do not change
     assert bool(is_same(first, second).all())
     if game.spec.actions > 1:
@@ -158,7 +158,7 @@ def test_the_number_of_threads_does_not_change_an_evaluation(game, monkeypatch):
     settings = EvaluationSettings(game.min_random_games, batch=500)
     for threads in (1, 2):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        player = Random(game, observe=True)
+        player = Random(game)
         opponent = player if game.spec.seats == 2 else None
         results.append(evaluate(game, player, settings, rng(4), opponent))
     assert bool(is_same(results[0].state, results[1].state).all())
