@@ -2,10 +2,19 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
-from rlgames.runs.diagnosis import RULES, diagnose, still_improves, verdict
+from rlgames.runs.diagnosis import (
+    ADVICE,
+    CERTAIN,
+    RULES,
+    diagnose,
+    first_cause,
+    still_improves,
+    verdict,
+)
 from rlgames.runs.files import RunInfo
 from rlgames.runs.history import MAX_LINES, History
 
@@ -113,7 +122,16 @@ def test_what_does_no_harm_is_no_cause(name):
 
 
 def test_every_rule_has_a_case():
-    assert [rule.name for rule in RULES] == [*CASES]
+    assert [*dict.fromkeys(name for name, *_ in RULES)] == [*CASES]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_training_is_told_a_cause_but_no_advice_and_while_it_runs_what_is_certain(
+    name, monkeypatch
+):
+    monkeypatch.setattr(History, "read", lambda directory: history(*CASES[name]))
+    assert bool(first_cause(Path())) == (name not in ADVICE)
+    assert bool(first_cause(Path(), is_running=True)) == (name in CERTAIN)
 
 
 def test_a_remedy_multiplies_a_setting_and_keeps_whole_numbers():
@@ -135,11 +153,6 @@ def test_without_a_cause_the_result_decides_what_is_said(metrics, words):
     run = history("ppo", metrics, {})
     assert words in verdict(run)
     assert still_improves(run) == (words == "it still improves")
-
-
-def test_advice_is_not_a_cause():
-    for name in ("too_short", "judged_by_training_opponent"):
-        assert diagnose(history(*CASES[name]), with_advice=False) == []
 
 
 def test_a_hundred_thousand_lines_take_less_than_a_second(tmp_path):
