@@ -90,13 +90,6 @@ def replace_file(directory: Path, name: str) -> Iterator[BinaryIO]:
     sync_directory(path.parent)
 
 
-def cut_file(directory: Path, name: str, num_bytes: int) -> None:
-    """Keep only the first bytes of a file."""
-    with open_to_append(directory, name) as file, errors_name(directory / name):
-        file.truncate(num_bytes)
-        sync_file(file)
-
-
 def move_folder(directory: Path, name: str, target: str) -> None:
     """Rename a folder of a directory; the folders above the new one are created."""
     make_directory((directory / target).parent)

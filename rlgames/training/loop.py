@@ -176,7 +176,7 @@ class TrainingLoop:
         """Write weights, and all that the rest of the run depends on, under each of these names.
         Raises OSError."""
         progress, log = self.progress, self.log
-        progress.num_log_lines, progress.num_event_bytes = log.num_lines, log.num_event_bytes
+        progress.num_log_lines = log.num_lines
         log.flush()  # a checkpoint never counts lines that are not on the disk
         state = {
             "progress": progress.state_dict(),

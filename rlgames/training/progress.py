@@ -135,9 +135,8 @@ class Progress:
     games, updates, moves: played and made so far. done_at: games played at the last line of the
     log, evaluation, measurement of mistakes, save (-1: none yet) and kept checkpoint. best: the
     best evaluation so far, as Evaluator.better compares it. has_converged: more training would
-    change nothing. regret: the last measurement, see evaluator.Regret. num_log_lines,
-    num_event_bytes: lines of the log, and bytes of TensorBoard's files, at the last save.
-    line: the next line of the log.
+    change nothing. regret: the last measurement, see evaluator.Regret. num_log_lines: of the
+    log at the last save. line: the next line of the log.
     """
 
     def __init__(self, cfg: TrainConfig) -> None:
@@ -155,7 +154,7 @@ class Progress:
         self.best: list[float] | None = None
         self.has_converged = False
         self.regret: float | None = None
-        self.num_log_lines = self.num_event_bytes = 0
+        self.num_log_lines = 0
         self._earlier_seconds, self._started_at = 0.0, time.perf_counter()
 
     @property
@@ -211,8 +210,7 @@ class Progress:
 
     def state_dict(self) -> dict[str, Any]:
         """Plain numbers."""
-        names = ["games", "updates", "moves", "best", "has_converged", "regret"]
-        names += ["num_log_lines", "num_event_bytes"]
+        names = ["games", "updates", "moves", "best", "has_converged", "regret", "num_log_lines"]
         return {
             **{name: getattr(self, name) for name in names},
             "done_at": dict(self.done_at),
@@ -224,12 +222,10 @@ class Progress:
         """Raises LookupError, TypeError or ValueError for what is impossible after this many
         games."""
         self.games = checked_int(state["games"], games, games)
-        for name in ("updates", "moves", "num_log_lines", "num_event_bytes"):
+        for name in ("updates", "moves", "num_log_lines"):
             setattr(self, name, checked_int(state[name], 0))
         for task, lowest in self.done_at.items():
             self.done_at[task] = checked_int(state["done_at"][task], lowest, games)
-        if self.done_at["save"] < 0:  # stopped before all references were written
-            self.num_event_bytes = 0
         self._earlier_seconds = checked_float(state["seconds"])
         self.best, self.has_converged = state["best"], state["has_converged"]
         if self.best is not None:

@@ -31,7 +31,6 @@ from rlgames.runs.checkpoint import (
 from rlgames.runs.directory import DirectoryLock, claim_directory, lock_directory
 from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog, RunResults
-from rlgames.runs.loggers import ResumePoint
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.parts import Training, build_training
@@ -104,14 +103,9 @@ def resume(
             training = build_training(cfg, checkpoint)
         progress = Progress(cfg)
         restore(training, progress, checkpoint)
-        resumed_at = ResumePoint(
-            games=progress.games,
-            num_lines=progress.num_log_lines,
-            num_event_bytes=progress.num_event_bytes,
-            is_changed=to_plain(cfg) != checkpoint.config,
-        )
         metrics = (training.evaluator.goal_metric, training.evaluator.best_by)
-        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts, resumed_at)
+        point = (progress.games, progress.num_log_lines)
+        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts, *point)
         trained = from_plain(checkpoint.config)
         if changes := schedule_changes(trained, cfg, checkpoint.games):
             log.warn(changes)
@@ -231,7 +225,7 @@ class Run:
             references=references.as_dict(),
             opponent_statistics=best.opponent_statistics,
         )
-        with self.interrupts.shielded():  # a checkpoint must not count events of the results
+        with self.interrupts.shielded():
             log.finish("done", progress.games, progress.seconds, results)
             self.is_done = True
             self.drop_resume_state()

@@ -171,9 +171,8 @@ def test_stopped_by_a_signal(place, number, count, whole, tmp_path):
 
 
 @pytest.mark.parametrize("times", quick([1, 2], 1))
-@pytest.mark.parametrize("name", quick(["_write_results", "finish"], "finish"))
-def test_stopped_while_the_results_are_written(name, times, whole, tmp_path):
-    prepare = signalled(RunLog, name, signal.SIGINT, count=1, times=times)
+def test_stopped_while_the_results_are_written(times, whole, tmp_path):
+    prepare = signalled(RunLog, "finish", signal.SIGINT, count=1, times=times)
     code, output = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=prepare)
     assert code == 130, output
     last = output.splitlines()[-1]
@@ -325,8 +324,8 @@ def test_trains_on_when_pictures_cannot_be_written(whole, tmp_path):
     prepare = at_play(2, lambda: Path("run/pictures").write_text("no folder"))
     code, output = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=prepare)
     assert code == 0, output
-    assert output.count("cannot be written") == 1
-    assert "run/pictures/" in output
+    assert output.count("pictures failed (") == 1
+    assert "run/pictures" in output
     same(final_state(whole), final_state(tmp_path / "run"))
     assert tensorboard_events(whole) == tensorboard_events(tmp_path / "run")
 
@@ -362,9 +361,8 @@ def test_a_run_without_a_checkpoint_can_be_started_again(tmp_path):
     code, output = run(tmp_path, *words)
     assert code == 0, output
     files = sorted((tmp_path / "run").glob("events.*"))
-    assert [path.stat().st_size > 0 for path in files] == [False, True]
-    tags = [event[1] for event in tensorboard_events(tmp_path / "run")]
-    assert tags.count("_hparams_/session_start_info") == 1
+    assert [path.stat().st_size > 0 for path in files] == [False, True, True]
+    shown_once(tmp_path / "run")
 
 
 @pytest.mark.slow
