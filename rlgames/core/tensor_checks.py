@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from rlgames.core.pages import page_out
 from rlgames.core.untrusted import sanitized
-
-MADV_PAGEOUT = 21
-"""Advice of Linux since 5.4, which Python does not name; older systems ignore it."""
 
 
 def state_dict_mismatch(state: dict[str, Tensor], expected: dict[str, Tensor]) -> str:
@@ -59,18 +55,7 @@ def load_weights(module: nn.Module, tensors: Any) -> None:
             if not bool(part.isfinite().all()):
                 raise ValueError("some weights are not finite numbers")
             target.copy_(part)
-            _page_out(part)
-
-
-def _page_out(part: Tensor) -> None:
-    """Let the system take the memory of a tensor that was copied: a checkpoint is mapped, and all
-    that was read of it would count as memory of this process. Its content is not lost."""
-    size, start = mmap.PAGESIZE, part.data_ptr()
-    first = -(-start // size) * size
-    num_bytes = (start + part.nbytes - first) // size * size
-    if part.device.type == "cpu" and part.is_contiguous() and num_bytes > 0:
-        address, length = ctypes.c_void_p(first), ctypes.c_size_t(num_bytes)
-        ctypes.CDLL(None).madvise(address, length, MADV_PAGEOUT)
+            page_out(part)
 
 
 def parts(tensor: Tensor) -> tuple[Tensor, ...]:

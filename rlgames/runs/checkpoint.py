@@ -182,19 +182,13 @@ def read_identity(path: Path) -> str | None:
 def drop_state(path: Path, max_bytes: int) -> int:
     """Replace a checkpoint by one of its policy and its progress, if the tensors of its state have
     more than max_bytes. Returns how many were dropped. Raises BadCheckpoint and OSError."""
-    checkpoint = Checkpoint.read(path)
-    if (size := tensor_bytes(checkpoint.state)) <= max_bytes:
+    checkpoint, tensors = Checkpoint.read(path), dict[str, Tensor]()
+    _split_off_tensors(checkpoint.state, "", tensors)
+    if (size := sum(tensor.nbytes for tensor in tensors.values())) <= max_bytes:
         return 0
     progress = {name: value for name, value in checkpoint.state.items() if name == "progress"}
     replace(checkpoint, state=progress).write(path)
     return size
-
-
-def tensor_bytes(tree: Tree) -> int:
-    """The size of all tensors in a tree."""
-    tensors: dict[str, Tensor] = {}
-    _split_off_tensors(tree, "", tensors)
-    return sum(tensor.nbytes for tensor in tensors.values())
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:

@@ -11,7 +11,6 @@ import re
 import secrets
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,14 @@ from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
 from rlgames.runs.directory import DirectoryLock
-from rlgames.runs.files import BEST, read_metrics, read_run
+from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.loggers import Loggers, RunStart, build_loggers
 
 RESULT_FIELDS = ("results", "final_results", "best_games", "exact", "opponent_statistics")
-"""The fields of run.json that a run has when it is done; `results` is about its best checkpoint."""
+"""The fields of run.json that a run has when it is done: the metrics of its best checkpoint and
+what random and optimal play reach; those of its final network; games played before the best
+checkpoint was saved; whether all ways the games can go were played; and of the opponent's play
+against the best checkpoint, see Player.statistics."""
 
 VERSIONED_PACKAGES = ("torch", "numpy", "hydra-core", "omegaconf", "tensorboard")
 
@@ -33,24 +35,6 @@ ID_PATTERN = re.compile(r"[0-9a-f]{8}")
 """Of a run's id in trackers. A run.json that resumes may come from a stranger."""
 
 GIT_SECONDS = 5
-
-
-@dataclass(frozen=True)
-class RunResults:
-    """The final evaluations of a run that is done.
-
-    best, final: the metrics of the checkpoint that was selected and of the final network.
-    best_games: games played before the best checkpoint was saved. is_exact: all ways the games can
-    go were played. references: random and optimal play, as far as known. opponent_statistics: of
-    the opponent's play against the best checkpoint, see Player.statistics.
-    """
-
-    best: dict[str, float]
-    final: dict[str, float]
-    best_games: int
-    is_exact: bool
-    references: dict[str, float]
-    opponent_statistics: dict[str, float]
 
 
 class RunLog(Callback):
@@ -121,23 +105,17 @@ class RunLog(Callback):
             storage.sync_file(self._metrics)
 
     def finish(
-        self, status: str, games: int, seconds: float, results: RunResults | None = None
+        self, status: str, games: int, seconds: float, results: dict[str, Any] | None = None
     ) -> None:
         """Write how the run ended; nothing is logged after it. Raises OSError.
 
-        seconds: wall-clock time of all processes of the run. results: of a run that is done.
+        seconds: wall-clock time of all processes of the run. results: RESULT_FIELDS of a run that
+        is done.
         """
         if results is not None:
-            logged = {f"result/{name}": value for name, value in results.best.items()}
-            best = self.directory / "checkpoints" / BEST
-            self._loggers.call("results", games, logged, best)
-            self._run |= {
-                "results": results.best | results.references,
-                "final_results": results.final,
-                "best_games": results.best_games,
-                "exact": results.is_exact,
-                "opponent_statistics": results.opponent_statistics,
-            }
+            logged = {f"result/{name}": value for name, value in results["results"].items()}
+            self._loggers.call("scalars", games, logged)
+            self._run |= results
             self.flush()  # before run.json counts on it
         self._loggers.close(status)
         ending = {"end": timestamp(), "status": status, "games": games, "seconds": seconds}
@@ -197,7 +175,7 @@ def _provenance(config: dict[str, Any]) -> dict[str, Any]:
     return {
         "command": sys.argv,
         "versions": {"python": platform.python_version(), "rlgames": version("rlgames")} | versions,
-        **_commit(),
+        "commit": _commit(),
         "processor": _processor(),
         "threads": config["threads"],
         "seed": config["seed"],
@@ -218,14 +196,12 @@ def _processor() -> str:
     return f"{name}, {os.cpu_count()} cores"
 
 
-def _commit() -> dict[str, Any]:
-    """The commit of the package's repository, and whether nothing is changed since; None each if
+def _commit() -> str | None:
+    """The commit of the package's repository, with -dirty if something is changed since; None if
     the package does not lie in its own repository."""
-    commit = _git("rev-parse", "HEAD")
+    commit = _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
     # An installed copy may lie inside another project's repository.
-    if commit is None or _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
-        return {"commit": None, "clean": None}
-    return {"commit": commit, "clean": _git("status", "--porcelain") == ""}
+    return commit if _git("ls-files", "--error-unmatch", Path(__file__).name) else None
 
 
 def _git(*words: str) -> str | None:

@@ -18,9 +18,6 @@ from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
 from rlgames.runs.files import SWEEP_FILE, flatten
 
-TAGGED = ("game", "learner", "policy")
-"""Groups whose options are tags of a run."""
-
 MAX_REASON_LENGTH = 300
 """Characters of a library's error that a warning repeats."""
 
@@ -52,31 +49,21 @@ class RunStart:
         game, name = self.config["game"]["name"], self.directory.name
         return name if self.sweep or not name[:4].isdecimal() else f"{game} {name}"
 
-    @property
-    def tags(self) -> list[str]:
-        """The options that people look for."""
-        return list(dict.fromkeys(self.config[group]["name"] for group in TAGGED))
-
 
 class Logger:
-    """Where a run is logged. Each method may raise; the run then continues without the logger.
-
-    A logger is made with the keys of its option. start is called first and close last, not after an
-    error.
+    """Where a run is logged. Each method may raise; the run then continues without the logger, and
+    calls none again. A logger is made with the keys of its option; start is called first.
     """
 
     def start(self, run: RunStart) -> None:
         """Create or continue the run, and log its config."""
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
-        """Metrics by name after this many games."""
+        """Metrics by name after this many games. When the run is done, result/NAME is a metric of
+        the best checkpoint, or what random or optimal play reaches."""
 
     def picture(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG or a GIF."""
-
-    def results(self, games: int, results: dict[str, float], checkpoint: Path) -> None:
-        """The metrics of the best checkpoint of a run that is done, as result/NAME, and its
-        file."""
 
     def close(self, status: str) -> None:
         """The run ends: "done", "interrupted" or "failed"."""
@@ -184,9 +171,6 @@ class TensorBoardLogger(Logger):
         summary = Summary(value=[Summary.Value(tag=name, image=image)])
         self._write(Event(summary=summary, step=games))
 
-    def results(self, games: int, results: dict[str, float], checkpoint: Path) -> None:
-        self.scalars(games, results)
-
     def close(self, status: str) -> None:
         self._file.close()
 
@@ -208,13 +192,13 @@ class WandbLogger(Logger):
     """A run on a server of W&B or, offline, in the folder wandb of the run directory, which
     `wandb sync` uploads. The variables WANDB_API_KEY, WANDB_ENTITY and WANDB_BASE_URL apply.
 
-    mode: "online", "offline" or None, which is WANDB_MODE or else online. checkpoint: whether the
-    best checkpoint of a run that is done is logged as an artifact.
+    mode: "online", "offline" or None, which is WANDB_MODE or else online.
     """
 
-    def __init__(self, project: str, mode: str | None, checkpoint: bool) -> None:
-        self._project, self._mode, self._logs_checkpoint = project, mode, checkpoint
-        self._run: Any = None
+    _run: Any
+
+    def __init__(self, project: str, mode: str | None) -> None:
+        self._project, self._mode = project, mode
 
     def start(self, run: RunStart) -> None:
         import wandb
@@ -233,7 +217,6 @@ class WandbLogger(Logger):
             id=run.id,
             name=run.label,
             group=run.sweep,
-            tags=run.tags,
             dir=str(run.directory),
             mode=self._mode,
             resume="allow",
@@ -247,15 +230,6 @@ class WandbLogger(Logger):
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         """At the step of W&B that equals games: a resumed run continues its steps."""
         self._run.log({"games": games, **metrics}, step=games)
-
-    def results(self, games: int, results: dict[str, float], checkpoint: Path) -> None:
-        import wandb
-
-        self._run.summary.update(results)
-        if self._logs_checkpoint:
-            artifact = wandb.Artifact(f"checkpoint-{self._run.id}", type="model")
-            artifact.add_file(str(checkpoint), name=checkpoint.name)
-            self._run.log_artifact(artifact, aliases=["best"])
 
     def close(self, status: str) -> None:
         self._run.summary["status"] = status
@@ -279,15 +253,13 @@ MLFLOW_STATUSES = {"done": "FINISHED", "interrupted": "KILLED", "failed": "FAILE
 
 class MlflowLogger(Logger):
     """A run in MLflow's store: MLFLOW_TRACKING_URI or else MLflow's default, a database
-    mlflow.db in the current folder.
+    mlflow.db in the current folder."""
 
-    checkpoint: whether the best checkpoint of a run that is done is logged as an artifact.
-    """
+    _client: Any
+    _run_id: str
 
-    def __init__(self, experiment: str, checkpoint: bool) -> None:
-        self._experiment, self._logs_checkpoint = experiment, checkpoint
-        self._client: Any = None
-        self._run_id = ""
+    def __init__(self, experiment: str) -> None:
+        self._experiment = experiment
 
     def start(self, run: RunStart) -> None:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", str(MAX_RETRIES))
@@ -302,8 +274,7 @@ class MlflowLogger(Logger):
         experiment = known.experiment_id if known else client.create_experiment(self._experiment)
         earlier = client.search_runs([experiment], f"tags.`{MLFLOW_ID}` = '{run.id}'")
         tags = registry.resolve_tags()  # the user and the source
-        tags |= {MLFLOW_ID: run.id, "rlgames.tags": ", ".join(run.tags)}
-        tags |= {} if run.sweep is None else {"rlgames.sweep": run.sweep}
+        tags |= {MLFLOW_ID: run.id} | ({"rlgames.sweep": run.sweep} if run.sweep else {})
         created = earlier[:1] or [client.create_run(experiment, run_name=run.label, tags=tags)]
         self._run_id = created[0].info.run_id
         client.update_run(self._run_id, status="RUNNING")
@@ -322,11 +293,6 @@ class MlflowLogger(Logger):
         now = time.time_ns() // 1_000_000
         points = [Metric(name, float(value), now, games) for name, value in metrics.items()]
         self._client.log_batch(self._run_id, metrics=points)
-
-    def results(self, games: int, results: dict[str, float], checkpoint: Path) -> None:
-        self.scalars(games, results)
-        if self._logs_checkpoint:
-            self._client.log_artifact(self._run_id, str(checkpoint), "checkpoints")
 
     def close(self, status: str) -> None:
         self._client.set_terminated(self._run_id, MLFLOW_STATUSES[status])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rlgames.config.registry import REGISTRY
 from rlgames.config.typed import to_plain
-from rlgames.core.callbacks import CallbackList
+from rlgames.core.callbacks import Callback, CallbackList
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupts
@@ -18,6 +18,7 @@ from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog
 from rlgames.training.evaluator import WHY_NO_REGRET
 from rlgames.training.parts import Training
+from rlgames.training.pictures import ImageCallback
 from rlgames.training.progress import Progress
 
 
@@ -33,11 +34,13 @@ class TrainingLoop:
         training: Training,
         progress: Progress,
         log: RunLog,
-        callbacks: CallbackList,
         interrupts: Interrupts,
+        callback: Callback | None = None,
     ) -> None:
         self.training, self.progress, self.log = training, progress, log
-        self.callbacks, self.interrupts = callbacks, interrupts
+        self.interrupts = interrupts
+        images = ImageCallback(training.evaluator, log, progress)
+        self.callbacks = CallbackList([log, images, *filter(None, [callback])])
         self.mark = training.source.mark()
 
     def run(self) -> None:
@@ -142,10 +145,9 @@ class TrainingLoop:
 
     def measure(self) -> None:
         """Measure the mistakes of the greedy policy and log what was found."""
-        progress, regret = self.progress, self.training.regret
-        assert regret is not None
+        progress = self.progress
         with self.phase("evaluating"):
-            value = regret.measure()
+            value = self.training.evaluator.regret()
         if value is None and not progress.done_at["measure"]:
             self.log.warn(WHY_NO_REGRET)
         with self.interrupts.shielded():

@@ -48,7 +48,7 @@ from rlgames.sampling import EpsilonGreedy
 from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.training.checks import Plan, check_fits
-from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator, Regret
+from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
 from rlgames.training.sources import Batch, Demonstrations, GameSource, WholeGames
 
 FLOATS_PER_TABLE_VALUE = 2
@@ -59,7 +59,7 @@ FLOATS_PER_TABLE_VALUE = 2
 class Training:
     """What a training is made of, built once from a checked config.
 
-    regret: None without analyze_every=. compute_dtype: of the policy while it plays and learns.
+    compute_dtype: of the policy while it plays and learns.
     """
 
     cfg: TrainConfig
@@ -68,7 +68,6 @@ class Training:
     learner: Learner
     source: GameSource
     evaluator: Evaluator
-    regret: Regret | None
     references: References
     compute_dtype: torch.dtype
 
@@ -125,7 +124,6 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     check_fits(Plan(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
-    regret = None if cfg.analyze_every is None else Regret(evaluator, cfg.analyze_every)
     policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
     if cfg.init_from and checkpoint is None:
         init_policy_from(Path(cfg.init_from), cfg, policy)
@@ -145,7 +143,7 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
         check_memory("batch", batch, size, "for its moves")
     layouts = () if split is None else (split.trained_on, split.held_out)
     references = References(game, *layouts)
-    return Training(cfg, game, agent, learner, source, evaluator, regret, references, dtype)
+    return Training(cfg, game, agent, learner, source, evaluator, references, dtype)
 
 
 def check_parts(cfg: TrainConfig) -> None:
@@ -194,7 +192,8 @@ def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> E
     opponent = None
     if game.spec.seats == 2:
         opponent = build_player(cfg.eval_opponent, game, cfg.game, in_training=True)
-    return Evaluator(game, opponent, split, greedy_rule(cfg), cfg.best_by, cfg.seed)
+    rule = greedy_rule(cfg)
+    return Evaluator(game, opponent, split, rule, cfg.best_by, cfg.seed, cfg.analyze_every)
 
 
 def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor]) -> None:

@@ -141,14 +141,11 @@ class GameSource:
     that a run that was interrupted in the next one plays that again.
 
     learner_plays: whether the learner plays the games itself. is_cloned: whether recorded games are
-    all that it learns from. last_words: what to say if the process ends at once, without an
-    exception; empty if nothing in the source does that. is_exact: whether a resumed run is bit-
-    equal to one that never stopped. pool: games in progress, with window= only. num_pretrained:
-    passes over the recorded games so far. pretraining: the learner of those passes, None before and
-    after.
+    all that it learns from. is_exact: whether a resumed run is bit-equal to one that never stopped.
+    pool: games in progress, with window= only. num_pretrained: passes over the recorded games so
+    far. pretraining: the learner of those passes, None before and after.
     """
 
-    last_words = ""
     is_exact = True
 
     def __init__(

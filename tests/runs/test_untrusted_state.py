@@ -147,14 +147,6 @@ def test_every_position_that_is_reached_is_valid(words):
             assert game.is_valid(state).all()
 
 
-def test_a_metric_with_an_odd_name_is_refused(make_run):
-    state = copy.deepcopy(make_run("plain")[2].state)
-    state["progress"]["line"] |= {"sums": {ESCAPE * 100: 1.0}, "weights": {ESCAPE * 100: 1.0}}
-    with pytest.raises(BadCheckpoint, match="no metric") as error:
-        load(make_run, "plain", state)
-    assert error.value.error.isprintable()
-
-
 ODD = [-1, 0, 10**6, 1.5, math.nan, "x", None, True, [], [1], {}, {"a": 1}, ..., torch.zeros(2)]
 ODD += [reshaped, *map(filled_with, (0, 1, 100)), lambda tensor: tensor[:1], torch.Tensor.double]
 
