@@ -8,8 +8,7 @@ import sys
 
 from torch import Tensor
 
-_MADV_DONTNEED, _MADV_PAGEOUT, _MADV_COLLAPSE = 4, 21, 25
-"""Advice of Linux; the last two are of 5.4 and 6.1, and older systems ignore them."""
+_MADV_COLLAPSE = 25
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -18,13 +17,7 @@ def discard_pages(tensor: Tensor) -> None:
 
     Does nothing where the system cannot do that, and for a tensor with gaps.
     """
-    _advise(tensor, _MADV_DONTNEED)
-
-
-def page_out(tensor: Tensor) -> None:
-    """Let the system take the memory of a tensor that was copied: a checkpoint is mapped, and all
-    that was read of it would count as memory of this process. Its content is not lost."""
-    _advise(tensor, _MADV_PAGEOUT)
+    _advise(tensor, mmap.MADV_DONTNEED)
 
 
 def collapse_pages(tensor: Tensor) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlgames.core.pages import page_out
 from rlgames.core.untrusted import sanitized
 
 
@@ -38,12 +37,8 @@ def same_layout(tensor: Tensor, expected: Tensor) -> bool:
 
 @torch.no_grad()
 def load_weights(module: nn.Module, tensors: Any) -> None:
-    """Load a state dict that nobody needs afterwards, in parts: to check all of a tensor at once
-    takes more memory.
-
-    Raises ValueError unless names, shapes and dtypes match and all numbers are finite; some weights
-    may then be loaded.
-    """
+    """Load a state dict. Raises ValueError unless names, shapes and dtypes match and all numbers
+    are finite; some weights may then be loaded."""
     if not isinstance(tensors, dict):
         raise ValueError("the state is not a dictionary of tensors")
     weights = module.state_dict()
@@ -51,11 +46,9 @@ def load_weights(module: nn.Module, tensors: Any) -> None:
     if mismatch:
         raise ValueError(f"the tensors do not match: {mismatch}")
     for name, tensor in tensors.items():
-        for part, target in zip(parts(tensor), parts(weights[name]), strict=True):
-            if not bool(part.isfinite().all()):
-                raise ValueError("some weights are not finite numbers")
-            target.copy_(part)
-            page_out(part)
+        if not all(bool(part.isfinite().all()) for part in parts(tensor)):
+            raise ValueError("some weights are not finite numbers")
+        weights[name].copy_(tensor)
 
 
 def parts(tensor: Tensor) -> tuple[Tensor, ...]:

@@ -121,13 +121,13 @@ class Evaluator:
     def evaluate(self, num_games: int, stream: str) -> EvaluationResult:
         """Play games drawn from the named stream, on the layouts of training and on those held
         out."""
-        split, greedy = self.split, self.greedy
+        split, greedy, opponent = self.split, self.greedy, self.opponent
         rng = make_generator(self.seed, stream, self.game.device)
         layouts = None if split is None else split.trained_on
         settings = EvaluationSettings(sampled_games=num_games, layouts=layouts)
-        if self.opponent is not None:
-            self.opponent.reset_statistics()
-        evaluation = evaluate(self.game, greedy, settings, rng, self.opponent)
+        if opponent is not None:
+            opponent.reset_statistics()
+        evaluation = evaluate(self.game, greedy, settings, rng, opponent)
         held_out = None
         if split is not None:
             settings = EvaluationSettings(sampled_games=num_games, layouts=split.held_out)

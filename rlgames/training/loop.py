@@ -52,7 +52,6 @@ class TrainingLoop:
             with self.interrupts.shielded():
                 self.end_evaluation()
                 self.save()
-        self.pretrain()
         self.run_due_tasks()  # those that were due when an earlier process was interrupted
         if not progress.is_over:
             with self.phase("playing"):
@@ -74,18 +73,6 @@ class TrainingLoop:
         metric = self.training.evaluator.goal_metric
         with self.interrupts.shielded():
             self.callbacks.on_references(metric, references.random, references.optimal)
-
-    def pretrain(self) -> None:
-        """Fit the policy to recorded games, clone_epochs times, before any game is played."""
-        source = self.training.source
-        while True:
-            with self.phase("learning"), self.interrupts.shielded():
-                metrics = source.pretrain()
-                if metrics is None:
-                    return
-                metrics = {f"train/pretrain_{name}": value for name, value in metrics.items()}
-                self.callbacks.on_metrics(0, metrics)
-                self.mark = source.mark()
 
     def train_on_batch(self) -> None:
         """Play the next batch of games, or sample recorded ones, and learn from it."""

@@ -136,8 +136,7 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
     dtype = compute_dtype(cfg.precision, device)
     games = WholeGames(game, playing(cfg, game, agent), split)
-    has_played = checkpoint is not None and checkpoint.games > 0
-    source = build_source(cfg, learner, agent, games, dtype, has_played)
+    source = build_source(cfg, learner, agent, games, dtype)
     if device.type == "cpu":
         batch, size = min(cfg.batch, cfg.games), bytes_per_game(game, cfg.window)
         check_memory("batch", batch, size, "for its moves")
@@ -154,23 +153,14 @@ def check_parts(cfg: TrainConfig) -> None:
 
 
 def build_source(
-    cfg: TrainConfig,
-    learner: Learner,
-    agent: Agent,
-    games: WholeGames,
-    dtype: torch.dtype,
-    has_played: bool,
+    cfg: TrainConfig, learner: Learner, agent: Agent, games: WholeGames, dtype: torch.dtype
 ) -> GameSource:
-    """Where a training's games come from. has_played: it needs no record to fit the policy to.
-
-    Raises ConfigError for a record that does not fit.
-    """
-    recorded, is_clone = None, "teacher" in learner.learns_from
-    if cfg.demonstrations and (is_clone or cfg.demos_per_batch or not has_played):
+    """Where a training's games come from. Raises ConfigError for a record that does not fit."""
+    recorded = None
+    if cfg.demonstrations:
         path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
         recorded = Demonstrations.read(path, games.game, rules, cfg.demonstrator, learner.rng)
-    parts = (cfg, learner, agent, games, recorded, dtype)
-    source: GameSource = make("engine", cfg.engine, *parts)
+    source: GameSource = make("engine", cfg.engine, cfg, learner, agent, games, recorded, dtype)
     return source
 
 

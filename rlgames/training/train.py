@@ -23,7 +23,6 @@ from rlgames.games.game import Game
 from rlgames.runs.checkpoint import (
     BadCheckpoint,
     Checkpoint,
-    drop_state,
     restore_weights,
 )
 from rlgames.runs.directory import DirectoryLock, claim_directory, lock_directory
@@ -33,9 +32,6 @@ from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.parts import Training, build_training
 from rlgames.training.progress import Progress
-
-MAX_RESUME_STATE_BYTES = 1 << 26
-"""A finished run keeps no more to be extended, unless asked."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +198,6 @@ class Run(TrainingLoop):
         with self.interrupts.shielded():
             log.finish("done", progress.games, progress.seconds, results)
             self.is_done = True
-            self.drop_resume_state()
             log.close()
         self.callbacks.on_run_end(log.directory)
         return TrainingResult(
@@ -214,23 +209,6 @@ class Run(TrainingLoop):
             references=references,
             seconds=progress.seconds,
         )
-
-    def drop_resume_state(self) -> None:
-        """Keep no resume state of a run that is done, unless it is small or asked for."""
-        keeps = self.training.cfg.keep_resume_state
-        if keeps:
-            return
-        latest = self.checkpoint_path(LATEST)
-        try:
-            dropped = drop_state(latest, 0 if keeps is False else MAX_RESUME_STATE_BYTES)
-        except (OSError, BadCheckpoint) as error:
-            self.log.warn(f"the resume state is still there: {error}")
-            return
-        if dropped and keeps is None:
-            self.log.warn(
-                f"the finished run cannot be extended: its resume state of {dropped >> 20:,} "
-                "MiB is not kept; keep_resume_state=true keeps it"
-            )
 
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
         """Evaluate the best and the final weights on the same games, which selected neither, and

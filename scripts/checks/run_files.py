@@ -19,9 +19,7 @@ EVENTS = "events.out.tfevents.*"
 IGNORED = {"lock", "train.log", "output.log", "multirun.yaml"}
 """Files with times, process numbers or nothing in them."""
 
-JSON_FIELDS = {
-    "run.json": ("status", "games", *RESULT_FIELDS),
-}
+JSON_FIELDS = {"run.json": ("status", "games", *RESULT_FIELDS)}
 """The fields that depend on the config alone."""
 
 TIMES = ("seconds", "moves_per_s")
@@ -74,17 +72,11 @@ def tensorboard_events(directory: Path) -> dict[str, dict[int, Any]]:
     """What TensorBoard shows of a run, except times and text: scalars and pictures by name and
     step."""
     events = EventAccumulator(str(directory), {"scalars": 0, "images": 0}).Reload()
-    tags = events.Tags()
-    numbers = {
-        name: {each.step: repr(each.value) for each in events.Scalars(name)}
-        for name in tags["scalars"]
-        if not name.startswith("time/")
-    }
-    images = {
-        name: {each.step: each.encoded_image_string for each in events.Images(name)}
-        for name in tags["images"]
-    }
-    return numbers | images
+    names = [name for name in events.Tags()["scalars"] if not name.startswith("time/")]
+    shown = {name: {each.step: repr(each.value) for each in events.Scalars(name)} for name in names}
+    for name in events.Tags()["images"]:
+        shown[name] = {each.step: repr(each.encoded_image_string) for each in events.Images(name)}
+    return shown
 
 
 def differing_files(one: Path, two: Path) -> list[str]:

@@ -116,7 +116,6 @@ REFUSED = [
     *[("dqn", f"learner/buffer/columns/{n}", filled_with(-1)) for n in (1, 4, 5)],
     ("dqn", "learner/target", {}),
     ("behavior_cloning", "learner/lowest_loss", math.nan),
-    ("table", "source/pretraining", {"optimizer": {}}),
     ("open", "learner/values/errors", reshaped),
     *each("open", f"{POOL}/state/words", *map(filled_with, (1 << 40, -1)), torch.Tensor.int),
     ("open", f"{POOL}/state/current_seat", filled_with(7)),

@@ -261,24 +261,6 @@ def test_a_terminal_that_closes_stops_the_run_which_is_saved(tmp_path):
     assert read_run(tmp_path / "run")["status"] == "interrupted"
 
 
-@pytest.mark.slow
-def test_sigterm_during_pretraining(tmp_path):
-    game = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
-    code, output = run(tmp_path, "eval", *game, "player=density", "games=50", "record=games.jsonl")
-    assert code == 0, output
-    record = f"demonstrations={tmp_path / 'games.jsonl'}"
-    words = ["train", *WORDS, "games=40", record, "clone_epochs=5"]
-    prepare = signalled(GameSource, "pretrain", signal.SIGTERM)
-    code, output = run(tmp_path, *words, "out=run", prepare=prepare)
-    assert code == 143, output
-    assert latest(tmp_path).games == 0
-    assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == 3
-    (tmp_path / "whole").mkdir()
-    code, output = run(tmp_path / "whole", *words, "out=run")
-    assert code == 0, output
-    ends_as(tmp_path / "whole/run", tmp_path)
-
-
 def at_play(count, what):
     """A function that makes something happen before the count-th batch is collected."""
     calls, collect = 0, GameSource.next

@@ -46,7 +46,7 @@ RUNS = {
         "learner.buffer_size=64",
         "learner.minibatch_size=8",
     ],
-    "behavior_cloning": ["game=tictactoe", *NETWORK, "demonstrations={record}", "clone_epochs=1"],
+    "behavior_cloning": ["game=tictactoe", *NETWORK, "demonstrations={record}"],
     "occupancy": [*SEA, *NETWORK],
     "alphazero": [
         *("game=tictactoe", *NETWORK, "search=mcts", "search.simulations=2", "search.leaf=value"),
