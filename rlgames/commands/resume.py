@@ -116,8 +116,7 @@ def _resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint]:
     if not can_resume(checkpoint) and not reason_finished(run, cfg, checkpoint):
         raise BadCheckpoint(
             f"{run / 'checkpoints' / LATEST} holds a policy only and cannot be resumed",
-            f"start a new run from its weights: init_from={run}, "
-            "or train with keep_resume_state=true",
+            f"start a new run from its weights: init_from={run}",
         )
     return cfg, checkpoint
 

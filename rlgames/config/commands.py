@@ -102,9 +102,6 @@ class TrainConfig(RunConfig):
     keep_every: int | None = key(
         1, 10**12, help="games between two checkpoints that are never deleted"
     )
-    keep_resume_state: bool | None = key(
-        help="keep what a finished run needs to be extended; null: up to 64 MiB"
-    )
     best_by: str | None = key(
         of=HEADLINES, help="metric that selects the best checkpoint; null: the game's own"
     )
@@ -114,9 +111,6 @@ class TrainConfig(RunConfig):
     demonstrations: str | None = key(is_path=True, help="recorded games to learn from")
     demonstrator: str | None = key(help="player in the record to imitate; null: all")
     demos_per_batch: int = key(0, MAX_BATCH, help="recorded games added to every batch")
-    clone_epochs: int = key(
-        0, 10**6, help="epochs of behavior cloning on the record before training"
-    )
     holdout: float = key(0, 1, help="fraction of hidden layouts held out of training")
     out: str | None = key(
         is_path=True, help="run directory; null: outputs/<game>/<date>_<time>_<counter>"
@@ -144,7 +138,7 @@ RESUMABLE_KEYS = (
     *("games", "schedule_games", "log_every", "eval_every", "eval_games", "save_every"),
     "analyze_every",
     *("keep_every", "solve_seconds", "join_seconds", "device", "threads", "plugins"),
-    *("demonstrations", "keep_resume_state"),
+    "demonstrations",
 )
 """The keys of a training that may change when it resumes."""
 

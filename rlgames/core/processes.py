@@ -6,7 +6,6 @@ import ctypes
 import gc
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,19 +37,3 @@ def kill_with_parent(parent: int) -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before
         os._exit(1)
-
-
-_SAY_AT_END = "import sys; sys.stdin.read() or print(sys.argv[1], file=sys.stderr)"
-
-
-@contextmanager
-def last_words(message: str) -> Iterator[None]:
-    """A block after which nothing is printed, unless this process ends in it without an exception,
-    as by SIGKILL or in a library: then the message is, on standard error."""
-    words = [sys.executable, "-I", "-S", "-c", _SAY_AT_END, f"rlgames: {message}"]
-    # Another process hears when this one ends; Ctrl-C does not reach it.
-    with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as witness:
-        try:
-            yield
-        finally:
-            witness.communicate(b"the block was left")

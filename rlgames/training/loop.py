@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rlgames.config.registry import REGISTRY
 from rlgames.config.typed import to_plain
-from rlgames.core.callbacks import CallbackList
+from rlgames.core.callbacks import Callback, CallbackList
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupts
@@ -18,6 +18,7 @@ from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog
 from rlgames.training.evaluator import WHY_NO_REGRET
 from rlgames.training.parts import Training
+from rlgames.training.pictures import ImageCallback
 from rlgames.training.progress import Progress
 
 
@@ -33,11 +34,13 @@ class TrainingLoop:
         training: Training,
         progress: Progress,
         log: RunLog,
-        callbacks: CallbackList,
         interrupts: Interrupts,
+        callback: Callback | None = None,
     ) -> None:
         self.training, self.progress, self.log = training, progress, log
-        self.callbacks, self.interrupts = callbacks, interrupts
+        self.interrupts = interrupts
+        images = ImageCallback(training.evaluator, log, progress)
+        self.callbacks = CallbackList([log, images, *filter(None, [callback])])
         self.mark = training.source.mark()
 
     def run(self) -> None:
@@ -49,7 +52,6 @@ class TrainingLoop:
             with self.interrupts.shielded():
                 self.end_evaluation()
                 self.save()
-        self.pretrain()
         self.run_due_tasks()  # those that were due when an earlier process was interrupted
         if not progress.is_over:
             with self.phase("playing"):
@@ -71,18 +73,6 @@ class TrainingLoop:
         metric = self.training.evaluator.goal_metric
         with self.interrupts.shielded():
             self.callbacks.on_references(metric, references.random, references.optimal)
-
-    def pretrain(self) -> None:
-        """Fit the policy to recorded games, clone_epochs times, before any game is played."""
-        source = self.training.source
-        while True:
-            with self.phase("learning"), self.interrupts.shielded():
-                metrics = source.pretrain()
-                if metrics is None:
-                    return
-                metrics = {f"train/pretrain_{name}": value for name, value in metrics.items()}
-                self.callbacks.on_metrics(0, metrics)
-                self.mark = source.mark()
 
     def train_on_batch(self) -> None:
         """Play the next batch of games, or sample recorded ones, and learn from it."""
@@ -142,10 +132,9 @@ class TrainingLoop:
 
     def measure(self) -> None:
         """Measure the mistakes of the greedy policy and log what was found."""
-        progress, regret = self.progress, self.training.regret
-        assert regret is not None
+        progress = self.progress
         with self.phase("evaluating"):
-            value = regret.measure()
+            value = self.training.evaluator.regret()
         if value is None and not progress.done_at["measure"]:
             self.log.warn(WHY_NO_REGRET)
         with self.interrupts.shielded():
@@ -176,7 +165,7 @@ class TrainingLoop:
         """Write weights, and all that the rest of the run depends on, under each of these names.
         Raises OSError."""
         progress, log = self.progress, self.log
-        progress.num_log_lines, progress.num_event_bytes = log.num_lines, log.num_event_bytes
+        progress.num_log_lines = log.num_lines
         log.flush()  # a checkpoint never counts lines that are not on the disk
         state = {
             "progress": progress.state_dict(),

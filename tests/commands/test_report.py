@@ -404,13 +404,7 @@ def test_a_report_and_tensorboard_have_the_results_of_a_run(tmp_path):
     assert events.Scalars("result/turns")[0].value == pytest.approx(turns)
     last = [line for line in read_metrics(run / "metrics.jsonl") if "eval/turns" in line][-1]
     assert facts["seconds"] >= last["time/seconds"]
-    names = ("reference/turns/random", "eval/turns", "reference/turns/optimal")
-    random, evaluated, optimum = map(events.Scalars, names)
-    assert [scalar.step for scalar in random] == [scalar.step for scalar in evaluated]
-    assert [scalar.step for scalar in optimum] == [0, 200]
-    assert optimum[0].value == pytest.approx(31 / 12)
     assert events.Scalars("train/loss")[-1].step == 200
-    assert "custom_scalars__config__" in events.Tags()["tensors"]
     # TensorBoard takes every folder with events in it for another run.
     assert [path.parent for path in run.rglob("events.out*")] == [run]
 
@@ -422,11 +416,6 @@ def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
     facts = json.loads((run / "run.json").read_text())
     assert (facts["metric"], facts["best_by"]) == ("points", "exploitability")
     assert 0.4 < facts["results"]["random"] < 0.6
-    words = ["experiment=2048_mlp", "board=2", "columns=2", *words[1:], "solve_seconds=0"]
-    run = package.train([*words, f"out={tmp_path}/slide"])
-    events = EventAccumulator(str(run)).Reload()
-    assert [scalar.step for scalar in events.Scalars("reference/score/random")] == [0, 40]
-    assert "random play takes too long" in (run / "train.log").read_text()
 
 
 @pytest.mark.parametrize(

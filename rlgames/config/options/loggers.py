@@ -1,4 +1,4 @@
-"""The loggers: where a run's config, metrics, pictures and results go besides its own files."""
+"""The loggers: where a run's config and metrics go besides its own files."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ from rlgames.config.schema import Option, OptionConfig, key, schema
 
 
 @schema
-class ArtifactConfig(OptionConfig):
-    checkpoint: bool = key(help="log the best checkpoint as an artifact when the run is done")
-
-
-@schema
-class WandbConfig(ArtifactConfig):
+class WandbConfig(OptionConfig):
     project: str = key(help="project of the run")
     mode: str | None = key(
         of=("online", "offline"),
@@ -20,7 +15,7 @@ class WandbConfig(ArtifactConfig):
 
 
 @schema
-class MlflowConfig(ArtifactConfig):
+class MlflowConfig(OptionConfig):
     experiment: str = key(help="experiment of the run")
 
 
