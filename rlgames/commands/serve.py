@@ -138,7 +138,7 @@ def game_page(config: PlayConfig | WatchConfig | ShowConfig) -> tuple[Table, dic
     search = None if cfg.search is None else cfg.search.name
     for name in query["seat"]:
         if name != YOU:
-            table.player(name, search)  # what is not supported is reported here, not on the page
+            table.check(name, search)  # what is not supported is reported here, not on the page
     if search is not None:
         query["search"] = search
     if not isinstance(cfg, PlayConfig) or cfg.hints:

@@ -6,17 +6,14 @@ is drawn, with a bar for each action.
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
 
 from rlgames.drawing import mark_styles
 from rlgames.drawing.cells import (
@@ -25,12 +22,11 @@ from rlgames.drawing.cells import (
     FAINT,
     INK,
     LIKELY,
-    PAPER,
     STONES,
     arrow,
     shade,
-    shapes,
 )
+from rlgames.drawing.images import text_width
 from rlgames.drawing.scene import Box, Cell, Item, Label, Path, Scene, hexagon
 from rlgames.games.board import Board, BoardFormat
 from rlgames.games.game import Game, State
@@ -59,18 +55,6 @@ TITLE_LETTER = 7
 
 MAX_BARS = 8
 """The most actions that have a bar."""
-
-MAX_GIF_BYTES = 100_000
-"""Of a GIF for TensorBoard."""
-
-LAST_FRAME_SECONDS = 2.5
-"""How long the end of a game is shown."""
-
-FINENESS = 4
-"""Shapes are drawn this many times as large and reduced, for smooth edges."""
-
-PALETTE_FRAMES, COLORS = 8, 64
-"""An animation has as many colors, those of this many of its frames."""
 
 
 @dataclass(frozen=True)
@@ -144,73 +128,6 @@ def board_scenes(
         _board(marks, form, size, {} if number else overlay, chosen[number])
         for number, marks in enumerate(boards)
     ]
-
-
-def draw_scene(scene: Scene) -> Image.Image:
-    """A scene in RGB."""
-    image = Image.new("RGB", (FINENESS * scene.width, FINENESS * scene.height), PAPER)
-    draw, labels = ImageDraw.Draw(image), list[Label]()
-    for shape in (each for item in scene.items for each in shapes(item)):
-        x, y = FINENESS * shape.x, FINENESS * shape.y
-        if isinstance(shape, Label):
-            labels.append(shape)
-            continue
-        width = round(FINENESS * shape.width)
-        if isinstance(shape, Box):
-            end = x + FINENESS * shape.size[0] - 1, y + FINENESS * shape.size[1] - 1
-            look = FINENESS * shape.radius, shape.fill, shape.stroke, width
-            draw.rounded_rectangle((x, y, *end), *look)
-            continue
-        points = [(x + FINENESS * a, y + FINENESS * b) for a, b in shape.points]
-        if shape.fill is None:
-            draw.line(points, shape.stroke, width, joint="curve")
-        else:
-            draw.polygon(points, shape.fill, shape.stroke, width)
-    image = image.reduce(FINENESS)
-    draw, anchors = ImageDraw.Draw(image), {"start": "lm", "middle": "mm", "end": "rm"}
-    for label in labels:
-        place = label.x, label.y
-        draw.text(place, label.text, label.color, _font(label.size), anchors[label.anchor])
-    return image
-
-
-_font = lru_cache(ImageFont.load_default)
-
-
-def encode_png(picture: Image.Image) -> bytes:
-    """The picture as a PNG file, with fast compression."""
-    file = io.BytesIO()
-    picture.save(file, "PNG", compress_level=1)
-    return file.getvalue()
-
-
-def encode_gif(frames: list[Image.Image], max_bytes: int = MAX_GIF_BYTES) -> bytes:
-    """A looping GIF; while it is too large, every other frame but the last is dropped."""
-    frame_seconds = min(0.8, max(0.2, 20 / len(frames)))
-    seconds = [frame_seconds] * (len(frames) - 1) + [LAST_FRAME_SECONDS]
-    data = encode_animation(frames, seconds)
-    if len(data) <= max_bytes or len(frames) <= 2:
-        return data
-    return encode_gif([*frames[:-1:2], frames[-1]], max_bytes)
-
-
-def encode_animation(frames: list[Image.Image], seconds: Sequence[float]) -> bytes:
-    """A looping GIF, each of its frames for some seconds."""
-    width, height = max(each.width for each in frames), max(each.height for each in frames)
-    some = frames[:: -max(1, len(frames) // PALETTE_FRAMES)]
-    sample, dither = Image.new("RGB", (width, height * len(some)), PAPER), Image.Dither.NONE
-    for number, frame in enumerate(some):
-        sample.paste(frame, (0, number * height))
-    palette = sample.quantize(COLORS, Image.Quantize.MAXCOVERAGE, dither=dither)
-    images = []
-    for frame in frames:
-        image = Image.new("RGB", (width, height), PAPER)
-        image.paste(frame)
-        images.append(image.quantize(palette=palette, dither=dither))
-    file, times = io.BytesIO(), [round(1000 * each) for each in seconds]
-    more: dict[str, Any] = {"append_images": images[1:], "duration": times, "loop": 0}
-    images[0].save(file, "GIF", save_all=True, optimize=False, **more)
-    return file.getvalue()
 
 
 def overlay_of_cells(
@@ -380,7 +297,7 @@ def _with_legend(scene: Scene, entries: list[tuple[Cell, str]]) -> Scene:
     """A scene with a legend below, in as many lines as its width needs."""
     items, x, y = [*scene.items], 0, scene.height + 8
     for cell, words in entries:
-        width = SWATCH + 5 + math.ceil(_font(LEGEND_SIZE).getlength(words))
+        width = SWATCH + 5 + text_width(words, LEGEND_SIZE)
         if x and x + width > scene.width:
             x, y = 0, y + SWATCH + 6
         items.append(replace(cell, x=x, y=y))

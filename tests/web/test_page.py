@@ -362,7 +362,7 @@ def test_the_page_asks_for_nothing_elsewhere(client):
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert "http" not in answer.text.replace("http://www.w3.org/2000/svg", "")
-    assert len(client.get("/page.js").text.splitlines()) <= 462
+    assert len(client.get("/page.js").text.splitlines()) <= 420
 
 
 def test_old_games_make_room(client, monkeypatch):
