@@ -56,8 +56,6 @@ class AlphaBetaPlayer(Player):
     Raises ValueError without any limit.
     """
 
-    is_stateful = True
-
     def __init__(
         self,
         solver: AlphaBetaSolver,
