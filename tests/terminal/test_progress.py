@@ -28,13 +28,12 @@ VIEW = Progress(
     metric="turns",
     random=8.0,
     optimal=4.0,
-    curve=((100, 8.0), (300, 6.0), (500, 4.5)),
-    latest={"time/games_per_s": 1234.5, "time/playing": 0.5, "time/learning": 0.25}
-    | {"eval/turns": 4.5},
-    evaluated=500,
-    saved=500,
-    best=300,
+    curve=[(100, 8.0), (300, 6.0)],
+    latest={"time/games_per_s": 1234.5, "time/playing": 0.5, "time/learning": 0.25},
 )
+VIEW.on_metrics(500, {"eval/turns": 4.5})
+VIEW.on_checkpoint(300, is_best=True)
+VIEW.on_checkpoint(500, is_best=False)
 
 
 def drawn(view, width=80, **settings):
@@ -94,7 +93,7 @@ def test_other_terminals_get_plain_lines(settings, tmp_path):
     terminal = FreshTerminal(tmp_path, "train", *WORDS, "games=200", "out=run", **settings)
     assert terminal.ended() == 0
     assert "training in run" in terminal.shown
-    assert "╌" not in terminal.shown
+    assert "━" not in terminal.shown
     assert "\x1b[?25l" not in terminal.shown
 
 
