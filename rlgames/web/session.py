@@ -16,11 +16,10 @@ from torch import Tensor
 
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import make_generator
-from rlgames.core.text import counted, short_number
+from rlgames.core.text import counted
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
 from rlgames.drawing.svg import board_svg
-from rlgames.evaluation.advice import expected_returns
 from rlgames.evaluation.positions import parse_position
 from rlgames.games import board as boards_of
 from rlgames.games.capabilities import HiddenInformation, find
@@ -28,18 +27,13 @@ from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import State
 from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
-from rlgames.players.player import Agent, HasProbabilities, Player
+from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
-from rlgames.rollouts.trajectories import PlyRecord
-from rlgames.runs.agents import make_advisor
 from rlgames.web.hints import HINTS
 from rlgames.web.table import YOU, Table
 
 MAX_LISTED = 40
 """Hints that are listed."""
-
-NOT_JUDGED = {"expected": None, "probability": None, "text": ""}
-"""What is said of a ply that would give something away."""
 
 
 @dataclass
@@ -121,7 +115,6 @@ class Session:
         self.play.players = [self._person] * (1 + count)
         self.play.order = [0 if name == YOU else 1 + seat for seat, name in enumerate(seats)]
         self.seats, self.search = [*seats], search
-        self._judged: dict[int, tuple[PlyRecord, dict[str, Any]]] = {}  # by id(record)
 
     # What the page does
 
@@ -214,7 +207,7 @@ class Session:
         # A player may be making a move meanwhile, in another thread.
         positions = self.play.positions
         last = min(len(positions) - 1, len(self.play.plies))
-        at = last if ply is None else min(max(ply, 0), last)
+        at = last if ply is None else min(ply, last)
         state, boards = positions[at], self._boards(positions, at)
         seen, is_over = self._seen(state), bool(state.done[0])
         is_yours = at == last and not is_over and self.play.mover == 0
@@ -225,7 +218,6 @@ class Session:
             "plies": last,
             "status": self._status(seen, int(state.current_seat[0]), is_yours, at == last),
             "turn": "over" if is_over else "you" if is_yours else "player",
-            "caption": self.game.caption(seen, 0),
             "history": self.game.history(seen, 0),
             "boards": boards,
             "text": "" if boards else render(self.game, seen, 0),
@@ -245,9 +237,8 @@ class Session:
         for _, record in [*self.play.plies]:
             name = self.game.action_to_string(record.before, 0, int(record.decision.action[0]))
             log.append({"move": name, "seat": int(record.before.current_seat[0]) + 1})
-        common = {"seats": self.seats, "search": self.search, "log": log}
         hints = self.table.hints(self.seats, self.search)
-        return common | {"hints": hints, "caption": "", "history": "", "text": ""}
+        return {"seats": self.seats, "search": self.search, "log": log, "hints": hints}
 
     def _view_placement(self) -> dict[str, Any]:
         placement = self.placement
@@ -266,8 +257,7 @@ class Session:
                 for name, cells in placement.open_places().items()
             ],
             "undo": bool(placement.cells),
-            "position": None,
-            "present": None,
+            **dict.fromkeys(("history", "text", "position", "present")),
         }
 
     def _boards(
@@ -331,57 +321,21 @@ class Session:
 
     def hint(self, kind: str, ply: int | None = None) -> dict[str, Any]:
         """What an agent, a search or a solver says about a position: {boards, summary, moves:
-        [{move, share, text}], judged}.
-
-        share: of a bar, 0 to 1. judged: for each ply, the return that the agent expected before it,
-        for the seat of the person or the first one, the probability of the move that was played,
-        and this or its value as text. Raises ConfigError.
+        [{move, share, text}]}; share: of a bar, 0 to 1. Raises ConfigError.
         """
         if kind not in self.table.hints(self.seats, self.search):
             raise ConfigError(f"there is no hint {kind!r} here")
-        plies = [record for _, record in self.play.plies]
-        positions = self.play.positions[: len(plies) + 1]
-        at = len(positions) - 1 if ply is None else min(max(ply, 0), len(positions) - 1)
-        state, judged = positions[at], self._judge(plies)
-        is_secret = self._is_secret(int(state.current_seat[0]))
-        if self.placement is not None or bool(state.done[0]) or is_secret:
-            return {"kind": kind, "boards": [], "summary": "", "moves": [], "judged": judged}
+        positions = self.play.positions[: len(self.play.plies) + 1]
+        at = len(positions) - 1 if ply is None else min(ply, len(positions) - 1)
+        state = positions[at]
+        # Whoever is to move may know what the person may not know.
+        is_foreign = self._viewer not in (None, int(state.current_seat[0]))
+        if (
+            self.placement is not None
+            or bool(state.done[0])
+            or (self.game.spec.hidden and is_foreign)
+        ):
+            return {"boards": [], "summary": "", "moves": []}
         found = HINTS[kind](self.table, self.seats, self.search, self._seen(state))
-        return {
-            "kind": kind,
-            "boards": self._boards(positions, at, found.overlay),
-            "summary": found.summary,
-            "moves": found.moves[:MAX_LISTED],
-            "judged": judged,
-        }
-
-    def _judge(self, plies: Sequence[PlyRecord]) -> list[dict[str, Any]]:
-        """For each ply, what the agent thought before it and of it; see hint."""
-        name = self.table.advisor(self.seats)
-        if name is None:
-            return []
-        fresh = [record for record in plies if id(record) not in self._judged]
-        returns = values = likely = None
-        if fresh:
-            before = type(fresh[0].before).cat([record.before for record in fresh])
-            with self.table.player(name) as player:
-                advisor = make_advisor(player)
-                if isinstance(advisor, Agent):
-                    returns, values = expected_returns(advisor.game, advisor.policy, before)
-                if values is None and isinstance(advisor, HasProbabilities):
-                    likely = advisor.probabilities(before)
-        for row, record in enumerate(fresh):
-            seat, action = int(record.before.current_seat[0]), int(record.decision.action[0])
-            sign = 1 if seat == (self._viewer or 0) else -1
-            expected = None if returns is None else sign * float(returns[row])
-            share = None if likely is None else float(likely[row, action])
-            text = "" if share is None else f"{share:.0%}"
-            if values is not None:
-                text = short_number(float(values[row, action]))
-            judged = {"expected": expected, "probability": share, "text": text}
-            self._judged[id(record)] = record, NOT_JUDGED if self._is_secret(seat) else judged
-        return [self._judged[id(record)][1] for record in plies]
-
-    def _is_secret(self, seat: int) -> bool:
-        """Whether a seat to move knows what the person may not know."""
-        return self.game.spec.hidden and self._viewer not in (None, seat)
+        boards = self._boards(positions, at, found.overlay)
+        return {"boards": boards, "summary": found.summary, "moves": found.moves[:MAX_LISTED]}

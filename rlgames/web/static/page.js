@@ -135,6 +135,7 @@ function draw() {
   $("text").textContent = view.text;
   $("history").textContent = view.history;
   drawPosition();
+  drawLog();
   drawSetup();
   $("new").classList.toggle("primary", view.turn === "over");
   $("undo").setAttribute("aria-disabled", String(!view.undo || view.turn === "player"));
@@ -154,7 +155,6 @@ function drawPosition() {
   drawBoards(advice?.boards.length ? advice.boards : view.boards);
   drawMoves();
   drawAdvice();
-  drawLog();
 }
 
 /** A function that focuses what has the focus now, or what took its place when it was drawn anew. */
@@ -259,14 +259,13 @@ function drawAdvice() {
 }
 
 function drawLog() {
-  const judged = advice?.judged ?? [], start = Math.max(0, view.log.length - MAX_LISTED);
+  const start = Math.max(0, view.log.length - MAX_LISTED);
   $("log").replaceChildren(...view.log.slice(start).map(({ move, seat }, row) => {
     const ply = start + row;
     const item = make("li", "", { className: view.seats.length > 1 ? `seat${seat}` : "" });
-    const button = make("button", "", { type: "button" }), text = judged[ply]?.text;
+    const button = make("button", "", { type: "button" });
     button.dataset.ply = ply;
     button.append(make("small", `${ply + 1}. `), make("b", move));
-    if (text) button.append(make("small", ` ${text}`));
     if (ply === view.ply && view.ply < view.plies) button.setAttribute("aria-current", "step");
     item.append(button);
     return item;
@@ -275,27 +274,6 @@ function drawLog() {
   $("first").disabled = $("back").disabled = !view.ply;
   $("forward").disabled = $("last").disabled = view.ply === view.plies;
   $("record").hidden = !view.log.length;
-  drawCurve(judged);
-}
-
-/** The returns that the agent expected before each move or, without any, its moves' probabilities. */
-function drawCurve(judged) {
-  const hasReturns = judged.some(({ expected }) => expected !== null);
-  const points = judged.map((each, ply) => [ply, hasReturns ? each.expected : each.probability]).filter(([, value]) => value !== null);
-  $("judgement").hidden = points.length < 2;
-  if (points.length < 2) return;
-  const values = points.map(([, value]) => value);
-  const low = Math.min(0, ...values), high = Math.max(Number(!hasReturns), ...values, low + 1e-9);
-  const x = (ply) => 4 + 292 * ply / Math.max(1, judged.length - 1);
-  const y = (value) => 68 - 64 * (value - low) / (high - low);
-  const line = (x1, y1, x2, y2, kind) => `<line x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}" class="${kind}"/>`;
-  const now = view.ply < view.plies ? line(x(view.ply), 2, x(view.ply), 70, "now") : "";
-  $("curve").innerHTML = line(4, y(0), 296, y(0), "zero") + now +
-    `<polyline points="${points.map(([ply, value]) => `${x(ply)},${y(value)}`).join(" ")}"/>`;
-  const what = hasReturns ? "Return that the agent expected" : "Probability of the moves played";
-  const round = (value) => Number(value.toPrecision(3));
-  $("curve-caption").textContent = `${what}: ${round(values[0])} → ${round(values.at(-1))}`;
-  $("curve").setAttribute("aria-label", $("curve-caption").textContent);
 }
 
 function address({ game: name, seats, search, position }) {
