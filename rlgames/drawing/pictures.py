@@ -1,7 +1,6 @@
 """Positions as pictures: the board, and on it a player's probabilities or values of the actions.
 
-A game defines what to draw by `boards` and `action_cells`. Of a game that defines neither, the text
-is drawn, with a bar for each action.
+A game defines what to draw by `boards` and `action_cells`. If it has no boards, its text is drawn.
 """
 
 from __future__ import annotations
@@ -16,18 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlgames.drawing import mark_styles
-from rlgames.drawing.cells import (
-    CHOSEN,
-    DIRECTIONS,
-    FAINT,
-    INK,
-    LIKELY,
-    STONES,
-    arrow,
-    shade,
-)
+from rlgames.drawing.cells import CHOSEN, DIRECTIONS, FAINT, INK, STONES, arrow, shade
 from rlgames.drawing.images import text_width
-from rlgames.drawing.scene import Box, Cell, Item, Label, Path, Scene, hexagon
+from rlgames.drawing.scene import Cell, Item, Label, Path, Scene, hexagon
 from rlgames.games.board import Board, BoardFormat
 from rlgames.games.game import Game, State
 from rlgames.games.notation import render
@@ -52,9 +42,6 @@ SWATCH, LEGEND_SIZE, TITLE_SIZE, TITLE_LINE = 14, 11, 13, 17
 
 TITLE_LETTER = 7
 """Pixels of an average letter of a title."""
-
-MAX_BARS = 8
-"""The most actions that have a bar."""
 
 
 @dataclass(frozen=True)
@@ -90,21 +77,17 @@ def position_scene(
     named = range(game.spec.actions if game.spec.actions <= len(DIRECTIONS) else 0)
     names = [game.action_to_string(state, row, each) for each in named]
     are_directions = bool(names) and set(names) <= DIRECTIONS.keys()
-    if boards and cells is not None:
-        chosen = set() if action is None else set(cells[action].nonzero()[:, 0].tolist())
+    shares, chosen = dict[int, tuple[float, str]](), set[int]()
+    if cells is not None:
         shares = overlay_of_cells(overlay, cells.cpu().numpy())
-        scene = _side_by_side(boards, game.board_format, width, shares, chosen)
-    elif boards:
+        chosen = set() if action is None else set(cells[action].nonzero()[:, 0].tolist())
+    if boards:
         across = width - 2 * are_directions * (width // 9)
-        scene = _side_by_side(boards, game.board_format, across, {}, ())
+        scene = _side_by_side(boards, game.board_format, across, shares, chosen)
     else:
         scene = _text_scene(render(game, state, row, reveal), width)
     if are_directions:
         scene = _with_arrows(scene, width // 9, names, overlay, action)
-    elif overlay is not None and not (boards and cells is not None):
-        best = np.argsort(-overlay.weights, kind="stable")[:MAX_BARS].tolist()
-        bars = [(game.action_to_string(state, row, each), each) for each in best]
-        scene = _with_bars(scene, bars, overlay, action)
     if has_legend:
         marks = {mark for board in boards for line in board for mark in line}
         scene = _with_legend(scene, _legend(game, marks, overlay, action))
@@ -259,22 +242,6 @@ def _with_arrows(
             place = (center[0] + 18, center[1]) if y else (center[0], center[1] + 24)
             items.append(Label(*place, label, 12, INK, "start" if y else "middle"))
     return Scene(width, height, items)
-
-
-def _with_bars(
-    scene: Scene, bars: list[tuple[str, int]], overlay: ActionOverlay, taken: int | None
-) -> Scene:
-    """A bar for each of these actions, (name, number), below the scene."""
-    width, items = max(scene.width, WIDTH), [*scene.items]
-    for place, (name, action) in enumerate(bars):
-        top = scene.height + 10 + 18 * place
-        length = max(1, int((width - 160) * float(overlay.weights[action])))
-        items += [
-            Label(0, top + 8, name[:14], 12, INK),
-            Box(110, top + 2, (length, 12), 0, CHOSEN if action == taken else LIKELY),
-            Label(116 + length, top + 8, overlay.labels[action], 12, FAINT),
-        ]
-    return Scene(width, scene.height + 10 + 18 * len(bars), items)
 
 
 def _legend(
