@@ -84,19 +84,19 @@ class Page:
         id, if it is still here."""
         body = await read_json(request)
         key = body.get("id") or ""
-        if (known := self.sessions.get(key)) is not None:
-            return JSONResponse({"id": key, "about": about(known), **known.view(None)})
-        name = body.get("game") or next(iter(self.tables))
-        if name not in self.tables:
-            hint = nearest(name, [*self.tables])
-            raise ConfigError(f"there is no game {name!r} on this page", hint)
-        parts = {part: body.get(part) for part in ("seats", "search", "position", "fleet")}
-        session = await run_in_threadpool(Session, name, self.tables[name], self.seed, **parts)
-        key = secrets.token_urlsafe(16)
-        self.sessions[key] = session
-        while len(self.sessions) > MAX_SESSIONS:
-            self.sessions.popitem(last=False)
-        return JSONResponse({"id": key, "about": about(session), **session.view(body.get("ply"))})
+        if key not in self.sessions:
+            name = body.get("game") or next(iter(self.tables))
+            if name not in self.tables:
+                hint = nearest(name, [*self.tables])
+                raise ConfigError(f"there is no game {name!r} on this page", hint)
+            parts = {part: body.get(part) for part in ("seats", "search", "position", "fleet")}
+            session = await run_in_threadpool(Session, name, self.tables[name], self.seed, **parts)
+            key = secrets.token_urlsafe(16)
+            self.sessions[key] = session
+            while len(self.sessions) > MAX_SESSIONS:
+                self.sessions.popitem(last=False)
+        session = self.sessions[key]
+        return JSONResponse({"id": key, "about": about(session), **session.view()})
 
     async def act(self, request: Request) -> Response:
         """{do, ply} and what the action needs; the answer is the next state of the page."""

@@ -62,12 +62,6 @@ def browser():
 @pytest.fixture
 def open_page(address, browser):
     """Open the page at a query; no error may appear in its console, and no request may leave it."""
-    with _pages(address, browser) as opened:
-        yield opened
-
-
-@contextmanager
-def _pages(address, browser):
     contexts, errors, leaves = [], [], []
 
     def opened(query, width=1280, scheme="light", settles=True):
