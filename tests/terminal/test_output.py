@@ -155,14 +155,10 @@ def test_what_fails_because_of_an_interrupt_is_one(typed, monkeypatch):
 
 
 WRONG_WORDS = [
-    *(
-        "eval player=randm game=tictactoe",
-        "eval nowhere",
-        "eval player=random game=tictactoe games=0",
-    ),
+    *("eval player=randm game=tictactoe", "eval player=random game=tictactoe games=0"),
     *("eval player=human game=tictactoe games=2", "arena random human game=tictactoe"),
-    *("arena random", "solve gam=2048", "solve game=salvo board=0", "train lr=0"),
-    "play game=tictactoe",
+    *("eval nowhere", "arena random", "solve gam=2048", "solve game=salvo board=0"),
+    *("train lr=0", "play game=tictactoe"),
 ]
 
 
