@@ -88,16 +88,6 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *BATCH_SIGNALS)
 """The signals after which a run saves and stops."""
 
 
-@contextmanager
-def held_back() -> Iterator[None]:
-    """A block where the stop signals wait, even a second one."""
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
 def _detach_closed_terminal() -> None:
     """Redirect standard output and error to null if their terminal is gone: writing would fail."""
     for descriptor in (1, 2):

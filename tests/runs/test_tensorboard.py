@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import rlgames as package
 from rlgames.config.registry import REGISTRY
 from rlgames.drawing import pictures
+from rlgames.drawing.images import MAX_GIF_BYTES, draw_scene, encode_gif
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Cell, Label
 from rlgames.games.k_in_a_row import KInARow
@@ -99,7 +100,7 @@ def test_every_game_is_shown_move_by_move(name, logits):
     assert all(still.mode == "RGB" and 100 < still.width < 500 for still in stills)
     assert len(stills) == min(4, len(moves))
     assert len({still.tobytes() for still in stills}) == len(stills)
-    assert len(gif) <= pictures.MAX_GIF_BYTES
+    assert len(gif) <= MAX_GIF_BYTES
     film: Any
     with Image.open(io.BytesIO(gif)) as film:
         assert film.format == "GIF"
@@ -123,7 +124,7 @@ def test_the_likeliest_cell_is_the_darkest(name):
     weights[2] = 0.8
     overlay = ActionOverlay(weights, [*map(pictures.format_percent, weights)], is_distribution=True)
     scene = pictures.position_scene(game, state, 0, "", overlay)
-    picture: Any = pictures.draw_scene(scene)
+    picture: Any = draw_scene(scene)
     cells = [item for item in scene.items if isinstance(item, Cell)]
     blue = {number: color_of(picture, cell)[2] for number, cell in enumerate(cells)}
     darkest = {cell for cell, value in blue.items() if value == min(blue.values())}
@@ -163,7 +164,7 @@ def test_arrows_show_the_likeliest_direction():
     state = game.initial(1, rng())
     weights = np.array([0.1, 0.7, 0.1, 0.1])
     overlay = ActionOverlay(weights, [""] * 4, is_distribution=True)
-    picture: Any = pictures.draw_scene(pictures.position_scene(game, state, 0, "", overlay))
+    picture: Any = draw_scene(pictures.position_scene(game, state, 0, "", overlay))
     middle = picture.height // 2
     right, left = picture.getpixel((picture.width - 25, middle)), picture.getpixel((25, middle))
     assert right[2] < left[2] - 30
@@ -172,7 +173,7 @@ def test_arrows_show_the_likeliest_direction():
 def test_a_long_game_leaves_frames_out():
     many = [Image.new("RGB", (50, 50), (5 * n, 0, 0)) for n in range(40)]
     film: Any
-    with Image.open(io.BytesIO(pictures.encode_gif(many, max_bytes=1))) as film:
+    with Image.open(io.BytesIO(encode_gif(many, max_bytes=1))) as film:
         assert film.n_frames == 2
     assert images.evenly_spaced(1000, 5) == [0, 250, 500, 749, 999]
     assert images.evenly_spaced(3, 5) == [0, 1, 2]
