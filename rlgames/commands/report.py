@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -148,13 +149,12 @@ def _telling(runs: Sequence[RunSummary]) -> list[str]:
 
 def _top(rows: list[Row], count: int | None) -> list[Row]:
     """The first rows of each game; None: all."""
-    if count is None:
-        return rows
-    by_game: dict[str, list[Row]] = {}
+    seen, shown = Counter[str](), list[Row]()
     for row in rows:
-        by_game.setdefault(row.first.game, []).append(row)
-    first = {id(row) for each in by_game.values() for row in each[:count]}
-    return [row for row in rows if id(row) in first]
+        seen[row.first.game] += 1
+        if count is None or seen[row.first.game] <= count:
+            shown.append(row)
+    return shown
 
 
 def _metrics(runs: list[RunSummary]) -> list[str]:
@@ -183,11 +183,8 @@ def _metrics(runs: list[RunSummary]) -> list[str]:
 
 def _best(rows: list[Row]) -> list[RunSummary]:
     """The best run of the best row of each game; rows: the best of each game first."""
-    best: dict[str, RunSummary] = {}
-    for row in rows:
-        if not row.rank[0]:
-            best.setdefault(row.first.game, row.first)
-    return list(best.values())
+    best = {row.first.game: row.first for row in rows[::-1] if not row.rank[0]}
+    return [*best.values()][::-1]
 
 
 def _sorted(rows: list[Row], sort: str, keys: list[str], metrics: list[str]) -> list[Row]:

@@ -10,16 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.commands.study_file import REPORTED, TRAINING, Study, StudyColumn, StudyTable
-from rlgames.commands.study_plan import (
-    RECORDS,
-    PlannedStudy,
-    check_owner,
-    command_text,
-    plan_study,
-    run_command,
-    run_study,
-    selected,
-)
+from rlgames.commands.study_jobs import RECORDS, Job, StudyJobs
+from rlgames.commands.study_plan import command_text, plan_study, run_command
 from rlgames.commands.study_record import (
     Cell,
     Record,
@@ -47,7 +39,8 @@ NOTE = (
 class Result:
     """A study and its record. exit_code: 3 if some jobs are not done."""
 
-    planned: PlannedStudy
+    config: StudyConfig
+    study: Study
     record: Record
     exit_code: int
 
@@ -58,65 +51,55 @@ class Result:
 def run(cfg: StudyConfig) -> Result | None:
     """Run what is missing of a study, and write its record and page; None for dry_run=true, which
     lists the jobs."""
-    planned = plan_study(cfg)
-    study, work = planned.study, planned.work
+    work = plan_study(cfg)
+    study = work.study
     if cfg.dry_run and cfg.format != "table":
         raise ConfigError(f"dry_run= prints text, not {cfg.format}", "omit format=")
     path = (Path(cfg.records) if cfg.records else work.directory / RECORDS) / f"{study.name}.json"
     page = Path(cfg.page) if cfg.page else None
-    _check_paths(planned, path.parent, page)
+    _check_paths(work, path.parent, page)
     old = read_record(path)
     if cfg.dry_run:
-        _print_jobs(planned, old)
+        _print_jobs(work, work.selected(cfg.only))
         return None
     code = 0
     if cfg.run:
         # Standard output is only for the tables, in a format that another program may read.
         with redirect_stdout(sys.stdout if cfg.format == "table" else sys.stderr):
-            code = run_study(planned)
-    for job in work.jobs:
+            code = work.complete(work.selected(cfg.only), cfg.jobs)
+    for job in work.jobs.values():
         if difference := work.difference(job):
             report_error(ConfigError(f"{work.path(job)} does not count: {difference}"))
-    record = make_record(planned, old)
+    record = make_record(work, old)
     write_record(path, record)
     if page:
         update_page(page, study, record)
-    return Result(planned, record, code)
+    return Result(cfg, study, record, code)
 
 
-def _check_paths(planned: PlannedStudy, records: Path, page: Path | None) -> None:
+def _check_paths(work: StudyJobs, records: Path, page: Path | None) -> None:
     """Raises ConfigError, before the first job, for paths where nothing could be written."""
-    check_owner(planned)
+    work.check_owner()
     parent = next(each for each in (records, *records.parents) if each.exists())
     if not parent.is_dir():
         raise ConfigError(f"{parent} is not a directory", "name another out= or records=")
     if page:
         if not page.parent.is_dir():
             raise ConfigError(f"page={page}: there is no directory {page.parent}", "create it")
-        _page_with(page, planned.study.name, "")
+        _page_with(page, work.study.name, "")
 
 
-def _print_jobs(planned: PlannedStudy, old: Record) -> None:
-    """The jobs that would run, each with the seconds that earlier runs of it took."""
-    work, total = planned.work, 0.0
-    known = {}
-    for name, run in old.get("runs", {}).items():
-        parts = [run, *run["evaluations"].values()]
-        known[name] = sum(float(each["seconds"]["mean"]) for each in parts if "seconds" in each)
-    chosen = selected(planned)
-    replaced = work.replaced(chosen)  # among them those that start from others, not chosen
+def _print_jobs(work: StudyJobs, chosen: list[Job]) -> None:
+    """The jobs that would run or be replaced, among them those that start from others."""
+    replaced = work.replaced(chosen)
     left = [job for job in chosen if work.status(job) != "done"]
-    for job in [job for job in work.jobs if job in left or job.name in replaced]:
-        seconds = known.get(job.name.partition("/")[0], 0.0) if job in left else 0.0
-        total += seconds
-        about = f", about {seconds:.0f} s" if seconds else ""
+    for job in [job for job in work.jobs.values() if job in left or job in replaced]:
         missing = ", ".join(each.name for each in work.missing(job))
         made = f"; evaluations: {missing}" if missing else ""
         difference = f" ({text})" if (text := work.difference(job)) else ""
         words = " ".join(job.words)
-        print(printable(f"{job.name}: {work.status(job)}{difference}{about}: {words}{made}"))
-    about = f", about {total:.0f} s of work" if total else ""
-    print(printable(f"{len(left)} of {len(work.jobs)} jobs would run{about}, in {work.directory}"))
+        print(printable(f"{job.name}: {work.status(job)}{difference}: {words}{made}"))
+    print(printable(f"{len(left)} of {len(work.jobs)} jobs would run, in {work.directory}"))
 
 
 def tables(study: Study, record: Record) -> Iterator[tuple[StudyTable, list[Column]]]:
@@ -196,7 +179,7 @@ def update_page(page: Path, study: Study, record: Record) -> None:
 
 def show(result: Result) -> None:
     """Print the tables of a study."""
-    study, record, format = result.planned.study, result.record, result.planned.config.format
+    study, record, format = result.study, result.record, result.config.format
     if format == "markdown":
         print(f"{section(study, record)}\n{NOTE}")
         return

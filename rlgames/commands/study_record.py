@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from rlgames.commands.study_file import TRAINING, Study, StudyColumn, StudyEvaluation, StudyRun
 from rlgames.commands.study_jobs import Job, StudyJobs, run_of
-from rlgames.commands.study_plan import PlannedStudy, commands_needed, run_command
+from rlgames.commands.study_plan import commands_needed, run_command
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import parse_json
 from rlgames.evaluation.curves import moving_mean, points
@@ -44,14 +45,12 @@ Cell = dict[str, Any]
 
 def make_cell(values: Sequence[float], half: float | None = None) -> Cell:
     """The cell of the values of all seeds; half: of the games of a single seed."""
-    if len(values) > 1:
+    is_many = len(values) > 1
+    if is_many:
         half = Estimate.of_seeds([np.array(values)]).half if len(values) > 2 else None
-    cell = {
-        "mean": rounded(sum(values) / len(values)),
-        "half": None if half is None else rounded(half),
-        "n": len(values),
-    }
-    return cell | ({"values": [*map(rounded, values)]} if len(values) > 1 else {})
+    mean, half = rounded(sum(values) / len(values)), None if half is None else rounded(half)
+    cell = {"mean": mean, "half": half, "n": len(values)}
+    return cell | ({"values": [*map(rounded, values)]} if is_many else {})
 
 
 def rounded(value: float) -> float:
@@ -106,16 +105,16 @@ def write_record(path: Path, record: Record) -> None:
     storage.write_file(path.parent, path.name, text)
 
 
-def make_record(planned: PlannedStudy, old: Record) -> Record:
+def make_record(work: StudyJobs, old: Record) -> Record:
     """The record of what is done in the study's directory, and of what an old record adds."""
-    study, former = planned.study, old.get("runs", {})
+    study, former = work.study, old.get("runs", {})
     runs, dates = {}, {*(old.get("dates", []) if former else [])}
     for run in study.runs.values():
-        training = _training_part(planned, run)
+        training = _training_part(work, run)
         known = _comparable(former.get(run.name, {}), training)
         parts = {}
         for each in study.evaluations_of(run.name):
-            part, own = _evaluation_part(planned, run, each)
+            part, own = _evaluation_part(work, run, each)
             dates |= own
             older = _comparable(known.get("evaluations", {}).get(each.name, {}), part)
             parts[each.name] = _merged(older, part, len(run.seeds))
@@ -146,38 +145,42 @@ def _commands(study: Study, command: str, words: Sequence[str]) -> Record:
     return {"command": command} | ({"needs": needs} if needs else {})
 
 
-def _training_part(planned: PlannedStudy, run: StudyRun) -> Record:
+def _cells(
+    columns: Iterable[StudyColumn],
+    measured: Sequence[Any],
+    measure: Callable[[Any, str], tuple[float, float | None]],
+) -> dict[str, Cell]:
+    """A cell for each column, by metric; measured: of each seed; measure: a metric of it, NaN
+    without one, and half of its interval over games."""
+    cells: dict[str, Cell] = {}
+    for metric in (column.metric for column in columns):
+        numbers = [measure(each, metric) for each in measured]
+        known = [each for each in numbers if not math.isnan(each[0])]
+        cells[metric] = make_cell([value for value, _ in known], known[0][1]) if known else {}
+    return cells
+
+
+def _training_part(work: StudyJobs, run: StudyRun) -> Record:
     """What is known of the trainings of a run."""
-    work = planned.work
-    jobs = zip(run.seeds, planned.jobs_of(run), strict=True)
+    jobs = zip(run.seeds, work.jobs_of(run), strict=True)
     trained = {seed: job for seed, job in jobs if job.config and work.is_trained(job)}
-    cells = {
-        column.metric: _training_cell(work, [*trained.values()], column.metric)
-        for column in planned.study.columns_of(run.name, TRAINING)
-    }
-    part = _commands(planned.study, run_command(run), run.words)
+    part = _commands(work.study, run_command(run), run.words)
     part |= {"seeds": [*trained], "n": len(trained)}
-    seconds = _training_cell(work, [*trained.values()], "seconds")
-    return part | ({"seconds": seconds} if seconds else {}) | {"cells": cells}
+    columns = work.study.columns_of(run.name, TRAINING)
+    return part | {"cells": _cells(columns, [*trained.values()], partial(_training_value, work))}
 
 
-def _training_cell(work: StudyJobs, jobs: Sequence[Job], metric: str) -> Cell:
-    values = [_training_value(work, job, metric) for job in jobs]
-    values = [value for value in values if not math.isnan(value)]
-    return make_cell(values) if values else {}
-
-
-def _training_value(work: StudyJobs, job: Job, metric: str) -> float:
+def _training_value(work: StudyJobs, job: Job, metric: str) -> tuple[float, None]:
     lines = read_metrics(work.path(job) / "metrics.jsonl")
     seconds = max(line["time/seconds"] for line in lines if "time/seconds" in line)
     if metric == "seconds":
-        return seconds
+        return seconds, None
     if metric == "ms_per_game":
-        return 1000 * seconds / max(line["games"] for line in lines)
+        return 1000 * seconds / max(line["games"] for line in lines), None
     if metric != "total_seconds":
-        return logged(lines, metric)
-    start = [each for each in work.jobs if each.name == run_of(job.links.get("init_from", ""))]
-    return seconds + sum(_training_value(work, each, metric) for each in start)
+        return logged(lines, metric), None
+    start = work.jobs.get(run_of(job.links.get("init_from", "")))
+    return seconds + (_training_value(work, start, metric)[0] if start else 0.0), None
 
 
 def logged(lines: list[dict[str, float]], metric: str) -> float:
@@ -201,32 +204,32 @@ def logged(lines: list[dict[str, float]], metric: str) -> float:
 
 
 def _evaluation_part(
-    planned: PlannedStudy, run: StudyRun, evaluation: StudyEvaluation
+    work: StudyJobs, run: StudyRun, evaluation: StudyEvaluation
 ) -> tuple[Record, set[str]]:
     """What is known of an evaluation of a run, and the dates when it was made."""
     name = evaluation.name
-    jobs = [(job, each) for job in planned.jobs_of(run) for each in job.evaluations]
-    every = [planned.work.saved(job, each) for job, each in jobs if each.name == name]
+    jobs = [(job, each) for job in work.jobs_of(run) for each in job.evaluations]
+    every = [work.saved(job, each) for job, each in jobs if each.name == name]
     saved = [each for each in every if each is not None]
-    reports = [each["report"] for each in saved]
-    part = _commands(planned.study, planned.commands[run.name, name], evaluation.words)
-    if saved:
-        part |= {key: reports[0][key] for key in ("checkpoint", "games") if key in reports[0]}
-        part |= {"seconds": make_cell([each["seconds"] for each in saved])}
-    cells = {}
-    for column in planned.study.columns_of(run.name, name):
-        path = column.metric.split(".")
-        if reports and path[0] not in {*reports[0], *OPTIONAL}:
-            hint = nearest(path[0], [*reports[0]])
+
+    def measure(report: Record, metric: str) -> tuple[float, float | None]:
+        path = metric.split(".")
+        if path[0] not in {*report, *OPTIONAL}:
+            hint = nearest(path[0], [*report])
             raise ConfigError(f"{name} of {run.name} has no metric {path[0]}", hint)
-        numbers = [_value(report, path) for report in reports]
-        values = [value for value, _ in numbers if value is not None]
-        cells[column.metric] = make_cell(values, numbers[0][1]) if values else {}
+        return _value(report, path)
+
+    reports = [each["report"] for each in saved]
+    part = _commands(work.study, work.commands[run.name, name], evaluation.words)
+    part |= {
+        key: reports[0][key] for key in ("checkpoint", "games") if reports and key in reports[0]
+    }
+    cells = _cells(work.study.columns_of(run.name, name), reports, measure)
     return part | {"n": len(saved), "cells": cells}, {str(each["date"]) for each in saved}
 
 
-def _value(report: Any, path: Sequence[str]) -> tuple[float | None, float | None]:
-    """A number deep in a report, and half of its interval over games."""
+def _value(report: Any, path: Sequence[str]) -> tuple[float, float | None]:
+    """A number deep in a report, NaN without one, and half of its interval over games."""
     node, parent = report, report
     for name in path:
         parent = node
@@ -237,7 +240,7 @@ def _value(report: Any, path: Sequence[str]) -> tuple[float | None, float | None
         else:
             node = node.get(name) if isinstance(node, dict) else None
     if not isinstance(node, int | float):
-        return None, None
+        return math.nan, None
     interval = parent.get("ci95") if isinstance(parent, dict) else None
     is_mean = path[-1] in ("mean", "rate", "elo") and isinstance(interval, list)
     return rounded(node), (interval[1] - interval[0]) / 2 if is_mean and interval else None
