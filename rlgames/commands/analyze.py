@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,51 +57,12 @@ UNITS = {"turns": "turns", "score": "points", "outcome": "outcomes"}
 
 
 @dataclass(frozen=True)
-class SearchLosses:
-    """What a search changes about the losses in the same positions.
-
-    without: by phase or class, turns: by turn, without the search. mistakes: moves that lose value
-    without it, repaired: how many of them it avoids, spoiled: how many others it makes mistakes.
-    """
-
-    without: dict[str, Losses]
-    turns: dict[tuple[int, int], Losses]
-    mistakes: int
-    repaired: int
-    spoiled: int
-
-    def as_dict(self) -> dict[str, Any]:
-        without = {name: each.as_dict() for name, each in self.without.items()}
-        return {**vars(self), "without": without, "turns": _turns_as_dicts(self.turns)}
-
-
-def _turns_as_dicts(turns: dict[tuple[int, int], Losses]) -> list[dict[str, Any]]:
-    return [
-        {"first": first, "last": last, **losses.as_dict()}
-        for (first, last), losses in turns.items()
-    ]
-
-
-@dataclass(frozen=True)
-class WorstMove:
-    """A position where much is lost. times: how often it was met. command: what shows it."""
-
-    turn: int
-    position: str
-    move: str
-    best: list[str]
-    loss: float
-    times: int
-    command: str
-
-
-@dataclass(frozen=True)
 class Result:
     """How often and how much a player's moves lose value, where exact values are known.
 
     checkpoint: of a run, see OpenRun.fields. opponent, games: None for positions of a file.
-    losses: by phase or class and for all. turns: by turn. per_game: what a game loses; None unless
-    all values are known. search_losses: None without a search. worst: the largest losses first.
+    losses: by phase or class and for all. turns: by the first and the last one. per_game: what a
+    game loses; None unless all values are known. worst: positions where much is lost, as in JSON.
     """
 
     cfg: AnalyzeConfig
@@ -114,12 +75,11 @@ class Result:
     losses: dict[str, Losses]
     turns: dict[tuple[int, int], Losses]
     per_game: float | None
-    search_losses: SearchLosses | None
-    worst: list[WorstMove]
+    worst: list[dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
-        plain, searched = to_plain(self.cfg), self.search_losses
+        plain = to_plain(self.cfg)
         return {
             "game": plain["game"],
             "player": self.player,
@@ -131,10 +91,12 @@ class Result:
             "seed": self.cfg.seed,
             "unit": self.unit,
             "losses": {name: each.as_dict() for name, each in self.losses.items()},
-            "turns": _turns_as_dicts(self.turns),
+            "turns": [
+                {"first": first, "last": last, **losses.as_dict()}
+                for (first, last), losses in self.turns.items()
+            ],
             "per_game": self.per_game,
-            "search_losses": None if searched is None else searched.as_dict(),
-            "worst": [{**vars(each)} for each in self.worst],
+            "worst": self.worst,
         }
 
     @property
@@ -152,7 +114,6 @@ def run(config: AnalyzeConfig) -> Result:
         raise ConfigError("positions= plays no games", f"omit {unused[0]}=")
     game, player = game_and_player(cfg, build_device(cfg.device, cfg.threads), opened)
     assert player is not None
-    searched = None
     with torch.inference_mode():
         moves, games, is_exact = _moves(cfg, game, player)
         if bool(moves.loss.isnan().all()):
@@ -160,10 +121,6 @@ def run(config: AnalyzeConfig) -> Result:
                 f"no exact value of the {len(moves):,} positions was found within the limits",
                 "raise solve_positions=, or use a smaller board",
             )
-        if cfg.search is not None:
-            plain = game_and_player(replace(cfg, search=None), game.device, opened)[1]
-            assert plain is not None
-            searched = _search_losses(cfg, game, plain, moves, is_exact)
     loss = moves.loss
     result = Result(
         cfg=cfg,
@@ -176,7 +133,6 @@ def run(config: AnalyzeConfig) -> Result:
         losses=losses_by_group(moves, is_exact),
         turns=losses_by_turn(moves, is_exact),
         per_game=float(loss.sum()) / games if games and not bool(loss.isnan().any()) else None,
-        search_losses=searched,
         worst=_worst(game, moves, cfg.worst, _show_words(config, opened)),
     )
     if cfg.picture is not None:
@@ -229,26 +185,9 @@ def _check_scores(cfg: AnalyzeConfig, best: torch.Tensor, moves: Moves) -> None:
         )
 
 
-def _search_losses(
-    cfg: AnalyzeConfig, game: Game[Any], player: Player, moves: Moves, is_exact: bool
-) -> SearchLosses:
-    """The losses of the player without its search in the same positions, and what the search
-    changes about them."""
-    rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
-    plain = replace(moves, action=player.choose(moves.state.to(game.device), rng).cpu())
-    before, after = plain.loss, moves.loss
-    known = ~(before.isnan() | after.isnan())
-    before, after = before[known], after[known]
-    return SearchLosses(
-        without=losses_by_group(plain, is_exact),
-        turns=losses_by_turn(plain, is_exact),
-        mistakes=int((before > 0).sum()),
-        repaired=int(((before > 0) & (after == 0)).sum()),
-        spoiled=int(((before == 0) & (after > 0)).sum()),
-    )
-
-
-def _worst(game: Game[Any], moves: Moves, count: int, show_words: list[str]) -> list[WorstMove]:
+def _worst(
+    game: Game[Any], moves: Moves, count: int, show_words: list[str]
+) -> list[dict[str, Any]]:
     """The different positions with the largest losses; of equals those met most often."""
     _, position = distinct(moves.state)
     times, loss = torch.bincount(position), moves.loss.nan_to_num(0.0)
@@ -263,46 +202,34 @@ def _worst(game: Game[Any], moves: Moves, count: int, show_words: list[str]) -> 
         best = are_equal(known, known.max()).nonzero()[:, 0].tolist()
         text = " / ".join(position_rows(game, state))
         worst.append(
-            WorstMove(
-                turn=int(moves.turn[row]),
-                position=text,
-                move=game.action_to_string(state, 0, int(moves.action[row])),
-                best=[game.action_to_string(state, 0, action) for action in best],
-                loss=float(loss[row]),
-                times=int(times[number]),
-                command=shlex.join([*show_words, f"state={text}"]),
-            )
+            {
+                "turn": int(moves.turn[row]),
+                "position": text,
+                "move": game.action_to_string(state, 0, int(moves.action[row])),
+                "best": [game.action_to_string(state, 0, action) for action in best],
+                "loss": float(loss[row]),
+                "times": int(times[number]),
+                "command": shlex.join([*show_words, f"state={text}"]),
+            }
         )
     return worst
 
 
 def _draw(result: Result, path: Path) -> None:
     """The rate of moves that lose value and the mean loss by turn, with 95% intervals."""
-    series = {result.name: result.turns}
-    if result.search_losses is not None:
-        series[result.player] = result.search_losses.turns
-    panels = [
-        Panel("", "turn", label, [_line(name, turns, key) for name, turns in series.items()])
-        for key, label in (
-            ("rate", "fraction of mistakes"),
-            ("loss", f"mean loss ({result.unit})"),
-        )
-    ]
+    panels = []
+    for key, label in (("rate", "fraction of mistakes"), ("loss", f"mean loss ({result.unit})")):
+        known = {at: getattr(each, key) for at, each in result.turns.items() if each.positions}
+        x = np.array([(first + last) / 2 for first, last in known])
+        y = np.array([each.value for each in known.values()], np.float64)
+        ends = [each.interval or (each.value, each.value) for each in known.values()]
+        low, high = np.array(ends, np.float64).T
+        panels.append(Panel("", "turn", label, [Line(result.name, x, y, (low, high))]))
     figures.save_figure(figures.draw_panels([panels], figures.WIDTHS["page"]), path)
 
 
-def _line(label: str, turns: dict[tuple[int, int], Losses], key: str) -> Line:
-    """A curve of the rate or the mean loss with its intervals, where values are known."""
-    known = {place: getattr(each, key) for place, each in turns.items() if each.positions}
-    middles = [(first + last) / 2 for first, last in known]
-    y = np.array([estimate.value for estimate in known.values()], np.float64)
-    ends = [each.interval or (each.value, each.value) for each in known.values()]
-    low, high = np.array(ends, np.float64).T
-    return Line(label, np.array(middles), y, (low, high))
-
-
 def show(result: Result) -> None:
-    """Print the losses by phase and by turn, what a search changes, and the worst positions."""
+    """Print the losses by phase and by turn, and the worst positions."""
     games = "" if result.games is None else f", {counted(result.games, 'game')}"
     opponent = f" against {result.opponent}" if result.opponent else ""
     exact = " (exact)" if result.is_exact else ""
@@ -316,18 +243,12 @@ def show(result: Result) -> None:
         _show_losses("by turn", "turn", turns, result.unit)
     if result.per_game is not None:
         print(f"\nlost per game against perfect play: {result.per_game:z.4f} {result.unit}")
-    if (changes := result.search_losses) is not None:
-        print(
-            f"\nwithout the search {_percent(changes.without['all'].rate)} of these moves lose "
-            f"value; it repairs {changes.repaired:,} of {changes.mistakes:,} mistakes and "
-            f"spoils {changes.spoiled:,} other moves"
-        )
     for place, worst in enumerate(result.worst, 1):
-        times = f", met {worst.times:,} times" if worst.times > 1 else ""
-        best = ", ".join(worst.best[:4]) + ", ..." * (len(worst.best) > 4)
-        move = f"{place}. turn {worst.turn}{times}: {worst.move}"
-        print("\n" + printable(f"{move} loses {number_text(worst.loss)}; best: {best}"))
-        print(printable(f"   {worst.command}"))
+        times = f", met {worst['times']:,} times" if worst["times"] > 1 else ""
+        best = ", ".join(worst["best"][:4]) + ", ..." * (len(worst["best"]) > 4)
+        move = f"{place}. turn {worst['turn']}{times}: {worst['move']}"
+        print("\n" + printable(f"{move} loses {number_text(worst['loss'])}; best: {best}"))
+        print(printable(f"   {worst['command']}"))
 
 
 def _show_losses(title: str, heading: str, losses: dict[str, Losses], unit: str) -> None:

@@ -30,7 +30,7 @@ DIGITS = 6
 """Significant digits of a recorded value."""
 
 OPTIONAL = (
-    *("exploitability_seats", "trained_on", "held_out", "reach", "search_losses"),
+    *("exploitability_seats", "trained_on", "held_out", "reach"),
     *("proven_moves", "opponent_proven_moves"),
 )
 """Metrics that only some games and players have."""

@@ -38,12 +38,10 @@ def salvo(tmp_path_factory):
     return package.train([*words, "games=64", "batch=32", "solve_seconds=0", f"out={out}"])
 
 
-@pytest.mark.parametrize("search", quick(["null", "alphabeta"], "null"))
-def test_labeled_positions_are_counted_by_their_labels(search):
+def test_labeled_positions_are_counted_by_their_labels():
     """By a second count of the file's marks, for the bundled agent."""
     run = shipped_agents()["connect4"]
-    words = [f"positions={POSITIONS}", f"search={search}", "search.plies=2"]
-    report = analyze(*(words if search != "null" else words[:1]), run=run)
+    report = analyze(f"positions={POSITIONS}", run=run)
     game = make_game("game=connect4")
     state = read_positions(POSITIONS, game).state
     action = open_run(run).agent().choose(state, make_generator(0, REPORT_STREAM)).tolist()
@@ -55,21 +53,12 @@ def test_labeled_positions_are_counted_by_their_labels(search):
             lost, allow, total = counts.get(name, (0, 0, 0))
             allows = min(each for each in worth if each >= 0) < max(worth)
             counts[name] = lost + (worth[column] < max(worth)), allow + allows, total + 1
-    searched = report["search_losses"]
-    plain = report["losses"] if searched is None else searched["without"]
-    assert {*counts} == {*plain}
+    assert {*counts} == {*report["losses"]}
     for name, (lost, allow, total) in counts.items():
-        losses = plain[name]
+        losses = report["losses"][name]
         assert (losses["count"], losses["allow"], losses["positions"]) == (lost, allow, total)
         assert losses["rate"] == lost / total
         assert losses["ci95"] == [*Estimate.of_rate((lost, total)).interval]
-    if searched is not None:
-        lost = counts["all"][0]
-        assert searched["mistakes"] == lost
-        assert report["losses"]["all"]["count"] == (
-            lost - searched["repaired"] + searched["spoiled"]
-        )
-        assert searched["repaired"] > searched["spoiled"]
 
 
 def test_losses_add_up_to_what_play_is_worse_than_the_optimum(salvo, monkeypatch):
