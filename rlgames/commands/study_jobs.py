@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -59,6 +59,11 @@ OUTPUT = "output.log"
 POLL_SECONDS = 0.2
 
 
+def jobs_in(words: Iterable[str]) -> set[str]:
+    """The jobs whose directories are in words."""
+    return {f"{run}/{seed}" for run, seed in REFERENCE.findall(" ".join(words)) if run}
+
+
 @dataclass(frozen=True)
 class JobEvaluation:
     """An evaluation of a job. words: the command and its words, with references to directories in
@@ -68,11 +73,6 @@ class JobEvaluation:
     words: list[str]
     config: dict[str, Any]
 
-    @property
-    def runs(self) -> list[str]:
-        """The directories of other runs in its words."""
-        return [f"{run}/{seed}" for run, seed in REFERENCE.findall(" ".join(self.words)) if run]
-
 
 @dataclass(frozen=True)
 class Job:
@@ -80,32 +80,26 @@ class Job:
 
     Args:
         name: the job's directory inside the study's, RUN/SEED.
-        words: of `rlgames train`; empty without a training.
+        words: of `rlgames train`, with references in braces; empty without a training.
         config: the plain config of the training; empty without one.
-        links: keys of the config that name such a job, or a file in it, by its path there.
     """
 
     name: str
     words: list[str]
     config: dict[str, Any]
     evaluations: list[JobEvaluation] = field(default_factory=list)
-    links: dict[str, str] = field(default_factory=dict)
 
     @property
-    def sources(self) -> set[str]:
-        """The jobs that its training starts from, or plays against."""
-        return {run_of(link) for link in self.links.values()}
+    def links(self) -> dict[str, str]:
+        """Keys of the config that name another job, or a file in it, by its path there."""
+        pairs = (word.partition("=")[::2] for word in self.words)
+        return {key: re.sub("[{}]", "", value) for key, value in pairs if REFERENCE.match(value)}
 
     @property
     def after(self) -> set[str]:
         """The jobs that must be done first."""
-        played = {name for each in self.evaluations for name in each.runs}
-        return self.sources | (played - {self.name})
-
-
-def run_of(path: str) -> str:
-    """The directory of a run, by its own path or the path of one of its files."""
-    return "/".join(path.split("/")[:2])
+        played = jobs_in(word for each in self.evaluations for word in each.words)
+        return jobs_in(self.words) | (played - {self.name})
 
 
 def _difference(job: Job, info: RunInfo) -> str:
@@ -183,7 +177,7 @@ class StudyJobs:
         if not job.config or info.status == "waiting":
             return ""
         # What others need of a player is its evaluations.
-        for other in map(self.jobs.__getitem__, sorted(job.sources)):
+        for other in map(self.jobs.__getitem__, sorted(jobs_in(job.words))):
             if self.difference(other) if other.config else self.missing(other):
                 return _difference(job, info) or f"{other.name}, which it needs, does not count"
         return _difference(job, info)
@@ -192,7 +186,7 @@ class StudyJobs:
         """The report of an evaluation of a job, its date and how long it took; None if it was not
         made, or if a run that it needs does not count."""
         name = self._file(job, evaluation)
-        used = (self.jobs[each] for each in {job.name, *evaluation.runs})
+        used = (self.jobs[each] for each in {job.name, *jobs_in(evaluation.words)})
         if name is None or any(map(self.difference, used)):
             return None
         try:
@@ -239,7 +233,7 @@ class StudyJobs:
         which come first: if the study is killed between two of them, it knows the others."""
         names = {job.name for job in jobs if self.difference(job)}
         for job in self.jobs.values():
-            if job.sources & names:
+            if jobs_in(job.words) & names:
                 names.add(job.name)
         found = [job for job in self.jobs.values() if job.name in names and self.path(job).exists()]
         return found[::-1]
@@ -318,21 +312,21 @@ class StudyJobs:
         path = self.path(job).absolute()
         if self._has_begun(job):
             return ["resume", str(path)]
-        links = [f"{key}={self.directory.absolute() / name}" for key, name in job.links.items()]
-        kept = [word for word in job.words if word.partition("=")[0] not in job.links]
-        return ["train", *kept, *links, f"out={path}"]
+        return ["train", *self._placed(job, job.words), f"out={path}"]
+
+    def _placed(self, job: Job, words: list[str]) -> list[str]:
+        """Words with the paths of directories."""
+        top = self.directory.absolute()
+        return [
+            REFERENCE.sub(lambda m: str(top / (m[0][1:-1] or job.name)), word) for word in words
+        ]
 
     def _evaluate(self, job: Job, evaluation: JobEvaluation, stop: threading.Event) -> bool:
         """Make an evaluation and keep its report; whether it succeeded."""
-        top = self.directory.absolute()
-        words = [
-            REFERENCE.sub(lambda match: str(top / (match[0][1:-1] or job.name)), word)
-            for word in evaluation.words
-        ]
+        words = self._placed(job, evaluation.words)
         for word in words:
             if word.startswith("record="):  # which holds the games of one evaluation, played once
-                path = Path(word.partition("=")[2]).relative_to(top)
-                storage.remove_file(self.directory, str(path))
+                storage.remove_file(self.path(job), Path(word).name)
         started = time.perf_counter()
         code, printed = self._type(job, [*words, "format=json"], stop)
         if code == 0:

@@ -82,7 +82,13 @@ def _add_jobs(work: StudyJobs, run: StudyRun) -> None:
     if run.name in (*FILES, *FOLDERS, RECORDS, OWNER):
         raise ConfigError("a study has its own file or folder of that name", "rename it")
     row = _checked_row(run, work.options)
-    jobs = {seed: _job(row, seed) for seed in run.seeds}
+    jobs = {}
+    for seed in run.seeds:
+        words, plain = list[str](), dict[str, Any]()
+        if row.config is not None:
+            words = [*_referring(run.words, seed, "{{{}}}", "{}"), f"seed={seed}"]
+            plain = to_plain(dataclasses.replace(row.config, seed=seed))
+        jobs[seed] = Job(f"{run.name}/{seed}", words, plain)
     for each in work.study.evaluations_of(run.name):
         first, plain = _checked_evaluation(each, row)
         work.commands[run.name, each.name] = command_text([each.command, *first, *each.words])
@@ -143,26 +149,15 @@ def _checked_row(run: StudyRun, options: list[str]) -> _Row:
     wrong = next((w for w in run.words if parse_word(w).name in ("seed", "out", "plugins")), None)
     if wrong:
         raise ConfigError(f"{wrong} does not belong to a run", "the study has seeds: and out=")
+    for word in run.words:
+        key, _, value = word.partition("=")
+        if REFERENCE.match(value) and key not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
+            raise ConfigError(f"{word}: {key} does not name a run", "write its value")
     config, agent = load_config(TrainConfig, [*options, *words]), None
     if not runs_in(run.words):
         config = located(config)
         agent = build_training(config).agent
     return _Row(run, config.game, make("game", config.game), config, agent)
-
-
-def _job(row: _Row, seed: int) -> Job:
-    """The training of a seed; its links name other runs."""
-    name, links = f"{row.run.name}/{seed}", {}
-    if row.config is None:
-        return Job(name, [], {})
-    for word in row.run.words:
-        key, _, value = word.partition("=")
-        if match := REFERENCE.match(value):
-            if key not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
-                raise ConfigError(f"{word}: {key} does not name a run", "write its value")
-            links[key] = f"{match[1]}/{match[2] or seed}{value[match.end() :]}"
-    plain = to_plain(dataclasses.replace(row.config, seed=seed))
-    return Job(name, [*row.run.words, f"seed={seed}"], plain, links=links)
 
 
 def _checked_evaluation(evaluation: StudyEvaluation, row: _Row) -> tuple[list[str], dict[str, Any]]:

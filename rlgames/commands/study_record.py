@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rlgames.commands.study_file import TRAINING, Study, StudyColumn, StudyEvaluation, StudyRun
-from rlgames.commands.study_jobs import Job, StudyJobs, run_of
+from rlgames.commands.study_jobs import Job, StudyJobs, jobs_in
 from rlgames.commands.study_plan import commands_needed, run_command
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import parse_json
@@ -179,8 +179,9 @@ def _training_value(work: StudyJobs, job: Job, metric: str) -> tuple[float, None
         return 1000 * seconds / max(line["games"] for line in lines), None
     if metric != "total_seconds":
         return logged(lines, metric), None
-    start = work.jobs.get(run_of(job.links.get("init_from", "")))
-    return seconds + (_training_value(work, start, metric)[0] if start else 0.0), None
+    start = jobs_in(word for word in job.words if word.startswith("init_from="))
+    before = sum(_training_value(work, work.jobs[name], metric)[0] for name in start)
+    return seconds + before, None
 
 
 def logged(lines: list[dict[str, float]], metric: str) -> float:
