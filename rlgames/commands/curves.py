@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlgames.commands.comparison import Agent, game_titles, group_agents, random_and_optimum
-from rlgames.commands.report_rows import Row, in_words
+from rlgames.commands.comparison import (
+    Agent,
+    Row,
+    game_titles,
+    group_agents,
+    in_words,
+    random_and_optimum,
+)
 from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import METRICS

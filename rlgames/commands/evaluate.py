@@ -86,6 +86,10 @@ class Match:
         names = [option_name(self.cfg.player) if self.run is None else self.run.name]
         return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
 
+    @property
+    def goal(self) -> str:
+        return self.game.spec.goal
+
     def evaluate(
         self, rng: torch.Generator, layouts: State | None = None, records: bool = False
     ) -> Evaluation:
@@ -98,15 +102,11 @@ class Match:
 class Result:
     """What `rlgames eval` prints.
 
-    names: of the players. goal: see Spec. checkpoint: which one of a run, see OpenRun.fields.
-    statistics: of the players, see Player.statistics. parts: by the names of LAYOUTS. exact: what
+    parts: by the names of LAYOUTS. statistics: of the players, see Player.statistics. exact: what
     is computed, by its names in JSON, see _exact.
     """
 
-    cfg: EvalConfig
-    names: list[str]
-    goal: str
-    checkpoint: dict[str, Any]
+    match: Match
     evaluation: Evaluation
     parts: dict[str, tuple[Evaluation, Reference]]
     statistics: dict[str, float]
@@ -114,22 +114,27 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields of eval.json."""
-        plain, result = to_plain(self.cfg), self.evaluation
+        match, result = self.match, self.evaluation
+        plain, names = to_plain(match.cfg), [*match.names, None]
         return {
             "game": plain["game"],
-            "player": self.names[0],
-            **self.checkpoint,
-            "opponent": self.names[1] if len(self.names) > 1 else None,
-            "sampling": self.cfg.sampling.name if self.checkpoint else None,
+            "player": names[0],
+            **({} if match.run is None else match.run.fields()),
+            "opponent": names[1],
+            "sampling": match.cfg.sampling.name if match.run else None,
             "search": plain["search"],
             "opponent_search": plain["opponent_search"],
             "games": result.games,
             "distinct_games": result.distinct_games,
             "exact": result.is_exact,
-            "seed": self.cfg.seed,
+            "seed": match.cfg.seed,
             "moves": result.turns.as_dict(),
-            **{name: _part_fields(*part) for name, part in self.parts.items()},
-            **_game_fields(result, self.goal),
+            **{
+                name: {"games": part.games, "exact": part.is_exact, **part.turns.as_dict()}
+                | {"reference": reference}
+                for name, (part, reference) in self.parts.items()
+            },
+            **_game_fields(result, match.goal),
             **self.exact,
             **self.statistics,
             "seconds": result.seconds,
@@ -156,11 +161,6 @@ def _game_fields(result: Evaluation, goal: str) -> dict[str, Any]:
             for tile, part in result.tiles.items()
         }
     return fields
-
-
-def _part_fields(result: Evaluation, reference: Reference) -> dict[str, Any]:
-    fields = {"games": result.games, "exact": result.is_exact, **result.turns.as_dict()}
-    return {**fields, "reference": reference}
 
 
 def run(config: EvalConfig) -> Result:
@@ -221,16 +221,8 @@ def _evaluate(match: Match) -> Result:
         records.append(path, game, rules, match.names, evaluation.trajectories, final)
     parts = _evaluate_parts(match, rng)
     others = {} if opponent is None or opponent is player else opponent.statistics()
-    return Result(
-        cfg=cfg,
-        names=match.names,
-        goal=game.spec.goal,
-        checkpoint={} if match.run is None else match.run.fields(),
-        evaluation=evaluation,
-        parts=parts,
-        statistics=player.statistics() | opponent_names(others),
-        exact=_exact(match, evaluation),
-    )
+    statistics = player.statistics() | opponent_names(others)
+    return Result(match, evaluation, parts, statistics, _exact(match, evaluation))
 
 
 def _exact(match: Match, evaluation: Evaluation) -> dict[str, Any]:
@@ -238,10 +230,10 @@ def _exact(match: Match, evaluation: Evaluation) -> dict[str, Any]:
     exploitability, the mean and by seat, and the rates of OUTCOMES in each seat. None: not known.
     """
     cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
-    graph = None if game.spec.goal == "turns" else find_graph(game, cfg.solve_seconds)
-    if game.spec.goal != "outcome":
+    graph = None if match.goal == "turns" else find_graph(game, cfg.solve_seconds)
+    if match.goal != "outcome":
         exact = exact_mean(game, player, graph)
-        mean = estimate_of_goal(evaluation, game.spec.goal).value if exact is None else exact
+        mean = estimate_of_goal(evaluation, match.goal).value if exact is None else exact
         return {"exact_mean": exact, "reference": _reference(match, mean, graph=graph)}
     if graph is None or not isinstance(player, HasProbabilities):
         return {"exploitability": None, "exact_seats": None}
@@ -272,7 +264,7 @@ def _reference(
     match: Match, mean: float, layouts: State | None = None, graph: Graph | None = None
 ) -> Reference:
     """What a mean in a one-player game is compared with; layouts, graph: as in References."""
-    game, goal = match.game, match.game.spec.goal
+    game, goal = match.game, match.goal
     references, known = References(game, layouts), find(game, KnownRandomPlay)
     references.compute_random(graph)
     if graph is not None or goal == "turns":
@@ -297,30 +289,32 @@ def _save(path: Path, result: Result) -> None:
 
 def show(result: Result) -> None:
     """Print the table of `rlgames eval`."""
-    evaluation, rows = result.evaluation, list[tuple[str, str]]()
+    match, evaluation, rows = result.match, result.evaluation, list[tuple[str, str]]()
+    names, plain = match.names, to_plain(match.cfg)
     games = games_in_words(
-        evaluation.games, evaluation.distinct_games, evaluation.is_exact, len(result.names)
+        evaluation.games, evaluation.distinct_games, evaluation.is_exact, len(names)
     )
-    if result.checkpoint:
-        rows.append(("checkpoint", result.checkpoint["checkpoint"]))
-        rows.append(("trained for", f"{result.checkpoint['checkpoint_games']:,} games"))
-    plain = to_plain(result.cfg)
+    if match.run is not None:
+        rows.append(("checkpoint", match.run.checkpoint))
+        rows.append(("trained for", f"{match.run.games:,} games"))
     search = _search_suffix(plain["search"])
     exact: Rows = []
-    if result.goal == "outcome":
-        names = result.names[0] + search, result.names[1] + _search_suffix(plain["opponent_search"])
-        title = f"{names[0]} against {names[1]}, {games}"
+    if match.goal == "outcome":
+        other = _search_suffix(plain["opponent_search"])
+        title = f"{names[0]}{search} against {names[1]}{other}, {games}"
         rows += _outcome_rows(result)
         if seats := result.exact["exact_seats"]:
             both = {name: sum(seat[name] for seat in seats) / len(seats) for name in seats[0]}
             exact = _rate_rows([*seats, both])
     else:
-        title = f"{result.goal} per game{search}, {games}"
+        title = f"{match.goal} per game{search}, {games}"
         rows += _one_player_rows(result)
         if (mean := result.exact["exact_mean"]) is not None:
-            exact = [(result.names[0], number(mean))]
-    if exact and not evaluation.is_exact:
-        _print_computed(title, rows, exact)
+            exact = [(names[0], number(mean))]
+    if exact and not evaluation.is_exact:  # the results in COMPUTED belong to the second column
+        played = [(name, "" if name in COMPUTED else value) for name, value in rows]
+        computed = [*exact, *((name, value) for name, value in rows if name in COMPUTED)]
+        print_columns(title, ["played", "computed exactly"], [played, computed])
     else:
         print_columns(title, [], [rows])
     print(f"{evaluation.moves_per_second:,.0f} moves/s, {evaluation.seconds:.1f} s of play")
@@ -348,10 +342,10 @@ def _outcome_rows(result: Result) -> Rows:
 def _one_player_rows(result: Result) -> Rows:
     """The rows of an evaluation in a game with one seat."""
     reference = result.exact["reference"]
-    estimate = estimate_of_goal(result.evaluation, result.goal)
+    estimate = estimate_of_goal(result.evaluation, result.match.goal)
     assert estimate.spread is not None
     value = mean_text(estimate)
-    rows = reference_rows(reference["random"], result.names[0], value, reference["optimal"])
+    rows = reference_rows(reference["random"], result.match.names[0], value, reference["optimal"])
     if reference["gap_to_optimal"] is not None:
         rows.append((GAP, f"{reference['gap_to_optimal']:z.2%}"))
     rows.append(("median, min, max", ", ".join(f"{each:zg}" for each in estimate.spread)))
@@ -409,13 +403,6 @@ def reach_rows(evaluation: Evaluation) -> Rows:
     """The rates of the tiles that not nearly every game reaches."""
     rates = [(tile, count / games) for tile, (count, games) in evaluation.tiles.items()]
     return [(f"reach {tile}", f"{rate:.2%}") for tile, rate in rates if rate < COMMON_TILE_RATE]
-
-
-def _print_computed(title: str, rows: Rows, exact: Rows) -> None:
-    """A table with a column for exact results; rows: also those in COMPUTED, which belong there."""
-    played = [(name, "" if name in COMPUTED else value) for name, value in rows]
-    computed = [*exact, *((name, value) for name, value in rows if name in COMPUTED)]
-    print_columns(title, ["played", "computed exactly"], [played, computed])
 
 
 def print_columns(title: str, headings: list[str], columns: list[Rows]) -> None:

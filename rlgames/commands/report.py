@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rlgames.commands.report_rows import REFERENCES, Row, print_csv, sort_key, typed_text
+from rlgames.commands import comparison
+from rlgames.commands.comparison import REFERENCES, Comparison, Row, sort_key, typed_text
 from rlgames.config import plugins
 from rlgames.config.commands import ReportConfig
 from rlgames.config.typed import changed
@@ -27,9 +30,6 @@ from rlgames.runs.files import (
 from rlgames.runs.find import RunSummary, read_summaries
 from rlgames.runs.where import check_column, matching, sorted_by
 from rlgames.terminal.tables import Column, print_table
-
-if TYPE_CHECKING:
-    from rlgames.commands.comparison import Comparison
 
 CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", "width", "style")
 """Keys that say how learning curves are drawn."""
@@ -120,9 +120,7 @@ def run(cfg: ReportConfig) -> Result:
     elif unused := changed(cfg, *CURVE_KEYS):
         raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
     if cfg.compare is not None:
-        from rlgames.commands.comparison import compare
-
-        return replace(result, comparison=compare(runs, cfg.compare, cfg.top))
+        return replace(result, comparison=comparison.compare(runs, cfg.compare, cfg.top))
     return result
 
 
@@ -204,9 +202,7 @@ def show(result: Result) -> None:
     if result.comparison is None:
         _show_table(result)
     else:
-        from rlgames.commands.comparison import show as show_comparison
-
-        show_comparison(result.comparison, config.format)
+        comparison.show(result.comparison, config.format)
         every = [*result.runs, *result.damaged]
         left_out = sum(not run.results for run in every)
         if left_out and config.format == "table":
@@ -224,7 +220,9 @@ def _show_table(result: Result) -> None:
         records = result.records
         if names and "all" not in names:
             records = [{name: record[name] for name in names} for record in records]
-        print_csv(records)
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(map(printable, records[0]))
+        writer.writerows([*map(typed_text, record.values())] for record in records)
         return
     title, notes = _title(result), _notes(result)
     print_table(title, _columns(result), format)

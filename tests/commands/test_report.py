@@ -17,7 +17,7 @@ from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames.commands.report_rows import in_words
+from rlgames.commands.comparison import in_words
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import flatten, read_metrics
 from rlgames.runs.find import find_runs

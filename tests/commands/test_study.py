@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from processes import Process, run
 
-from rlgames.commands.study import section
+from rlgames.commands.study import cell_text, logged, make_cell, make_record, section
 from rlgames.commands.study_file import parse_column, read_study
 from rlgames.commands.study_plan import plan_study
-from rlgames.commands.study_record import cell_text, logged, make_cell, make_record
 from rlgames.config.commands import StudyConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
