@@ -88,7 +88,13 @@ def run(cfg: StudyConfig) -> Result | None:
         raise ConfigError(f"dry_run= prints text, not {cfg.format}", "omit format=")
     path = (Path(cfg.records) if cfg.records else work.directory / RECORDS) / f"{study.name}.json"
     page = Path(cfg.page) if cfg.page else None
-    _check_paths(work, path.parent, page)
+    parent = next(each for each in path.parents if each.exists())
+    if not parent.is_dir():
+        raise ConfigError(f"{parent} is not a directory", "name another out= or records=")
+    if page:
+        if not page.parent.is_dir():
+            raise ConfigError(f"page={page}: there is no directory {page.parent}", "create it")
+        _page_with(page, study.name, "")  # what cannot be written is said before the first job
     old = read_record(path)
     if cfg.dry_run:
         _print_jobs(work, work.selected(cfg.only))
@@ -107,18 +113,6 @@ def run(cfg: StudyConfig) -> Result | None:
         text = _page_with(page, study.name, section(study, record))
         storage.write_file(page.parent, page.name, text)
     return Result(cfg, study, record, code)
-
-
-def _check_paths(work: StudyJobs, records: Path, page: Path | None) -> None:
-    """Raises ConfigError, before the first job, for paths where nothing could be written."""
-    work.check_owner()
-    parent = next(each for each in (records, *records.parents) if each.exists())
-    if not parent.is_dir():
-        raise ConfigError(f"{parent} is not a directory", "name another out= or records=")
-    if page:
-        if not page.parent.is_dir():
-            raise ConfigError(f"page={page}: there is no directory {page.parent}", "create it")
-        _page_with(page, work.study.name, "")
 
 
 def _print_jobs(work: StudyJobs, chosen: list[Job]) -> None:

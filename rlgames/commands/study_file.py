@@ -134,7 +134,6 @@ class Study:
     """
 
     name: str
-    path: Path
     runs: dict[str, StudyRun]
     evaluations: tuple[StudyEvaluation, ...]
     tables: tuple[StudyTable, ...]
@@ -181,37 +180,35 @@ def read_study(word: str, seeds: Any = None) -> Study:
     _check_name("a study", path.stem)
     content = mapping(path, TextLoader)
     try:
-        return _study(path, _keys(content, "", FILE), seeds)
+        return _study(path.stem, _keys(content, "", FILE), seeds)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error.error}", error.hint) from None
 
 
-def _study(path: Path, file: Mapping[str, Any], seeds: Any) -> Study:
+def _study(name: str, file: Mapping[str, Any], seeds: Any) -> Study:
     usual = parse_seeds(file.get("seeds", "1") if seeds is None else seeds)
-    runs = {
-        name: _run(name, node, usual) for name, node in _mapping(file.get("runs"), "runs").items()
-    }
+    runs = {run: _run(run, node, usual) for run, node in _mapping(file.get("runs"), "runs").items()}
     evaluations = [
-        _evaluation(name, part, runs)
-        for name, node in _mapping(file.get("evaluations"), "evaluations").items()
+        _evaluation(key, part, runs)
+        for key, node in _mapping(file.get("evaluations"), "evaluations").items()
         for part in _listed(node)
     ]
     pairs = [(each.name, run) for each in evaluations for run in each.runs]
-    for place, (name, run) in enumerate(pairs):
-        if (name, run) in pairs[:place]:
-            raise ConfigError(f"evaluations.{name} evaluates {run} twice", "use runs:")
+    for place, (key, run) in enumerate(pairs):
+        if (key, run) in pairs[:place]:
+            raise ConfigError(f"evaluations.{key} evaluates {run} twice", "use runs:")
     reported = {
-        name: _texts(values, f"reported.{name}")
-        for name, values in _mapping(file.get("reported"), "reported").items()
+        key: _texts(values, f"reported.{key}")
+        for key, values in _mapping(file.get("reported"), "reported").items()
     }
-    for name, values in reported.items():
+    for key, values in reported.items():
         for run in values:
-            _check_known(run, runs, f"reported.{name}: no run")
+            _check_known(run, runs, f"reported.{key}: no run")
     sources = [*(each.name for each in evaluations), TRAINING, REPORTED]
     nodes = _listed(file.get("table", []))
     tables = tuple(_table(_keys(node, "table", TABLE), runs, sources, reported) for node in nodes)
     texts = file.get("before", ""), file.get("after", "")
-    return Study(path.stem, path, runs, tuple(evaluations), tables, reported, *texts)
+    return Study(name, runs, tuple(evaluations), tables, reported, *texts)
 
 
 def parse_seeds(value: Any, key: str = "seeds") -> tuple[int, ...]:
