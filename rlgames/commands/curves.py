@@ -249,11 +249,17 @@ def _sources(
 
 
 def _y_label(metric: str) -> str:
+    """A metric with its unit, and whose play it is of."""
     if metric == NORMALIZED:
         return "normalized score\n(greedy play)"
     source, _, name = metric.partition("/")
+    label = (name or metric).replace("_", " ")
+    if source != "eval" and name in TRAINING_LABELS:
+        label = TRAINING_LABELS[name]
+    elif name in METRICS:
+        label = METRICS[name].label
     words = {"eval": "\n(greedy play)", "train": "\n(training)"}.get(source, "")
-    return printable(_axis_label(source, name or metric)) + words
+    return printable(label) + words
 
 
 def _label(row: Row, keys: Sequence[str]) -> str:
@@ -262,10 +268,3 @@ def _label(row: Row, keys: Sequence[str]) -> str:
     folders = {run.path.parent if len(row.runs) > 1 else run.path for run in row.runs}
     name = words or printable(str(folders.pop() if len(folders) == 1 else row.first.path))
     return name if len(name) <= 90 else name[:89] + "…"
-
-
-def _axis_label(source: str, name: str) -> str:
-    """A metric with its unit, for the axis of a figure; source: train, eval or time."""
-    if source != "eval" and name in TRAINING_LABELS:
-        return TRAINING_LABELS[name]
-    return METRICS[name].label if name in METRICS else name.replace("_", " ")

@@ -365,11 +365,11 @@ def section(study: Study, record: Record) -> str:
         head, *lines = ([cell.replace("|", "\\|") for cell in row] for row in table_rows(columns))
         parts += [f"### {table.title}" if table.title else "", table.before]
         parts += [markdown_table(head, lines), table.after]
-    texts = [part.strip() for part in (*parts, study.after, _commands(study, record))]
+    texts = [part.strip() for part in (*parts, study.after, _commands_in_words(study, record))]
     return "\n\n".join(text for text in texts if text) + "\n"
 
 
-def _commands(study: Study, record: Record) -> str:
+def _commands_in_words(study: Study, record: Record) -> str:
     dates = record.get("dates") or [MISSING]
     title = f"Commands, measured on {' to '.join(dates)} by <code>rlgames study {study.name}</code>"
     lines = ['<details markdown="1">', f"<summary>{title}</summary>", ""]
