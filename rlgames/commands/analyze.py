@@ -11,16 +11,9 @@ import numpy as np
 import torch
 
 from rlgames.commands.evaluate import check_games
-from rlgames.commands.match import (
-    build_opponent,
-    game_and_player,
-    option_name,
-    player_name,
-    with_run,
-)
+from rlgames.commands.match import Match, open_match, player_name
 from rlgames.config.commands import AnalyzeConfig
 from rlgames.config.typed import as_words, changed, to_plain
-from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.metrics import are_equal
 from rlgames.core.rng import REPORT_STREAM, make_generator
@@ -41,7 +34,6 @@ from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import EvaluationSettings
 from rlgames.evaluation.positions import position_rows, read_positions
 from rlgames.games.game import Game
-from rlgames.players.player import Player
 from rlgames.runs.agents import OpenRun
 from rlgames.solvers.optimum import position_solver
 from rlgames.terminal.tables import Column, print_table
@@ -60,35 +52,36 @@ UNITS = {"turns": "turns", "score": "points", "outcome": "outcomes"}
 class Result:
     """How often and how much a player's moves lose value, where exact values are known.
 
-    checkpoint: of a run, see OpenRun.fields. opponent, games: None for positions of a file.
-    losses: by phase or class and for all. turns: by the first and the last one. per_game: what a
-    game loses; None unless all values are known. worst: positions where much is lost, as in JSON.
+    games: None for positions of a file. losses: by phase or class and for all. turns: by the first
+    and the last one. per_game: what a game loses; None unless all values are known. worst:
+    positions where much is lost, as in JSON.
     """
 
-    cfg: AnalyzeConfig
-    player: str
-    checkpoint: dict[str, Any]
-    opponent: str | None
+    match: Match
     games: int | None
     is_exact: bool
-    unit: str
     losses: dict[str, Losses]
     turns: dict[tuple[int, int], Losses]
     per_game: float | None
     worst: list[dict[str, Any]]
 
+    @property
+    def unit(self) -> str:
+        return UNITS[self.match.goal]
+
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
-        plain = to_plain(self.cfg)
+        match, plain = self.match, to_plain(self.match.cfg)
+        names = [*match.names, None]
         return {
             "game": plain["game"],
-            "player": self.player,
-            **self.checkpoint,
-            "opponent": self.opponent,
+            "player": names[0],
+            **match.checkpoint,
+            "opponent": names[1] if self.games else None,
             "search": plain["search"],
             "games": self.games,
             "exact": self.is_exact,
-            "seed": self.cfg.seed,
+            "seed": match.cfg.seed,
             "unit": self.unit,
             "losses": {name: each.as_dict() for name, each in self.losses.items()},
             "turns": [
@@ -101,42 +94,37 @@ class Result:
 
     @property
     def name(self) -> str:
-        """The player with its search."""
-        return self.player + ("" if self.cfg.search is None else f"+{self.cfg.search.name}")
+        """The player with its search, for people."""
+        cfg = self.match.cfg
+        return player_name(cfg.player, self.match.run, cfg.search)
 
 
 def run(config: AnalyzeConfig) -> Result:
     """Analyze the moves of a player."""
-    cfg, opened = with_run(config)
-    if cfg.picture is not None:
-        figures.check_figure("picture", Path(cfg.picture))
-    if cfg.positions is not None and (unused := changed(cfg, *OF_GAMES)):
+    if config.picture is not None:
+        figures.check_figure("picture", Path(config.picture))
+    if config.positions is not None and (unused := changed(config, *OF_GAMES)):
         raise ConfigError("positions= plays no games", f"omit {unused[0]}=")
-    game, player = game_and_player(cfg, build_device(cfg.device, cfg.threads), opened)
-    assert player is not None
+    match = open_match(config)
     with torch.inference_mode():
-        moves, games, is_exact = _moves(cfg, game, player)
-        if bool(moves.loss.isnan().all()):
-            raise ConfigError(
-                f"no exact value of the {len(moves):,} positions was found within the limits",
-                "raise solve_positions=, or use a smaller board",
-            )
+        moves, games, is_exact = _moves(match)
     loss = moves.loss
+    if bool(loss.isnan().all()):
+        raise ConfigError(
+            f"no exact value of the {len(moves):,} positions was found within the limits",
+            "raise solve_positions=, or use a smaller board",
+        )
     result = Result(
-        cfg=cfg,
-        player=player_name(cfg.player, opened),
-        checkpoint={} if opened is None else opened.fields(),
-        opponent=option_name(cfg.opponent) if games and game.spec.seats == 2 else None,
+        match=match,
         games=games,
         is_exact=is_exact,
-        unit=UNITS[game.spec.goal],
         losses=losses_by_group(moves, is_exact),
         turns=losses_by_turn(moves, is_exact),
         per_game=float(loss.sum()) / games if games and not bool(loss.isnan().any()) else None,
-        worst=_worst(game, moves, cfg.worst, _show_words(config, opened)),
+        worst=_worst(match.game, moves, config.worst, _show_words(config, match.run)),
     )
-    if cfg.picture is not None:
-        _draw(result, Path(cfg.picture))
+    if config.picture is not None:
+        _draw(result, Path(config.picture))
     return result
 
 
@@ -146,9 +134,10 @@ def _show_words(cfg: AnalyzeConfig, run: OpenRun | None) -> list[str]:
     return ["rlgames", "show", *([] if run is None else [run.name]), *words]
 
 
-def _moves(cfg: AnalyzeConfig, game: Game[Any], player: Player) -> tuple[Moves, int | None, bool]:
+def _moves(match: Match) -> tuple[Moves, int | None, bool]:
     """The moves with exact values, how many games they are of, and whether these are all games
     that are possible. Raises ConfigError if there is nothing to compare with."""
+    cfg, game, player = match.cfg, match.game, match.player
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
     positions = None if cfg.positions is None else read_positions(Path(cfg.positions), game)
     if positions is not None and positions.outcome is not None:
@@ -168,7 +157,7 @@ def _moves(cfg: AnalyzeConfig, game: Game[Any], player: Player) -> tuple[Moves, 
         return moves, None, False
     check_games(game, cfg.games, SAMPLED_GAMES)
     settings = EvaluationSettings(cfg.games, SAMPLED_GAMES)
-    moves, evaluation = played_moves(game, player, build_opponent(cfg, game), settings, rng)
+    moves, evaluation = played_moves(game, player, match.opponent, settings, rng)
     moves = with_values(moves, game, solver)
     return moves, evaluation.games, evaluation.is_exact
 
@@ -231,7 +220,8 @@ def _draw(result: Result, path: Path) -> None:
 def show(result: Result) -> None:
     """Print the losses by phase and by turn, and the worst positions."""
     games = "" if result.games is None else f", {counted(result.games, 'game')}"
-    opponent = f" against {result.opponent}" if result.opponent else ""
+    names = result.match.names
+    opponent = f" against {names[1]}" if result.games and len(names) > 1 else ""
     exact = " (exact)" if result.is_exact else ""
     _show_losses(f"{result.name}{opponent}{games}{exact}", "", result.losses, result.unit)
     turns = {

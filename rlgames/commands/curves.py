@@ -157,7 +157,7 @@ class _Drawing:
         for source in sources:
             if any(game not in source.games for game in games):
                 continue
-            curves = [self._of_seeds(metric, source.games[game], game) for game in games]
+            curves = [self._of_seeds(metric, source.games[game]) for game in games]
             if not all(curves):
                 continue
             if len(lines) == figures.MAX_LINES:
@@ -174,28 +174,25 @@ class _Drawing:
         shown = references if self.options.references else {}
         return Panel(title, X_AXES[self.options.x][1], _y_label(metric), lines, shown)
 
-    def _of_seeds(self, metric: str, row: Row, game: str) -> list[Curve]:
+    def _of_seeds(self, metric: str, row: Row) -> list[Curve]:
         """A curve for each seed that has points, of its longest run."""
-        of_seeds = [[self._points(run, metric, game) for run in seed] for seed in row.by_seed]
+        of_seeds = [[self._points(run, metric) for run in seed] for seed in row.by_seed]
         longest = [max(seed, key=lambda curve: len(curve[0])) for seed in of_seeds]
         return [curve for curve in longest if len(curve[0])]
 
-    def _points(self, run: RunSummary, metric: str, game: str) -> Curve:
-        is_normalized = metric == NORMALIZED
-        curve = self.read(run, f"eval/{run.metric}" if is_normalized else metric)
+    def _points(self, run: RunSummary, metric: str) -> Curve:
+        curve = self.read(run, f"eval/{run.metric}" if metric == NORMALIZED else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
         axis, _ = X_AXES[self.options.x]
         x, y = along(curve, self.read(run, axis)) if axis else curve
-        return x, normalized(y, *self._ends(game)) if is_normalized else y
-
-    def _ends(self, game: str) -> tuple[float, float]:
-        """What random and optimal play reach in a game. Raises ConfigError if that is unknown."""
-        ends = random_and_optimum([run for run in self.runs if run.game == game])
+        if metric != NORMALIZED:
+            return x, y
+        ends = random_and_optimum([each for each in self.runs if each.game == run.game])
         if ends is None:
-            (title,) = game_titles([game]).values()
+            (title,) = game_titles([run.game]).values()
             raise ConfigError(f"metric={NORMALIZED} needs a known optimum, and {title} has none")
-        return ends
+        return x, normalized(y, *ends)
 
     def _references(self, metric: str, games: Sequence[str]) -> dict[str, float]:
         if metric == NORMALIZED:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from rlgames.commands.match import build_opponent, game_and_player, option_name, with_run
+from rlgames.commands.match import Match, open_match
 from rlgames.config.commands import EvalConfig
 from rlgames.config.typed import to_plain
-from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.memory import check_memory
 from rlgames.core.metrics import gap_to_optimum
@@ -25,12 +24,11 @@ from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings
 from rlgames.evaluation.references import References, exact_mean
 from rlgames.games.capabilities import KnownRandomPlay, find
 from rlgames.games.game import Game, State
-from rlgames.players.player import HasProbabilities, Player, Random
+from rlgames.players.player import HasProbabilities, Random
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
 from rlgames.runs import storage
-from rlgames.runs.agents import OpenRun
 from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_graph
 from rlgames.terminal.tables import Column, print_table
@@ -68,37 +66,6 @@ relative gap to it, positive where play is worse. None: not known."""
 
 
 @dataclass(frozen=True)
-class Match:
-    """The game and the players of an evaluation.
-
-    run: of the player, None for another. opponent: None in a game with one seat.
-    """
-
-    cfg: EvalConfig
-    run: OpenRun | None
-    game: Game[Any]
-    player: Player
-    opponent: Player | None
-
-    @property
-    def names(self) -> list[str]:
-        """The players as reports and records name them."""
-        names = [option_name(self.cfg.player) if self.run is None else self.run.name]
-        return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
-
-    @property
-    def goal(self) -> str:
-        return self.game.spec.goal
-
-    def evaluate(
-        self, rng: torch.Generator, layouts: State | None = None, records: bool = False
-    ) -> Evaluation:
-        """Play the games that the config asks for; layouts: on these only."""
-        settings = EvaluationSettings(self.cfg.games, DEFAULT_GAMES, self.cfg.batch, layouts)
-        return evaluate(self.game, self.player, settings, rng, self.opponent, records)
-
-
-@dataclass(frozen=True)
 class Result:
     """What `rlgames eval` prints.
 
@@ -119,7 +86,7 @@ class Result:
         return {
             "game": plain["game"],
             "player": names[0],
-            **({} if match.run is None else match.run.fields()),
+            **match.checkpoint,
             "opponent": names[1],
             "sampling": match.cfg.sampling.name if match.run else None,
             "search": plain["search"],
@@ -169,18 +136,13 @@ def run(config: EvalConfig) -> Result:
     A run's eval.json is written too, or eval_final.json for checkpoint=final, unless it already
     holds an evaluation and this one plays fewer games than usual.
     """
-    cfg, opened = with_run(config)
-    device = build_device(cfg.device, cfg.threads)
-    game, player = game_and_player(cfg, device, opened)
-    assert player is not None
+    match = open_match(config)
+    cfg, game, opened = match.cfg, match.game, match.run
     count = check_games(game, cfg.games)
-    if device.type == "cpu":
-        batch = min(cfg.batch, count)
-        check_memory("batch", batch, bytes_per_game(game, 1), "for its moves")
-    opponent = build_opponent(cfg, game)
-    if isinstance(player, Random) and isinstance(opponent, Random):
-        opponent = player
-    match = Match(cfg, opened, game, player, opponent)
+    if game.device.type == "cpu":
+        check_memory("batch", min(cfg.batch, count), bytes_per_game(game, 1), "for its moves")
+    if isinstance(match.player, Random) and isinstance(match.opponent, Random):
+        match = replace(match, opponent=match.player)
     if cfg.record:
         records.check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
@@ -214,7 +176,7 @@ def _evaluate(match: Match) -> Result:
     """Play the games, then compute what is known exactly."""
     cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
-    evaluation = match.evaluate(rng, records=bool(cfg.record))
+    evaluation = _play(match, rng, records=bool(cfg.record))
     if cfg.record and evaluation.trajectories is not None:
         rules, final = to_plain(cfg)["game"], FinalStates(evaluation.state, evaluation.num_moves)
         path = Path(cfg.record)
@@ -223,6 +185,14 @@ def _evaluate(match: Match) -> Result:
     others = {} if opponent is None or opponent is player else opponent.statistics()
     statistics = player.statistics() | opponent_names(others)
     return Result(match, evaluation, parts, statistics, _exact(match, evaluation))
+
+
+def _play(
+    match: Match, rng: torch.Generator, layouts: State | None = None, records: bool = False
+) -> Evaluation:
+    """Play the games that the config asks for; layouts: on these only."""
+    settings = EvaluationSettings(match.cfg.games, DEFAULT_GAMES, match.cfg.batch, layouts)
+    return evaluate(match.game, match.player, settings, rng, match.opponent, records)
 
 
 def _exact(match: Match, evaluation: Evaluation) -> dict[str, Any]:
@@ -255,7 +225,7 @@ def _evaluate_parts(match: Match, rng: torch.Generator) -> dict[str, tuple[Evalu
     split = None if trained is None else split_layouts(match.game, trained.holdout, trained.seed)
     parts = {}
     for name, layouts in {} if split is None else vars(split).items():
-        played = match.evaluate(rng, layouts)
+        played = _play(match, rng, layouts)
         parts[name] = played, _reference(match, played.turns.value, layouts)
     return parts
 

@@ -237,15 +237,6 @@ def test_files_are_the_same_each_time(sweep, typed, tmp_path):
         assert picture.width == pytest.approx(3.25 * 150, abs=1)
 
 
-def test_a_users_own_matplotlibrc_changes_nothing(sweep, typed, tmp_path):
-    import matplotlib
-
-    typed("report", "sweep", "curves=a.svg")
-    with matplotlib.rc_context({"font.size": 20, "lines.linewidth": 9}):
-        typed("report", "sweep", "curves=b.svg")
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-
-
 def test_a_window_averages_training_metrics_over_games(tmp_path, typed, drawn):
     games, means = np.array([100.0, 200.0, 400.0]), np.array([8.0, 6.0, 5.0])
     x, y = moving_mean((games, means), 200)
@@ -272,15 +263,12 @@ def test_a_window_averages_training_metrics_over_games(tmp_path, typed, drawn):
     [
         (["x=moves"], "add curves=FILE.png"),
         (["band=sd"], "add curves=FILE.png"),
-        (["width=3"], "add curves=FILE.png"),
-        (["style=gray"], "add curves=FILE.png"),
         (["curves=x.gif"], ".png, .svg or .pdf"),
         (["curves=x.png", "band=sd", "aggregate=iqm"], "about the mean"),
         (["curves=x.png", "band=minmx"], "did you mean minmax?"),
-        (["curves=x.png", "width=colum"], "did you mean column?"),
         (["curves=x.png", "width=100"], "valid: 1 to 40"),
         (["curves=x.png", "metric=[eval/turns,train/los]"], "did you mean train/loss?"),
-        (["curves=x.png", "style=grey"], "did you mean gray?"),
+        (["curves=x.png", "metric=eval/turns", "window=100"], "metric=train/turns"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_in_one_line(words, hint, sweep, typed):

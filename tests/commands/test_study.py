@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from processes import Process, run
 
-from rlgames.commands.study import cell_text, logged, make_cell, make_record, section
+from rlgames.commands.study import cell_text, logged, make_cell, make_record
 from rlgames.commands.study_file import parse_column, read_study
 from rlgames.commands.study_plan import plan_study
 from rlgames.config.commands import StudyConfig
@@ -306,14 +306,11 @@ def test_names_are_text_as_it_is_typed(planned, typed):
     ("old", "new", "message"),
     [
         ("seeds: 2", "seeds: two", "seeds=two is neither a number of seeds nor a list"),
-        ("seeds: 2", "seeds: [true]", "seeds=['true'] is neither a number of seeds nor a list"),
         ("runs:", "rums:", "did you mean runs"),
-        ("columns:", "colums:", "did you mean columns"),
         ("two:", "one:", "line 5 is not YAML: one is set twice"),
         ("two:", "ppo+:", "'ppo+' cannot be the name of a run; use letters, digits, _ and -"),
         ("played:", "v1.2:", "'v1.2' cannot be the name of an evaluation; use letters, digits"),
         ("played:", "training:", "'training' cannot be the name of an evaluation"),
-        ("played:", "reported:", "'reported' cannot be the name of an evaluation"),
         ("won: played", "won: plaid", "no evaluation is called 'plaid'; did you mean played"),
         ("played.win.rate", "played", "'played | 100*.1f' is not a column"),
         ("played.win.rate |", "played.win.rate - 1 |", "is not a column; as in EVALUATION.PATH"),
@@ -321,7 +318,6 @@ def test_names_are_text_as_it_is_typed(planned, typed):
         ("100*.1f", "+.2z", ".2z is not a format"),
         ("games=20 ", "games=20 plugins=[x] ", "plugins=[x] is typed"),
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
-        ("games=20 ", "games=20 picture=a.svg ", "picture=a.svg is outside the run"),
         ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
         ("table:", "table: [3]\ntables:", "no key is called 'tables'; did you mean table?"),
         ("table:", "reported: {x: {three: 1}}\ntable:", "reported.x: no run is called 'three'"),
@@ -373,7 +369,6 @@ def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, type
         ("page=latin.md", "page=latin.md cannot be updated: it is not UTF-8 text"),
         ("page=damaged", "page=damaged cannot be updated: Is a directory"),
         ("records=mine.yaml", "mine.yaml is not a directory"),
-        ("out=mine.yaml", "mine.yaml is not a directory"),
         ("records=damaged", "mine.json is not a record of a study"),
     ],
 )
@@ -397,7 +392,6 @@ BEGIN, END = "<!-- study a -->", "<!-- end of study a -->"
         f"{BEGIN}\nold\n\n## Mine\n",
         f"{BEGIN}\nold\n<!-- End of study a -->\n## Mine\n",
         f"{BEGIN}\nold\n<!-- end of study a-->\n## Mine\n",
-        f"{BEGIN}\nold {END}\n## Mine\n",
         f"{END}\n{BEGIN}\nold\n",
         f"{END}\nold\n",
         f"{BEGIN}\nold\n{END}\n{BEGIN}\nold\n{END}\n",
@@ -447,10 +441,8 @@ def test_a_dry_run_lists_the_jobs(typed, tmp_path):
     [
         ("turns.last63", 8.0 + 1 / 63),
         ("turns.first32", 7.0),
-        ("turns.last1", 9.0),
         ("turns.first1", 7.0),
         ("turns.last65", nan),
-        ("turns.first65", nan),
     ],
 )
 def test_a_metric_of_training_is_a_mean_over_its_first_or_last_games(name, value):
@@ -472,32 +464,6 @@ def test_equal_values_of_three_seeds_have_no_interval():
     assert shown([1.0, 2.0], ".1f | by seed") == "1.0, 2.0"
     assert shown([1.0, 2.0], ".1f | highest") == "2.0"
     assert shown([0.5], "") == "0.5"
-
-
-def test_a_page_is_made_from_the_record(tmp_path):
-    (tmp_path / "mine.yaml").write_text("""
-runs:
-  one: tictactoe
-  theory: player=exact game=tictactoe
-evaluations:
-  played: games=2000
-before: Before.
-reported: {article: {one: 0.5, theory: most}}
-table:
-  rows: {one: this, theory: exact}
-  columns:
-    reported: reported.article | .2f
-    won: played.win.rate | .2f
-""")
-    study = read_study(str(tmp_path / "mine.yaml"))
-    played = {"cells": {"win.rate": make_cell([0.9, 0.92, 0.94])}}
-    record = {"dates": ["2026-01-02"], "runs": {"one": {"evaluations": {"played": played}}}}
-    text = section(study, record)
-    assert text.startswith("Before.\n\n| run | reported | won |\n| --- | --- | --- |\n")
-    assert "| this | 0.50 | 0.92 ± 0.05 |\n| exact | most | – |\n\n<details" in text
-    assert "- `one`: `rlgames train experiment=tictactoe seed=SEED`" in text
-    assert "- `theory`: `player=exact game=tictactoe`" in text
-    assert "- played: `rlgames eval RUN games=2000`" in text
 
 
 def test_a_negative_number_has_a_minus_sign_in_latex():
