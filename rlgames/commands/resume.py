@@ -42,9 +42,7 @@ def run(config: Any) -> train.Result | None:
         return train.Result(cfg, resume(run, cfg, checkpoint, lock, callback))
 
 
-def show(result: train.Result) -> None:
-    """Print what the training reached, and what comes next."""
-    train.show(result)
+show = train.show
 
 
 def _found(config: Any) -> Path:

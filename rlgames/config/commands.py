@@ -335,7 +335,7 @@ class StudyConfig(PluginConfig):
     seeds: int | list[int] | None = key(help="number of seeds, or a list; null: the file's")
     jobs: int = key(1, 1024, help="jobs that run at the same time")
     only: str | None = key(help="runs to train and evaluate, as in ppo or [ppo*,td]; null: all")
-    dry_run: bool = key(help="print the jobs and their times; run nothing")
+    dry_run: bool = key(help="print the jobs; run nothing")
     run: bool = key(help="false: make the tables from finished jobs")
     out: str | None = key(is_path=True, help="directory; null: outputs/studies/<study>")
     records: str | None = key(

@@ -4,6 +4,7 @@ import json
 from contextlib import suppress
 
 import pytest
+from helpers import check_refused
 
 import rlgames as package
 from rlgames.core.errors import NonFiniteError
@@ -38,9 +39,7 @@ def test_the_first_cause_ends_a_training_that_went_badly(rlgames, tmp_path):
 
 def test_a_run_must_be_named(rlgames):
     for words in ([], ["nowhere"]):
-        done = rlgames("doctor", *words)
-        assert done.returncode == 2
-        assert done.stderr.count("\n") == 1
+        check_refused(rlgames("doctor", *words))
 
 
 PARTS = {
