@@ -13,7 +13,7 @@ from typing import Any
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import Group, as_typed, choices_of, key_fields
+from rlgames.config.schema import Group, as_typed, key_fields
 from rlgames.config.words import read_words, typed_groups
 from rlgames.core.text import help_width
 
@@ -71,11 +71,8 @@ def _rows(schema: type, values: Mapping[str, Any], prefix: str) -> Iterator[str]
     fields = key_fields(schema)
     for name, value in values.items():
         if name in fields and name != "name":
-            about = fields[name].metadata["help"]
-            choices = choices_of(schema, name)
-            if not all(
-                choice in about for choice in choices if choice not in ("true", "false", "null")
-            ):
+            about, choices = (fields[name].metadata[each] for each in ("help", "of"))
+            if not all(choice in about for choice in choices):
                 about += f" ({', '.join(choices)})"
             yield from row(f"{prefix}{name}={as_typed(value)}", about)
 

@@ -197,12 +197,8 @@ def make_option(group: str, name: str, **values: Any) -> Any:
 
 
 def changed(config: Any, *names: str) -> list[str]:
-    """Those of the keys whose values are not those of the command without words."""
-    content = Files().read(command_of(type(config)))
-    options = {name: ",".join(chosen) or None for name, chosen in content.choices.items()}
-    usual = content.values | options
-    values = {name: getattr(config, name) for name in names}
-    return [name for name, value in values.items() if getattr(value, "name", value) != usual[name]]
+    """Those of the groups and keys that a command without words does not have so."""
+    return [name for name in names if as_words(config, name)]
 
 
 def as_words(config: Any, *names: str) -> list[str]:
@@ -264,15 +260,12 @@ def from_plain(values: dict[str, Any]) -> TrainConfig:
 
 def _completed(values: dict[str, Any]) -> dict[str, Any]:
     """A stored config with the values in conf/ of keys that it lacks."""
-    files, completed = Files(), dict(values)
-    if not values.keys() >= key_fields(TrainConfig).keys():
-        completed = {**files.read("train").values, **values}
-        completed.pop("hydra")
+    files = Files()
+    completed = files.read("train").values
+    del completed["hydra"]
+    completed |= values
     for name, group in groups_of(TrainConfig).items():
-        node = values.get(name)
-        if group.is_list or not isinstance(node, dict):
-            continue
-        option = REGISTRY[group.folder].get(str(node.get("name")))
-        if option is not None and not node.keys() >= key_fields(option.schema).keys():
+        node = completed.get(name)
+        if isinstance(node, dict) and str(node.get("name")) in REGISTRY[group.folder]:
             completed[name] = files.option_values(group.folder, str(node["name"])) | node
     return completed

@@ -50,15 +50,6 @@ def test_the_file_of_a_command_has_exactly_the_keys_of_its_schema(command):
     assert content.values.keys() - {"hydra"} == key_fields(schema).keys()
 
 
-def test_every_key_has_help_and_no_default_in_python():
-    schemas = [each.schema for options in REGISTRY.values() for each in options.values()]
-    for schema in [*schemas, *COMMAND_SCHEMAS.values()]:
-        for name, item in key_fields(schema).items():
-            assert name == "name" or item.metadata["help"], (schema, name)
-            with pytest.raises(TypeError, match="needs"):
-                schema()
-
-
 def plain_app(*words):
     """What ten lines with hydra.main compose, with its types."""
     composed = []

@@ -216,10 +216,7 @@ def test_a_failed_job_ends_no_other(typed):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (
-            ["learner=ppo,dqn", "policy=ntuple"],
-            "rlgames: learner=ppo does not train policy=ntuple",
-        ),
+        (["learner=ppo,dqn", "policy=ntuple"], "rlgames: learner=ppo does not train policy=ntuple"),
         (
             ["policy=mlp,conv", "learner=ppo,dqn", "sampling=stochastic"],
             "rlgames: policy=mlp: learner=dqn outputs action values",
