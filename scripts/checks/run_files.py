@@ -19,9 +19,7 @@ EVENTS = "events.out.tfevents.*"
 IGNORED = {"lock", "train.log", "output.log", "multirun.yaml"}
 """Files with times, process numbers or nothing in them."""
 
-JSON_FIELDS = {
-    "run.json": ("status", "games", *RESULT_FIELDS),
-}
+JSON_FIELDS = {"run.json": ("status", "games", *RESULT_FIELDS)}
 """The fields that depend on the config alone."""
 
 TIMES = ("seconds", "moves_per_s")
