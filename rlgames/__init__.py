@@ -104,8 +104,10 @@ def evaluate(
         The fields of `rlgames eval format=json`.
     """
     from rlgames.commands.evaluate import run as evaluate_run
+    from rlgames.core.devices import torch_settings_restored
 
-    return _fields(evaluate_run, _config("eval", overrides, _run(run) | keys))
+    with torch_settings_restored():
+        return evaluate_run(_config("eval", overrides, keys, run)).as_dict()
 
 
 def analyze(
@@ -121,8 +123,10 @@ def analyze(
         The fields of `rlgames analyze format=json`.
     """
     from rlgames.commands.analyze import run as analyze_run
+    from rlgames.core.devices import torch_settings_restored
 
-    return _fields(analyze_run, _config("analyze", overrides, _run(run) | keys))
+    with torch_settings_restored():
+        return analyze_run(_config("analyze", overrides, keys, run)).as_dict()
 
 
 def report(
@@ -155,21 +159,12 @@ def report(
     return DataFrame(result.records)
 
 
-def _run(run: str | Path | None) -> dict[str, Any]:
-    """The key of a command's run."""
-    return {} if run is None else {"run": Path(run)}
-
-
-def _fields(command: Callable[[Any], Any], config: Any) -> dict[str, Any]:
-    """The fields of what a command returns."""
-    from rlgames.core.devices import torch_settings_restored
-
-    with torch_settings_restored():
-        fields: dict[str, Any] = command(config).as_dict()
-    return fields
-
-
-def _config(command: str, overrides: list[str] | None, keys: dict[str, Any]) -> Any:
+def _config(
+    command: str,
+    overrides: list[str] | None,
+    keys: dict[str, Any],
+    run: str | Path | None = None,
+) -> Any:
     """The config of a command. Raises TypeError for overrides that are not a list of texts."""
     from rlgames.config.commands import COMMAND_SCHEMAS
     from rlgames.config.compose import load_config
@@ -182,7 +177,8 @@ def _config(command: str, overrides: list[str] | None, keys: dict[str, Any]) -> 
         if not isinstance(word, str):
             kind = type(word).__name__
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
-    return load_config(COMMAND_SCHEMAS[command], [*words_of(keys), *(overrides or ())])
+    named = {} if run is None else {"run": Path(run)}
+    return load_config(COMMAND_SCHEMAS[command], [*words_of(named | keys), *(overrides or ())])
 
 
 def __getattr__(name: str) -> str:

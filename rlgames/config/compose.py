@@ -54,9 +54,10 @@ def load_config(schema: type[C], words: Sequence[str]) -> C:
     command = command_of(schema)
     flags = split_flags(command, words)
     import_plugins(flags.words)
-    for word in (*["--help"][: flags.is_help], *flags.hydra, *flags.words):
-        if word.lstrip("+~").startswith(("hydra.", "hydra/", "-")):
-            raise ConfigError(f"{word} is for the command line", "use out= for a directory")
+    own = ["--help"] * flags.is_help + flags.hydra
+    own += [word for word in flags.words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
+    if own:
+        raise ConfigError(f"{own[0]} is for the command line", "use out= for a directory")
     overrides = hydra_words(command, flags.words, Files(flags.folders))
     return typed(schema, composed(command, overrides, flags.folders))
 

@@ -112,7 +112,7 @@ def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
         value = [value]  # one word is a list of one
     try:
         result = converted(kind, value, is_text=not limits.get("of"))
-    except WrongKind:
+    except TypeError:
         words = kind_in_words(kind)
         raise ConfigError(f"{key}={sanitized(value, MAX_VALUE_LENGTH)} is not {words}") from None
     _check_range(key, result, limits)
@@ -120,14 +120,10 @@ def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
     return os.path.expanduser(result) if is_home else result
 
 
-class WrongKind(Exception):
-    """A value that is not of the type of its key."""
-
-
 def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
     """A value as the type of its key: 3 is also the number 3.0, and 1e5 a whole number.
 
-    is_text: a number is also text. Raises WrongKind.
+    is_text: a number is also text. Raises TypeError for any other value.
     """
     kinds = members(kind)
     if value is None:
@@ -147,7 +143,7 @@ def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
             try:
                 return float(value)
             except OverflowError:
-                raise WrongKind from None
+                raise TypeError from None
         if is_text and str in kinds:
             return str(value)
     elif isinstance(value, str) and str in kinds:
@@ -157,7 +153,7 @@ def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
             return converted(kind, float(value) if set(value) & {*".eE"} else int(value))
     if Any in kinds:
         return value
-    raise WrongKind
+    raise TypeError
 
 
 def _check_range(key: str, value: Any, limits: Mapping[str, Any]) -> None:

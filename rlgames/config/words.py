@@ -216,9 +216,9 @@ def read_words(command: str, typed: Sequence[str], files: Files) -> tuple[list[W
         words.append(word)
     typed_options = {word.name: word.options for word in words if word.name in groups}
     chosen = {name: options for name, options in typed_options.items() if options is not None}
-    if command == "train" and typed_options.get("experiment") == []:
+    if typed_options.get("experiment") == []:
         words = [word for word in words if word.name != "experiment"]
-    elif command == "train" and typed_options.keys() <= {*groups} - {"experiment"}:
+    elif "experiment" in {*groups} - {*typed_options}:
         is_known = typed_options.get("game", []) is not None
         if is_known and (presets := files.presets(chosen)):
             words = [word for word in words if word.name != "game"]
@@ -237,11 +237,8 @@ def _with_named_runs(command: str, typed: Sequence[str]) -> list[Word]:
     for text in typed:
         word = parse_word(text)
         is_path = "/" in text.partition("=")[0] and not text.startswith("hydra/")
-        if (
-            not (is_path and not word.sign)
-            and (word.sign or word.value is not None)
-            and (not os.path.exists(text))
-        ):
+        is_key = word.sign or (word.value is not None and not is_path)
+        if is_key and not os.path.exists(text):
             words.append(word)
         elif key is None:
             raise ConfigError(f"{text} is not key=value", f"{command} takes no other words")
@@ -275,7 +272,9 @@ def _full_word(command: str, word: Word, content: Content, is_sweep: bool, has_r
     rules = values.get("game") or {}
     name = word.name.removeprefix("game.")
     known = {*groups, *key_paths(values), *rules}
-    if (name not in known or name.endswith(".name")) and not _is_open(word, content, groups):
+    group, _, own_key = word.name.partition(".")
+    is_open = own_key and group in groups and group not in content.choices  # only Hydra can tell
+    if (name not in known or name.endswith(".name")) and not is_open:
         raise _unknown(command, name, values, groups, has_run)
     if name in groups:
         folder = groups[name].folder
@@ -291,12 +290,6 @@ def _full_word(command: str, word: Word, content: Content, is_sweep: bool, has_r
     if word.value and _is_text(COMMAND_SCHEMAS[command], name, word.value, is_sweep):
         word = replace(word, value=quoted(word.value))
     return replace(word, name=f"game.{name}" if in_game else name)
-
-
-def _is_open(word: Word, content: Content, groups: Mapping[str, Group]) -> bool:
-    """Whether only Hydra can tell the keys of a word's group."""
-    group = word.name.partition(".")[0]
-    return group in groups and group != word.name and group not in content.choices
 
 
 def _is_text(schema: type, name: str, value: str, is_sweep: bool) -> bool:

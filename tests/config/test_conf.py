@@ -84,13 +84,6 @@ def test_rlgames_adds_the_preset_of_the_game(game, tmp_path, monkeypatch):
     assert plain.reward.scored == "goal"
 
 
-def test_a_plain_hydra_app_takes_words_as_hydra_has_them(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    words = ["experiment=hex", "game.board=5", "player@opponent=past", "opponent.keep=3", "lr=1e-3"]
-    short = ["game=hex", "board=5", "opponent=past", "opponent.keep=3", "lr=1e-3"]
-    assert plain_app(*words) == load_config(TrainConfig, short)
-
-
 LEARNERS = {
     "ppo": ("salvo", "mlp", "stochastic", None),
     "dqn": ("connect4", "mlp", "epsilon_greedy", None),
