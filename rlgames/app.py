@@ -12,7 +12,6 @@ import io
 import json
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -34,62 +33,44 @@ OWN_DIRECTORY = (
 """Hydra makes no directory: the training makes its own, also by the config.yaml of another run."""
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command, which a module of rlgames.commands runs.
-
-    Its run(config) returns a result, which show(result) prints, or as_dict() with format=json; or
-    it prints everything itself and returns None.
-
-    Args:
-        help: a line of at most ten words.
-        example: what follows `rlgames` in an example.
-        module: the module, if it is not called like the command.
-        page: the function of rlgames.commands.serve that serves its page and returns the exit code,
-            with interface=web; of a command without that key, always.
-        shows_progress: whether it may compute for long without a line of its own.
-    """
-
-    help: str
-    example: str
-    module: str = ""
-    page: str = ""
-    shows_progress: bool = False
-
-
 COMMANDS = {
-    "train": Command("train a policy", "train game=salvo board=4 shots=2"),
-    "resume": Command("resume a run or a sweep", "resume RUN games=500000"),
-    "eval": Command("evaluate a run or a player", "eval RUN opponent=exact", "evaluate", "", True),
-    "analyze": Command(
-        "mistakes against perfect play", "analyze RUN opponent=win_or_block", "", "", True
-    ),
-    "play": Command("play against a run or a player", "play connect4 seat=2", page="serve_game"),
-    "watch": Command("watch a run play, move by move", "watch RUN delay=1", page="serve_game"),
-    "show": Command(
-        "evaluate a single position", "show RUN state='. X . / . O . / . . .'", page="serve_game"
-    ),
-    "serve": Command("games on a page in the browser", "serve connect4 hex", page="serve_games"),
-    "arena": Command(
-        "tournament with Elo ratings", "arena RUN random win_or_block", shows_progress=True
-    ),
-    "solve": Command("exact optimum of a game", "solve game=2048 board=2 columns=3"),
-    "report": Command("comparison of runs and sweeps", "report outputs curves=curves.png"),
-    "doctor": Command("why a run does not learn", "doctor RUN"),
-    "study": Command("runs and tables from one file", "study mine.yaml seeds=5"),
-    "games": Command("games with their presets and agents", "games hex"),
+    "train": ("train a policy", "train game=salvo board=4 shots=2"),
+    "resume": ("resume a run or a sweep", "resume RUN games=500000"),
+    "eval": ("evaluate a run or a player", "eval RUN opponent=exact"),
+    "analyze": ("mistakes against perfect play", "analyze RUN opponent=win_or_block"),
+    "play": ("play against a run or a player", "play connect4 seat=2"),
+    "watch": ("watch a run play, move by move", "watch RUN delay=1"),
+    "show": ("evaluate a single position", "show RUN state='. X . / . O . / . . .'"),
+    "serve": ("games on a page in the browser", "serve connect4 hex"),
+    "arena": ("tournament with Elo ratings", "arena RUN random win_or_block"),
+    "solve": ("exact optimum of a game", "solve game=2048 board=2 columns=3"),
+    "report": ("comparison of runs and sweeps", "report outputs curves=curves.png"),
+    "doctor": ("why a run does not learn", "doctor RUN"),
+    "study": ("runs and tables from one file", "study mine.yaml seeds=5"),
+    "games": ("games with their presets and agents", "games hex"),
 }
-"""Every command, in the order of the help."""
+"""Every command with its help, of at most ten words, and an example; in the order of the help."""
+
+PAGES = {"play": "serve_game", "watch": "serve_game", "show": "serve_game", "serve": "serve_games"}
+"""The functions of rlgames.commands.serve that serve the page of a command and return the exit
+code: with interface=web; of a command without that key, always."""
+
+SLOW = ("eval", "analyze", "arena")
+"""Commands that may compute for long without a line of their own."""
 
 
 def load(name: str, function: str) -> Any:
-    """The function `run` or `show` of a command."""
-    return resolve_name(f"rlgames.commands.{COMMANDS[name].module or name}:{function}")
+    """The function `run` or `show` of a command.
+
+    run(config) returns a result, which show(result) prints, or as_dict() with format=json; or it
+    prints everything itself and returns None.
+    """
+    return resolve_name(f"rlgames.commands.{'evaluate' if name == 'eval' else name}:{function}")
 
 
 def overview() -> str:
     """Every command with its help and an example."""
-    rows = [(f"  {name}", each.help, f"rlgames {each.example}") for name, each in COMMANDS.items()]
+    rows = [(f"  {name}", text, f"rlgames {words}") for name, (text, words) in COMMANDS.items()]
     lines = columns(rows)
     if max(map(len, lines)) > help_width():  # examples on separate lines
         lines = [line for row in rows for line in (f"{row[0]:14}{row[1]}", " " * 14 + row[2])]
@@ -201,15 +182,13 @@ def run(name: str, words: list[str]) -> int:
     from rlgames.config.typed import typed
     from rlgames.config.words import hydra_words, split_flags
 
-    command = COMMANDS[name]
     flags = split_flags(name, words)
     import_plugins(flags.words)
     files = Files(flags.folders)
     if flags.is_help:
         from rlgames.config.help import command_help
 
-        about = f"{command.help}\n  rlgames {command.example}"
-        print(command_help(name, about, flags.words, files))
+        print(command_help(name, "\n  rlgames ".join(COMMANDS[name]), flags.words, files))
         return 0
     overrides = flags.words
     if not flags.has_own_config:
@@ -304,10 +283,9 @@ def run_config(name: str, config: Any) -> int:
     from rlgames.config.schema import names_of
     from rlgames.config.typed import changed
 
-    command = COMMANDS[name]
-    if command.page and getattr(config, "interface", "web") == "web":
-        return int(resolve_name(f"rlgames.commands.serve:{command.page}")(config))
-    if command.page and (unused := changed(config, *names_of(PageConfig))):
+    if name in PAGES and getattr(config, "interface", "web") == "web":
+        return int(resolve_name(f"rlgames.commands.serve:{PAGES[name]}")(config))
+    if name in PAGES and (unused := changed(config, *names_of(PageConfig))):
         raise ConfigError(f"{unused[0]}= is for a page", "add interface=web")
     seats = (getattr(config, seat, None) for seat in ("player", "opponent"))
     players = [seat.name for seat in seats if seat is not None] + getattr(config, "players", [])
@@ -317,7 +295,7 @@ def run_config(name: str, config: Any) -> int:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     with no_garbage_collection():
         function = load(name, "run")
-    if command.shows_progress and not has_human and sys.stderr.isatty():
+    if name in SLOW and not has_human and sys.stderr.isatty():
         from rlgames.terminal.progress import busy_bar
 
         with busy_bar("playing"):

@@ -59,7 +59,7 @@ MAX_LINES = {
     "rlgames/web": 1041,
     "rlgames/commands": 5068,
     "rlgames/__init__": 190,
-    "rlgames/app": 331,
+    "rlgames/app": 309,
     "rlgames/__main__": 15,
     "tests": 3186,
     "tests/commands": 2875,
