@@ -143,9 +143,7 @@ def check_parts(cfg: TrainConfig) -> None:
     check_fits(Plan(cfg, game, make_reward(cfg.reward, game), split is not None))
 
 
-def build_source(
-    cfg: TrainConfig, learner: Learner, agent: Agent, games: WholeGames
-) -> GameSource:
+def build_source(cfg: TrainConfig, learner: Learner, agent: Agent, games: WholeGames) -> GameSource:
     """Where a training's games come from. Raises ConfigError for a record that does not fit."""
     recorded = None
     if cfg.demonstrations:

@@ -12,7 +12,7 @@ from markers import one_in
 from processes import Process, Terminal
 
 import rlgames as package
-from rlgames.app import Command
+from rlgames import app
 from rlgames.commands import arena
 from rlgames.config.commands import ArenaConfig
 from rlgames.config.compose import load_config
@@ -135,7 +135,7 @@ def test_json_parses_when_a_command_fails(command, error, code, typed, monkeypat
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(Command, "load", lambda *_: fail)
+    monkeypatch.setattr(app, "load", lambda *_: fail)
     done = typed(command, "format=json")
     assert done.returncode == (code if command != "slove" else 2)
     assert set(json.loads(done.stdout)) == {"error", "hint"}
@@ -149,7 +149,7 @@ def test_what_fails_because_of_an_interrupt_is_one(typed, monkeypatch):
         finally:
             raise AttributeError("torn")
 
-    monkeypatch.setattr(Command, "load", lambda *_: torn)
+    monkeypatch.setattr(app, "load", lambda *_: torn)
     done = typed("eval", "player=random")
     assert (done.returncode, done.stderr) == (130, "rlgames: interrupted\n")
 

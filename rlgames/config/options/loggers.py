@@ -9,8 +9,7 @@ from rlgames.config.schema import Option, OptionConfig, key, schema
 class WandbConfig(OptionConfig):
     project: str = key(help="project of the run")
     mode: str | None = key(
-        of=("online", "offline"),
-        help="online, or offline for `wandb sync` later; null: WANDB_MODE, or else online",
+        of=("online", "offline"), help="offline for wandb sync; null: WANDB_MODE"
     )
 
 
@@ -23,15 +22,10 @@ _MODULE = "rlgames.runs.loggers"
 
 LOGGERS = {
     "tensorboard": Option(
-        OptionConfig,
-        f"{_MODULE}:TensorBoardLogger",
-        viewer=("tensorboard", "--logdir", "RUN"),
+        OptionConfig, f"{_MODULE}:TensorBoardLogger", viewer=("tensorboard", "--logdir", "RUN")
     ),
     "wandb": Option(WandbConfig, f"{_MODULE}:WandbLogger", extra="wandb"),
     "mlflow": Option(
-        MlflowConfig,
-        f"{_MODULE}:MlflowLogger",
-        extra="mlflow",
-        viewer=("mlflow", "ui"),
+        MlflowConfig, f"{_MODULE}:MlflowLogger", extra="mlflow", viewer=("mlflow", "ui")
     ),
 }
