@@ -15,7 +15,6 @@ import rlgames as package
 from rlgames.config.registry import REGISTRY
 from rlgames.drawing import pictures
 from rlgames.drawing.images import MAX_GIF_BYTES, draw_scene, encode_gif
-from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Cell, Label
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
@@ -122,7 +121,8 @@ def test_the_likeliest_cell_is_the_darkest(name):
     state = game.public(game.initial(1, rng()))
     weights = np.full(game.spec.actions, 0.2 / (game.spec.actions - 1))
     weights[2] = 0.8
-    overlay = ActionOverlay(weights, [*map(pictures.format_percent, weights)], is_distribution=True)
+    labels = [*map(pictures.format_percent, weights)]
+    overlay = pictures.ActionOverlay(weights, labels, True)
     scene = pictures.position_scene(game, state, 0, "", overlay)
     picture: Any = draw_scene(scene)
     cells = [item for item in scene.items if isinstance(item, Cell)]
@@ -163,10 +163,9 @@ def test_arrows_show_the_likeliest_direction():
     game = make_game("game=2048", "board=3")
     state = game.initial(1, rng())
     weights = np.array([0.1, 0.7, 0.1, 0.1])
-    overlay = ActionOverlay(weights, [""] * 4, is_distribution=True)
+    overlay = pictures.ActionOverlay(weights, [""] * 4, is_distribution=True)
     picture: Any = draw_scene(pictures.position_scene(game, state, 0, "", overlay))
-    middle = picture.height // 2
-    right, left = picture.getpixel((picture.width - 25, middle)), picture.getpixel((25, middle))
+    right, left = (picture.getpixel((x, picture.height // 2)) for x in (picture.width - 25, 25))
     assert right[2] < left[2] - 30
 
 

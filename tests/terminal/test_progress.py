@@ -153,7 +153,7 @@ class Told(Callback):
     def __getattribute__(self, name):
         if not name.startswith("on_"):
             return super().__getattribute__(name)
-        return lambda *arguments: self.calls[name].append(arguments)
+        return lambda *args, **options: self.calls[name].append((*args, *options.values()))
 
 
 def test_a_callback_is_informed(tmp_path):
