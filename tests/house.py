@@ -39,7 +39,7 @@ IMPORTS = {
 
 MAX_LINES = {
     "rlgames/core": 1188,
-    "rlgames/kernels": 2947,
+    "rlgames/kernels": 2949,
     "rlgames/config": 2540,
     "rlgames/games": 5621,
     "rlgames/sampling": 219,

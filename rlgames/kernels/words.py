@@ -10,8 +10,10 @@ from rlgames.kernels.jit import jit
 Array: TypeAlias = Any
 """An array of numpy; numba infers more of it than mypy can."""
 
-Bools, Words = NDArray[np.bool_], NDArray[np.uint64]
-Floats, Integers = NDArray[np.float32], NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float32]
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
 
 compiled = jit(_nrt=False)
 """For kernels that allocate nothing: counting references to arrays would take most of the time."""
@@ -47,7 +49,7 @@ NO_CELLS = ZERO, ZERO
 
 
 @compiled
-def cells_at(table: Array, row: int) -> Cells:
+def cells_at(table: Array, row: Any) -> Cells:
     """The cells in a row of uint64 [N, 2]."""
     return table[row, 0], table[row, 1]
 
@@ -66,7 +68,7 @@ def without(cells: Cells, others: Cells) -> Cells:
 
 @compiled
 def is_empty(cells: Cells) -> bool:
-    return (cells[0] | cells[1]) == ZERO
+    return not (cells[0] | cells[1])
 
 
 @compiled
@@ -75,19 +77,19 @@ def count_cells(cells: Cells) -> np.int64:
 
 
 @compiled
-def has_cell(cells: Cells, cell: int) -> bool:
+def has_cell(cells: Cells, cell: Any) -> bool:
     return bool(((cells[0] if cell < 64 else cells[1]) >> np.uint64(cell & 63)) & ONE)
 
 
 @compiled
-def with_cell(cells: Cells, cell: int) -> Cells:
+def with_cell(cells: Cells, cell: Any) -> Cells:
     """The set and a cell."""
     bit = ONE << np.uint64(cell & 63)
     return (cells[0] | bit, cells[1]) if cell < 64 else (cells[0], cells[1] | bit)
 
 
 @compiled
-def take_first(cells: Cells) -> tuple[int, Cells]:
+def take_first(cells: Cells) -> tuple[Any, Cells]:
     """The first of some cells, and the others."""
     low, high = cells
     if low:
