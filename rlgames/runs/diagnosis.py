@@ -25,6 +25,11 @@ no_reward_signal: ppo reinforce dqn alphazero
     all moves return the same, so nothing tells good moves from bad ones
     returns are {returns.last:.3g} and vary by {return_std.highest:.1g}
     reward=goal
+no_reward_signal: ppo reinforce dqn alphazero
+    rewarded_games.highest <= 0
+    no game pays any reward, so nothing tells good moves from bad ones
+    rewarded_games is {rewarded_games.highest:.0%} in all lines
+    reward=goal
 lr_ran_out:
     lr.share_below(0.001 * lr.start) > 1 / 3
     the learning rate is 0 for much of the training
@@ -34,19 +39,29 @@ policy_does_not_move: ppo
     approx_kl.highest < 1e-6
     no update changes the policy
     approx_kl is at most {approx_kl.highest:.1g}
-    lr*100
+    lr=0.002 learner.max_grad_norm=1
+lr_too_low: reinforce dqn alphazero behavior_cloning td_lambda
+    lr.start * gradient_steps.highest * updates.end < 0.01
+    the learning rate is too low for so few steps
+    {updates.end:.0f} updates of {gradient_steps.highest:.3g} steps at lr={lr.start:.1g}
+    lr=0.002
 first_update_blew_up:
     grad_norm.start > max(100, 1000 * grad_norm.last) or approx_kl.start > 1
     the first steps were so large that the network did not recover
     grad_norm falls from {grad_norm.start:.3g} to {grad_norm.last:.2g}
     lr*0.03
+steps_too_large: ppo
+    approx_kl.later > 0.06 and clip_fraction.later > 1 / 3
+    every update moves the policy too far
+    approx_kl is {approx_kl.later:.2g}, and clip_fraction is {clip_fraction.later:.2g}
+    lr*0.1 learner.epochs=4
 q_out_of_range: dqn
     abs(q_values.last) > 1.5 * run.largest_return or q_max.last > 3 * run.largest_return
     Q values exceed what a game can pay
     Q values reach {q_max.last:.3g}, while returns are {returns.last:.2g} on average
     learner.polyak_tau=0.01 lr*0.1
 reward_scale_too_large: ppo
-    explained_variance.last < 0.02 and grad_norm.last > 100 * setting("learner.max_grad_norm")
+    explained_variance.last < 0.02 and grad_norm.last > 100
     rewards are too large for the network
     returns are {returns.last:.3g} on average, and grad_norm is {grad_norm.last:.3g}
     reward.scale*0.001
@@ -55,6 +70,11 @@ reward_scale_too_large: dqn
     rewards are too large for the network
     returns are {returns.last:.3g} on average, and td_error is {td_error.last:.3g}
     reward.scale*0.001
+discount_too_low: ppo reinforce dqn alphazero
+    run.info.metric == "points" and setting("reward.discount") ** (turns.later / 2) < 0.01
+    rewards are discounted so much that early moves do not learn from the result
+    a game has {turns.later:.3g} turns, and a reward loses most of its size at each
+    reward.discount=0.97
 no_noise: alphazero
     distinct_games.later <= 0.02
     the search has no noise, so self-play repeats a few games
@@ -79,8 +99,8 @@ draws_pay:
     draws.last > 0.9 and setting("reward.draws") >= setting("reward.win")
     a draw pays as much as a win, so it plays for draws
     {draws.last:.0%} of the games are draws
-    reward.draws=[0,0]
-plays_at_random:
+    reward.win=1 reward.draws=[0,0]
+plays_at_random: td td_ntuple td_lambda adp ppo reinforce
     exploration_rate.last >= 0.9
     nearly all moves of the training games are random
     exploration_rate is {exploration_rate.last:.2g}
@@ -145,7 +165,7 @@ judged_by_training_opponent:
     it is tested only against the player that it trained with
     {result.end:.3g} points against this player
     opponent=self eval_opponent=win_or_block
-too_short: ppo reinforce
+too_short: ppo reinforce dqn alphazero behavior_cloning
     updates.end < 8
     it made too few updates to learn
     {updates.end:.0f} updates
@@ -180,7 +200,7 @@ RULES = [(*first.split(":"), *others) for first, *others in zip(*[_LINES] * 5, s
 def diagnose(run: History) -> list[dict[str, str]]:
     """The causes that hold, the likeliest first: the name of the rule, the cause, the evidence and
     what to try. None if the run has reached all that there is to reach."""
-    findings = []
+    findings: dict[str, dict[str, str]] = {}
     for name, learners, condition, cause, evidence, remedy in RULES if run.is_weak else ():
         metrics = re.findall(r"([a-z_]+)\.", condition + evidence)
         names = {metric: run[metric] for metric in metrics} | {"run": run, "setting": run.number}
@@ -188,8 +208,8 @@ def diagnose(run: History) -> list[dict[str, str]]:
         with suppress(ArithmeticError):
             if holds and eval(condition, names):
                 told = {"name": name, "cause": cause, "evidence": evidence.format_map(names)}
-                findings.append(told | {"try": MULTIPLE.sub(run.scaled, remedy)})
-    return findings[:MAX_FINDINGS]
+                findings.setdefault(name, told | {"try": MULTIPLE.sub(run.scaled, remedy)})
+    return [*findings.values()][:MAX_FINDINGS]
 
 
 def first_cause(directory: Path, is_running: bool = False) -> str:

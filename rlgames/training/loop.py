@@ -13,6 +13,7 @@ from rlgames.core.errors import NonFiniteError
 from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupts
 from rlgames.evaluation.references import EARLY_SOLVE_SECONDS
+from rlgames.learners.learner import unlearned_entries
 from rlgames.runs.checkpoint import Checkpoint, Tree
 from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog
@@ -103,10 +104,12 @@ class TrainingLoop:
                 do()
 
     def log_metrics(self) -> None:
-        """Log the means since the last line."""
+        """Log the means since the last line, and what is measured now."""
         with self.interrupts.shielded():
             self.progress.mark_done("log")
-            self.tell(self.progress.line.close())
+            entries = unlearned_entries(self.training.agent.policy)
+            line = {f"train/{name}": value for name, value in entries.items()}
+            self.tell(self.progress.line.close() | line)
 
     def evaluate(self) -> None:
         """Evaluate the greedy policy, log the metrics, and save the weights if they are the best

@@ -20,6 +20,8 @@ from rlgames.learners.dqn import spread_metrics
 from rlgames.learners.learner import return_metrics
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool, collect_games
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import LATEST, read_metrics
 from rlgames.training.parts import agent_points
 from rlgames.training.progress import game_statistics
 
@@ -131,6 +133,22 @@ def test_the_spread_of_q_values_is_of_legal_actions():
     values = torch.tensor([[1.0, -4.0, 9.0], [2.0, 2.5, 0.0]])
     legal = torch.tensor([[True, True, False], [True, True, True]])
     assert spread_metrics(values, legal) == {"q_max": 4.0, "q_spread": (5.0 + 2.5) / 2}
+
+
+@pytest.mark.parametrize("init_value", [0.0, 0.3])
+@pytest.mark.parametrize("learner", ["td", "td_ntuple"])
+def test_entries_that_were_never_learned_are_counted_at_each_line(learner, init_value, tmp_path):
+    words = [*TINY, *RUNS[learner], f"learner={learner}", f"policy.init_value={init_value}"]
+    if learner == "td_ntuple":
+        words.append("policy.tuples=[[0,1],[0,2]]")
+    run = package.train([*words, "logger=null", "solve_seconds=0", f"out={tmp_path}/run"])
+    values = Checkpoint.read(run / "checkpoints" / LATEST).policy["values"]
+    lines = read_metrics(run / "metrics.jsonl")
+    name = "train/unlearned_entries"
+    first, last = (line[name] for line in lines if name in line)
+    expected = float((values == values.mode()[0]).float().mean())
+    assert last <= first < 1
+    assert last == pytest.approx(expected, abs=1e-6 if len(values) <= 1 << 14 else 1e-3)
 
 
 def test_returns_and_games_with_a_reward():
