@@ -105,10 +105,10 @@ def _difference(job: Job, info: RunInfo) -> str:
     """What differs between the settings of a job and those of a run, in words; empty for none."""
     if info.status == "damaged":
         return "its run.json is damaged"
-    there = flatten(info.config)
+    there, links = flatten(info.config), job.links
     for key, value in flatten(job.config).items():
         former = there.get(key, value)  # an older version may lack it
-        link = None if key in MOVABLE_PLAYERS else job.links.get(key.removesuffix(".path"))
+        link = None if key in MOVABLE_PLAYERS else links.get(key.removesuffix(".path"))
         # The directory may have been moved since.
         is_same = former == value if link is None else f"/{link}/" in f"{former}/"
         if not is_same:
