@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import KnownRandomPlay, Measured, measures, require
+from rlgames.games.capabilities import KnownRandomPlay, require
 from rlgames.games.game import Game, State
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
@@ -57,13 +57,13 @@ def outcome(reward: Reward, final_states: FinalStates) -> Tensor:
 
 
 def measure(name: str) -> FinalTerm:
-    """The measure of the final position that Measured.measures returns under this name."""
+    """The measure of the final position that Game.measures returns under this name."""
 
     def compute(reward: Reward, final_states: FinalStates) -> Tensor:
-        value = cast(Measured, reward.game).measures(final_states.state)[name]
+        value = reward.game.measures(final_states.state)[name]
         return value[:, None].expand_as(final_states.score)
 
-    return FinalTerm(compute, lambda game, start: name in measures(game, start))
+    return FinalTerm(compute, lambda game, start: name in game.measures(start))
 
 
 SCORED: dict[str, MoveTerm | FinalTerm] = {

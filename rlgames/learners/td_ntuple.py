@@ -18,7 +18,6 @@ from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights, parts
 from rlgames.core.untrusted import checked_int
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import measures
 from rlgames.games.game import State
 from rlgames.kernels.words import Array
 from rlgames.learners.learner import Learner, LearnerContext
@@ -179,7 +178,7 @@ class TdNtuple(Learner):
         """The fraction of positions with a tile that num_cell_values does not tell from others."""
         if self.has_replies:
             return {}
-        max_tile = measures(self.game, state)["max_tile"]
+        max_tile = self.game.measures(state)["max_tile"]
         is_clipped = max_tile >= 1 << self.policy.num_cell_values
         return {"clipped_boards": float(is_clipped.float().mean())}
 

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from rlgames.core.pages import collapse_pages
 from rlgames.games.board_game import BoardState
-from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player, choose_in_live_rows
@@ -122,7 +121,7 @@ class Expectimax(Player):
         legal = self.game.legal_action_mask(state)
         row, action = legal.nonzero(as_tuple=True)
         after = self.game.apply_action(state[row], action)
-        probability, outcomes = chance_outcomes(self.game, after)
+        probability, outcomes = self.game.chance_outcomes(after)
         threshold = probability.amax(1, keepdim=True).clamp(max=self.min_probability)
         probability = probability * (probability >= threshold)
         possible = (probability > 0).flatten().nonzero()[:, 0]
