@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rlgames.core.untrusted import sanitized
-
-MADV_PAGEOUT = 21
-"""Advice of Linux since 5.4, which Python does not name; older systems ignore it."""
 
 
 def state_dict_mismatch(state: dict[str, Tensor], expected: dict[str, Tensor]) -> str:
@@ -42,12 +37,8 @@ def same_layout(tensor: Tensor, expected: Tensor) -> bool:
 
 @torch.no_grad()
 def load_weights(module: nn.Module, tensors: Any) -> None:
-    """Load a state dict that nobody needs afterwards, in parts: to check all of a tensor at once
-    takes more memory.
-
-    Raises ValueError unless names, shapes and dtypes match and all numbers are finite; some weights
-    may then be loaded.
-    """
+    """Load a state dict. Raises ValueError unless names, shapes and dtypes match and all numbers
+    are finite; some weights may then be loaded."""
     if not isinstance(tensors, dict):
         raise ValueError("the state is not a dictionary of tensors")
     weights = module.state_dict()
@@ -55,22 +46,9 @@ def load_weights(module: nn.Module, tensors: Any) -> None:
     if mismatch:
         raise ValueError(f"the tensors do not match: {mismatch}")
     for name, tensor in tensors.items():
-        for part, target in zip(parts(tensor), parts(weights[name]), strict=True):
-            if not bool(part.isfinite().all()):
-                raise ValueError("some weights are not finite numbers")
-            target.copy_(part)
-            _page_out(part)
-
-
-def _page_out(part: Tensor) -> None:
-    """Let the system take the memory of a tensor that was copied: a checkpoint is mapped, and all
-    that was read of it would count as memory of this process. Its content is not lost."""
-    size, start = mmap.PAGESIZE, part.data_ptr()
-    first = -(-start // size) * size
-    num_bytes = (start + part.nbytes - first) // size * size
-    if part.device.type == "cpu" and part.is_contiguous() and num_bytes > 0:
-        address, length = ctypes.c_void_p(first), ctypes.c_size_t(num_bytes)
-        ctypes.CDLL(None).madvise(address, length, MADV_PAGEOUT)
+        if not all(bool(part.isfinite().all()) for part in parts(tensor)):
+            raise ValueError("some weights are not finite numbers")
+        weights[name].copy_(tensor)
 
 
 def parts(tensor: Tensor) -> tuple[Tensor, ...]:

@@ -43,7 +43,7 @@ class Capability(ABC):
 
 
 class Chance(Capability):
-    """dice and draws after a move; search=expectimax
+    """dice and draws after a move
 
     A game with spec.num_chance_inputs must have it.
     """

@@ -400,12 +400,14 @@ class Game2048(BoardGame, Chance, Symmetric):
         )
         probability[state.done, 0] = 1.0  # a finished row does not change
         twos = torch.eye(self.num_cells, dtype=torch.int64)
-        new_tiles = torch.cat([twos, 2 * twos])
-        all_tiles = tiles[:, None] + new_tiles * torch.cat([empty, empty], 1)[:, :, None]
-        after = self.from_exponents(all_tiles.flatten(0, 1))
-        row = torch.arange(len(state)).repeat_interleave(2 * self.num_cells)
-        before = state[row]
-        return probability, replace(before, words=after.words, done=before.done | after.done)
+        row, index = torch.cat([empty, empty], 1).nonzero().unbind(1)
+        after = self.from_exponents(tiles[row] + torch.cat([twos, 2 * twos])[index])
+        before = state[torch.arange(len(state)).repeat_interleave(2 * self.num_cells)]
+        place = row * 2 * self.num_cells + index
+        words = before.words.index_copy(0, place, after.words)
+        return probability, replace(
+            before, words=words, done=before.done.index_copy(0, place, after.done)
+        )
 
     def outcome(self, before: BoardState, action: Tensor, after: BoardState) -> Tensor:
         tiles = self.tiles(after)

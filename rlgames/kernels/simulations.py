@@ -100,19 +100,16 @@ class Evaluator(NamedTuple):
 
 
 class Simulations(NamedTuple):
-    """The trees first, ..., first + trees - 1 and their simulations. first_node: the first of their
-    nodes that is not a root. max_depth: the limit of plies. has_chance: moves have random outcomes.
-    sign_factor: -1 if the other seat is to move after a move. progress: int64 [4], how far they
-    are."""
+    """Some trees and their simulations. max_depth: the limit of plies. has_chance: moves have
+    random outcomes. sign_factor: -1 if the other seat is to move after a move. progress: int64 [4],
+    how far they are."""
 
     tree: TreeArrays
     selection: Selection
     nodes: Nodes
     batch: Batch
     evaluator: Evaluator
-    first: int
     trees: int
-    first_node: int
     max_depth: float
     has_chance: bool
     sign_factor: float
@@ -305,15 +302,14 @@ def begin(run: Simulations, rules: Any) -> int:
     simulate."""
     tree, nodes = run.tree, run.nodes
     tree.keys[:], tree.children[:] = 0, -1
-    run.progress[:], run.progress[NODES] = 0, run.first_node
-    for number in range(run.trees):
-        root = run.first + number
+    run.progress[:], run.progress[NODES] = 0, run.trees
+    for root in range(run.trees):
         clear_node(tree, root)
         # In a search of fewer trees it may have been another node.
         tree.parent_edge[root], tree.depth[root], tree.root[root] = -1, 0, root
         nodes.gain[root], nodes.is_over[root] = 0, False
-        run.batch.end[number] = root
-        add_leaf(run, rules, number)
+        run.batch.end[root] = root
+        add_leaf(run, rules, root)
     leaves = evaluate_leaves(run)
     if leaves > 0:
         return leaves
@@ -339,7 +335,7 @@ def simulate(run: Simulations, rules: Any, sizes: Integers) -> int:
                 return 0
             size = sizes[progress[BATCHES]]
             for row in range(run.trees * size):
-                batch.simulation[row], batch.node[row] = row, run.first + row // size
+                batch.simulation[row], batch.node[row] = row, row // size
             progress[LIVE] = run.trees * size
             progress[BATCHES] += 1
         select_leaves(run, rules)

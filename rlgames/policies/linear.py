@@ -131,7 +131,7 @@ class LinearValue(ValueFunction):
         """Float32 [B, K]: φ, in the order of names."""
         _, rows, columns = game.spec.observation
         assert isinstance(game, Game2048)
-        boards = BoardFeatures(game.tiles(state), rows, columns)
+        boards = BoardFeatures(game.tiles(state).to(torch.uint8), rows, columns)
         return torch.stack([FEATURES[name](boards).float() for name in self.names], 1)
 
     def value(self, game: Game[Any], afterstate: State) -> Tensor:

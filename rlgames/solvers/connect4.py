@@ -29,6 +29,9 @@ NUM_EARLY_STONES = 6
 far fewer positions than the question who wins at all."""
 
 
+UNKNOWN = -1, 1
+
+
 class _LimitReached(Exception):
     pass
 
@@ -66,21 +69,15 @@ class ScoreBounds:
         least = max((low for low, _ in self.bounds.values()), default=0)
         return [c for c in self.columns if self.bounds[c][1] >= least]
 
-    @property
-    def has_scores(self) -> bool:
-        """Whether the best score is known, and for each column whether it reaches it."""
-        least = max((low for low, _ in self.bounds.values()), default=0)
-        return all(low == high for low, high in self.bounds.values() if high >= least)
-
     def outcome(self, column: int) -> int | None:
-        """+1, 0 or -1 for a column, None if unknown."""
-        low, high = map(_sign, self.bounds[column])
+        """+1, 0 or -1 for a column, None if unknown or full."""
+        low, high = map(_sign, self.bounds.get(column, UNKNOWN))
         return low if low == high else None
 
     def plies(self, column: int) -> int | None:
         """The plies to the end, this one included, if the winner hurries and the loser delays; None
         if unknown."""
-        low, high = self.bounds[column]
+        low, high = self.bounds.get(column, UNKNOWN)
         if low != high:
             return None
         if low > 0:

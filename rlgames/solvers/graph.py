@@ -23,18 +23,14 @@ from rlgames.solvers.budget import Budget, OutOfBudget
 PolicyFunction = Callable[[State], Tensor]
 """Probabilities of the actions, float64 [B, A], of positions [B]."""
 
-
 CHUNK = 1 << 16
 """Positions processed at once."""
-
 
 EDGE_BYTES = 48
 """Memory that an edge takes."""
 
-
 MAX_OPENINGS = 10_000
 """The most openings of a game whose positions are listed."""
-
 
 MAX_POSITIONS = 1e11
 """Games whose rules allow more positions than this, most of them unreachable, are not tried unless

@@ -94,16 +94,15 @@ class Games:
     def __len__(self) -> int:
         return self.trajectories.num_games
 
-    def split(self, num_games: int) -> tuple[Games, Games]:
+    def split(self, num_games: int) -> list[Games]:
         """The first games, and the others."""
-        first, rest = torch.arange(len(self)).split([num_games, len(self) - num_games])
-        return self._select(first), self._select(rest)
-
-    def _select(self, chosen: Tensor) -> Games:
-        trajectories = self.trajectories.select_games(chosen)
-        final_states = FinalStates(self.final_states.state[chosen], len(trajectories))
-        seconds = self.seconds * len(chosen) / len(self)
-        return Games(trajectories, final_states, self.version, seconds, self.process)
+        parts = []
+        for chosen in torch.arange(len(self)).split([num_games, len(self) - num_games]):
+            trajectories = self.trajectories.select_games(chosen)
+            final_states = FinalStates(self.final_states.state[chosen], len(trajectories))
+            seconds = self.seconds * len(chosen) / len(self)
+            parts.append(Games(trajectories, final_states, self.version, seconds, self.process))
+        return parts
 
 
 class SelfPlayActor:
@@ -169,7 +168,6 @@ class RaySource(GameSource):
     instead.
     """
 
-    last_words = "the run ended at once: it was killed, or the Ray process of this machine died"
     is_exact = False
 
     def __init__(

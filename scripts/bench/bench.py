@@ -24,7 +24,6 @@ from pathlib import Path
 import bench_cpp
 import bench_play
 import bench_search
-import bench_start
 import bench_train
 import torch
 from bench_tools import PEERS, ROOT, progress
@@ -32,10 +31,7 @@ from bench_tools import PEERS, ROOT, progress
 from rlgames.core.text import with_section
 
 DOCS = ROOT / "docs"
-PAGES = {
-    "cpu": DOCS / "dev" / "benchmarks.md",
-    "cuda": DOCS / "dev" / "benchmarks_gpu.md",
-}
+PAGES = {"cpu": DOCS / "dev" / "benchmarks.md", "cuda": DOCS / "dev" / "benchmarks_gpu.md"}
 """By device."""
 
 
@@ -55,7 +51,7 @@ PARTS = {
     "td_ntuple": Part(bench_train.td_ntuple),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "search": Part(bench_search.searching, rounds=3, on_gpu=True),
-    "start": Part(bench_start.starting, rounds=3),
+    "start": Part(bench_train.starting, rounds=3),
     "plies_pgx": Part(bench_play.beside_pgx, rounds=5, needs=PEERS),
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),
     "playouts": Part(bench_search.beside_openspiel, needs=PEERS),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from functools import partial
 
 import torch
-from bench_tools import PEERS, Worker, in_turn, progress, ratio, rows, short, table
+from bench_tools import PEERS, Worker, in_turn, ratio, rows, short, table
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -29,7 +28,7 @@ CONNECT4, OTHELLO = ["game=connect4", "experiment=null"], ["game=othello", "expe
 HEX = ["game=hex", "experiment=null"]
 CASES = {
     "Connect 4, conv, 3 layers of 32 channels": [
-        *(*CONNECT4, *ALPHAZERO, "policy=conv", "policy.channels=[32,32,32]"),
+        *(*CONNECT4, *ALPHAZERO, "policy=conv", "policy.channels=[32,32,32]")
     ],
     "Connect 4, embedding of lines of four, 64 units": [
         *(*CONNECT4, *ALPHAZERO, "policy=embedding", "policy.line_length=4"),
@@ -51,9 +50,9 @@ MCTX_CASES = {
 LABELS = {"connect4": "Connect 4", "othello": "Othello 8×8", "hex": "Hex 11×11", "2048": "2048"}
 
 
-def self_play(speed: str, case: list[str], trees: int, device: str = "cpu") -> float:
-    """Simulations per second (speed) or per second of processor time (per_cpu_second) of searches
-    side by side in games that began with random moves; new ones begin where games end."""
+def self_play(case: list[str], trees: int, device: str = "cpu") -> float:
+    """Simulations per second of processor time, on a GPU by the clock, of searches side by side in
+    games that began with random moves; new ones begin where games end."""
     where = [f"search.simulations={SIMULATIONS}", "threads=1", f"device={device}"]
     words = [*case, *where, "solve_seconds=0", f"batch={trees}"]
     training = build_training(load_config(TrainConfig, words))
@@ -71,40 +70,26 @@ def self_play(speed: str, case: list[str], trees: int, device: str = "cpu") -> f
         wall, cpu = wall + time.perf_counter() - begun, cpu + time.process_time() - begun_cpu
         count += int((~state.done).sum())
         state = game.step(state, decision.action, rng)
-    return SIMULATIONS * count / (wall if speed == "speed" else cpu)
+    return SIMULATIONS * count / (cpu if device == "cpu" else wall)
 
 
 def beside_mctx(rounds: int) -> str:
-    """By processor time, with mctx on one core; on an idle machine also by the clock, with mctx on
-    all cores. rlgames has one thread."""
-    cores, body = os.cpu_count() or 1, []
-    is_idle = os.getloadavg()[0] < 1
-    with (
-        Worker("bench_peer_mctx.py", PEERS) as on_one,
-        Worker("bench_peer_mctx.py", PEERS, threads=cores) as on_all,
-    ):
+    """By processor time, with mctx on one core; rlgames has one thread."""
+    body = []
+    with Worker("bench_peer_pgx.py", PEERS) as mctx:
         for game, label in LABELS.items():
             for trees in TREES["cpu"]:
-                cells = next_to_mctx(on_one, "per_cpu_second", game, trees, rounds)
-                if is_idle:
-                    cells += next_to_mctx(on_all, "speed", game, trees, rounds)
-                body.append([label, f"{trees:,}", *cells])
-                progress(" ".join(body[-1]))
-    columns = ["per processor second: rlgames", "mctx on one core", "ratio"]
-    if is_idle:
-        columns += ["by the clock: rlgames", f"mctx on {cores} cores", "ratio"]
-    return rows(["game", "trees", *columns], body)
-
-
-def next_to_mctx(mctx: Worker, speed: str, game: str, trees: int, rounds: int) -> list[str]:
-    """The medians of both, in turn, and their ratio with the range over the rounds."""
-    words = {"game": game, "trees": trees, "simulations": SIMULATIONS, "seconds": SECONDS}
-    sides: dict[str, Callable[[], float]] = {
-        "rlgames": partial(self_play, speed, MCTX_CASES[game], trees),
-        "mctx": lambda: float(mctx.ask(**words)[speed]),
-    }
-    ours, theirs = in_turn(sides, rounds).values()
-    return [short(ours.median), short(theirs.median), ratio(ours, theirs)]
+                words = {"trees": trees, "simulations": SIMULATIONS, "seconds": SECONDS}
+                sides: dict[str, Callable[[], float]] = {
+                    "rlgames": partial(self_play, MCTX_CASES[game], trees),
+                    "mctx": partial(mctx.speed, game=game, **words),
+                }
+                ours, theirs = in_turn(sides, rounds).values()
+                medians = [short(ours.median), short(theirs.median)]
+                body.append([label, f"{trees:,}", *medians, ratio(ours, theirs)])
+    return rows(
+        ["game", "trees", "simulations per processor second: rlgames", "mctx", "ratio"], body
+    )
 
 
 PLAYOUT_CASES = {
@@ -148,9 +133,8 @@ def beside_openspiel(rounds: int) -> str:
 
 def searching(rounds: int, device: str = "cpu") -> str:
     """By processor time on a CPU, and by the clock on a GPU."""
-    speed = "per_cpu_second" if device == "cpu" else "speed"
     sides = {
-        f"{name}; trees: {trees:,}": partial(self_play, speed, case, trees, device)
+        f"{name}; trees: {trees:,}": partial(self_play, case, trees, device)
         for name, case in CASES.items()
         for trees in TREES[device]
     }

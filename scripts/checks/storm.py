@@ -46,8 +46,6 @@ SIGNALS = {signal.SIGKILL: 7, signal.SIGTERM: 1, signal.SIGINT: 1, signal.SIGHUP
 TARGETS = {"main": 6, "child": 2, "group": 2}
 """What is killed, with weights."""
 
-# ---------------------------------------------------------------- the kinds of runs
-
 SMALL = ("experiment=null", "solve_seconds=0", "eval_games=20", "batch=20")
 NETWORK = ("policy=mlp", "policy.layers=[8]")
 SALVO = ("game=salvo", "board=3", "ships=[2]", "shots=1", *NETWORK, *SMALL)
@@ -114,8 +112,6 @@ KINDS = {
         setup=("train", *SALVO, "games=40", "log_every=40", "out=run"),
     ),
 }
-
-# ---------------------------------------------------------------- one command
 
 
 class Command:
@@ -226,9 +222,6 @@ class Blow:
         return is_expected and output.count("Traceback") <= num_ignored
 
 
-# ---------------------------------------------------------------- one kind
-
-
 @dataclass
 class Outcome:
     """What kills of one kind of run have shown. failures: a line for each."""
@@ -331,9 +324,6 @@ def losses(folder: Path, saved: dict[Path, int]) -> list[str]:
             if games < saved.get(path, 0):
                 lines.append(f"{path} had {saved[path]} games, now {games}")
     return lines
-
-
-# ---------------------------------------------------------------- all kinds
 
 
 def storm_of(name: str, chosen: argparse.Namespace) -> Outcome:
