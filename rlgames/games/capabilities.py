@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-from rlgames.core.devices import float64_on
-from rlgames.games.state import Spec, State
+from rlgames.games.state import Spec
 
 if TYPE_CHECKING:
     from rlgames.games.game import Game
 
-S = TypeVar("S", bound=State)
 C = TypeVar("C", bound="Capability")
 
 
@@ -178,14 +176,6 @@ class Symmetric(Capability):
         return torch.arange(self.spec.observation[0]).repeat(len(self.symmetries()), 1)
 
 
-class Measured(Capability):
-    """further results of a game, such as the largest tile, as rewards"""
-
-    @abstractmethod
-    def measures(self, state: Any) -> dict[str, Tensor]:
-        """Measures of each position by name, float32 [B]."""
-
-
 class KnownRandomPlay(Capability):
     """the exact mean of random play; reward.minus=random_shot, random_turn"""
 
@@ -257,20 +247,6 @@ def check_declared(game: Game[Any]) -> None:
             f"game={spec.name} needs action_symmetries: it has symmetries, and its actions are "
             "not cells"
         )
-
-
-def chance_outcomes(game: Game[Any], state: S) -> tuple[Tensor, S]:
-    """As Chance.chance_outcomes; without chance, one outcome for each position."""
-    if game.spec.num_chance_inputs:
-        return cast(Chance, game).chance_outcomes(state)
-    device = state.done.device
-    return torch.ones(len(state), 1, dtype=float64_on(device), device=device), state
-
-
-def measures(game: Game[Any], state: S) -> dict[str, Tensor]:
-    """As Measured.measures; without the capability, none."""
-    measured = find(game, Measured)
-    return {} if measured is None else measured.measures(state)
 
 
 def expected_random_turns(game: Game[Any]) -> float | None:

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar, cast
 import torch
 from torch import Tensor
 
+from rlgames.core.devices import float64_on
 from rlgames.games import board
 from rlgames.games.board import Board, BoardFormat
 from rlgames.games.capabilities import Capability, Chance
@@ -76,6 +77,11 @@ class Game(Tables, ABC, Generic[S]):
             after = cast(Chance, self).apply_chance(after, u)
         return after
 
+    def chance_outcomes(self, state: S) -> tuple[Tensor, S]:
+        """As Chance.chance_outcomes; without chance, one outcome for each position."""
+        device = state.done.device
+        return torch.ones(len(state), 1, dtype=float64_on(device), device=device), state
+
     def sample_legal_action(self, state: S, u: Tensor) -> Tensor:
         """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""
         so_far = self.legal_action_mask(state).view(torch.uint8).cumsum(1, dtype=torch.int32)
@@ -98,6 +104,10 @@ class Game(Tables, ABC, Generic[S]):
         """The positions as if this seat were to move, for observe: finished ones, and what a seat
         sees while the other one is to move."""
         return state
+
+    def measures(self, state: S) -> dict[str, Tensor]:
+        """Further results of each position by name, float32 [B], such as the largest tile."""
+        return {}
 
     def depth(self, state: S) -> Tensor:
         """Int64 [B]: a number that grows with every move; solvers visit positions in its order."""

@@ -30,7 +30,7 @@ from torch import Tensor
 from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import Capability, Chance, ExactKey, Measured, Symmetric
+from rlgames.games.capabilities import Capability, Chance, ExactKey, Symmetric
 from rlgames.games.game import Game, Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries, direction_symmetries
@@ -319,7 +319,7 @@ def make_rules(rows: int, columns: int, fours: float, planes: int) -> Rules2048:
     )
 
 
-class Game2048(BoardGame, Chance, Measured, Symmetric):
+class Game2048(BoardGame, Chance, Symmetric):
     """board rows × columns cells.
 
     fours: the probability that a new tile is a 4. target: the tile that counts as a win; play

@@ -23,7 +23,6 @@ from rlgames.config.typed import from_plain, make_option, sanitize_errors
 from rlgames.core.devices import find_device_or_cpu
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
-from rlgames.games.capabilities import measures
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.build import build_policy, policy_to
@@ -329,7 +328,7 @@ def _value_head_units(
         value = "outcome" if has_two_seats else "score"
     is_symmetric = reward.win == -reward.loss > 0 and not any(reward.draws)
     is_clear = (
-        value in ("outcome", "turns", "score", *measures(game, game.example_state()))
+        value in ("outcome", "turns", "score", *game.measures(game.example_state()))
         and reward.minus == "nothing"
         and reward.scored != "score"
         and (is_symmetric or not has_two_seats)

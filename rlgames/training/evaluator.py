@@ -13,7 +13,7 @@ from rlgames.core.metrics import GOAL_METRICS, Rank, direction, has_metric
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.analysis import played_moves, with_values
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
-from rlgames.games.capabilities import InvertibleKey, find, measures
+from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
@@ -84,7 +84,7 @@ class Evaluator:
         self.goal_metric = GOAL_METRICS[game.spec.goal]
         self.best_by = best_by or ("exploitability" if self.graph else self.goal_metric)
         is_measured = {
-            "grid_sum": "grid_sum" in measures(game, game.example_state()),
+            "grid_sum": "grid_sum" in game.measures(game.example_state()),
             "held_out_turns": split is not None,
             "exploitability": self.graph is not None,
         }

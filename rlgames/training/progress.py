@@ -9,7 +9,6 @@ from typing import Any
 
 from rlgames.config.commands import TrainConfig
 from rlgames.core.untrusted import MAX_NUMBER, checked_float, checked_int
-from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
 from rlgames.kernels.jit import clock
 from rlgames.rollouts.trajectories import FinalStates
@@ -30,7 +29,7 @@ def game_statistics(game: Game[Any], final: State) -> dict[str, float]:
     statistics = {"turns": float(final.turn.float().mean())}
     if game.spec.goal == "score":
         statistics["score"] = float(score[:, 0].mean())
-        values = measures(game, final)
+        values = game.measures(final)
         if "grid_sum" in values:
             statistics["grid_sum"] = float(values["grid_sum"].mean())
     if game.spec.goal == "outcome":

@@ -9,7 +9,6 @@ from markers import quick
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
@@ -57,7 +56,7 @@ def follows(game, before, after):
     for action in range(game.spec.actions):
         moved = game.apply_action(before, torch.full((len(before),), action))
         if game.spec.num_chance_inputs:
-            probability, outcomes = chance_outcomes(game, moved)
+            probability, outcomes = game.chance_outcomes(moved)
             for number, likely in enumerate(probability.T):
                 is_next = is_same(outcomes[number :: probability.shape[1]], after)
                 found |= legal[:, action] & (likely > 0) & is_next
@@ -100,7 +99,7 @@ def test_legal_moves_and_new_tiles_have_their_probabilities(game):
     after, _ = game.play_randomly(state[torch.zeros(count).long()], 64, 1, plies=1)
     total = 0.0
     for action in game.legal_action_mask(state)[0].nonzero()[:, 0]:
-        probability, outcomes = chance_outcomes(game, game.apply_action(state, action[None]))
+        probability, outcomes = game.chance_outcomes(game.apply_action(state, action[None]))
         for chance, row in zip(probability[0].tolist(), range(len(outcomes)), strict=True):
             expected = chance / int(game.legal_action_mask(state).sum())
             rate = float(is_same(after, outcomes[[row] * count]).double().mean()) if chance else 0.0

@@ -6,24 +6,22 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from rlgames.core.bits import WORD, pack_bits
+from rlgames.games.fleets.count_layouts import Position, Stack
 from rlgames.games.fleets.layouts import Fleet
+from rlgames.games.fleets.occupancy import Counting, set_position, write_occupancy
+from rlgames.games.fleets.rollouts import NUM_WORDS, Layouts, list_layouts
 from rlgames.games.fleets.sunk_ships import Seen, SinkingSlots
-
-if TYPE_CHECKING:
-    from rlgames.games.fleets.occupancy import Counting
-    from rlgames.games.fleets.rollouts import Layouts
+from rlgames.kernels.words import Integers, Words
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 T = TypeVar("T", bound=np.generic)
 
@@ -104,8 +102,6 @@ class LayoutCounter:
 
     def _count(self, seen: Seen, max_steps: int) -> Floats:
         """Float64 [B, N + 1]: as occupancy, without a memory of earlier positions."""
-        from rlgames.games.fleets.occupancy import write_occupancy
-
         row, possible, fleets = self._cases(seen)
         fractions, totals = np.empty((len(row), seen.shot.shape[1])), np.empty(len(row), np.int64)
         shot, hit, counting = seen.shot.numpy()[row], seen.hit.numpy()[row], self._counting
@@ -119,8 +115,6 @@ class LayoutCounter:
 
     def make_list(self, max_layouts: int) -> Layouts:
         """Room for a list of layouts."""
-        from rlgames.games.fleets.rollouts import NUM_WORDS, Layouts
-
         cells = self._counting.cells
         covered = np.zeros((len(cells), WORD * NUM_WORDS), bool)
         placement, place = (cells >= 0).nonzero()
@@ -140,9 +134,6 @@ class LayoutCounter:
     def write_list(self, seen: Seen, layouts: Layouts) -> int:
         """List the layouts that agree with the observations of one game; returns their number, or
         -1 if not all of them fit. Announcements have to name the ships."""
-        from rlgames.games.fleets.occupancy import set_position
-        from rlgames.games.fleets.rollouts import list_layouts
-
         counting = self._counting
         _, possible, fleets = self._cases(seen)
         if set_position(seen.shot.numpy()[0], seen.hit.numpy()[0], possible[0], counting) < 0:
@@ -150,7 +141,7 @@ class LayoutCounter:
         counting.stack.ships[0] = fleets[0]
         return int(list_layouts(counting.position, counting.stack, layouts))
 
-    def _cases(self, seen: Seen) -> tuple[Ints, Words, Ints]:
+    def _cases(self, seen: Seen) -> tuple[Integers, Words, Integers]:
         """The row of each case, int64 [C]; and in each case the placements that agree with the
         announced ones, uint64 [C, W], and the number of ships of each type, int64 [C, types]."""
         tables, position = self._counting, self._counting.position
@@ -179,9 +170,6 @@ class LayoutCounter:
     @cached_property
     def _counting(self) -> Counting:
         """The tables of the kernel, and room to count in."""
-        from rlgames.games.fleets.count_layouts import Position, Stack
-        from rlgames.games.fleets.occupancy import Counting
-
         num_types, num_cells = len(self._tables), self._tables[0].shape[1]
         # The placements of each length fill whole words.
         words = [-(-len(table) // WORD) for table in self._tables]
