@@ -66,7 +66,7 @@ MAX_LINES = {
     "tests/config": 1396,
     "tests/core": 340,
     "tests/drawing": 116,
-    "tests/envs": 549,
+    "tests/envs": 546,
     "tests/evaluation": 777,
     "tests/games": 2273,
     "tests/kernels": 598,
