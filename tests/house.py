@@ -48,7 +48,7 @@ MAX_LINES = {
     "rlgames/solvers": 2341,
     "rlgames/players": 742,
     "rlgames/rollouts": 1376,
-    "rlgames/search": 1727,
+    "rlgames/search": 1719,
     "rlgames/evaluation": 1924,
     "rlgames/rewards": 238,
     "rlgames/learners": 1835,
