@@ -48,7 +48,7 @@ MAX_LINES = {
     "rlgames/solvers": 2341,
     "rlgames/players": 735,
     "rlgames/rollouts": 1375,
-    "rlgames/search": 1726,
+    "rlgames/search": 1718,
     "rlgames/evaluation": 1816,
     "rlgames/rewards": 238,
     "rlgames/learners": 1851,
