@@ -71,7 +71,7 @@ reward_scale_too_large: dqn
     returns are {returns.last:.3g} on average, and td_error is {td_error.last:.3g}
     reward.scale*0.001
 discount_too_low: ppo reinforce dqn alphazero
-    run.info.metric == "points" and setting("reward.discount") ** (turns.later / 2) < 0.01
+    run.info.metric == "points" and abs(setting("reward.discount")) ** (turns.later / 2) < 0.01
     rewards are discounted so much that early moves do not learn from the result
     a game has {turns.later:.3g} turns, and a reward loses most of its size at each
     reward.discount=0.97
