@@ -74,7 +74,7 @@ MAX_LINES = {
     "tests/players": 453,
     "tests/policies": 783,
     "tests/rollouts": 444,
-    "tests/runs": 2631,
+    "tests/runs": 2632,
     "tests/search": 1387,
     "tests/solvers": 846,
     "tests/terminal": 654,
