@@ -40,7 +40,7 @@ IMPORTS = {
 MAX_LINES = {
     "rlgames/core": 1281,
     "rlgames/kernels": 2982,
-    "rlgames/config": 2555,
+    "rlgames/config": 2548,
     "rlgames/games": 5884,
     "rlgames/sampling": 231,
     "rlgames/drawing": 1205,
@@ -58,7 +58,7 @@ MAX_LINES = {
     "rlgames/training": 2402,
     "rlgames/web": 1041,
     "rlgames/commands": 5068,
-    "rlgames/__init__": 190,
+    "rlgames/__init__": 187,
     "rlgames/app": 309,
     "rlgames/__main__": 15,
     "tests": 3186,
@@ -80,9 +80,9 @@ MAX_LINES = {
     "tests/terminal": 677,
     "tests/training": 2345,
     "tests/web": 977,
-    "scripts/bench": 1068,
-    "scripts/checks": 947,
-    "scripts/docs": 620,
+    "scripts/bench": 1053,
+    "scripts/checks": 919,
+    "scripts/docs": 613,
 }
 """The lines of each folder. Files beside the folders of tests count for tests."""
 
