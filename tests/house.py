@@ -40,7 +40,7 @@ IMPORTS = {
 MAX_LINES = {
     "rlgames/core": 1281,
     "rlgames/kernels": 2982,
-    "rlgames/config": 2548,
+    "rlgames/config": 2545,
     "rlgames/games": 5884,
     "rlgames/sampling": 231,
     "rlgames/drawing": 1205,
@@ -52,7 +52,7 @@ MAX_LINES = {
     "rlgames/evaluation": 1924,
     "rlgames/rewards": 269,
     "rlgames/learners": 1893,
-    "rlgames/runs": 3014,
+    "rlgames/runs": 3015,
     "rlgames/envs": 541,
     "rlgames/terminal": 1014,
     "rlgames/training": 2402,
@@ -80,7 +80,7 @@ MAX_LINES = {
     "tests/terminal": 677,
     "tests/training": 2345,
     "tests/web": 977,
-    "scripts/bench": 1053,
+    "scripts/bench": 1045,
     "scripts/checks": 919,
     "scripts/docs": 613,
 }
