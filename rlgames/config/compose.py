@@ -29,14 +29,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.files import Files, conf_dir
 from rlgames.config.plugins import import_plugins
 from rlgames.config.typed import command_of, typed
-from rlgames.config.words import (
-    Flags,
-    hydra_words,
-    parse_word,
-    quoted,
-    split_flags,
-    typed_groups,
-)
+from rlgames.config.words import Flags, hydra_words, parse_word, quoted, split_flags, typed_groups
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 

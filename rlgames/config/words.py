@@ -146,7 +146,11 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
         elif flag in WITH_VALUE:
             flags.hydra += [word] if equals else filter(None, [word, next(words, "")])
         elif flag in FOLDER:
-            flags.folders += (_folder(flag, value if equals else next(words, "")),)
+            name = (value if equals else next(words, "")) or "nothing"
+            path = Path(os.path.expanduser(name)).absolute()
+            if not path.is_dir():
+                raise ConfigError(f"{flag}: {name} is not a folder", "use --config-dir DIR")
+            flags.folders += (path,)
         else:
             known = [*HELP, *SINGLE, *WITH_VALUE, *FOLDER, "--version"]
             paths = key_paths(Files(flags.folders).composed(command, {}).values)
@@ -157,13 +161,6 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
         hint = f"use hydra.searchpath=[file://{path}] for it"
         raise ConfigError(f"--config-dir={path} is a second folder of configs", hint)
     return flags
-
-
-def _folder(flag: str, name: str) -> Path:
-    path = Path(os.path.expanduser(name)).absolute()
-    if not name or not path.is_dir():
-        raise ConfigError(f"{flag}: {name or 'nothing'} is not a folder", "use --config-dir DIR")
-    return path
 
 
 def typed_groups(command: str) -> dict[str, Group]:

@@ -176,7 +176,7 @@ def _provenance(config: dict[str, Any]) -> dict[str, Any]:
         "command": sys.argv,
         "versions": {"python": platform.python_version(), "rlgames": version("rlgames")} | versions,
         "commit": _commit(),
-        "processor": _processor(),
+        "processor": processor(),
         "threads": config["threads"],
         "seed": config["seed"],
         "start": timestamp(),
@@ -188,7 +188,8 @@ def timestamp() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor, as the system has it, and its cores."""
     found = None
     with contextlib.suppress(OSError):
         found = re.search(r"^model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text(), re.M)
