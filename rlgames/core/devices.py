@@ -108,7 +108,7 @@ def compute_dtype(precision: str, device: torch.device) -> torch.dtype:
         has_bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
     elif device.type == "cpu":
         capabilities = torch.cpu.get_capabilities()
-        has_bfloat16 = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")
+        has_bfloat16 = any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16"))
     return torch.bfloat16 if precision == "bf16" and has_bfloat16 else torch.float32
 
 
