@@ -80,20 +80,12 @@ class RunLog(Callback):
         self._write_run()
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
-        """Write a line of metrics.jsonl, the same metrics to the loggers, and evaluations to
-        train.log."""
+        """Write a line of metrics.jsonl, and the same metrics to the loggers."""
         with storage.errors_name(self.directory / "metrics.jsonl"):
             self._metrics.write(json.dumps({"games": games, **metrics}).encode() + b"\n")
             self._metrics.flush()
         self.num_lines += 1
         self._loggers.call("scalars", games, metrics)
-        evaluated = [
-            f"{name.removeprefix('eval/')} {value:z.4f}"
-            for name, value in metrics.items()
-            if name.startswith("eval/")
-        ]
-        if evaluated:
-            self.note(f"games {games}, greedy: {', '.join(evaluated)}")
 
     def picture(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG or a GIF."""
