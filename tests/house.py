@@ -40,8 +40,8 @@ IMPORTS = {
 MAX_LINES = {
     "rlgames/core": 1160,
     "rlgames/kernels": 2948,
-    "rlgames/config": 2530,
-    "rlgames/games": 5594,
+    "rlgames/config": 2549,
+    "rlgames/games": 5593,
     "rlgames/sampling": 219,
     "rlgames/drawing": 1013,
     "rlgames/policies": 2034,

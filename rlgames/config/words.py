@@ -189,6 +189,9 @@ def hydra_words(
     groups = typed_groups(command)
     for key, options in chosen.items():
         names = files.names(groups[key].folder)
+        has_brackets = any(word.name == key and "[" in (word.value or "") for word in words)
+        if has_brackets and not groups[key].is_list:
+            options = [f"[{','.join(options)}]"]
         if unknown := [option for option in options if option not in names]:
             raise unknown_option(key, sanitized(unknown[0], 100), names)
     removed = [word.name for word in words if word.sign == "~"]
@@ -315,8 +318,24 @@ def _unknown(
         return ConfigError(
             f"{name}= is of the training", "a run keeps its training settings; omit it"
         )
+    if options := _options_with(name, groups):
+        return ConfigError(f"no key is called {name!r} here", f"it is a key of {options}")
     hint = "--help lists the keys"
     if rules:
         rules.remove("name")
         hint = f"{values['game']['name']} has {', '.join(rules)}; --help lists the others"
     return unknown_key(name, [key for key in known if key.rpartition(".")[2] != "name"], hint)
+
+
+def _options_with(name: str, groups: Mapping[str, Group]) -> str:
+    """The options of its group that have a key, in words; empty for none."""
+    group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
+    folder, _, listed = group.partition(".")  # logger.wandb.project names its option
+    if folder not in groups or key == "name":
+        return ""
+    options = REGISTRY.get(groups[folder].folder, {}).items()
+    return " or ".join(
+        f"{folder}={option}"
+        for option, record in options
+        if key in key_fields(record.schema) and listed in ("", option)
+    )
