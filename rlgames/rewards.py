@@ -17,7 +17,7 @@ from torch import Tensor
 
 from rlgames.games.capabilities import KnownRandomPlay, require
 from rlgames.games.game import Game, State
-from rlgames.kernels.returns import sum_advantages, sum_rewards
+from rlgames.rollouts.returns import sum_advantages, sum_rewards
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 

@@ -12,8 +12,7 @@ from markers import one_in
 from processes import Process, Terminal
 
 import rlgames as package
-from rlgames import app
-from rlgames.commands import arena
+from rlgames.commands import app, arena
 from rlgames.config.commands import ArenaConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
