@@ -28,19 +28,6 @@ class Capability(ABC):
 
     spec: Spec
 
-    @classmethod
-    def methods(cls) -> list[str]:
-        """The names of what a game with this capability has to define."""
-        names: list[str] = []
-        for part in reversed(cls.__mro__[: cls.__mro__.index(Capability)]):
-            names += [*vars(part).get("__annotations__", {}), *vars(part)]
-        return [name for name in names if name in cls.__abstractmethods__ or not hasattr(cls, name)]
-
-    @classmethod
-    def purpose(cls) -> str:
-        """What it makes possible, in a phrase."""
-        return (cls.__doc__ or "").splitlines()[0]
-
 
 class Chance(Capability):
     """dice and draws after a move
@@ -195,13 +182,6 @@ class KnownRandomPlay(Capability):
         """The standard deviation of these turns."""
 
 
-CAPABILITIES = tuple(
-    each
-    for each in [*globals().values()]
-    if isinstance(each, type) and issubclass(each, Capability) and each is not Capability
-)
-
-
 class MissingCapability(ValueError):
     """A game lacks a capability that a part needs; the message names it, and why."""
 
@@ -229,7 +209,7 @@ def reason_missing(game: Game[Any], capability: type[Capability]) -> str:
         return "nothing is drawn after a move"
     if capability is HiddenInformation:
         return "nothing is hidden"
-    missing = [name for name in capability.methods() if not hasattr(game, name)]
+    missing = [each for each in sorted(capability.__abstractmethods__) if not hasattr(game, each)]
     return f"it does not define {', '.join(missing) or 'all of it'}"
 
 
