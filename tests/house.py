@@ -41,7 +41,7 @@ MAX_LINES = {
     "rlgames/core": 1188,
     "rlgames/kernels": 2948,
     "rlgames/config": 2540,
-    "rlgames/games": 5574,
+    "rlgames/games": 5571,
     "rlgames/sampling": 219,
     "rlgames/drawing": 1013,
     "rlgames/policies": 2034,

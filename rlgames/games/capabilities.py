@@ -10,15 +10,12 @@ Letters in shapes: B games, A actions, P seats, N cells, G symmetries.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from rlgames.games.state import Spec
-
-if TYPE_CHECKING:
-    from rlgames.games.game import Game
 
 C = TypeVar("C", bound="Capability")
 
@@ -186,12 +183,12 @@ class MissingCapability(ValueError):
     """A game lacks a capability that a part needs; the message names it, and why."""
 
 
-def find(game: Game[Any], capability: type[C]) -> C | None:
+def find(game: Any, capability: type[C]) -> C | None:
     """The game as one that has the capability; None if it does not."""
     return None if reason_missing(game, capability) else cast(C, game)
 
 
-def require(game: Game[Any], capability: type[C], who: str) -> C:
+def require(game: Any, capability: type[C], who: str) -> C:
     """The same; raises MissingCapability with the name of who needs it, such as policy=table."""
     if reason := reason_missing(game, capability):
         raise MissingCapability(
@@ -201,10 +198,10 @@ def require(game: Game[Any], capability: type[C], who: str) -> C:
     return cast(C, game)
 
 
-def reason_missing(game: Game[Any], capability: type[Capability]) -> str:
+def reason_missing(game: Any, capability: type[Capability]) -> str:
     """Why a game does not have a capability; empty if it does."""
     if isinstance(game, capability):
-        return game.lacks(capability)
+        return str(cast(Any, game).lacks(capability))
     if capability is Chance:
         return "nothing is drawn after a move"
     if capability is HiddenInformation:
@@ -213,7 +210,7 @@ def reason_missing(game: Game[Any], capability: type[Capability]) -> str:
     return f"it does not define {', '.join(missing) or 'all of it'}"
 
 
-def check_declared(game: Game[Any]) -> None:
+def check_declared(game: Any) -> None:
     """Raises MissingCapability where a game with chance, hidden information or symmetries does not
     have all that belongs to it."""
     spec = game.spec
@@ -229,7 +226,7 @@ def check_declared(game: Game[Any]) -> None:
         )
 
 
-def expected_random_turns(game: Game[Any]) -> float | None:
+def expected_random_turns(game: Any) -> float | None:
     """As in KnownRandomPlay; None without the capability."""
     known = find(game, KnownRandomPlay)
     return None if known is None else known.expected_random_turns()
