@@ -7,7 +7,6 @@ from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema
 SCORED = (
     "goal",
     "score_delta",
-    "log_score_delta",
     "turns",
     "outcome",
     "score",
