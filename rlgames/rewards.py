@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import KnownRandomPlay, Measured, measures, require
+from rlgames.games.capabilities import KnownRandomPlay, require
 from rlgames.games.game import Game, State
 from rlgames.kernels.returns import sum_advantages, sum_rewards
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -84,7 +84,7 @@ class Reward:
         self.draws = torch.tensor(draws, dtype=torch.float32)
         self.is_final = self.scored not in MOVE_TERMS
         self.constant = 0.0 if self.is_final else {"turns": -scale}.get(self.scored)
-        known = {*MOVE_TERMS, *FINAL_TERMS, *measures(game, game.example_state())}
+        known = {*MOVE_TERMS, *FINAL_TERMS, *game.measures(game.example_state())}
         if self.scored not in known or (self.scored == "outcome" and game.spec.seats == 1):
             raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")
         if minus != "nothing":
@@ -106,7 +106,7 @@ class Reward:
             if self.scored in FINAL_TERMS:
                 payoff = FINAL_TERMS[self.scored](self, final_states)
             else:
-                value = cast(Measured, self.game).measures(final_states.state)[self.scored]
+                value = self.game.measures(final_states.state)[self.scored]
                 payoff = value[:, None].expand_as(final_states.score)
             payoff = payoff * final_states.state.done[:, None]
             reward = payoff[trajectories.game, trajectories.seat] * is_last(trajectories)

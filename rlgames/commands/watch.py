@@ -13,9 +13,8 @@ import torch
 
 from rlgames.commands import board_pictures
 from rlgames.commands.board_pictures import Frame
-from rlgames.commands.match import build_opponent, game_and_player, player_name, with_run
+from rlgames.commands.match import open_match, player_name
 from rlgames.config.commands import WatchConfig
-from rlgames.core.devices import build_device
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.evaluation.advice import probabilities
@@ -42,17 +41,13 @@ def run(config: WatchConfig) -> Result:
     Without an opponent= a player of a two-player game plays itself; with one it sits in the first
     seat of the first game, in the second of the next, and so on.
     """
-    cfg, run = with_run(config)
-    if cfg.picture is not None:
-        board_pictures.check_picture(Path(cfg.picture), board_pictures.ANIMATIONS, cfg.delay)
-    device = build_device(cfg.device, cfg.threads)
-    game, player = game_and_player(cfg, device, run)
-    assert player is not None
-    players, names = [player], [player_name(cfg.player, run, cfg.search)]
-    if cfg.opponent is not None or cfg.opponent_search is not None:
-        opponent = build_opponent(cfg, game)
-        assert opponent is not None
-        players.append(opponent)
+    if config.picture is not None:
+        board_pictures.check_picture(Path(config.picture), board_pictures.ANIMATIONS, config.delay)
+    match = open_match(config)
+    cfg, game = match.cfg, match.game
+    players, names = [match.player], [player_name(cfg.player, match.run, cfg.search)]
+    if match.opponent is not None and (cfg.opponent or cfg.opponent_search):
+        players.append(match.opponent)
         names.append(player_name(cfg.opponent, None, cfg.opponent_search))
     games = _play_games(game, players, names, cfg.games, cfg.seed)
     if cfg.picture is not None:

@@ -25,12 +25,8 @@ CUBLAS_WORKSPACE = ":4096:8"
 
 def available_devices() -> list[str]:
     """The kinds of devices that this machine has, the one that auto takes first."""
-    has_device = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    return [name for name, is_here in has_device.items() if is_here]
+    has_device = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return [*(name for name, is_here in has_device.items() if is_here), "cpu"]
 
 
 def choose_device(name: str) -> str:

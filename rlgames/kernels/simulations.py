@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlgames.kernels.evaluation_cache import EvaluationCache, holds, key_of, slot_of
 from rlgames.kernels.mlp import MlpWeights, forward
@@ -32,11 +31,7 @@ from rlgames.kernels.tree_search import (
     descend,
     find_or_add_children,
 )
-from rlgames.kernels.words import compiled, inlined
-
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from rlgames.kernels.words import Bools, Floats, Integers, Words, compiled, inlined
 
 MAX_LOGIT = np.finfo(np.float32).max
 
@@ -57,7 +52,7 @@ class Nodes(NamedTuple):
     turn: Integers
     is_over: Bools
     gain: Floats
-    rng: NDArray[np.uint64]
+    rng: Words
 
 
 class Batch(NamedTuple):

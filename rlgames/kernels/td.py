@@ -21,7 +21,7 @@ from rlgames.kernels.ntuple import (
     take_back,
 )
 from rlgames.kernels.rules import add_chance, load, store
-from rlgames.kernels.stepping import Games
+from rlgames.kernels.stepping import Games, add_points
 from rlgames.kernels.words import Array, compiled, next_random, random_below
 
 U = np.uint64
@@ -125,10 +125,7 @@ def play(
         position, is_final, points = make_move(network, rules, position, seat, action, memory)
         history.points[ply] = points
         store(history.positions, ply + 1, position)
-        if points != 0:
-            games.score[game, seat] += points
-            if seats == 2:
-                games.score[game, 1 - seat] -= points
+        add_points(games, game, points, seat)
         position, is_over = add_chance(rules, position, rng)
         if is_over and not is_final:
             value = np.float32(0)

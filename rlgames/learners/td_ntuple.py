@@ -17,7 +17,6 @@ from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights, parts
 from rlgames.core.untrusted import checked_int
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import measures
 from rlgames.games.game import State
 from rlgames.kernels.stepping import Games
 from rlgames.kernels.td import Settings, learn_games
@@ -166,7 +165,7 @@ class TdNtuple(Learner):
         metrics = {"td_error": total_error / max(1, final_states.num_moves), "lr": lr}
         if not self.has_replies:
             # Positions with a tile that num_cell_values does not tell from others.
-            max_tile = measures(self.game, final_states.state)["max_tile"]
+            max_tile = self.game.measures(final_states.state)["max_tile"]
             is_clipped = max_tile >= 1 << self.policy.num_cell_values
             metrics["clipped_boards"] = float(is_clipped.float().mean())
         return final_states, metrics

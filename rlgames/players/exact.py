@@ -53,8 +53,6 @@ class AlphaBetaPlayer(Player):
     num_proven: how many moves it has made, and how many of them are proven to be best.
     """
 
-    is_stateful = True
-
     def __init__(
         self,
         solver: AlphaBetaSolver,

@@ -137,8 +137,6 @@ class Density(BattleshipBot):
             )
         self.miss_weight = miss_weight
         self.is_deterministic = self.game.posterior.exact
-        # What was counted is kept, and how often it was; processes would not share it.
-        self.is_stateful = not self.is_deterministic and steps > 0
         self.reset_statistics()
 
     def priority(self, state: Any, rng: torch.Generator) -> Tensor:

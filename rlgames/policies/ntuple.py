@@ -95,7 +95,8 @@ class Ntuple(ValueFunction):
         offsets = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)
         self._offsets = nn.Buffer(offsets[self.tuple_of].int(), persistent=False)
         self.part_size: int = sum(sizes)  # the values of a seat
-        initial = torch.full((num_parts * self.part_size,), init_value / len(self.tuple_of))
+        self.initial_value = init_value / len(self.tuple_of)
+        initial = torch.full((num_parts * self.part_size,), self.initial_value)
         self.register_buffer("values", initial)
 
     def _make_lookups(self, placements: list[Tensor], num_cells: int) -> None:

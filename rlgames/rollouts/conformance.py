@@ -19,7 +19,6 @@ from rlgames.games.capabilities import (
     HiddenInformation,
     InvertibleKey,
     Symmetric,
-    chance_outcomes,
     check_declared,
     find,
     require,
@@ -158,7 +157,7 @@ def _check_progress(game: Game[Any], state: State, after: State) -> None:
 
 def _check_chance(game: Game[Any], rows: Tensor, afterstate: State, after: State) -> None:
     """The outcome is among the possible ones, and their probabilities sum to 1."""
-    probability, outcomes = chance_outcomes(game, afterstate[rows])
+    probability, outcomes = game.chance_outcomes(afterstate[rows])
     ones = torch.ones(len(rows), dtype=torch.float64)
     assert torch.allclose(probability.sum(1), ones), "chance_outcomes does not sum to 1"
     assert len(outcomes) == probability.numel(), "chance_outcomes: one state per probability"

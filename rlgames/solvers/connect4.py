@@ -186,11 +186,11 @@ class AlphaBeta:
 
     def _completing_cells(self, stones: int) -> int:
         rules = self._rules
-        return int(kernel.completing_cells(stones, rules.line, rules.stride, rules.board))
+        return int(kernel.completing_cells(stones, rules.line, rules.stride, rules.board[0]))
 
     def _moves(self, own: int, occupied: int) -> tuple[list[_Move], int]:
         """The moves of a position, with the facts known without a search, and its empty cells."""
-        other, free = own ^ occupied, self._rules.board & ~occupied
+        other, free = own ^ occupied, self._rules.board[0] & ~occupied
         empty = free.bit_count()
         soonest_win, soonest_loss = (empty + 1) // 2, -(empty // 2)
         wins, threats = (self._completing_cells(stones) & free for stones in (own, other))

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import InvertibleKey, chance_outcomes, require
+from rlgames.games.capabilities import InvertibleKey, require
 from rlgames.games.game import Game, State
 from rlgames.solvers.budget import Budget, OutOfBudget
 
@@ -172,7 +172,7 @@ class Graph:
         """The columns of a layer for one action; start: the number of the first row."""
         game = self.game
         afterstate = game.apply_action(state[rows], torch.full((len(rows),), action))
-        probability, after = chance_outcomes(game, afterstate)
+        probability, after = game.chance_outcomes(afterstate)
         outcomes = probability.shape[1]
         possible = (probability.reshape(-1) > 0).nonzero()[:, 0]
         after = after[possible]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rlgames.games.battleship import Battleship, BattleshipState
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import InvertibleKey, chance_outcomes, find
+from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.symmetry import preserving
@@ -205,7 +205,7 @@ class ListingSolver(Solver[Game[Any], State]):
         game = self.game
         row, action = game.legal_action_mask(state).nonzero().unbind(1)
         before = state[row]
-        probability, after = chance_outcomes(game, game.apply_action(before, action))
+        probability, after = game.chance_outcomes(game.apply_action(before, action))
         outcomes = probability.shape[1]
         value = (after.score - before.score.repeat_interleave(outcomes, 0))[:, 0].double()
         live = (probability.flatten() > 0) & ~after.done

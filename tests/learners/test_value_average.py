@@ -72,7 +72,7 @@ def test_a_state_restores_both(policy):
 
 
 def test_checkpoints_have_the_mean_and_learning_goes_on_from_the_latest_values(tmp_path):
-    words = [*WORDS, "keep_resume_state=true", "save_every=20", "keep_every=20"]
+    words = [*WORDS, "save_every=20", "keep_every=20"]
     for name, more in [("latest", []), ("mean", ["learner.average_start=0.5"])]:
         train(load_config(TrainConfig, [*words, f"out={tmp_path / name}", *more]))
 

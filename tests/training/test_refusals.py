@@ -1,8 +1,10 @@
 """Trainings whose parts do not go together are refused before they start, in one line."""
 
+import importlib.util
 import re
 
 import pytest
+from helpers import check_refused
 from markers import one_in
 
 from rlgames.config.commands import TrainConfig
@@ -21,6 +23,8 @@ SMALL_LINES = f"{LINES} rows=4 columns=4 line=3 policy.tuples=[[0,1,5,8],[6,7,10
 GAINS = "experiment=null reward=score reward.scored=score_delta"
 GUMBEL = "experiment=tictactoe_alphazero search.rule=gumbel"
 STAGED = "game=2048 policy=staged"
+ACTORS = "engine=ray"
+PAST = "game=tictactoe experiment=null reward=outcome opponent=past"
 
 REFUSED = [
     # AlphaZero and its searches
@@ -101,11 +105,27 @@ REFUSED = [
     ("game=salvo_duel analyze_every=8", "no exact solver supports"),
     ("game=salvo board=10 ships=[5,4,3,3,2] analyze_every=8", "no exact solver"),
     ("game=tictactoe analyze_every=0", "analyze_every=0"),
+    # Actors
+    (f"{ACTORS} game=tictactoe policy=mlp", "learner=ppo .* earlier weights.*learner=alphazero"),
+    (f"{ACTORS} game=2048 policy=ntuple", "learner=td_ntuple .*learner=dqn, learner=occupancy"),
+    (f"{ACTORS} {PAST} learner=dqn {GREEDY}", "opponent=past changes .*opponent=self"),
+    (f"{ACTORS} experiment=tictactoe_alphazero window=4", "window=4"),
+    (f"{ACTORS} engine.actors=0", "engine.actors=0 is out of range; valid: 1 to"),
+    (f"{ACTORS} engine.actros=2", "did you mean engine.actors"),
     # Metrics and opponents; others: tests/config/test_invalid_config.py
     ("game=tictactoe best_by=turns", "neither more nor less turns is better"),
     ("game=salvo best_by=score", "score is not measured"),
     ("game=connect4 policy=mlp opponent=nobody", "there is"),
 ]
+
+
+def test_a_missing_ray_is_named_with_the_command_that_installs_it(typed, monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        "rlgames.core.errors.find_spec", lambda name: None if name == "ray" else find_spec(name)
+    )
+    done = typed("train", "experiment=tictactoe_alphazero", "engine=ray")
+    check_refused(done, "engine=ray needs ray", "pip install 'rlgames[ray]'")
 
 
 @pytest.mark.parametrize(("words", "said"), one_in(2, REFUSED))
