@@ -74,7 +74,7 @@ MAX_LINES = {
     "tests/players": 509,
     "tests/policies": 868,
     "tests/rollouts": 444,
-    "tests/runs": 2718,
+    "tests/runs": 2719,
     "tests/search": 1495,
     "tests/solvers": 918,
     "tests/terminal": 677,
