@@ -72,7 +72,7 @@ MAX_LINES = {
     "tests/players": 453,
     "tests/policies": 783,
     "tests/rollouts": 444,
-    "tests/runs": 2589,
+    "tests/runs": 2590,
     "tests/search": 1387,
     "tests/solvers": 846,
     "tests/terminal": 646,
