@@ -35,21 +35,15 @@ def register(group: str, name: str, make: Callable[..., Any], /, **keys: Any) ->
             by the same part from a reloaded module.
     """
     from rlgames.config.plugins import add_option
-    from rlgames.config.registry import check_kind
 
-    check_kind(group, name, make)
     add_option(group, name, make, keys)
 
 
 def game(name: str, **keys: Any) -> Game[Any]:
     """A game with its rules, as in `game("connect4", rows=5)`. Raises ConfigError."""
-    from rlgames.config.commands import SolveConfig
-    from rlgames.config.compose import load_config
     from rlgames.config.registry import make
 
-    rules = load_config(SolveConfig, _words(None, keys | {"game": name})).game
-    assert rules is not None
-    made: Game[Any] = make("game", rules)
+    made: Game[Any] = make("game", _config("solve", None, keys | {"game": name}).game)
     return made
 
 
@@ -66,17 +60,14 @@ def train(overrides: list[str] | None = None, **keys: Any) -> Path:
     Raises:
         ConfigError: for bad input.
     """
-    from rlgames.config.commands import TrainConfig
-    from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
     from rlgames.runs.find import located
 
-    config = located(load_config(TrainConfig, _words(overrides, keys)))
+    config = located(_config("train", overrides, keys))
     from rlgames.training.train import train as run
 
     with torch_settings_restored():
-        trained = run(config)
-    return trained.directory
+        return run(config).directory
 
 
 def load(run: str | Path, checkpoint: str | None = None) -> Agent:
@@ -93,9 +84,10 @@ def load(run: str | Path, checkpoint: str | None = None) -> Agent:
     """
     from rlgames.core.devices import torch_settings_restored
     from rlgames.runs.agents import open_run
+    from rlgames.runs.find import find_run
 
     with torch_settings_restored():
-        return open_run(_found(run), checkpoint).agent()
+        return open_run(find_run(str(run), is_player=False), checkpoint).agent()
 
 
 def evaluate(
@@ -112,12 +104,10 @@ def evaluate(
         The fields of `rlgames eval format=json`.
     """
     from rlgames.commands.evaluate import run as evaluate_run
-    from rlgames.config.commands import EvalConfig
-    from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return evaluate_run(load_config(EvalConfig, _words(overrides, _run(run) | keys))).as_dict()
+        return evaluate_run(_config("eval", overrides, keys, run)).as_dict()
 
 
 def analyze(
@@ -133,14 +123,10 @@ def analyze(
         The fields of `rlgames analyze format=json`.
     """
     from rlgames.commands.analyze import run as analyze_run
-    from rlgames.config.commands import AnalyzeConfig
-    from rlgames.config.compose import load_config
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return analyze_run(
-            load_config(AnalyzeConfig, _words(overrides, _run(run) | keys))
-        ).as_dict()
+        return analyze_run(_config("analyze", overrides, keys, run)).as_dict()
 
 
 def report(
@@ -161,12 +147,10 @@ def report(
         ConfigError: for bad input, and without the extra pandas.
     """
     from rlgames.commands.report import run
-    from rlgames.config.commands import ReportConfig
-    from rlgames.config.compose import load_config
     from rlgames.core.errors import check_installed
 
     every = [directories] if isinstance(directories, str | Path) else directories
-    result = run(load_config(ReportConfig, _words(overrides, {"runs": [*map(str, every)]} | keys)))
+    result = run(_config("report", overrides, {"runs": [*map(str, every)]} | keys))
     if result.comparison is not None:
         return result.as_dict()
     check_installed("rlgames.report", "pandas", "pandas")
@@ -175,20 +159,12 @@ def report(
     return DataFrame(result.records)
 
 
-def _found(run: str | Path) -> Path:
-    """The path of a run, which the command line may name otherwise."""
-    from rlgames.runs.find import find_run
-
-    return find_run(str(run), is_player=False)
-
-
-def _run(run: str | Path | None) -> dict[str, Any]:
-    """The key of a command's run."""
-    return {} if run is None else {"run": Path(run)}
-
-
-def _words(overrides: list[str] | None, keys: dict[str, Any]) -> list[str]:
-    """The words of a command. Raises TypeError for overrides that are not a list of texts."""
+def _config(
+    command: str, overrides: list[str] | None, keys: dict[str, Any], run: str | Path | None = None
+) -> Any:
+    """The config of a command. Raises TypeError for overrides that are not a list of texts."""
+    from rlgames.config.commands import COMMAND_SCHEMAS
+    from rlgames.config.compose import load_config
     from rlgames.config.words import words_of
 
     example = "as in ['game=salvo', 'games=1000'], or keys, as in game='salvo', games=1000"
@@ -198,7 +174,8 @@ def _words(overrides: list[str] | None, keys: dict[str, Any]) -> list[str]:
         if not isinstance(word, str):
             kind = type(word).__name__
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
-    return [*words_of(keys), *(overrides or ())]
+    named = {} if run is None else {"run": Path(run)}
+    return load_config(COMMAND_SCHEMAS[command], [*words_of(named | keys), *(overrides or ())])
 
 
 def __getattr__(name: str) -> str:

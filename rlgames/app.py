@@ -12,25 +12,17 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from rlgames.core.errors import (
-    TRACEBACK,
-    ConfigError,
-    detach_stdout,
-    report_error,
-    to_user_error,
-)
+from rlgames.core.errors import TRACEBACK, ConfigError, detach_stdout, report_error, to_user_error
 from rlgames.core.processes import no_garbage_collection
-from rlgames.core.signals import Interrupted, exit_on_interrupted_import, exit_on_second_interrupt
+from rlgames.core.signals import exit_on_interrupted_import, exit_on_second_interrupt
 from rlgames.core.text import columns, help_width, printable
 
 if TYPE_CHECKING:
-    from rlgames.config.flags import Flags
+    from rlgames.config.words import Flags
 
 HELP_FLAGS = ("-h", "--help")
 
@@ -41,99 +33,47 @@ OWN_DIRECTORY = (
 """Hydra makes no directory: the training makes its own, also by the config.yaml of another run."""
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command, which a module of rlgames.commands runs.
+COMMANDS = {
+    "train": ("train a policy", "train game=salvo board=4 shots=2"),
+    "resume": ("resume a run or a sweep", "resume RUN games=500000"),
+    "eval": ("evaluate a run or a player", "eval RUN opponent=exact"),
+    "analyze": ("mistakes against perfect play", "analyze RUN opponent=win_or_block"),
+    "play": ("play against a run or a player", "play connect4 seat=2"),
+    "watch": ("watch a run play, move by move", "watch RUN delay=1"),
+    "show": ("evaluate a single position", "show RUN state='. X . / . O . / . . .'"),
+    "serve": ("games on a page in the browser", "serve connect4 hex"),
+    "arena": ("tournament with Elo ratings", "arena RUN random win_or_block"),
+    "solve": ("exact optimum of a game", "solve game=2048 board=2 columns=3"),
+    "report": ("comparison of runs and sweeps", "report outputs curves=curves.png"),
+    "doctor": ("why a run does not learn", "doctor RUN"),
+    "study": ("runs and tables from one file", "study mine.yaml seeds=5"),
+    "games": ("games with their presets and agents", "games hex"),
+}
+"""Every command with its help, of at most ten words, and an example; in the order of the help."""
 
-    Args:
-        help: a line of at most ten words.
-        module: the module, if it is not called like the command. Its run(config) returns a result,
-            which show(result) prints, or as_dict() with format=json; or it prints everything itself
-            and returns None.
-        page: "module:function" that serves its page and returns the exit code, with interface=web;
-            of a command without that key, always.
-        shows_progress: whether it may compute for long without a line of its own.
+PAGES = {"play": "serve_game", "watch": "serve_game", "show": "serve_game", "serve": "serve_games"}
+"""The functions of rlgames.commands.serve that serve the page of a command and return the exit
+code: with interface=web; of a command without that key, always."""
+
+SLOW = ("eval", "analyze", "arena")
+"""Commands that may compute for long without a line of their own."""
+
+
+def load(name: str, function: str) -> Any:
+    """The function `run` or `show` of a command.
+
+    run(config) returns a result, which show(result) prints, or as_dict() with format=json; or it
+    prints everything itself and returns None.
     """
-
-    name: str
-    help: str
-    example: str
-    module: str = ""
-    page: str = ""
-    shows_progress: bool = False
-
-    def load(self, function: str) -> Callable[..., Any]:
-        """The function run or show."""
-        loaded: Callable[..., Any] = resolve_name(
-            f"rlgames.commands.{self.module or self.name}:{function}"
-        )
-        return loaded
-
-
-_COMMANDS = (
-    Command("train", "train a policy", "rlgames train game=salvo board=4 shots=2"),
-    Command("resume", "resume a run or a sweep", "rlgames resume RUN games=500000"),
-    Command(
-        "eval",
-        "evaluate a run or a player",
-        "rlgames eval RUN opponent=exact",
-        module="evaluate",
-        shows_progress=True,
-    ),
-    Command(
-        "analyze",
-        "mistakes against perfect play",
-        "rlgames analyze RUN opponent=win_or_block",
-        shows_progress=True,
-    ),
-    Command(
-        "play",
-        "play against a run or a player",
-        "rlgames play connect4 seat=2",
-        page="rlgames.commands.serve:serve_game",
-    ),
-    Command(
-        "watch",
-        "watch a run play, move by move",
-        "rlgames watch RUN delay=1",
-        page="rlgames.commands.serve:serve_game",
-    ),
-    Command(
-        "show",
-        "evaluate a single position",
-        "rlgames show RUN state='. X . / . O . / . . .'",
-        page="rlgames.commands.serve:serve_game",
-    ),
-    Command(
-        "serve",
-        "games on a page in the browser",
-        "rlgames serve connect4 hex",
-        page="rlgames.commands.serve:serve_games",
-    ),
-    Command(
-        "arena",
-        "tournament with Elo ratings",
-        "rlgames arena RUN random win_or_block",
-        shows_progress=True,
-    ),
-    Command("solve", "exact optimum of a game", "rlgames solve game=2048 board=2 columns=3"),
-    Command("report", "comparison of runs and sweeps", "rlgames report outputs curves=curves.png"),
-    Command("doctor", "why a run does not learn", "rlgames doctor RUN"),
-    Command("study", "runs and tables from one file", "rlgames study mine.yaml seeds=5"),
-    Command("games", "games with their presets and agents", "rlgames games hex"),
-)
-
-COMMANDS: dict[str, Command] = {command.name: command for command in _COMMANDS}
-"""Every command, in the order of the help."""
+    return resolve_name(f"rlgames.commands.{'evaluate' if name == 'eval' else name}:{function}")
 
 
 def overview() -> str:
     """Every command with its help and an example."""
-    lines = columns([(f"  {each.name}", each.help, each.example) for each in _COMMANDS])
+    rows = [(f"  {name}", text, f"rlgames {words}") for name, (text, words) in COMMANDS.items()]
+    lines = columns(rows)
     if max(map(len, lines)) > help_width():  # examples on separate lines
-        lines = []
-        for each in _COMMANDS:
-            lines += [f"  {each.name:12}{each.help}", " " * 14 + each.example]
+        lines = [line for row in rows for line in (f"{row[0]:14}{row[1]}", " " * 14 + row[2])]
     title = "rlgames COMMAND [RUN] [key=value ...]: train, evaluate and play agents for board games"
     closing = "rlgames COMMAND --help: its groups and keys; rlgames --version: the version"
     return "\n".join([title, "", *lines, "", closing])
@@ -149,17 +89,15 @@ def main() -> None:
     words = sys.argv[1:]
     try:
         with (
-            exit_on_interrupted_import(lambda: report_interrupt(words)),
+            exit_on_interrupted_import(lambda: report(KeyboardInterrupt(), wants_json(words))),
             exit_on_second_interrupt(_print_signal),
         ):
             code = answer(words)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:  # standard output is closed, or cannot be written
         detach_stdout()
-        code = 0
-    except OSError as error:  # standard output cannot be written
-        detach_stdout()
-        code = report_error(ConfigError(str(error)), False, 3)
+        is_closed = isinstance(error, BrokenPipeError)
+        code = 0 if is_closed else report_error(ConfigError(str(error)), False, 3)
     sys.exit(code)
 
 
@@ -190,13 +128,7 @@ def answer(words: list[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         # No variable of this frame refers to the cause, which refers to the frame: what the error
         # leaves open, such as a lock, is closed now.
-        return _report(_interrupt_behind(error) or error, words)
-
-
-def _report(error: Exception | KeyboardInterrupt, words: list[str]) -> int:
-    if isinstance(error, Exception | Interrupted):
-        return report_exception(error, wants_json(words))
-    return report_interrupt(words)
+        return report(_interrupt_behind(error) or error, wants_json(words))
 
 
 def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
@@ -216,25 +148,20 @@ def _check_utf8(words: list[str]) -> None:
             raise ConfigError(f"'{text}' is not valid UTF-8", "use a name in UTF-8") from None
 
 
-def report_exception(error: Exception | Interrupted, as_json: bool) -> int:
+def report(error: Exception | KeyboardInterrupt, as_json: bool) -> int:
     """Report what ended a command in one line; the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        message, code = getattr(error, "message", ""), getattr(error, "code", 130)
+        report_error(ConfigError(f"interrupted{message and ', '}{message}"), as_json, code)
+        sys.stdout.flush()  # the process may end at once
+        return code
     if isinstance(error, ConfigError):
         return report_error(error, as_json)
-    if isinstance(error, Interrupted):
-        text = f"interrupted{error.message and ', '}{error.message}"
-        return report_error(ConfigError(text), as_json, error.code)
     if isinstance(error, EOFError):  # standard input ended before a person answered
-        return report_error(ConfigError(str(error)), as_json, 2)
+        return report_error(ConfigError(str(error)), as_json)
     if os.environ.get(TRACEBACK):
         raise error
     return report_error(to_user_error(error), as_json, 3)
-
-
-def report_interrupt(words: list[str]) -> int:
-    """Report that Ctrl-C ended the command; the exit code."""
-    code = report_error(ConfigError("interrupted"), wants_json(words), 130)
-    sys.stdout.flush()
-    return code
 
 
 def wants_json(words: list[str]) -> bool:
@@ -251,26 +178,24 @@ def run(name: str, words: list[str]) -> int:
         raise unknown_command(name, [*COMMANDS, "--help", "--version"])
     from rlgames.config.commands import COMMAND_SCHEMAS
     from rlgames.config.files import Files
-    from rlgames.config.flags import split_flags
     from rlgames.config.plugins import import_plugins
     from rlgames.config.typed import typed
-    from rlgames.config.words import hydra_words
+    from rlgames.config.words import hydra_words, split_flags
 
-    command = COMMANDS[name]
     flags = split_flags(name, words)
     import_plugins(flags.words)
     files = Files(flags.folders)
     if flags.is_help:
         from rlgames.config.help import command_help
 
-        print(command_help(name, f"{command.help}\n  {command.example}", flags.words, files))
+        print(command_help(name, "\n  rlgames ".join(COMMANDS[name]), flags.words, files))
         return 0
     overrides = flags.words
     if not flags.has_own_config:
         overrides = hydra_words(name, flags.words, files, flags.is_sweep)
     elif not any(word.startswith("hydra.run.dir=") for word in overrides):
         overrides = [*OWN_DIRECTORY, *overrides]
-    if name == "train" or {*flags.hydra} - {"--config-dir", *map(str, flags.folders)}:
+    if name == "train" or flags.hydra:
         return _run_app(name, flags, overrides)
     from rlgames.config.compose import composed
 
@@ -287,7 +212,7 @@ def _run_app(name: str, flags: Flags, words: list[str]) -> int:
         own = [word for word in words if not word.startswith("hydra")]
         check_sweep(sweep_jobs(own, flags.folders))
     _ended.clear()
-    run_app(name, flags.hydra, words, run_job)
+    run_app(name, flags, words, run_job)
     end = _ended[0] if _ended else 0
     if isinstance(end, Exception):
         raise end
@@ -333,7 +258,7 @@ def run_job(node: Any) -> float | None:
     except Exception as error:
         _remove_empty(directory)
         if is_sweep:
-            report_exception(error, False)
+            report(error, False)
             raise JobFailed(settings.job.override_dirname, settings.sweep.dir) from None
         _ended.append(error)
     return None
@@ -358,10 +283,9 @@ def run_config(name: str, config: Any) -> int:
     from rlgames.config.schema import names_of
     from rlgames.config.typed import changed
 
-    command = COMMANDS[name]
-    if command.page and getattr(config, "interface", "web") == "web":
-        return int(resolve_name(command.page)(config))
-    if command.page and (unused := changed(config, *names_of(PageConfig))):
+    if name in PAGES and getattr(config, "interface", "web") == "web":
+        return int(resolve_name(f"rlgames.commands.serve:{PAGES[name]}")(config))
+    if name in PAGES and (unused := changed(config, *names_of(PageConfig))):
         raise ConfigError(f"{unused[0]}= is for a page", "add interface=web")
     seats = (getattr(config, seat, None) for seat in ("player", "opponent"))
     players = [seat.name for seat in seats if seat is not None] + getattr(config, "players", [])
@@ -370,8 +294,8 @@ def run_config(name: str, config: Any) -> int:
     if as_json and has_human:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     with no_garbage_collection():
-        function = command.load("run")
-    if command.shows_progress and not has_human and sys.stderr.isatty():
+        function = load(name, "run")
+    if name in SLOW and not has_human and sys.stderr.isatty():
         from rlgames.terminal.progress import busy_bar
 
         with busy_bar("playing"):
@@ -381,5 +305,5 @@ def run_config(name: str, config: Any) -> int:
     if as_json:
         print(json.dumps(result.as_dict()))
     elif result is not None:
-        command.load("show")(result)
+        load(name, "show")(result)
     return int(getattr(result, "exit_code", 0))

@@ -1,7 +1,7 @@
 """Rewards and returns of moves, and generalized advantage estimation.
 
-To add what a reward can score or subtract, add a function, its name in SCORED or SUBTRACTED, and
-the choice in config/options/rewards.py. Shapes: trajectories have M moves of G games with P seats.
+To add what a reward can score or subtract, add a function, its name in MOVE_TERMS, FINAL_TERMS or
+SUBTRACTED, and the choice in config/options/rewards.py. Shapes: M moves of G games with P seats.
 """
 
 from __future__ import annotations
@@ -9,36 +9,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import KnownRandomPlay, Measured, measures, require
+from rlgames.games.capabilities import KnownRandomPlay, require
 from rlgames.games.game import Game, State
+from rlgames.kernels.returns import sum_advantages, sum_rewards
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-
-
-@dataclass(frozen=True)
-class MoveTerm:
-    """A term paid with every move. compute: float32 [M]. constant: what it pays for each turn,
-    whatever the move; None if moves differ in it."""
-
-    compute: Callable[[Trajectories], Tensor]
-    constant: float | None = None
-
-
-@dataclass(frozen=True)
-class FinalTerm:
-    """A term paid once, with each seat's last move of a finished game.
-
-    compute: float32 [G, P]. fits: whether a game has it, by the game and one initial state.
-    """
-
-    compute: Callable[[Reward, FinalStates], Tensor]
-    fits: Callable[[Game[Any], State], bool] = lambda game, start: True
 
 
 def log_score_delta(trajectories: Trajectories) -> Tensor:
@@ -56,25 +36,20 @@ def outcome(reward: Reward, final_states: FinalStates) -> Tensor:
     return draws.masked_fill(lead < 0, reward.loss).masked_fill(lead > 0, reward.win)
 
 
-def measure(name: str) -> FinalTerm:
-    """The measure of the final position that Measured.measures returns under this name."""
-
-    def compute(reward: Reward, final_states: FinalStates) -> Tensor:
-        value = cast(Measured, reward.game).measures(final_states.state)[name]
-        return value[:, None].expand_as(final_states.score)
-
-    return FinalTerm(compute, lambda game, start: name in measures(game, start))
-
-
-SCORED: dict[str, MoveTerm | FinalTerm] = {
-    "score_delta": MoveTerm(lambda trajectories: trajectories.score_delta),
-    "log_score_delta": MoveTerm(log_score_delta),
-    "turns": MoveTerm(lambda trajectories: -trajectories.ends_turn.float(), constant=-1.0),
-    "outcome": FinalTerm(outcome, lambda game, start: game.spec.seats > 1),
-    "score": FinalTerm(lambda reward, final_states: final_states.score),
+MOVE_TERMS: dict[str, Callable[[Trajectories], Tensor]] = {
+    "score_delta": lambda trajectories: trajectories.score_delta,
+    "log_score_delta": log_score_delta,
+    "turns": lambda trajectories: -trajectories.ends_turn.float(),
 }
-"""What a reward can score, besides the measures of a game. score_delta: the change in score until
-the seat's next move; turns: -1 per turn; score: the final one."""
+"""What a reward can score with every move, float32 [M]. score_delta: the change in score until the
+seat's next move; turns: -1 per turn."""
+
+FINAL_TERMS: dict[str, Callable[[Reward, FinalStates], Tensor]] = {
+    "outcome": outcome,
+    "score": lambda reward, final_states: final_states.score,
+}
+"""What it can score once, with each seat's last move of a finished game, float32 [G, P], besides
+the measures of the game's final position."""
 
 SUBTRACTED: dict[str, Callable[[KnownRandomPlay, State], Tensor]] = {
     "random_shot": lambda game, state: game.expected_random_score_delta(state, plies=True),
@@ -88,12 +63,13 @@ left, as in both battleship documents."""
 class Reward:
     """(what is scored - what is subtracted) · scale, with a discount for the future.
 
-    scored: a name in SCORED, or of a measure of the game; goal: the game's own.
+    scored: a name in MOVE_TERMS or FINAL_TERMS, or of a measure of the game; goal: the game's own.
     minus: a name in SUBTRACTED, or "nothing".
     discount: γ, per turn of the player's own.
     scale: factor of the reward; a value head learns best from returns of about 1.
     win, loss, draws: values of an outcome; draws has one number for each of the two seats.
-    constant: what every turn before the last one earns, whatever the move; None if moves differ.
+    is_final: whether it pays only at the end. constant: what every turn before the last one earns,
+    whatever the move; None if moves differ.
     Raises ValueError for a term that does not fit the game.
     """
 
@@ -114,20 +90,13 @@ class Reward:
         self.discount, self.scale = discount, scale
         self.win, self.loss = win, loss
         self.draws = torch.tensor(draws, dtype=torch.float32)
-        term = self._term
-        self.is_final = isinstance(term, FinalTerm)
-        constant = 0.0 if isinstance(term, FinalTerm) else term.constant
-        self.constant = None if constant is None else scale * constant
-        start = game.example_state()
-        if isinstance(term, FinalTerm) and not term.fits(game, start):
+        self.is_final = self.scored not in MOVE_TERMS
+        self.constant = 0.0 if self.is_final else {"turns": -scale}.get(self.scored)
+        known = {*MOVE_TERMS, *FINAL_TERMS, *game.measures(game.example_state())}
+        if self.scored not in known or (self.scored == "outcome" and game.spec.seats == 1):
             raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")
         if minus != "nothing":
             require(game, KnownRandomPlay, f"reward.minus={minus}")
-
-    # Looked up by name, so that a reward can be pickled with an environment.
-    @property
-    def _term(self) -> MoveTerm | FinalTerm:
-        return SCORED.get(self.scored) or measure(self.scored)
 
     @property
     def payoffs(self) -> tuple[float, float] | None:
@@ -141,12 +110,16 @@ class Reward:
     def rewards(self, trajectories: Trajectories, final_states: FinalStates) -> Tensor:
         """Float32 [M]: the reward of each move. The last move of a turn receives the turn's
         reward; a final term is paid only where the game is over."""
-        term = self._term
-        if isinstance(term, FinalTerm):
-            payoff = term.compute(self, final_states) * final_states.state.done[:, None]
+        if self.is_final:
+            if self.scored in FINAL_TERMS:
+                payoff = FINAL_TERMS[self.scored](self, final_states)
+            else:
+                value = self.game.measures(final_states.state)[self.scored]
+                payoff = value[:, None].expand_as(final_states.score)
+            payoff = payoff * final_states.state.done[:, None]
             reward = payoff[trajectories.game, trajectories.seat] * is_last(trajectories)
         else:
-            reward = term.compute(trajectories)
+            reward = MOVE_TERMS[self.scored](trajectories)
         if self.minus != "nothing":
             expected = SUBTRACTED[self.minus](cast(KnownRandomPlay, self.game), trajectories.state)
             reward = reward - expected * trajectories.ends_turn
@@ -199,8 +172,6 @@ def discounted_returns(
     value: float32 [M], in a two-player game what takes the place of the sum for the seat to move
         and, negative, for the other seat's last move before; NaN where nothing does.
     """
-    from rlgames.kernels.returns import sum_rewards
-
     later = np.zeros((2, num_trajectories(trajectories)), np.float32)
     later[1] = np.nan
     columns = mover_columns(trajectories, discount, reward)
@@ -227,8 +198,6 @@ def generalized_advantage(
     reward, value: float32 [M]. bootstrap_value: float32 [G], the value of the state in which each
         game's window ends; 0 where the game is over.
     """
-    from rlgames.kernels.returns import sum_advantages
-
     later = np.zeros((2, num_trajectories(trajectories)), np.float32)
     if bootstrap_value is not None:
         later[0] = to_array(bootstrap_value).repeat(trajectories.state.score.shape[1])

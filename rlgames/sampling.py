@@ -15,6 +15,7 @@ from torch import Tensor
 from rlgames.core.devices import float64_on, to_float64
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
+from rlgames.kernels.choice import choose_rows
 
 MAX_LOGIT = torch.finfo(torch.float32).max
 
@@ -46,8 +47,6 @@ def choose_highest(
     A kernel computes the same on the CPU.
     """
     if scores.device.type == "cpu" and scores.dtype == torch.float32:
-        from rlgames.kernels.choice import choose_rows
-
         logits, action = torch.empty_like(scores), torch.empty(len(scores), dtype=torch.int64)
         given, shifts = scores.detach().numpy(), NO_NOISE if noise is None else noise.numpy()
         choose_rows(given, legal.numpy(), shifts, temperature, logits.numpy(), action.numpy())
@@ -120,20 +119,13 @@ class Sampling(ABC):
         Raises NonFiniteError for scores that are not finite.
         """
 
-    def log_prob(self, scores: Tensor, legal: Tensor, action: Tensor, progress: float) -> Tensor:
-        """Float32 [B]: the log-probabilities with which choose takes these actions, int64 [B].
-
-        As in choose, scores are not checked for finite numbers.
-        """
-        probability = self.probabilities(scores.nan_to_num(), legal, progress)
-        return probability.gather(1, action[:, None])[:, 0].log().float()
-
     def choose_and_tell(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> tuple[Tensor, Tensor]:
-        """What choose and log_prob return."""
+        """What choose returns, and the log-probabilities of these actions, float32 [B]."""
         action = self.choose(scores, legal, rng, progress)
-        return action, self.log_prob(scores, legal, action, progress)
+        probability = self.probabilities(scores.nan_to_num(), legal, progress)
+        return action, probability.gather(1, action[:, None])[:, 0].log().float()
 
 
 class Stochastic(Sampling):
@@ -151,10 +143,6 @@ class Stochastic(Sampling):
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
         return choose_highest(scores, legal, self.temperature, gumbel_shifts(scores, rng))[1]
-
-    def log_prob(self, scores: Tensor, legal: Tensor, action: Tensor, progress: float) -> Tensor:
-        log_probs = scaled(scores.nan_to_num(), legal, self.temperature).log_softmax(1)
-        return log_probs.gather(1, action[:, None])[:, 0]
 
     def choose_and_tell(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float

@@ -15,14 +15,10 @@ from typing import Any
 import torch
 from rich.console import Console, RenderableType
 
-from rlgames.app import COMMANDS
+from rlgames.app import load
 from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
-from rlgames.config.compose import composed, load_config
-from rlgames.config.files import Files
-from rlgames.config.plugins import import_plugins
+from rlgames.config.compose import load_config
 from rlgames.config.registry import make
-from rlgames.config.typed import typed
-from rlgames.config.words import hydra_words, split_folders
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.games.game import Game
@@ -122,10 +118,7 @@ def agent_and_learner(
 def command(name: str, run: Any = None, words: Sequence[str] = ()) -> Any:
     """What the function of a command returns; run: a run or names, None for none."""
     named = run if isinstance(run, list) else [] if run is None else [str(run)]
-    folders, overrides = split_folders([*named, *words])
-    import_plugins(overrides)
-    values = composed(name, hydra_words(name, overrides, Files(folders)), folders)
-    return COMMANDS[name].load("run")(typed(COMMAND_SCHEMAS[name], values))
+    return load(name, "run")(load_config(COMMAND_SCHEMAS[name], [*named, *words]))
 
 
 def resume_config(words: Sequence[str] = ()) -> Any:

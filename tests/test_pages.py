@@ -11,7 +11,7 @@ from helpers import make_game, rng
 
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import choices_of
+from rlgames.config.schema import key_fields
 from rlgames.games.symmetry import cell_symmetries
 
 ROOT = Path(__file__).parent.parent
@@ -77,7 +77,7 @@ def test_the_facts_of_a_game_are_those_of_its_default_rules(name):
 @pytest.mark.parametrize("name", ["battleship", "2048"])
 def test_the_encodings_of_a_game_have_as_many_planes_as_its_page_says(name):
     rows = table_rows(text_of(FOLDERS["game"] / f"{name}.md").partition("## Observation")[2])
-    choices = choices_of(REGISTRY["game"][name].schema, "encoding")
+    choices = key_fields(REGISTRY["game"][name].schema)["encoding"].metadata["of"]
     planes = {row[0].strip("`"): row[1] for row in rows}
     for encoding in choices:
         game = make_game(f"game={name}", f"encoding={encoding}")

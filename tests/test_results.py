@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rlgames.commands.study import section
+from rlgames.commands.study import make_record, read_record, section
 from rlgames.commands.study_file import read_study
 from rlgames.commands.study_plan import plan_study
-from rlgames.commands.study_record import make_record, read_record
 from rlgames.config.commands import COMMAND_SCHEMAS, StudyConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files

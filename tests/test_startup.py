@@ -34,24 +34,18 @@ def test_help_imports_nothing_heavy():
     assert printed(code)[-1] == "[]"
 
 
-def test_a_mistyped_word_is_answered_without_torch():
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [(["gam=salvo"], ["2 False"]), (["--cfg", "job", "-p", "lr"], ["0.002", "0 False"])],
+)
+def test_a_word_is_answered_and_a_config_shown_without_torch(words, expected):
     code = (
         "import sys; from rlgames import app as cli\n"
-        "sys.argv = ['rlgames', 'train', 'gam=salvo']\n"
+        f"sys.argv = ['rlgames', 'train', *{words}]\n"
         "try: cli.main()\n"
         "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
     )
-    assert printed(code) == ["2 False"]
-
-
-def test_a_config_is_shown_without_torch():
-    code = (
-        "import sys; from rlgames import app as cli\n"
-        "sys.argv = ['rlgames', 'train', '--cfg', 'job', '-p', 'lr']\n"
-        "try: cli.main()\n"
-        "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
-    )
-    assert printed(code) == ["0.002", "0 False"]
+    assert printed(code) == expected
 
 
 def test_objects_made_at_the_start_are_never_looked_at_for_garbage():

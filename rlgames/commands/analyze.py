@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,9 @@ import numpy as np
 import torch
 
 from rlgames.commands.evaluate import check_games
-from rlgames.commands.match import (
-    build_opponent,
-    game_and_player,
-    option_name,
-    player_name,
-    with_run,
-)
+from rlgames.commands.match import Match, open_match, player_name
 from rlgames.config.commands import AnalyzeConfig
 from rlgames.config.typed import as_words, changed, to_plain
-from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.metrics import are_equal
 from rlgames.core.rng import REPORT_STREAM, make_generator
@@ -41,7 +34,6 @@ from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import EvaluationSettings
 from rlgames.evaluation.positions import position_rows, read_positions
 from rlgames.games.game import Game
-from rlgames.players.player import Player
 from rlgames.runs.agents import OpenRun
 from rlgames.solvers.optimum import position_solver
 from rlgames.terminal.tables import Column, print_table
@@ -57,130 +49,82 @@ UNITS = {"turns": "turns", "score": "points", "outcome": "outcomes"}
 
 
 @dataclass(frozen=True)
-class SearchLosses:
-    """What a search changes about the losses in the same positions.
-
-    without: by phase or class, turns: by turn, without the search. mistakes: moves that lose value
-    without it, repaired: how many of them it avoids, spoiled: how many others it makes mistakes.
-    """
-
-    without: dict[str, Losses]
-    turns: dict[tuple[int, int], Losses]
-    mistakes: int
-    repaired: int
-    spoiled: int
-
-    def as_dict(self) -> dict[str, Any]:
-        without = {name: each.as_dict() for name, each in self.without.items()}
-        return {**vars(self), "without": without, "turns": _turns_as_dicts(self.turns)}
-
-
-def _turns_as_dicts(turns: dict[tuple[int, int], Losses]) -> list[dict[str, Any]]:
-    return [
-        {"first": first, "last": last, **losses.as_dict()}
-        for (first, last), losses in turns.items()
-    ]
-
-
-@dataclass(frozen=True)
-class WorstMove:
-    """A position where much is lost. times: how often it was met. command: what shows it."""
-
-    turn: int
-    position: str
-    move: str
-    best: list[str]
-    loss: float
-    times: int
-    command: str
-
-
-@dataclass(frozen=True)
 class Result:
     """How often and how much a player's moves lose value, where exact values are known.
 
-    checkpoint: of a run, see OpenRun.fields. opponent, games: None for positions of a file.
-    losses: by phase or class and for all. turns: by turn. per_game: what a game loses; None unless
-    all values are known. search_losses: None without a search. worst: the largest losses first.
+    games: None for positions of a file. losses: by phase or class and for all. turns: by the first
+    and the last one. per_game: what a game loses; None unless all values are known. worst:
+    positions where much is lost, as in JSON.
     """
 
-    cfg: AnalyzeConfig
-    player: str
-    checkpoint: dict[str, Any]
-    opponent: str | None
+    match: Match
     games: int | None
     is_exact: bool
-    unit: str
     losses: dict[str, Losses]
     turns: dict[tuple[int, int], Losses]
     per_game: float | None
-    search_losses: SearchLosses | None
-    worst: list[WorstMove]
+    worst: list[dict[str, Any]]
+
+    @property
+    def unit(self) -> str:
+        return UNITS[self.match.goal]
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
-        plain, searched = to_plain(self.cfg), self.search_losses
+        match, plain = self.match, to_plain(self.match.cfg)
+        names = [*match.names, None]
         return {
             "game": plain["game"],
-            "player": self.player,
-            **self.checkpoint,
-            "opponent": self.opponent,
+            "player": names[0],
+            **match.checkpoint,
+            "opponent": names[1] if self.games else None,
             "search": plain["search"],
             "games": self.games,
             "exact": self.is_exact,
-            "seed": self.cfg.seed,
+            "seed": match.cfg.seed,
             "unit": self.unit,
             "losses": {name: each.as_dict() for name, each in self.losses.items()},
-            "turns": _turns_as_dicts(self.turns),
+            "turns": [
+                {"first": first, "last": last, **losses.as_dict()}
+                for (first, last), losses in self.turns.items()
+            ],
             "per_game": self.per_game,
-            "search_losses": None if searched is None else searched.as_dict(),
-            "worst": [{**vars(each)} for each in self.worst],
+            "worst": self.worst,
         }
 
     @property
     def name(self) -> str:
-        """The player with its search."""
-        return self.player + ("" if self.cfg.search is None else f"+{self.cfg.search.name}")
+        """The player with its search, for people."""
+        cfg = self.match.cfg
+        return player_name(cfg.player, self.match.run, cfg.search)
 
 
 def run(config: AnalyzeConfig) -> Result:
     """Analyze the moves of a player."""
-    cfg, opened = with_run(config)
-    if cfg.picture is not None:
-        figures.check_figure("picture", Path(cfg.picture))
-    if cfg.positions is not None and (unused := changed(cfg, *OF_GAMES)):
+    if config.picture is not None:
+        figures.check_figure("picture", Path(config.picture))
+    if config.positions is not None and (unused := changed(config, *OF_GAMES)):
         raise ConfigError("positions= plays no games", f"omit {unused[0]}=")
-    game, player = game_and_player(cfg, build_device(cfg.device, cfg.threads), opened)
-    assert player is not None
-    searched = None
+    match = open_match(config)
     with torch.inference_mode():
-        moves, games, is_exact = _moves(cfg, game, player)
-        if bool(moves.loss.isnan().all()):
-            raise ConfigError(
-                f"no exact value of the {len(moves):,} positions was found within the limits",
-                "raise solve_positions=, or use a smaller board",
-            )
-        if cfg.search is not None:
-            plain = game_and_player(replace(cfg, search=None), game.device, opened)[1]
-            assert plain is not None
-            searched = _search_losses(cfg, game, plain, moves, is_exact)
+        moves, games, is_exact = _moves(match)
     loss = moves.loss
+    if bool(loss.isnan().all()):
+        raise ConfigError(
+            f"no exact value of the {len(moves):,} positions was found within the limits",
+            "raise solve_positions=, or use a smaller board",
+        )
     result = Result(
-        cfg=cfg,
-        player=player_name(cfg.player, opened),
-        checkpoint={} if opened is None else opened.fields(),
-        opponent=option_name(cfg.opponent) if games and game.spec.seats == 2 else None,
+        match=match,
         games=games,
         is_exact=is_exact,
-        unit=UNITS[game.spec.goal],
         losses=losses_by_group(moves, is_exact),
         turns=losses_by_turn(moves, is_exact),
         per_game=float(loss.sum()) / games if games and not bool(loss.isnan().any()) else None,
-        search_losses=searched,
-        worst=_worst(game, moves, cfg.worst, _show_words(config, opened)),
+        worst=_worst(match.game, moves, config.worst, _show_words(config, match.run)),
     )
-    if cfg.picture is not None:
-        _draw(result, Path(cfg.picture))
+    if config.picture is not None:
+        _draw(result, Path(config.picture))
     return result
 
 
@@ -190,9 +134,10 @@ def _show_words(cfg: AnalyzeConfig, run: OpenRun | None) -> list[str]:
     return ["rlgames", "show", *([] if run is None else [run.name]), *words]
 
 
-def _moves(cfg: AnalyzeConfig, game: Game[Any], player: Player) -> tuple[Moves, int | None, bool]:
+def _moves(match: Match) -> tuple[Moves, int | None, bool]:
     """The moves with exact values, how many games they are of, and whether these are all games
     that are possible. Raises ConfigError if there is nothing to compare with."""
+    cfg, game, player = match.cfg, match.game, match.player
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
     positions = None if cfg.positions is None else read_positions(Path(cfg.positions), game)
     if positions is not None and positions.outcome is not None:
@@ -212,7 +157,7 @@ def _moves(cfg: AnalyzeConfig, game: Game[Any], player: Player) -> tuple[Moves, 
         return moves, None, False
     check_games(game, cfg.games, SAMPLED_GAMES)
     settings = EvaluationSettings(cfg.games, SAMPLED_GAMES)
-    moves, evaluation = played_moves(game, player, build_opponent(cfg, game), settings, rng)
+    moves, evaluation = played_moves(game, player, match.opponent, settings, rng)
     moves = with_values(moves, game, solver)
     return moves, evaluation.games, evaluation.is_exact
 
@@ -229,26 +174,9 @@ def _check_scores(cfg: AnalyzeConfig, best: torch.Tensor, moves: Moves) -> None:
         )
 
 
-def _search_losses(
-    cfg: AnalyzeConfig, game: Game[Any], player: Player, moves: Moves, is_exact: bool
-) -> SearchLosses:
-    """The losses of the player without its search in the same positions, and what the search
-    changes about them."""
-    rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
-    plain = replace(moves, action=player.choose(moves.state.to(game.device), rng).cpu())
-    before, after = plain.loss, moves.loss
-    known = ~(before.isnan() | after.isnan())
-    before, after = before[known], after[known]
-    return SearchLosses(
-        without=losses_by_group(plain, is_exact),
-        turns=losses_by_turn(plain, is_exact),
-        mistakes=int((before > 0).sum()),
-        repaired=int(((before > 0) & (after == 0)).sum()),
-        spoiled=int(((before == 0) & (after > 0)).sum()),
-    )
-
-
-def _worst(game: Game[Any], moves: Moves, count: int, show_words: list[str]) -> list[WorstMove]:
+def _worst(
+    game: Game[Any], moves: Moves, count: int, show_words: list[str]
+) -> list[dict[str, Any]]:
     """The different positions with the largest losses; of equals those met most often."""
     _, position = distinct(moves.state)
     times, loss = torch.bincount(position), moves.loss.nan_to_num(0.0)
@@ -263,48 +191,37 @@ def _worst(game: Game[Any], moves: Moves, count: int, show_words: list[str]) -> 
         best = are_equal(known, known.max()).nonzero()[:, 0].tolist()
         text = " / ".join(position_rows(game, state))
         worst.append(
-            WorstMove(
-                turn=int(moves.turn[row]),
-                position=text,
-                move=game.action_to_string(state, 0, int(moves.action[row])),
-                best=[game.action_to_string(state, 0, action) for action in best],
-                loss=float(loss[row]),
-                times=int(times[number]),
-                command=shlex.join([*show_words, f"state={text}"]),
-            )
+            {
+                "turn": int(moves.turn[row]),
+                "position": text,
+                "move": game.action_to_string(state, 0, int(moves.action[row])),
+                "best": [game.action_to_string(state, 0, action) for action in best],
+                "loss": float(loss[row]),
+                "times": int(times[number]),
+                "command": shlex.join([*show_words, f"state={text}"]),
+            }
         )
     return worst
 
 
 def _draw(result: Result, path: Path) -> None:
     """The rate of moves that lose value and the mean loss by turn, with 95% intervals."""
-    series = {result.name: result.turns}
-    if result.search_losses is not None:
-        series[result.player] = result.search_losses.turns
-    panels = [
-        Panel("", "turn", label, [_line(name, turns, key) for name, turns in series.items()])
-        for key, label in (
-            ("rate", "fraction of mistakes"),
-            ("loss", f"mean loss ({result.unit})"),
-        )
-    ]
+    panels = []
+    for key, label in (("rate", "fraction of mistakes"), ("loss", f"mean loss ({result.unit})")):
+        known = {at: getattr(each, key) for at, each in result.turns.items() if each.positions}
+        x = np.array([(first + last) / 2 for first, last in known])
+        y = np.array([each.value for each in known.values()], np.float64)
+        ends = [each.interval or (each.value, each.value) for each in known.values()]
+        low, high = np.array(ends, np.float64).T
+        panels.append(Panel("", "turn", label, [Line(result.name, x, y, (low, high))]))
     figures.save_figure(figures.draw_panels([panels], figures.WIDTHS["page"]), path)
 
 
-def _line(label: str, turns: dict[tuple[int, int], Losses], key: str) -> Line:
-    """A curve of the rate or the mean loss with its intervals, where values are known."""
-    known = {place: getattr(each, key) for place, each in turns.items() if each.positions}
-    middles = [(first + last) / 2 for first, last in known]
-    y = np.array([estimate.value for estimate in known.values()], np.float64)
-    ends = [each.interval or (each.value, each.value) for each in known.values()]
-    low, high = np.array(ends, np.float64).T
-    return Line(label, np.array(middles), y, (low, high))
-
-
 def show(result: Result) -> None:
-    """Print the losses by phase and by turn, what a search changes, and the worst positions."""
+    """Print the losses by phase and by turn, and the worst positions."""
     games = "" if result.games is None else f", {counted(result.games, 'game')}"
-    opponent = f" against {result.opponent}" if result.opponent else ""
+    names = result.match.names
+    opponent = f" against {names[1]}" if result.games and len(names) > 1 else ""
     exact = " (exact)" if result.is_exact else ""
     _show_losses(f"{result.name}{opponent}{games}{exact}", "", result.losses, result.unit)
     turns = {
@@ -316,18 +233,12 @@ def show(result: Result) -> None:
         _show_losses("by turn", "turn", turns, result.unit)
     if result.per_game is not None:
         print(f"\nlost per game against perfect play: {result.per_game:z.4f} {result.unit}")
-    if (changes := result.search_losses) is not None:
-        print(
-            f"\nwithout the search {_percent(changes.without['all'].rate)} of these moves lose "
-            f"value; it repairs {changes.repaired:,} of {changes.mistakes:,} mistakes and "
-            f"spoils {changes.spoiled:,} other moves"
-        )
     for place, worst in enumerate(result.worst, 1):
-        times = f", met {worst.times:,} times" if worst.times > 1 else ""
-        best = ", ".join(worst.best[:4]) + ", ..." * (len(worst.best) > 4)
-        move = f"{place}. turn {worst.turn}{times}: {worst.move}"
-        print("\n" + printable(f"{move} loses {number_text(worst.loss)}; best: {best}"))
-        print(printable(f"   {worst.command}"))
+        times = f", met {worst['times']:,} times" if worst["times"] > 1 else ""
+        best = ", ".join(worst["best"][:4]) + ", ..." * (len(worst["best"]) > 4)
+        move = f"{place}. turn {worst['turn']}{times}: {worst['move']}"
+        print("\n" + printable(f"{move} loses {number_text(worst['loss'])}; best: {best}"))
+        print(printable(f"   {worst['command']}"))
 
 
 def _show_losses(title: str, heading: str, losses: dict[str, Losses], unit: str) -> None:

@@ -64,15 +64,11 @@ class Result:
     def _tournament(self) -> dict[str, Any]:
         arena = self.arena
         assert arena is not None
+        rated = zip(self.players, arena.elo, arena.points, self.statistics, strict=True)
         return {
             "players": [
-                {
-                    "name": self.players[row],
-                    **arena.elo[row].as_dict("elo"),
-                    "points": arena.points[row],
-                    **self.statistics[row],
-                }
-                for row in range(len(self.players))
+                {"name": name, **elo.as_dict("elo"), "points": points, **statistics}
+                for name, elo, points, statistics in rated
             ],
             "pairs": [
                 {
@@ -88,15 +84,14 @@ class Result:
     def _comparison(self) -> dict[str, Any]:
         found = self.comparison
         assert found is not None
+        played = zip(self.players, found.players, self.exact_means, strict=True)
         return {
             "games": found.games,
             "exact": found.is_exact,
             "metric": found.metric,
             "players": [
                 {"name": name, **estimate.as_dict(), "exact_mean": exact}
-                for name, estimate, exact in zip(
-                    self.players, found.players, self.exact_means, strict=True
-                )
+                for name, estimate, exact in played
             ],
             "pairs": [
                 {
@@ -166,9 +161,8 @@ def competitors(
     check_games(game, cfg.games)
     players = []
     for word, name in parts:
-        search = cfg.search
-        if search is None or search.name != name:
-            search = make_option("search", name) if name else None
+        is_set = cfg.search is not None and cfg.search.name == name
+        search = cfg.search if is_set else make_option("search", name) if name else None
         if (run := runs.get(word)) is not None:
             agent = opponent_agent(run, game, cfg.game)
             players.append(with_search(agent, game, search, run.config.reward))
@@ -239,16 +233,11 @@ def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
 
 def _show_cross_table(result: Result, arena: Arena, order: list[int]) -> None:
     """The points of each player against each other, if the terminal is wide enough."""
-    exact = {
-        names
-        for pair, evaluation in arena.evaluations.items()
-        if evaluation.is_exact
-        for names in itertools.permutations(pair)
-    }
+    exact = {pair for pair, evaluation in arena.evaluations.items() if evaluation.is_exact}
 
     def cell(row: int, column: int) -> str:
-        share = arena.points[row][column]
-        return "-" if share is None else f"{share:.1%}" + "*" * ((row, column) in exact)
+        share, mark = arena.points[row][column], "*" * bool(exact & {(row, column), (column, row)})
+        return "-" if share is None else f"{share:.1%}{mark}"
 
     labels = [f"{rank} {result.players[row]}" for rank, row in enumerate(order, 1)]
     columns = [Column("", labels, is_text=True)]

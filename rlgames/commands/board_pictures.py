@@ -10,7 +10,7 @@ import numpy as np
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.output_files import check_writable
-from rlgames.drawing import pictures, svg
+from rlgames.drawing import images, pictures, svg
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Scene
 from rlgames.terminal.boards import BoardView
@@ -51,7 +51,7 @@ def write_position(board: BoardView, title: str, path: Path, action: int | None 
     if path.suffix.lower() == ".svg":
         path.write_text(svg.svg_document(scene), encoding="utf-8")
     else:
-        pictures.draw_scene(scene).save(path, "PNG", optimize=True)
+        images.draw_scene(scene).save(path, "PNG", optimize=True)
 
 
 def write_games(games: Iterable[Iterable[Frame]], path: Path, delay: float) -> None:
@@ -61,12 +61,12 @@ def write_games(games: Iterable[Iterable[Frame]], path: Path, delay: float) -> N
     for game in games:
         own = [_scene(frame.board, frame.title, frame.action) for frame in game]
         scenes += own
-        seconds += [delay] * (len(own) - 1) + [max(delay, pictures.LAST_FRAME_SECONDS)]
+        seconds += [delay] * (len(own) - 1) + [max(delay, images.LAST_FRAME_SECONDS)]
     if path.suffix.lower() == ".svg":
         path.write_text(svg.animated_svg(scenes, seconds), encoding="utf-8")
     else:
-        images = [*map(pictures.draw_scene, scenes)]
-        path.write_bytes(pictures.encode_animation(images, seconds))
+        frames = [*map(images.draw_scene, scenes)]
+        path.write_bytes(images.encode_animation(frames, seconds))
 
 
 def _scene(board: BoardView, title: str, action: int | None) -> Scene:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from rlgames.commands.comparison import game_titles, group_agents, random_and_optimum
-from rlgames.commands.report_rows import Row, in_words
+from rlgames.commands.comparison import (
+    Agent,
+    Row,
+    game_titles,
+    group_agents,
+    in_words,
+    random_and_optimum,
+)
 from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import METRICS
@@ -58,14 +63,6 @@ TRAINING_LABELS = {
 """Labels of metrics of training, which are not about how well a policy plays."""
 
 REFERENCES = {"random": "random play", "optimal": "optimum"}
-
-
-@dataclass(frozen=True)
-class Source:
-    """What one curve is about: for each game, the runs of each seed."""
-
-    label: str
-    games: dict[str, list[list[RunSummary]]]
 
 
 def draw(
@@ -123,7 +120,7 @@ class _Drawing:
             self._curves[key] = points(*read_points(run.path, name))
         return self._curves[key]
 
-    def panels(self, metrics: Sequence[str], sources: Sequence[Source]) -> list[list[Panel]]:
+    def panels(self, metrics: Sequence[str], sources: Sequence[Agent]) -> list[list[Panel]]:
         """A row for each metric. A column for each game or, for the normalized scores of agents,
         for all games that they share; without games whose metric is unknown.
 
@@ -133,11 +130,12 @@ class _Drawing:
         shared = {tuple(sorted(source.games)) for source in sources}
         games = sorted({game for each in shared for game in each})
         titles = game_titles(games) if len(games) > 1 else dict.fromkeys(games, "")
-        columns = []
+        columns, tried = [], dict[str, None]()
         for group in sorted(shared) if is_pooled else [(game,) for game in games]:
             title = f"{len(group)} games" if len(group) > 1 else titles[group[0]]
             own = next(run.best_by for run in self.runs if run.game == group[0])
             named = [f"eval/{own}" if metric == BEST_BY else metric for metric in metrics]
+            tried |= dict.fromkeys(named)
             panels = [self._panel(title, metric, sources, group) for metric in named]
             if all(panel.lines for panel in panels):
                 columns.append(panels)
@@ -149,24 +147,17 @@ class _Drawing:
             window = f"window={self.options.window}"
             raise ConfigError(f"{window} is longer than every run", "use a shorter window")
         logged = f" and {X_AXES[self.options.x][0]}" if self.options.x != "games" else ""
-        names = ", ".join(
-            dict.fromkeys(
-                f"eval/{run.best_by}" if metric == BEST_BY else metric
-                for metric in metrics
-                for run in self.runs
-            )
-        )
-        text = f"no run has values of {names}{logged}"
+        text = f"no run has values of {', '.join(tried)}{logged}"
         raise ConfigError(text, f"choose another metric={' or x=games' if logged else ''}")
 
     def _panel(
-        self, title: str, metric: str, sources: Sequence[Source], games: Sequence[str]
+        self, title: str, metric: str, sources: Sequence[Agent], games: Sequence[str]
     ) -> Panel:
         lines, references = list[Line](), self._references(metric, games)
         for source in sources:
             if any(game not in source.games for game in games):
                 continue
-            curves = [self._of_seeds(metric, source.games[game], game) for game in games]
+            curves = [self._of_seeds(metric, source.games[game]) for game in games]
             if not all(curves):
                 continue
             if len(lines) == figures.MAX_LINES:
@@ -183,28 +174,25 @@ class _Drawing:
         shown = references if self.options.references else {}
         return Panel(title, X_AXES[self.options.x][1], _y_label(metric), lines, shown)
 
-    def _of_seeds(self, metric: str, seeds: list[list[RunSummary]], game: str) -> list[Curve]:
+    def _of_seeds(self, metric: str, row: Row) -> list[Curve]:
         """A curve for each seed that has points, of its longest run."""
-        of_seeds = [[self._points(run, metric, game) for run in seed] for seed in seeds]
+        of_seeds = [[self._points(run, metric) for run in seed] for seed in row.by_seed]
         longest = [max(seed, key=lambda curve: len(curve[0])) for seed in of_seeds]
         return [curve for curve in longest if len(curve[0])]
 
-    def _points(self, run: RunSummary, metric: str, game: str) -> Curve:
-        is_normalized = metric == NORMALIZED
-        curve = self.read(run, f"eval/{run.metric}" if is_normalized else metric)
+    def _points(self, run: RunSummary, metric: str) -> Curve:
+        curve = self.read(run, f"eval/{run.metric}" if metric == NORMALIZED else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
         axis, _ = X_AXES[self.options.x]
         x, y = along(curve, self.read(run, axis)) if axis else curve
-        return x, normalized(y, *self._ends(game)) if is_normalized else y
-
-    def _ends(self, game: str) -> tuple[float, float]:
-        """What random and optimal play reach in a game. Raises ConfigError if that is unknown."""
-        ends = random_and_optimum([run for run in self.runs if run.game == game])
+        if metric != NORMALIZED:
+            return x, y
+        ends = random_and_optimum([each for each in self.runs if each.game == run.game])
         if ends is None:
-            (title,) = game_titles([game]).values()
+            (title,) = game_titles([run.game]).values()
             raise ConfigError(f"metric={NORMALIZED} needs a known optimum, and {title} has none")
-        return ends
+        return x, normalized(y, *ends)
 
     def _references(self, metric: str, games: Sequence[str]) -> dict[str, float]:
         if metric == NORMALIZED:
@@ -237,39 +225,38 @@ class _Drawing:
 
 def _sources(
     runs: list[RunSummary], rows: Sequence[Row], keys: Sequence[str], compare: str | None
-) -> list[Source]:
-    """Agents, or rows without the keys of their games, which the panels name."""
+) -> list[Agent]:
+    """Agents, or rows without the keys of their games, which the panels name; the best first."""
     if compare is not None:
-        agents = group_agents(runs, compare)
-        order = [run.path for row in rows for run in row.runs]  # the best first
-        places = {
-            agent.label: min(
-                order.index(run.path) for row in agent.games.values() for run in row.runs
-            )
-            for agent in agents
-        }
-        return [
-            Source(agent.label, {game: row.by_seed for game, row in agent.games.items()})
-            for agent in sorted(agents, key=lambda agent: places[agent.label])
-        ]
-    sources: list[Source] = []
+        order = [run.path for row in rows for run in row.runs]
+
+        def place(agent: Agent) -> int:
+            return min(order.index(run.path) for row in agent.games.values() for run in row.runs)
+
+        return sorted(group_agents(runs, compare), key=place)
+    sources: list[Agent] = []
     for row in rows:
         own = {"game", *row.first.config["game"]}
         several = len({each.first.game for each in rows}) > 1
-        named = [key for key in keys if not (several and key in own)]
-        label = _label(row, named)
+        label = _label(row, [key for key in keys if not (several and key in own)])
         if any(label == source.label and row.first.game in source.games for source in sources):
             label = f"{label} ({row.first.path})"
-        sources.append(Source(label, {row.first.game: row.by_seed}))
+        sources.append(Agent(label, row.settings, {row.first.game: row}))
     return sources
 
 
 def _y_label(metric: str) -> str:
+    """A metric with its unit, and whose play it is of."""
     if metric == NORMALIZED:
         return "normalized score\n(greedy play)"
     source, _, name = metric.partition("/")
+    label = (name or metric).replace("_", " ")
+    if source != "eval" and name in TRAINING_LABELS:
+        label = TRAINING_LABELS[name]
+    elif name in METRICS:
+        label = METRICS[name].label
     words = {"eval": "\n(greedy play)", "train": "\n(training)"}.get(source, "")
-    return printable(_axis_label(source, name or metric)) + words
+    return printable(label) + words
 
 
 def _label(row: Row, keys: Sequence[str]) -> str:
@@ -278,10 +265,3 @@ def _label(row: Row, keys: Sequence[str]) -> str:
     folders = {run.path.parent if len(row.runs) > 1 else run.path for run in row.runs}
     name = words or printable(str(folders.pop() if len(folders) == 1 else row.first.path))
     return name if len(name) <= 90 else name[:89] + "…"
-
-
-def _axis_label(source: str, name: str) -> str:
-    """A metric with its unit, for the axis of a figure; source: train, eval or time."""
-    if source != "eval" and name in TRAINING_LABELS:
-        return TRAINING_LABELS[name]
-    return METRICS[name].label if name in METRICS else name.replace("_", " ")

@@ -17,48 +17,49 @@ from rlgames.runs.history import History
 
 @dataclass(frozen=True)
 class Result:
-    """What the files of each run say; findings: as in JSON. damaged: runs without one."""
+    """What was read of each run. damaged: why the others could not be."""
 
-    runs: list[tuple[Path, History, list[dict[str, str]]]]
+    runs: dict[Path, History]
     damaged: dict[Path, str]
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
-        found = [(str(path), each) for path, _, findings in self.runs for each in findings]
-        healthy = [(str(path), run) for path, run, findings in self.runs if not findings]
+        rows = [(str(path), run, diagnose(run)) for path, run in self.runs.items()]
         return {
-            "findings": [{"run": path} | finding for path, finding in found],
-            "no_finding": [{"run": path, "verdict": verdict(run)} for path, run in healthy],
+            "findings": [{"run": path} | each for path, _, found in rows for each in found],
+            "no_finding": [
+                {"run": path, "verdict": verdict(run)} for path, run, found in rows if not found
+            ],
             "damaged": [{"run": str(path), "reason": why} for path, why in self.damaged.items()],
         }
 
 
 def run(cfg: DoctorConfig) -> Result:
-    """Read the runs and try the rules. Raises ConfigError if there are none."""
+    """Read the runs. Raises ConfigError if there are none."""
     if not cfg.runs:
         raise ConfigError("doctor needs a run", "as in: rlgames doctor outputs")
-    result = Result([], {})
+    result = Result({}, {})
     for path in find_runs([str(run_path(name)) for name in cfg.runs]):
         try:
-            history = History.read(path)
-            result.runs.append((path, history, diagnose(history)))
+            result.runs[path] = History.read(path)
         except DamagedRun as error:
             result.damaged[path] = error.error
     return result
 
 
 def show(result: Result) -> None:
-    """Print the findings of each run, and what to try."""
-    for path, history, findings in result.runs:
-        info, learner = history.info, history.settings.get("learner")
-        lines = [f"{path}: {learner}, {info.status} after {counted(info.games, 'game')}"]
+    """Try the rules, and print the findings of each run."""
+    for path, history in result.runs.items():
+        games = counted(history.info.games, "game")
+        lines = [f"{path}: {history.settings.get('learner')}, {history.info.status} after {games}"]
+        findings = diagnose(history)
         for place, finding in enumerate(findings, 1):
             lines.append(f"{place}. {finding['cause']}: {finding['evidence']}")
             lines.append(f"   try {finding['try']}")
         if not findings:
             lines.append(verdict(history))
             if still_improves(history):
-                lines.append(f"   try rlgames resume {path} games={2 * info.games}")
+                lines.append(f"   try rlgames resume {path} games={2 * history.info.games}")
         print(*map(printable, lines), sep="\n")
     for path, why in result.damaged.items():
         print(printable(f"{path}: damaged ({why})"))

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from rlgames.commands.match import build_opponent, game_and_player, option_name, with_run
+from rlgames.commands.match import Match, open_match
 from rlgames.config.commands import EvalConfig
 from rlgames.config.typed import to_plain
-from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.memory import check_memory
 from rlgames.core.metrics import gap_to_optimum
@@ -25,12 +24,11 @@ from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings
 from rlgames.evaluation.references import References, exact_mean
 from rlgames.games.capabilities import KnownRandomPlay, find
 from rlgames.games.game import Game, State
-from rlgames.players.player import HasProbabilities, Player, Random
+from rlgames.players.player import HasProbabilities, Random
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
 from rlgames.runs import storage
-from rlgames.runs.agents import OpenRun
 from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_graph
 from rlgames.terminal.tables import Column, print_table
@@ -68,45 +66,14 @@ relative gap to it, positive where play is worse. None: not known."""
 
 
 @dataclass(frozen=True)
-class Match:
-    """The game and the players of an evaluation.
-
-    run: of the player, None for another. opponent: None in a game with one seat.
-    """
-
-    cfg: EvalConfig
-    run: OpenRun | None
-    game: Game[Any]
-    player: Player
-    opponent: Player | None
-
-    @property
-    def names(self) -> list[str]:
-        """The players as reports and records name them."""
-        names = [option_name(self.cfg.player) if self.run is None else self.run.name]
-        return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
-
-    def evaluate(
-        self, rng: torch.Generator, layouts: State | None = None, records: bool = False
-    ) -> Evaluation:
-        """Play the games that the config asks for; layouts: on these only."""
-        settings = EvaluationSettings(self.cfg.games, DEFAULT_GAMES, self.cfg.batch, layouts)
-        return evaluate(self.game, self.player, settings, rng, self.opponent, records)
-
-
-@dataclass(frozen=True)
 class Result:
     """What `rlgames eval` prints.
 
-    names: of the players. goal: see Spec. checkpoint: which one of a run, see OpenRun.fields.
-    statistics: of the players, see Player.statistics. parts: by the names of LAYOUTS. exact: what
+    parts: by the names of LAYOUTS. statistics: of the players, see Player.statistics. exact: what
     is computed, by its names in JSON, see _exact.
     """
 
-    cfg: EvalConfig
-    names: list[str]
-    goal: str
-    checkpoint: dict[str, Any]
+    match: Match
     evaluation: Evaluation
     parts: dict[str, tuple[Evaluation, Reference]]
     statistics: dict[str, float]
@@ -114,22 +81,27 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields of eval.json."""
-        plain, result = to_plain(self.cfg), self.evaluation
+        match, result = self.match, self.evaluation
+        plain, names = to_plain(match.cfg), [*match.names, None]
         return {
             "game": plain["game"],
-            "player": self.names[0],
-            **self.checkpoint,
-            "opponent": self.names[1] if len(self.names) > 1 else None,
-            "sampling": self.cfg.sampling.name if self.checkpoint else None,
+            "player": names[0],
+            **match.checkpoint,
+            "opponent": names[1],
+            "sampling": match.cfg.sampling.name if match.run else None,
             "search": plain["search"],
             "opponent_search": plain["opponent_search"],
             "games": result.games,
             "distinct_games": result.distinct_games,
             "exact": result.is_exact,
-            "seed": self.cfg.seed,
+            "seed": match.cfg.seed,
             "moves": result.turns.as_dict(),
-            **{name: _part_fields(*part) for name, part in self.parts.items()},
-            **_game_fields(result, self.goal),
+            **{
+                name: {"games": part.games, "exact": part.is_exact, **part.turns.as_dict()}
+                | {"reference": reference}
+                for name, (part, reference) in self.parts.items()
+            },
+            **_game_fields(result, match.goal),
             **self.exact,
             **self.statistics,
             "seconds": result.seconds,
@@ -158,29 +130,19 @@ def _game_fields(result: Evaluation, goal: str) -> dict[str, Any]:
     return fields
 
 
-def _part_fields(result: Evaluation, reference: Reference) -> dict[str, Any]:
-    fields = {"games": result.games, "exact": result.is_exact, **result.turns.as_dict()}
-    return {**fields, "reference": reference}
-
-
 def run(config: EvalConfig) -> Result:
     """Evaluate a run or a player.
 
     A run's eval.json is written too, or eval_final.json for checkpoint=final, unless it already
     holds an evaluation and this one plays fewer games than usual.
     """
-    cfg, opened = with_run(config)
-    device = build_device(cfg.device, cfg.threads)
-    game, player = game_and_player(cfg, device, opened)
-    assert player is not None
+    match = open_match(config)
+    cfg, game, opened = match.cfg, match.game, match.run
     count = check_games(game, cfg.games)
-    if device.type == "cpu":
-        batch = min(cfg.batch, count)
-        check_memory("batch", batch, bytes_per_game(game, 1), "for its moves")
-    opponent = build_opponent(cfg, game)
-    if isinstance(player, Random) and isinstance(opponent, Random):
-        opponent = player
-    match = Match(cfg, opened, game, player, opponent)
+    if game.device.type == "cpu":
+        check_memory("batch", min(cfg.batch, count), bytes_per_game(game, 1), "for its moves")
+    if isinstance(match.player, Random) and isinstance(match.opponent, Random):
+        match = replace(match, opponent=match.player)
     if cfg.record:
         records.check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
@@ -214,23 +176,23 @@ def _evaluate(match: Match) -> Result:
     """Play the games, then compute what is known exactly."""
     cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
     rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
-    evaluation = match.evaluate(rng, records=bool(cfg.record))
+    evaluation = _play(match, rng, records=bool(cfg.record))
     if cfg.record and evaluation.trajectories is not None:
         rules, final = to_plain(cfg)["game"], FinalStates(evaluation.state, evaluation.num_moves)
         path = Path(cfg.record)
         records.append(path, game, rules, match.names, evaluation.trajectories, final)
     parts = _evaluate_parts(match, rng)
     others = {} if opponent is None or opponent is player else opponent.statistics()
-    return Result(
-        cfg=cfg,
-        names=match.names,
-        goal=game.spec.goal,
-        checkpoint={} if match.run is None else match.run.fields(),
-        evaluation=evaluation,
-        parts=parts,
-        statistics=player.statistics() | opponent_names(others),
-        exact=_exact(match, evaluation),
-    )
+    statistics = player.statistics() | opponent_names(others)
+    return Result(match, evaluation, parts, statistics, _exact(match, evaluation))
+
+
+def _play(
+    match: Match, rng: torch.Generator, layouts: State | None = None, records: bool = False
+) -> Evaluation:
+    """Play the games that the config asks for; layouts: on these only."""
+    settings = EvaluationSettings(match.cfg.games, DEFAULT_GAMES, match.cfg.batch, layouts)
+    return evaluate(match.game, match.player, settings, rng, match.opponent, records)
 
 
 def _exact(match: Match, evaluation: Evaluation) -> dict[str, Any]:
@@ -238,10 +200,10 @@ def _exact(match: Match, evaluation: Evaluation) -> dict[str, Any]:
     exploitability, the mean and by seat, and the rates of OUTCOMES in each seat. None: not known.
     """
     cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
-    graph = None if game.spec.goal == "turns" else find_graph(game, cfg.solve_seconds)
-    if game.spec.goal != "outcome":
+    graph = None if match.goal == "turns" else find_graph(game, cfg.solve_seconds)
+    if match.goal != "outcome":
         exact = exact_mean(game, player, graph)
-        mean = estimate_of_goal(evaluation, game.spec.goal).value if exact is None else exact
+        mean = estimate_of_goal(evaluation, match.goal).value if exact is None else exact
         return {"exact_mean": exact, "reference": _reference(match, mean, graph=graph)}
     if graph is None or not isinstance(player, HasProbabilities):
         return {"exploitability": None, "exact_seats": None}
@@ -263,7 +225,7 @@ def _evaluate_parts(match: Match, rng: torch.Generator) -> dict[str, tuple[Evalu
     split = None if trained is None else split_layouts(match.game, trained.holdout, trained.seed)
     parts = {}
     for name, layouts in {} if split is None else vars(split).items():
-        played = match.evaluate(rng, layouts)
+        played = _play(match, rng, layouts)
         parts[name] = played, _reference(match, played.turns.value, layouts)
     return parts
 
@@ -272,7 +234,7 @@ def _reference(
     match: Match, mean: float, layouts: State | None = None, graph: Graph | None = None
 ) -> Reference:
     """What a mean in a one-player game is compared with; layouts, graph: as in References."""
-    game, goal = match.game, match.game.spec.goal
+    game, goal = match.game, match.goal
     references, known = References(game, layouts), find(game, KnownRandomPlay)
     references.compute_random(graph)
     if graph is not None or goal == "turns":
@@ -297,30 +259,32 @@ def _save(path: Path, result: Result) -> None:
 
 def show(result: Result) -> None:
     """Print the table of `rlgames eval`."""
-    evaluation, rows = result.evaluation, list[tuple[str, str]]()
+    match, evaluation, rows = result.match, result.evaluation, list[tuple[str, str]]()
+    names, plain = match.names, to_plain(match.cfg)
     games = games_in_words(
-        evaluation.games, evaluation.distinct_games, evaluation.is_exact, len(result.names)
+        evaluation.games, evaluation.distinct_games, evaluation.is_exact, len(names)
     )
-    if result.checkpoint:
-        rows.append(("checkpoint", result.checkpoint["checkpoint"]))
-        rows.append(("trained for", f"{result.checkpoint['checkpoint_games']:,} games"))
-    plain = to_plain(result.cfg)
+    if match.run is not None:
+        rows.append(("checkpoint", match.run.checkpoint))
+        rows.append(("trained for", f"{match.run.games:,} games"))
     search = _search_suffix(plain["search"])
     exact: Rows = []
-    if result.goal == "outcome":
-        names = result.names[0] + search, result.names[1] + _search_suffix(plain["opponent_search"])
-        title = f"{names[0]} against {names[1]}, {games}"
+    if match.goal == "outcome":
+        other = _search_suffix(plain["opponent_search"])
+        title = f"{names[0]}{search} against {names[1]}{other}, {games}"
         rows += _outcome_rows(result)
         if seats := result.exact["exact_seats"]:
             both = {name: sum(seat[name] for seat in seats) / len(seats) for name in seats[0]}
             exact = _rate_rows([*seats, both])
     else:
-        title = f"{result.goal} per game{search}, {games}"
+        title = f"{match.goal} per game{search}, {games}"
         rows += _one_player_rows(result)
         if (mean := result.exact["exact_mean"]) is not None:
-            exact = [(result.names[0], number(mean))]
-    if exact and not evaluation.is_exact:
-        _print_computed(title, rows, exact)
+            exact = [(names[0], number(mean))]
+    if exact and not evaluation.is_exact:  # the results in COMPUTED belong to the second column
+        played = [(name, "" if name in COMPUTED else value) for name, value in rows]
+        computed = [*exact, *((name, value) for name, value in rows if name in COMPUTED)]
+        print_columns(title, ["played", "computed exactly"], [played, computed])
     else:
         print_columns(title, [], [rows])
     print(f"{evaluation.moves_per_second:,.0f} moves/s, {evaluation.seconds:.1f} s of play")
@@ -348,10 +312,10 @@ def _outcome_rows(result: Result) -> Rows:
 def _one_player_rows(result: Result) -> Rows:
     """The rows of an evaluation in a game with one seat."""
     reference = result.exact["reference"]
-    estimate = estimate_of_goal(result.evaluation, result.goal)
+    estimate = estimate_of_goal(result.evaluation, result.match.goal)
     assert estimate.spread is not None
     value = mean_text(estimate)
-    rows = reference_rows(reference["random"], result.names[0], value, reference["optimal"])
+    rows = reference_rows(reference["random"], result.match.names[0], value, reference["optimal"])
     if reference["gap_to_optimal"] is not None:
         rows.append((GAP, f"{reference['gap_to_optimal']:z.2%}"))
     rows.append(("median, min, max", ", ".join(f"{each:zg}" for each in estimate.spread)))
@@ -409,13 +373,6 @@ def reach_rows(evaluation: Evaluation) -> Rows:
     """The rates of the tiles that not nearly every game reaches."""
     rates = [(tile, count / games) for tile, (count, games) in evaluation.tiles.items()]
     return [(f"reach {tile}", f"{rate:.2%}") for tile, rate in rates if rate < COMMON_TILE_RATE]
-
-
-def _print_computed(title: str, rows: Rows, exact: Rows) -> None:
-    """A table with a column for exact results; rows: also those in COMPUTED, which belong there."""
-    played = [(name, "" if name in COMPUTED else value) for name, value in rows]
-    computed = [*exact, *((name, value) for name, value in rows if name in COMPUTED)]
-    print_columns(title, ["played", "computed exactly"], [played, computed])
 
 
 def print_columns(title: str, headings: list[str], columns: list[Rows]) -> None:

@@ -19,11 +19,8 @@ GOALS = {"turns": "few turns", "score": "a high score", "outcome": "win, draw or
 
 @dataclass(frozen=True)
 class Result:
-    """What `rlgames games` prints.
-
-    fields: {games: [{name, seats, goal, solve, board, agents, presets, about}]}, or of a named game
-        what describe_game returns.
-    """
+    """What `rlgames games` prints: what describe_game returns of a named game, or a list of that,
+    as games."""
 
     fields: dict[str, Any]
 
@@ -33,58 +30,31 @@ class Result:
 
 def run(cfg: GamesConfig) -> Result:
     """List the games, or describe the one that is named."""
-    if cfg.game is not None:
-        return Result(describe_game(cfg.game))
     presets = list_presets()
-    return Result({"games": [_list_game(name, presets) for name in Files().names("game")]})
+    if cfg.game is not None:
+        return Result(describe_game(cfg.game, presets))
+    every = [make_option("game", name) for name in Files().names("game")]
+    return Result({"games": [describe_game(rules, presets) for rules in every]})
 
 
-def _list_game(name: str, presets: list[dict[str, str]]) -> dict[str, Any]:
-    from rlgames.config.registry import make
-    from rlgames.solvers.optimum import solver_reach
-
-    rules = make_option("game", name)
-    game = make("game", rules)
-    numbers = [(key, value) for key, value in arguments(rules).items() if type(value) is int]
-    return {
-        "name": name,
-        "seats": game.spec.seats,
-        "goal": game.spec.goal,
-        "solve": solver_reach(game),
-        "board": " ".join(f"{key}={value}" for key, value in numbers),
-        "agents": [each["name"] for each in _agents(name)],
-        "presets": [each["name"] for each in presets if each["game"] == name],
-        "about": Files().about("game", name),
-    }
-
-
-def _agents(game: str) -> list[dict[str, str]]:
-    """The bundled agents of a game, and how strong they are."""
-    strengths = agent_strengths()
-    return [{"name": game, "strength": strengths[game]}] if game in strengths else []
-
-
-def describe_game(rules: Any) -> dict[str, Any]:
+def describe_game(rules: Any, presets: Sequence[dict[str, str]]) -> dict[str, Any]:
     """What a game with these rules has.
 
     {name, about, keys: {key: {value, help}}, seats, goal, actions, observation, max_plies, solver,
-    is_in_reach, capabilities: [{name, methods, makes_possible, missing}], agents: [{name,
-    strength}], presets: [{name, learner, policy, about}]}. solver: null if none fits. is_in_reach:
-    whether it can solve these rules, given time and memory. missing: null for a capability that the
-    game has, otherwise why it does not.
+    is_in_reach, agents: [{name, strength}], presets: [{name, learner, policy, about}]}. solver:
+    null if none fits. is_in_reach: whether it can solve these rules, given time and memory.
     """
     from rlgames.config.registry import make
-    from rlgames.games.capabilities import CAPABILITIES, reason_missing
     from rlgames.solvers.optimum import solver_of
 
-    game, fields = make("game", rules), key_fields(type(rules))
-    solver = solver_of(game)
+    game, fields, strengths = make("game", rules), key_fields(type(rules)), agent_strengths()
+    name, solver = rules.name, solver_of(game)
     return {
-        "name": rules.name,
-        "about": Files().about("game", rules.name),
+        "name": name,
+        "about": Files().about("game", name),
         "keys": {
-            name: {"value": value, "help": fields[name].metadata.get("help", "")}
-            for name, value in arguments(rules).items()
+            key: {"value": value, "help": fields[key].metadata.get("help", "")}
+            for key, value in arguments(rules).items()
         },
         "seats": game.spec.seats,
         "goal": game.spec.goal,
@@ -93,20 +63,11 @@ def describe_game(rules: Any) -> dict[str, Any]:
         "max_plies": game.spec.max_plies,
         "solver": None if solver is None else solver.about,
         "is_in_reach": solver is not None and solver.is_in_reach,
-        "capabilities": [
-            {
-                "name": capability.__name__,
-                "methods": capability.methods(),
-                "makes_possible": capability.purpose(),
-                "missing": reason_missing(game, capability) or None,
-            }
-            for capability in CAPABILITIES
-        ],
-        "agents": _agents(rules.name),
+        "agents": [{"name": name, "strength": strengths[name]}] if name in strengths else [],
         "presets": [
             {key: value for key, value in preset.items() if key != "game"}
-            for preset in list_presets()
-            if preset["game"] == rules.name
+            for preset in presets
+            if preset["game"] == name
         ],
     }
 
@@ -139,18 +100,6 @@ def show(result: Result) -> None:
     print("\nkeys")
     keys = game["keys"].items()
     print_rows([(f"  {name}={as_typed(key['value'])}", key["help"]) for name, key in keys])
-    print("\nhas, for")
-    capabilities = game["capabilities"]
-    print_rows([(f"  {c['name']}", c["makes_possible"]) for c in capabilities if not c["missing"]])
-    print("\ndoes not have, for")
-    missing = [each for each in capabilities if each["missing"]]
-    print_rows(
-        [
-            row
-            for each in missing
-            for row in ((f"  {each['name']}", each["makes_possible"]), ("", f"({each['missing']})"))
-        ]
-    )
     is_far = game["solver"] and not game["is_in_reach"]
     reach = "; this board is too large to solve from the start" if is_far else ""
     print(f"\nexact solver: {game['solver'] or 'none'}{reach}")
@@ -168,15 +117,24 @@ def _show_list(games: Sequence[dict[str, Any]]) -> None:
     """Print the games as a table, and their presets."""
     from rlgames.terminal.tables import Column, print_rows, print_table
 
-    ranks = {"name": 0, "seats": 1, "goal": 2, "solve": 3, "board": 4, "agents": 5, "about": 0}
+    def names(entries: Sequence[dict[str, str]]) -> str:
+        return ", ".join(each["name"] for each in entries)
+
+    def board(keys: dict[str, Any]) -> str:
+        numbers = {name: key["value"] for name, key in keys.items() if type(key["value"]) is int}
+        return " ".join(f"{name}={value}" for name, value in numbers.items())
+
+    reach = {True: "yes", False: "smaller boards"}
+    solve = [reach[game["is_in_reach"]] if game["solver"] else "no" for game in games]
     columns = [
-        Column(name, [_word(game[name]) for game in games], rank, is_text=True)
-        for name, rank in ranks.items()
+        Column("name", [game["name"] for game in games], is_text=True),
+        Column("seats", [str(game["seats"]) for game in games], 1, is_text=True),
+        Column("goal", [game["goal"] for game in games], 2, is_text=True),
+        Column("solve", solve, 3, is_text=True),
+        Column("board", [board(game["keys"]) for game in games], 4, is_text=True),
+        Column("agents", [names(game["agents"]) for game in games], 5, is_text=True),
+        Column("about", [game["about"] for game in games], is_text=True),
     ]
     print_table(counted(len(games), "game"), columns, "table")
     print("\npresets, as in: rlgames train experiment=NAME")
-    print_rows([(f"  {game['name']}", _word(game["presets"])) for game in games if game["presets"]])
-
-
-def _word(value: Any) -> str:
-    return printable(", ".join(value) if isinstance(value, list) else str(value))
+    print_rows([(f"  {game['name']}", names(game["presets"])) for game in games if game["presets"]])

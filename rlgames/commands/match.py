@@ -6,6 +6,7 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.registry import make
 from rlgames.config.schema import OptionConfig, groups_of
 from rlgames.config.typed import command_of, make_option
+from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.games.game import Game
@@ -25,6 +27,50 @@ from rlgames.runs.find import LATEST_RUN, find_run, newest_run, read_summaries, 
 from rlgames.runs.where import matching
 
 C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class Match:
+    """A run or another player with its game and, in a game with two seats, its opponent.
+
+    cfg: of the command, with the game of the run. run: None for another player.
+    """
+
+    cfg: Any
+    run: OpenRun | None
+    game: Game[Any]
+    player: Player
+    opponent: Player | None
+
+    @property
+    def goal(self) -> str:
+        return self.game.spec.goal
+
+    @property
+    def names(self) -> list[str]:
+        """The players as reports and records name them."""
+        names = [option_name(self.cfg.player) if self.run is None else self.run.name]
+        return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
+
+    @property
+    def checkpoint(self) -> dict[str, Any]:
+        """What a report says of the checkpoint of a run."""
+        return {} if self.run is None else self.run.fields()
+
+
+def open_match(config: MatchConfig | WatchConfig) -> Match:
+    """The players of a command and their game. Raises ConfigError, also for an opponent in a
+    one-player game."""
+    cfg, run = with_run(config)
+    game, player = game_and_player(cfg, build_device(cfg.device, cfg.threads), run)
+    assert cfg.game is not None
+    assert player is not None
+    opponent = None
+    if game.spec.seats == 2:
+        option = cfg.opponent or make_option("player", "random")
+        opponent = build_player(option, game, cfg.game, cfg.opponent_search)
+    check_no_opponent(game, cfg.opponent, cfg.opponent_search)
+    return Match(cfg, run, game, player, opponent)
 
 
 def with_run(cfg: C) -> tuple[C, OpenRun | None]:
@@ -97,17 +143,6 @@ def game_and_player(
     game = make("game", cfg.game).to(device)
     player = cfg.player
     return game, None if player is None else build_player(player, game, cfg.game, cfg.search)
-
-
-def build_opponent(cfg: MatchConfig | WatchConfig, game: Game[Any]) -> Player | None:
-    """The player in the other seat; None in a one-player game. Raises ConfigError for one there."""
-    assert cfg.game is not None
-    if game.spec.seats == 2:
-        return build_player(
-            cfg.opponent or make_option("player", "random"), game, cfg.game, cfg.opponent_search
-        )
-    check_no_opponent(game, cfg.opponent, cfg.opponent_search)
-    return None
 
 
 def check_no_opponent(game: Game[Any], *options: OptionConfig | None) -> None:

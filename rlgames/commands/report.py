@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rlgames.commands.report_rows import REFERENCES, Row, print_csv, sort_key, typed_text
+from rlgames.commands import comparison
+from rlgames.commands.comparison import REFERENCES, Comparison, Row, sort_key, typed_text
 from rlgames.config import plugins
 from rlgames.config.commands import ReportConfig
 from rlgames.config.typed import changed
@@ -26,9 +30,6 @@ from rlgames.runs.files import (
 from rlgames.runs.find import RunSummary, read_summaries
 from rlgames.runs.where import check_column, matching, sorted_by
 from rlgames.terminal.tables import Column, print_table
-
-if TYPE_CHECKING:
-    from rlgames.commands.comparison import Comparison
 
 CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", "width", "style")
 """Keys that say how learning curves are drawn."""
@@ -119,9 +120,7 @@ def run(cfg: ReportConfig) -> Result:
     elif unused := changed(cfg, *CURVE_KEYS):
         raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
     if cfg.compare is not None:
-        from rlgames.commands.comparison import compare
-
-        return replace(result, comparison=compare(runs, cfg.compare, cfg.top))
+        return replace(result, comparison=comparison.compare(runs, cfg.compare, cfg.top))
     return result
 
 
@@ -148,13 +147,12 @@ def _telling(runs: Sequence[RunSummary]) -> list[str]:
 
 def _top(rows: list[Row], count: int | None) -> list[Row]:
     """The first rows of each game; None: all."""
-    if count is None:
-        return rows
-    by_game: dict[str, list[Row]] = {}
+    seen, shown = Counter[str](), list[Row]()
     for row in rows:
-        by_game.setdefault(row.first.game, []).append(row)
-    first = {id(row) for each in by_game.values() for row in each[:count]}
-    return [row for row in rows if id(row) in first]
+        seen[row.first.game] += 1
+        if count is None or seen[row.first.game] <= count:
+            shown.append(row)
+    return shown
 
 
 def _metrics(runs: list[RunSummary]) -> list[str]:
@@ -183,11 +181,8 @@ def _metrics(runs: list[RunSummary]) -> list[str]:
 
 def _best(rows: list[Row]) -> list[RunSummary]:
     """The best run of the best row of each game; rows: the best of each game first."""
-    best: dict[str, RunSummary] = {}
-    for row in rows:
-        if not row.rank[0]:
-            best.setdefault(row.first.game, row.first)
-    return list(best.values())
+    best = {row.first.game: row.first for row in rows[::-1] if not row.rank[0]}
+    return [*best.values()][::-1]
 
 
 def _sorted(rows: list[Row], sort: str, keys: list[str], metrics: list[str]) -> list[Row]:
@@ -204,15 +199,13 @@ def _sorted(rows: list[Row], sort: str, keys: list[str], metrics: list[str]) -> 
 def show(result: Result) -> None:
     """Print a report in the format of its command; a comparison replaces the runs."""
     config = result.config
-    if result.comparison is not None:
-        from rlgames.commands.comparison import show as show_comparison
-
-        show_comparison(result.comparison, config.format)
-    else:
+    if result.comparison is None:
         _show_table(result)
-    if result.comparison is not None and config.format == "table":
+    else:
+        comparison.show(result.comparison, config.format)
         every = [*result.runs, *result.damaged]
-        if left_out := sum(not run.results for run in every):
+        left_out = sum(not run.results for run in every)
+        if left_out and config.format == "table":
             print(
                 f"left out, because they are not done or damaged: {left_out} of {len(every)} runs"
             )
@@ -227,18 +220,22 @@ def _show_table(result: Result) -> None:
         records = result.records
         if names and "all" not in names:
             records = [{name: record[name] for name in names} for record in records]
-        print_csv(records)
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(map(printable, records[0]))
+        writer.writerows([*map(typed_text, record.values())] for record in records)
         return
-    print_table(_title(result), _columns(result), format)
-    if format == "latex":
-        for line in [_title(result), *(" ".join(parts) for parts in _notes(result))]:
-            print(f"% {printable(line)}")
-    elif format == "markdown":
-        notes = [f"{escape_markdown(text)} {_as_code(code)}" for text, code in _notes(result)]
-        print("\n" + "\n\n".join([escape_markdown(_title(result)), *notes]))
-    else:
-        for text, code in _notes(result):
-            print(printable(f"{text} {code}"))
+    title, notes = _title(result), _notes(result)
+    print_table(title, _columns(result), format)
+    if format == "markdown":  # a command can be copied from the source too
+        lines = [escape_markdown(title)]
+        for text, code in notes:
+            shown = f"`{code}`" if "`" not in code else escape_markdown(code)
+            lines.append(f"{escape_markdown(text)} {shown}")
+        print("\n" + "\n\n".join(lines))
+        return
+    lines = [" ".join(note) for note in notes]
+    for line in [f"% {each}" for each in (title, *lines)] if format == "latex" else lines:
+        print(printable(line))
 
 
 def _title(result: Result) -> str:
@@ -263,34 +260,29 @@ def _columns(result: Result) -> list[Column]:
     columns= lists those to show by their names in CSV; "all": those that are not empty. By default
     the settings that differ between runs of one game, and the metrics that runs are judged by.
     """
-    names = result.config.columns
-    keys, judged = _essence(result)
+    names, (keys, judged) = result.config.columns, _essence(result)
     metrics = result.metrics if names else [name for name in result.metrics if name in judged]
+    ranks = {key: 0 if key in keys else 5 for key in result.keys} | {"status": 1, "runs": 3}
+    ranks |= {name: judged.get(name, 5) for name in metrics} | dict.fromkeys(REFERENCES, 3)
+    ranks |= {"gap": 1, "final/gap": 3, "seconds": 4, "started": 5, "run": 0}
     pairs = [(row, row.record(result.keys, metrics)) for row in result.rows]
-
-    def column(name: str, rank: int, is_text: bool = False) -> tuple[str, Column]:
-        is_metric = name in (*result.metrics, "gap", "final/gap")
-        texts = [_shown(row, name, record[name], is_metric) for row, record in pairs]
-        heading = _heading(printable(name)) if is_metric else printable(name)
-        return name, Column(heading, texts, rank, is_text)
-
-    paths = [_relative(row.first.path, result.folder) for row in result.rows]
-    every = [
-        *(column(key, 0 if key in keys else 5, is_text=True) for key in result.keys),
-        column("status", 1, is_text=True),
-        column("runs", 3),
-        *(column(name, judged.get(name, 5)) for name in metrics),
-        *(column(name, 3) for name in REFERENCES),
-        *(column(name, rank) for name, rank in (("gap", 1), ("final/gap", 3), ("seconds", 4))),
-        column("started", 5, is_text=True),
-        ("run", Column("run", paths, is_text=True)),
-    ]
     has_seeds = result.num_rows < len(result.runs) + len(result.damaged)
-    known = {name for name, each in every if any(each.cells) and (name != "runs" or has_seeds)}
-    if not names:
-        return [each for name, each in every if name in known and each.rank < 5]
-    shown = {*names, *(known if "all" in names else ())}
-    return [replace(each, rank=0) for name, each in every if name in shown]
+    columns = []
+    for name, rank in ranks.items():
+        is_metric = name in (*metrics, "gap", "final/gap")
+        cells = [_shown(row, name, record[name], is_metric) for row, record in pairs]
+        if name == "run":
+            cells = [_relative(row.first.path, result.folder) for row in result.rows]
+        heading = printable(name)
+        if is_metric:
+            checkpoint = FINAL_IN_WORDS if name.startswith(FINAL_PREFIX) else "best"
+            heading = f"{heading.removeprefix(FINAL_PREFIX)}\n{checkpoint}"
+        is_shown = any(cells) and (name != "runs" or has_seeds)
+        is_chosen = "all" in names if names else rank < 5
+        if name in names or (is_shown and is_chosen):
+            is_text = name in (*result.keys, "status", "started", "run")
+            columns.append(Column(heading, cells, 0 if names else rank, is_text))
+    return columns
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -313,13 +305,6 @@ def _essence(result: Result) -> tuple[list[str], dict[str, int]]:
     return [key for key in result.keys if key in differ], ranks
 
 
-def _heading(name: str) -> str:
-    """A metric or a gap with its checkpoint."""
-    if name.startswith(FINAL_PREFIX):
-        return f"{name.removeprefix(FINAL_PREFIX)}\n{FINAL_IN_WORDS}"
-    return f"{name}\nbest"
-
-
 def _shown(row: Row, name: str, value: Any, is_metric: bool) -> str:
     if value is None:
         return ""
@@ -335,8 +320,8 @@ def _shown(row: Row, name: str, value: Any, is_metric: bool) -> str:
     return _number(value) + "*" * (row.so_far(name) is not None)
 
 
-def _number(value: float, digits: int = 4) -> str:
-    return f"{value:z.{digits}f}" if abs(value) < 1000 else f"{value:,.1f}"
+def _number(value: float) -> str:
+    return f"{value:z.4f}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
 def _notes(result: Result) -> list[tuple[str, str]]:
@@ -347,8 +332,3 @@ def _notes(result: Result) -> list[tuple[str, str]]:
         command = plugins.command_for_run("eval", run.path, run.config.get("plugins"))
         notes.append((f"best run{game}:", printable(command)))
     return notes + [(f"damaged: {run.path}:", run.damage) for run in result.damaged]
-
-
-def _as_code(text: str) -> str:
-    """Text that Markdown shows as it is, and that can be copied from its source too."""
-    return f"`{text}`" if "`" not in text else escape_markdown(text)

@@ -42,9 +42,7 @@ def run(config: Any) -> train.Result | None:
         return train.Result(cfg, resume(run, cfg, checkpoint, lock, callback))
 
 
-def show(result: train.Result) -> None:
-    """Print what the training reached, and what comes next."""
-    train.show(result)
+show = train.show
 
 
 def _found(config: Any) -> Path:
@@ -116,8 +114,7 @@ def _resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint]:
     if not can_resume(checkpoint) and not reason_finished(run, cfg, checkpoint):
         raise BadCheckpoint(
             f"{run / 'checkpoints' / LATEST} holds a policy only and cannot be resumed",
-            f"start a new run from its weights: init_from={run}, "
-            "or train with keep_resume_state=true",
+            f"start a new run from its weights: init_from={run}",
         )
     return cfg, checkpoint
 

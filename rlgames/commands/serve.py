@@ -41,37 +41,29 @@ def offered_tables(cfg: ServeConfig) -> dict[str, Table]:
     """The games of some runs and of game=, or all games. Raises ConfigError."""
     tables: dict[str, Table] = {}
     for name in cfg.runs:
-        _add_run(tables, open_run(find_run(name, is_player=False), cfg.checkpoint), cfg)
+        run = open_run(find_run(name, is_player=False), cfg.checkpoint)
+        _add(tables, cfg, run.config.game, run)
     if cfg.game is not None:
-        _add(tables, cfg.game, cfg)
+        _add(tables, cfg, cfg.game)
     if not tables:
         if cfg.checkpoint is not None:
             raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
         for name in Files().names("game"):
             path = shipped_agent(name)
-            if path is None:
-                _add(tables, make_option("game", name), cfg)
-            else:
-                _add_run(tables, open_run(path), cfg)
+            _add(tables, cfg, open_run(path).config.game if path else make_option("game", name))
     return tables
 
 
-def _add_run(tables: dict[str, Table], run: OpenRun, cfg: ServeConfig) -> None:
-    """Add a run to the table of its game."""
-    rules, name = run.config.game, _label(run)
-    for table in tables.values():
-        if not differing_key(table.rules, rules, PRESENTATION_KEYS):
-            if name in table.runs and table.runs[name].path != run.path:
-                name = run.name
-            table.runs[name] = run
-            return
-    _add(tables, rules, cfg, run)
-
-
 def _add(
-    tables: dict[str, Table], rules: OptionConfig, cfg: ServeConfig, run: OpenRun | None = None
+    tables: dict[str, Table], cfg: ServeConfig, rules: OptionConfig, run: OpenRun | None = None
 ) -> None:
-    """Add a game, by its name, with its keys if the name is taken."""
+    """Add a game, by its name, with its keys if the name is taken, or a run to its game."""
+    for table in tables.values():
+        if run is not None and not differing_key(table.rules, rules, PRESENTATION_KEYS):
+            name = _label(run)
+            is_taken = name in table.runs and table.runs[name].path != run.path
+            table.runs[run.name if is_taken else name] = run
+            return
     keys = [f"{key}={value}" for key, value in arguments(rules).items()]
     name = " ".join([rules.name, *keys]) if rules.name in tables else rules.name
     tables[name] = _table(cfg, rules, run)
@@ -138,7 +130,7 @@ def game_page(config: PlayConfig | WatchConfig | ShowConfig) -> tuple[Table, dic
     search = None if cfg.search is None else cfg.search.name
     for name in query["seat"]:
         if name != YOU:
-            table.player(name, search)  # what is not supported is reported here, not on the page
+            table.check(name, search)  # what is not supported is reported here, not on the page
     if search is not None:
         query["search"] = search
     if not isinstance(cfg, PlayConfig) or cfg.hints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device
 from rlgames.core.metrics import are_equal
 from rlgames.core.text import counted, number_text, printable
-from rlgames.evaluation.advice import Move, advise, exact_text, unit_of
+from rlgames.evaluation.advice import Advice, Move, advise, exact_text, unit_of
 from rlgames.evaluation.positions import parse_position, read_position
 from rlgames.games.notation import render
 from rlgames.rollouts.interactive import describe_ending
@@ -32,25 +32,29 @@ SEARCH_LONGER = "; solve_seconds= sets a time instead"
 COLUMNS = {"probability": "probability", "score": "value", "exact": "exact", "plies": "plies"}
 """The fields of a move, with the headings of their columns."""
 
+FORMATS = {"probability": ".1%", "score": "z.4f", "plies": ".0f"}
+"""How they are shown, apart from exact values."""
+
 
 @dataclass(frozen=True)
 class Result:
-    """A position as `rlgames show` prints it, with None for what is unknown.
+    """A position as `rlgames show` prints it.
 
-    over: how the game has ended. value: the return that the player expects, in units of its reward.
-    unit: of exact values: turns, points or outcome. actions: the most likely one first.
-    limit: of the solver, see Advice.
+    unit: of exact values: turns, points or outcome. over: how the game has ended; None if it has
+    not, and nothing is known of it if it has.
     """
 
     cfg: ShowConfig
     board: BoardView
     player: str | None
     unit: str
-    over: str | None = None
-    value: float | None = None
-    exact: float | None = None
-    actions: list[Move] = field(default_factory=list)
-    limit: str = ""
+    over: str | None
+    advice: Advice
+
+    @property
+    def exact(self) -> float | None:
+        """The exact value of the position, None if it is not known."""
+        return None if self.advice.exact is None else self.advice.exact.value
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
@@ -61,10 +65,10 @@ class Result:
             "seat": int(state.current_seat[0]) + 1,
             "over": self.over,
             "player": self.player,
-            "value": self.value,
+            "value": self.advice.value,
             "exact": self.exact,
             "unit": self.unit,
-            "actions": [{**vars(each)} for each in self.actions],
+            "actions": [{**vars(each)} for each in self.advice.moves],
         }
 
 
@@ -77,26 +81,16 @@ def run(config: ShowConfig) -> Result:
     game, player = game_and_player(cfg, torch.device("cpu"), opened)
     state = parse_position(game, None if cfg.state is None else read_position(cfg.state))
     name = None if player is None else player_name(cfg.player, opened, cfg.search)
-    if bool(state.done[0]):
-        over = describe_ending(game, state, None)
-        result = Result(cfg, BoardView(game, state), name, unit_of(game), over)
-    else:
+    over = describe_ending(game, state, None) if bool(state.done[0]) else None
+    advice = Advice(None, None, None, "", [])
+    if over is None:
         asked = make_advisor(player) if isinstance(player, Search) else player
         advice = advise(game, state, asked, str(name), cfg.solve_seconds)
-        result = Result(
-            cfg=cfg,
-            board=BoardView(game, state, advice.likely, listed=False),
-            player=name,
-            unit=unit_of(game),
-            value=advice.value,
-            exact=None if advice.exact is None else advice.exact.value,
-            actions=advice.moves,
-            limit=advice.limit,
-        )
+    board = BoardView(game, state, advice.likely, listed=False)
     if cfg.picture is not None:
         seat = f"seat {int(state.current_seat[0]) + 1}" if game.spec.seats > 1 else ""
-        board_pictures.write_position(result.board, result.over or seat, Path(cfg.picture))
-    return result
+        board_pictures.write_position(board, over or seat, Path(cfg.picture))
+    return Result(cfg, board, name, unit_of(game), over, advice)
 
 
 def show(result: Result) -> None:
@@ -107,51 +101,44 @@ def show(result: Result) -> None:
     if result.over is not None:
         print(result.over)
         return
-    if result.value is not None:
-        value = number_text(round(result.value, 6) + 0.0)
+    advice, moves = result.advice, result.advice.moves
+    if advice.value is not None:
+        value = number_text(round(advice.value, 6) + 0.0)
         print(printable(f"{result.player} expects a return of {value}"))
     if result.exact is not None:
-        best = [each.action for each in result.actions if _is_best(each, result)]
+        best = [each.action for each in moves if _is_best(each, result)]
         more = f" and {len(best) - MAX_LISTED_MOVES} more" if len(best) > MAX_LISTED_MOVES else ""
         value = exact_text(result.exact, result.unit)
         print(f"exact: {value}, by {', '.join(best[:MAX_LISTED_MOVES])}{more}")
-    elif result.limit:
-        print(f"exact: not found within {result.limit}{SEARCH_LONGER}")
-    known = [
-        name for name in COLUMNS if any(getattr(move, name) is not None for move in result.actions)
-    ]
+    elif advice.limit:
+        print(f"exact: not found within {advice.limit}{SEARCH_LONGER}")
+    known = [name for name in COLUMNS if any(getattr(move, name) is not None for move in moves)]
     if not known:
         return
-    listed = result.actions[:MAX_LISTED_MOVES]
+    listed = moves[:MAX_LISTED_MOVES]
     table = [Column("move", [move.action for move in listed], is_text=True)]
     for name in known:
         table.append(Column(COLUMNS[name], [_cell(name, move, result) for move in listed]))
     print()
     print_table("moves", table, "table")
-    open_moves = sum(move.exact is None for move in result.actions)
+    open_moves = sum(move.exact is None for move in moves)
     if result.exact is not None and open_moves:
-        moves = counted(open_moves, "move")
-        print(f"{moves} without a value within {result.limit}{SEARCH_LONGER}")
-    hidden = len(result.actions) - MAX_LISTED_MOVES
-    if hidden > 0:
-        print(f"and {hidden} more; format=json lists all")
+        without = counted(open_moves, "move")
+        print(f"{without} without a value within {advice.limit}{SEARCH_LONGER}")
+    if len(moves) > len(listed):
+        print(f"and {len(moves) - len(listed)} more; format=json lists all")
 
 
 def _cell(name: str, move: Move, result: Result) -> str:
     value: float | None = getattr(move, name)
     if value is None:
         return "-"
-    if name == "probability":
-        return f"{value:.1%}"
-    if name == "score":
-        return f"{value:z.4f}"
-    if name == "plies":
-        return f"{value:.0f}"
+    if name in FORMATS:
+        return f"{value:{FORMATS[name]}}"
     return exact_text(value, result.unit) + (" *" if _is_best(move, result) else "  ")
 
 
 def _is_best(move: Move, result: Result) -> bool:
     """Whether the exact value of a move is the one of the position, except for rounding."""
-    if move.exact is None or result.exact is None:
-        return False
-    return bool(are_equal(move.exact, result.exact))
+    known = move.exact is not None and result.exact is not None
+    return known and bool(are_equal(move.exact, result.exact))

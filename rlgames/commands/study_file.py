@@ -33,14 +33,14 @@ TRAINING, REPORTED = "training", "reported"
 WRITTEN = {"record": "games.jsonl", "picture": "turns.png"}
 """The keys of evaluations that name what is written, with an example."""
 
-COMMANDS = ("eval", "analyze", "arena", "solve")
+COMMANDS = ("eval", "analyze", "solve")
 """The commands that an evaluation may call."""
 
 NAMES = {
-    "an evaluation": (re.compile(r"\w[\w-]*", re.ASCII), "use letters, digits, _ and -"),
-    "a run": (re.compile(r"\w[\w.-]*", re.ASCII), "use letters, digits, _, - and ."),
+    **dict.fromkeys(("a study", "a run"), r"\w[\w.-]*"),
+    "an evaluation": rf"(?!({TRAINING}|{REPORTED})$)\w[\w-]*",
 }
-"""What a name may be, and a hint: METRIC ends the name of an evaluation at a dot."""
+"""What names may be: METRIC ends the name of an evaluation at a dot."""
 
 UNSET = ("", "null", "~")
 
@@ -134,7 +134,6 @@ class Study:
     """
 
     name: str
-    path: Path
     runs: dict[str, StudyRun]
     evaluations: tuple[StudyEvaluation, ...]
     tables: tuple[StudyTable, ...]
@@ -181,66 +180,65 @@ def read_study(word: str, seeds: Any = None) -> Study:
     _check_name("a study", path.stem)
     content = mapping(path, TextLoader)
     try:
-        return _study(path, _keys(content, "", FILE), seeds)
+        return _study(path.stem, _keys(content, "", FILE), seeds)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error.error}", error.hint) from None
 
 
-def _study(path: Path, file: Mapping[str, Any], seeds: Any) -> Study:
+def _study(name: str, file: Mapping[str, Any], seeds: Any) -> Study:
     usual = parse_seeds(file.get("seeds", "1") if seeds is None else seeds)
-    runs = {
-        name: _run(name, _entry(node, f"runs.{name}"), usual)
-        for name, node in _mapping(file.get("runs"), "runs").items()
-    }
-    evaluations: list[StudyEvaluation] = []
-    for name, node in _mapping(file.get("evaluations"), "evaluations").items():
-        where = f"evaluations.{name}"
-        _check_name("an evaluation", name)
-        for part in node if isinstance(node, list) else [node]:
-            made = _evaluation(name, _entry(part, where), runs)
-            twice = {run for other in evaluations if other.name == name for run in other.runs}
-            if again := sorted(twice & {*made.runs}):
-                raise ConfigError(f"{where} evaluates {again[0]} twice", "use runs:")
-            evaluations.append(made)
-    nodes = file.get("table", [])
-    nodes = nodes if isinstance(nodes, list) else [nodes]
+    runs = {run: _run(run, node, usual) for run, node in _mapping(file.get("runs"), "runs").items()}
+    evaluations = [
+        _evaluation(key, part, runs)
+        for key, node in _mapping(file.get("evaluations"), "evaluations").items()
+        for part in _listed(node)
+    ]
+    pairs = [(each.name, run) for each in evaluations for run in each.runs]
+    for place, (key, run) in enumerate(pairs):
+        if (key, run) in pairs[:place]:
+            raise ConfigError(f"evaluations.{key} evaluates {run} twice", "use runs:")
     reported = {
-        name: _texts(_mapping(values, f"reported.{name}"), f"reported.{name}")
-        for name, values in _mapping(file.get("reported"), "reported").items()
+        key: _texts(values, f"reported.{key}")
+        for key, values in _mapping(file.get("reported"), "reported").items()
     }
-    for name, values in reported.items():
+    for key, values in reported.items():
         for run in values:
-            _check_known(run, runs, f"reported.{name}: no run")
+            _check_known(run, runs, f"reported.{key}: no run")
     sources = [*(each.name for each in evaluations), TRAINING, REPORTED]
-    tables = [_table(_keys(node, "table", TABLE), runs, sources, reported) for node in nodes]
+    nodes = _listed(file.get("table", []))
+    tables = tuple(_table(_keys(node, "table", TABLE), runs, sources, reported) for node in nodes)
     texts = file.get("before", ""), file.get("after", "")
-    return Study(path.stem, path, runs, tuple(evaluations), tuple(tables), reported, *texts)
+    return Study(name, runs, tuple(evaluations), tables, reported, *texts)
 
 
 def parse_seeds(value: Any, key: str = "seeds") -> tuple[int, ...]:
     """Seeds as they are typed: how many, or a list of them. Raises ConfigError."""
     try:
-        numbers = [int(str(each)) for each in (value if isinstance(value, list) else [value])]
-        listed = numbers if isinstance(value, list) else [*range(min(numbers[0], 10_001))]
+        numbers = [int(str(each)) for each in _listed(value)]
     except ValueError:
-        listed = []
-    is_valid = len(listed) <= 10_000 and all(0 <= each <= MAX_SEED for each in listed)
-    if not listed or not is_valid or len({*listed}) < len(listed):
+        numbers = []
+    if numbers and not isinstance(value, list):
+        numbers = [*range(min(numbers[0], 10_001))]
+    is_valid = 0 < len(numbers) <= 10_000 and all(0 <= each <= MAX_SEED for each in numbers)
+    if not is_valid or len({*numbers}) < len(numbers):
         hint = f"as in {key}=5 or {key}=[0,1,2]"
         raise ConfigError(f"{key}={value} is neither a number of seeds nor a list of them", hint)
-    return tuple(listed)
+    return tuple(numbers)
 
 
-def _run(name: str, entry: Mapping[str, Any], usual: tuple[int, ...]) -> StudyRun:
+def _run(name: str, node: Any, usual: tuple[int, ...]) -> StudyRun:
     _check_name("a run", name)
-    run = StudyRun(name, _words(entry, f"runs.{name}", "experiment="), usual)
+    entry, where = _entry(node, f"runs.{name}"), f"runs.{name}"
+    run = StudyRun(name, _words(entry, where, "experiment="), usual)
     if "seeds" in entry:
-        return replace(run, seeds=parse_seeds(entry["seeds"], f"runs.{name}.seeds"))
+        return replace(run, seeds=parse_seeds(entry["seeds"], f"{where}.seeds"))
     return run if run.is_training else replace(run, seeds=(0,))
 
 
-def _evaluation(name: str, entry: Mapping[str, Any], runs: Collection[str]) -> StudyEvaluation:
+def _evaluation(name: str, node: Any, runs: Collection[str]) -> StudyEvaluation:
+    _check_name("an evaluation", name)
     where = f"evaluations.{name}"
+    entry = _entry(node, where)
     words, command = _words(entry, where), "eval"
     if words and words[0] in COMMANDS:
         command, *words = words
@@ -281,12 +279,14 @@ def _table(
     reported: Collection[str],
 ) -> StudyTable:
     """A table with its rows and columns parsed. Raises ConfigError."""
-    rows = table.get("rows", list(runs))
-    labels = _texts(rows, "rows")
+    rows = table.get("rows", [*runs])
+    labels = (
+        _texts(rows, "rows")
+        if not isinstance(rows, list)
+        else {str(name): f"`{name}`" for name in rows}
+    )
     for name in labels:
         _check_known(name, runs, "rows: no run")
-    if isinstance(rows, list):
-        labels = {name: f"`{name}`" for name in labels}
     columns = [parse_column(*each) for each in _texts(table.get("columns"), "columns").items()]
     for column in columns:
         path = f"{column.source}.{column.metric}"
@@ -298,16 +298,7 @@ def _table(
 
 
 def _texts(node: Any, where: str) -> dict[str, str]:
-    """Texts by name; a text of a list is named by what stands before `|`. Raises ConfigError."""
-    if not isinstance(node, list):
-        return {name: str(text) for name, text in _mapping(node, where).items()}
-    values: dict[str, str] = {}
-    for text in map(str, node):
-        name = text.partition("|")[0].strip()
-        if name in values:
-            raise ConfigError(f"{where} has {name} twice", f"use {where}: {{NAME: …}}")
-        values[name] = text
-    return values
+    return {name: str(text) for name, text in _mapping(node, where).items()}
 
 
 def _check_known(name: str, known: Collection[str], message: str) -> None:
@@ -316,11 +307,13 @@ def _check_known(name: str, known: Collection[str], message: str) -> None:
 
 
 def _check_name(kind: str, name: str) -> None:
-    pattern, hint = NAMES.get(kind, NAMES["a run"])
-    is_taken = kind == "an evaluation" and name in (TRAINING, REPORTED)
-    if is_taken or not pattern.fullmatch(name):
-        hint = "columns have that name for something else" if is_taken else hint
+    if not re.fullmatch(NAMES[kind], name, re.ASCII):
+        hint = f"use letters, digits, _ and -, and not {TRAINING} or {REPORTED}"
         raise ConfigError(f"{name!r} cannot be the name of {kind}", hint)
+
+
+def _listed(node: Any) -> list[Any]:
+    return node if isinstance(node, list) else [node]
 
 
 def _mapping(node: Any, where: str) -> Mapping[str, Any]:
@@ -336,13 +329,9 @@ def _entry(node: Any, where: str) -> dict[str, Any]:
 
 def _keys(node: Any, where: str, known: Sequence[str]) -> dict[str, Any]:
     """The keys that a part of the file sets. Raises ConfigError."""
-    start = f"{where}: " if where else ""
-    values = {}
-    for key, value in _mapping(node, where or "the file").items():
-        if key not in known:
-            raise ConfigError(f"{start}no key is called {key!r}", nearest(key, [*known]))
+    start, values = f"{where}: " if where else "", _mapping(node, where or "the file")
+    for key, value in values.items():
+        _check_known(key, known, f"{start}no key")
         if key in TEXTS and not isinstance(value, str):
             raise ConfigError(f"{start}{key} is not text", "use quotes")
-        if value not in UNSET:
-            values[key] = value
-    return values
+    return {key: value for key, value in values.items() if value not in UNSET}

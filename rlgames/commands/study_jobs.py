@@ -17,30 +17,37 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from rlgames.commands.study_file import Study, StudyRun
 from rlgames.config.commands import MOVABLE_PLAYERS
 from rlgames.config.schema import as_typed
-from rlgames.core.errors import ConfigError, report_error
+from rlgames.core.errors import ConfigError, nearest, report_error
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.core.untrusted import parse_json, parse_object, sanitized
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import read_identity
+from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import BEST, LATEST, RunInfo, flatten, read_info
 
 VERSION = 1
 """Of the rules by which evaluations count; the next one makes all of them again."""
 
-FOLDER = "evaluations"
+RECORDS, FOLDER = "records", "evaluations"
+"""The folders of records, in a study's directory, and of evaluations, in a job's."""
+
 MAX_BYTES = 1 << 24
 
-REFERENCE = re.compile(r"\{([\w./+-]*)\}")
-"""The directory of a job in a word, relative to the sweep's; {}: the job's own."""
+REFERENCE = re.compile(r"\{(?:([\w.-]+)(?:/(\d+))?)?\}")
+"""The directory of a run in a word: {RUN}, with the same seed, {RUN/SEED}, or {} for the own one.
+Those of jobs have their seeds."""
 
 REPLACED = ".replaced"
 """The folder of runs that were trained with other settings."""
@@ -49,28 +56,21 @@ OUTPUT = "output.log"
 """What the commands of a job print."""
 
 POLL_SECONDS = 0.2
-MAX_REASON_BYTES = 1 << 16
-"""Of a job's log only the end is read."""
+
+
+def jobs_in(words: Iterable[str]) -> set[str]:
+    """The jobs whose directories are in words."""
+    return {f"{run}/{seed}" for run, seed in REFERENCE.findall(" ".join(words)) if run}
 
 
 @dataclass(frozen=True)
 class JobEvaluation:
-    """An evaluation of a job.
-
-    Args:
-        name: for people.
-        words: the command and its words, with references to directories in braces.
-        config: the plain config of the command, for the digest.
-    """
+    """An evaluation of a job. words: the command and its words, with references to directories in
+    braces. config: the plain config of the command, for the digest."""
 
     name: str
     words: list[str]
     config: dict[str, Any]
-
-    @property
-    def runs(self) -> list[str]:
-        """The directories of other runs in its words."""
-        return [run_of(name) for name in REFERENCE.findall(" ".join(self.words)) if name]
 
 
 @dataclass(frozen=True)
@@ -79,42 +79,36 @@ class Job:
 
     Args:
         name: the job's directory inside the study's, RUN/SEED.
-        words: of `rlgames train`; empty without a training.
+        words: of `rlgames train`, with references in braces; empty without a training.
         config: the plain config of the training; empty without one.
-        links: keys of the config that name such a job, or a file in it, by its path there.
     """
 
     name: str
     words: list[str]
     config: dict[str, Any]
     evaluations: list[JobEvaluation] = field(default_factory=list)
-    links: dict[str, str] = field(default_factory=dict)
 
     @property
-    def sources(self) -> set[str]:
-        """The jobs that its training starts from, or plays against."""
-        return {run_of(link) for link in self.links.values()}
+    def links(self) -> dict[str, str]:
+        """Keys of the config that name another job, or a file in it, by its path there."""
+        pairs = (word.partition("=")[::2] for word in self.words)
+        return {key: re.sub("[{}]", "", value) for key, value in pairs if REFERENCE.match(value)}
 
     @property
     def after(self) -> set[str]:
         """The jobs that must be done first."""
-        played = {name for each in self.evaluations for name in each.runs}
-        return self.sources | (played - {self.name})
-
-
-def run_of(path: str) -> str:
-    """The directory of a run, by its own path or the path of one of its files."""
-    return "/".join(path.split("/")[:2])
+        played = jobs_in(word for each in self.evaluations for word in each.words)
+        return jobs_in(self.words) | (played - {self.name})
 
 
 def _difference(job: Job, info: RunInfo) -> str:
     """What differs between the settings of a job and those of a run, in words; empty for none."""
     if info.status == "damaged":
         return "its run.json is damaged"
-    there = flatten(info.config)
+    there, links = flatten(info.config), job.links
     for key, value in flatten(job.config).items():
         former = there.get(key, value)  # an older version may lack it
-        link = None if key in MOVABLE_PLAYERS else job.links.get(key.removesuffix(".path"))
+        link = None if key in MOVABLE_PLAYERS else links.get(key.removesuffix(".path"))
         # The directory may have been moved since.
         is_same = former == value if link is None else f"/{link}/" in f"{former}/"
         if not is_same:
@@ -125,11 +119,34 @@ def _difference(job: Job, info: RunInfo) -> str:
 
 @dataclass
 class StudyJobs:
-    """The jobs of a study, in order. options: words that every command gets."""
+    """The jobs of a study by their names, each after those that it needs.
 
+    options: words that every command gets. commands: what evaluations type, by their runs and
+    names, with RUN for the run's directory.
+    """
+
+    study: Study
     directory: Path
     options: list[str]
-    jobs: list[Job] = field(default_factory=list)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    commands: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def jobs_of(self, run: StudyRun) -> list[Job]:
+        """The jobs of a run, in the order of its seeds."""
+        return [self.jobs[f"{run.name}/{seed}"] for seed in run.seeds]
+
+    def selected(self, only: str | None) -> list[Job]:
+        """The jobs that only= names, with those that they need. Raises ConfigError."""
+        listed = re.fullmatch(r"\[(.*)\]", only or "*")
+        chosen = set[str]()
+        for word in map(str.strip, (listed[1] if listed else only or "*").split(",")):
+            runs = [run for run in self.study.runs.values() if fnmatch(run.name, word)]
+            if not runs:
+                raise ConfigError(f"only={word} names no run", nearest(word, [*self.study.runs]))
+            chosen |= {job.name for run in runs for job in self.jobs_of(run)}
+        for job in reversed(self.jobs.values()):  # before those that it needs
+            chosen |= job.after if job.name in chosen else set()
+        return [job for job in self.jobs.values() if job.name in chosen]
 
     def path(self, job: Job) -> Path:
         """The directory of a job."""
@@ -140,12 +157,12 @@ class StudyJobs:
         with other settings."""
         if self.difference(job):
             return "replaced"
-        if not self.is_trained(job):
-            latest = self.path(job) / "checkpoints" / LATEST
-            return "unfinished" if latest.exists() else "not started"
-        if not self.missing(job):
+        if self.is_trained(job) and not self.missing(job):
             return "done"
-        return "unfinished" if job.config else "not started"
+        return "unfinished" if self._has_begun(job) else "not started"
+
+    def _has_begun(self, job: Job) -> bool:
+        return (self.path(job) / "checkpoints" / LATEST).exists()
 
     def is_trained(self, job: Job) -> bool:
         """Whether the training of a job is done, or it has none."""
@@ -158,25 +175,23 @@ class StudyJobs:
         info = read_info(self.path(job))
         if not job.config or info.status == "waiting":
             return ""
-        stale = [o.name for o in self.jobs if o.name in job.sources and self._is_stale(o)]
-        others = f"{stale[0]}, which it needs, does not count" if stale else ""
-        return _difference(job, info) or others
-
-    def _is_stale(self, job: Job) -> bool:
-        """Whether what others need of a job has changed: of a player, its evaluations."""
-        return bool(self.difference(job) if job.config else self.missing(job))
+        # What others need of a player is its evaluations.
+        for other in map(self.jobs.__getitem__, sorted(jobs_in(job.words))):
+            if self.difference(other) if other.config else self.missing(other):
+                return _difference(job, info) or f"{other.name}, which it needs, does not count"
+        return _difference(job, info)
 
     def saved(self, job: Job, evaluation: JobEvaluation) -> dict[str, Any] | None:
         """The report of an evaluation of a job, its date and how long it took; None if it was not
         made, or if a run that it needs does not count."""
-        used = [other for other in self.jobs if other.name in (job.name, *evaluation.runs)]
         name = self._file(job, evaluation)
+        used = (self.jobs[each] for each in {job.name, *jobs_in(evaluation.words)})
         if name is None or any(map(self.difference, used)):
             return None
         try:
             saved = parse_json(storage.read_file(self.path(job), name, MAX_BYTES))
             return saved if isinstance(saved["report"], dict) else None
-        except (OSError, ValueError, LookupError, TypeError, ConfigError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError):
             return None
 
     def save(self, job: Job, evaluation: JobEvaluation, saved: dict[str, Any]) -> None:
@@ -191,8 +206,9 @@ class StudyJobs:
         """The file of a report in the job's directory; None while a checkpoint is missing."""
         is_best = evaluation.config.get("checkpoint") in (None, "best")
         checkpoints = []
-        for name in REFERENCE.findall(" ".join(evaluation.words)):
-            folder = self.directory / run_of(name or job.name) / "checkpoints"
+        for run, seed in REFERENCE.findall(" ".join(evaluation.words)):
+            name = f"{run}/{seed}" if run else job.name
+            folder = self.directory / name / "checkpoints"
             if folder.is_dir():
                 files = (BEST, LATEST) if is_best else (LATEST,)
                 known = [each for file in files if (each := read_identity(folder / file))]
@@ -209,28 +225,39 @@ class StudyJobs:
 
     def needed(self, job: Job) -> list[str]:
         """The jobs that a job needs and that are not done."""
-        others = [other for other in self.jobs if other.name in job.after]
-        return [other.name for other in others if self.status(other) != "done"]
+        return [name for name in sorted(job.after) if self.status(self.jobs[name]) != "done"]
 
-    def replaced(self, jobs: Sequence[Job]) -> list[str]:
+    def replaced(self, jobs: Sequence[Job]) -> list[Job]:
         """Those of these jobs that were trained with other settings, and all that start from them,
         which come first: if the study is killed between two of them, it knows the others."""
         names = {job.name for job in jobs if self.difference(job)}
-        while more := {job.name for job in self.jobs if job.sources & names} - names:
-            names |= more
-        found = [job for job in self.jobs if job.name in names and self.path(job).exists()]
-        own = [job.name for job in found if _difference(job, read_info(self.path(job)))]
-        return [*(job.name for job in found if job.name not in own), *own]
+        for job in self.jobs.values():
+            if jobs_in(job.words) & names:
+                names.add(job.name)
+        found = [job for job in self.jobs.values() if job.name in names and self.path(job).exists()]
+        return found[::-1]
 
     def set_aside(self, jobs: Sequence[Job]) -> None:
         """Move the directories of replaced jobs."""
-        for name in self.replaced(jobs):
+        for job in self.replaced(jobs):
             number = 0
-            while os.path.lexists(self.directory / (target := f"{REPLACED}/{name}-{number}")):
+            while os.path.lexists(self.directory / (target := f"{REPLACED}/{job.name}-{number}")):
                 number += 1
-            storage.move_folder(self.directory, name, target)
+            storage.move_folder(self.directory, job.name, target)
             there = self.directory / target
-            print(printable(f"{name} is replaced; the former run is in {there}"))
+            print(printable(f"{job.name} is replaced; the former run is in {there}"))
+
+    def complete(self, jobs: Sequence[Job], parallel: int) -> int:
+        """Run what is missing, several jobs at a time, and say what is not done; the exit code.
+        Raises ConfigError and Interrupted."""
+        storage.make_directory(self.directory)
+        lock = lock_directory(self.directory)
+        try:
+            self.set_aside(jobs)
+            self.run(jobs, parallel)
+        finally:
+            lock.release()
+        return self.report(jobs)
 
     def run(self, jobs: Sequence[Job], parallel: int) -> None:
         """Run these jobs, each after those that it needs, several at a time; not those that need a
@@ -238,16 +265,16 @@ class StudyJobs:
 
         Raises Interrupted, after the commands have saved.
         """
-        stop, left = threading.Event(), [job for job in jobs if self.status(job) != "done"]
+        stop, order = threading.Event(), TopologicalSorter({job.name: job.after for job in jobs})
+        order.prepare()
         with Interrupts(on_first_signal=stop.set) as interrupts:
-            while left and not stop.is_set():
-                ready = [job for job in left if not self.needed(job)]
-                if not ready:
-                    break
-                left = [job for job in left if job not in ready]
+            while order.is_active() and not stop.is_set():
+                ready = order.get_ready()
                 with interrupts.shielded(), ThreadPoolExecutor(parallel) as pool:
-                    for job in ready:
-                        pool.submit(self._run, job, stop)
+                    for job in map(self.jobs.__getitem__, ready):
+                        if self.status(job) != "done" and not self.needed(job):
+                            pool.submit(self._run, job, stop)
+                order.done(*ready)
 
     def _run(self, job: Job, stop: threading.Event) -> None:
         """Type the commands of a job, until one fails or the study stops."""
@@ -268,23 +295,23 @@ class StudyJobs:
     def _training(self, job: Job) -> list[str]:
         """The command that trains a job, from its checkpoint if it has one."""
         path = self.path(job).absolute()
-        if (path / "checkpoints" / LATEST).exists():
+        if self._has_begun(job):
             return ["resume", str(path)]
-        links = [f"{key}={self.directory.absolute() / name}" for key, name in job.links.items()]
-        kept = [word for word in job.words if word.partition("=")[0] not in job.links]
-        return ["train", *kept, *links, f"out={path}"]
+        return ["train", *self._placed(job, job.words), f"out={path}"]
+
+    def _placed(self, job: Job, words: list[str]) -> list[str]:
+        """Words with the paths of directories."""
+        top = self.directory.absolute()
+        return [
+            REFERENCE.sub(lambda m: str(top / (m[0][1:-1] or job.name)), word) for word in words
+        ]
 
     def _evaluate(self, job: Job, evaluation: JobEvaluation, stop: threading.Event) -> bool:
         """Make an evaluation and keep its report; whether it succeeded."""
-        top = self.directory.absolute()
-        words = [
-            REFERENCE.sub(lambda match: str(top / (match[1] or job.name)), word)
-            for word in evaluation.words
-        ]
+        words = self._placed(job, evaluation.words)
         for word in words:
             if word.startswith("record="):  # which holds the games of one evaluation, played once
-                path = Path(word.partition("=")[2]).relative_to(top)
-                storage.remove_file(self.directory, str(path))
+                storage.remove_file(self.path(job), Path(word).name)
         started = time.perf_counter()
         code, printed = self._type(job, [*words, "format=json"], stop)
         if code == 0:
@@ -319,13 +346,10 @@ class StudyJobs:
         if needed := self.needed(job):
             return f"it needs {', '.join(needed)}"
         try:
-            with storage.open_to_read(self.path(job), OUTPUT) as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_REASON_BYTES))
-                end = file.read(MAX_REASON_BYTES)
-        except (OSError, ConfigError):
+            lines = (self.path(job) / OUTPUT).read_text(errors="replace").split("\n")
+        except OSError:
             return "not started"
-        lines = end.decode(errors="replace").strip().splitlines()
-        return sanitized((lines or ["no message"])[-1])
+        return sanitized(next((line for line in lines[::-1] if line.strip()), "no message"))
 
     def report(self, jobs: Sequence[Job]) -> int:
         """Print how many jobs are done, and why the others are not; the exit code."""

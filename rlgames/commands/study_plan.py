@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatch
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from rlgames.commands.arena import competitors
 from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import check_no_opponent
 from rlgames.commands.study_file import Study, StudyEvaluation, StudyRun, read_study
-from rlgames.commands.study_jobs import MAX_BYTES, Job, JobEvaluation, StudyJobs
+from rlgames.commands.study_jobs import RECORDS, REFERENCE, Job, JobEvaluation, StudyJobs
 from rlgames.config.commands import (
     MOVABLE_PLAYERS,
     AnalyzeConfig,
-    ArenaConfig,
     EvalConfig,
     SolveConfig,
     StudyConfig,
@@ -39,21 +35,14 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.evaluation.evaluate import openings_to_play
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
-from rlgames.runs import storage
 from rlgames.runs.agents import build_player, with_search
-from rlgames.runs.directory import FILES, FOLDERS, lock_directory
+from rlgames.runs.directory import FILES, FOLDERS
 from rlgames.runs.find import located
 from rlgames.training.parts import build_training
 
 DIRECTORY = Path("outputs") / "studies"
 
-RECORDS, OWNER = "records", "study.txt"
-"""The folder of records, and the file that tells whose directory it is."""
-
-REFERENCE = re.compile(r"\{([\w.-]*)(?:/(\d+))?\}")
-"""The directory of a run within an override: {RUN}, {RUN/SEED}, or {} for the run's own."""
-
-UNCOUNTED = ("run", "runs", "players", "format", "plugins", "device", "threads")
+UNCOUNTED = ("run", "format", "plugins", "device", "threads")
 """Keys of an evaluation that its numbers do not depend on."""
 
 
@@ -69,26 +58,7 @@ class _Row:
     agent: Agent | None = None
 
 
-@dataclass
-class PlannedStudy:
-    """A study and its jobs.
-
-    Args:
-        commands: what evaluations type, by their runs and names, with RUN for the run's directory.
-    """
-
-    study: Study
-    config: StudyConfig
-    work: StudyJobs
-    commands: dict[tuple[str, str], str] = field(default_factory=dict)
-
-    def jobs_of(self, run: StudyRun) -> list[Job]:
-        """The jobs of a run, in the order of its seeds."""
-        by_name = {job.name: job for job in self.work.jobs}
-        return [by_name[f"{run.name}/{seed}"] for seed in run.seeds]
-
-
-def plan_study(cfg: StudyConfig) -> PlannedStudy:
+def plan_study(cfg: StudyConfig) -> StudyJobs:
     """Read a study and check all of its jobs. Raises ConfigError."""
     if cfg.file is None:
         hint = nearest("", [*Files().names("study"), "a YAML file"])
@@ -96,37 +66,39 @@ def plan_study(cfg: StudyConfig) -> PlannedStudy:
     study = read_study(cfg.file, cfg.seeds)
     directory = Path(cfg.out) if cfg.out else DIRECTORY / study.name
     options = [word for word in [plugins_override(list(cfg.plugins))] if word]
-    planned = PlannedStudy(study, cfg, StudyJobs(directory, options))
+    work = StudyJobs(study, directory, options)
     for run in study.runs.values():
         try:
-            _add_jobs(planned, run)
+            _add_jobs(work, run)
         except ConfigError as error:
             where = "" if error.error.startswith("evaluations.") else f"runs.{run.name}: "
             raise ConfigError(f"{where}{error.error}", error.hint) from None
-    _check_after(planned.work.jobs)
-    return planned
+    work.jobs = _ordered(work.jobs)
+    return work
 
 
-def _add_jobs(planned: PlannedStudy, run: StudyRun) -> None:
+def _add_jobs(work: StudyJobs, run: StudyRun) -> None:
     """Add the jobs of a run. Raises ConfigError."""
-    if run.name in (*FILES, *FOLDERS, RECORDS, OWNER):
+    if run.name in (*FILES, *FOLDERS, RECORDS):
         raise ConfigError("a study has its own file or folder of that name", "rename it")
-    row = _checked_row(run, planned.work.options)
-    evaluations = [
-        (each, *_checked_evaluation(each, row)) for each in planned.study.evaluations_of(run.name)
-    ]
-    for each, first, _ in evaluations:
-        planned.commands[run.name, each.name] = command_text([each.command, *first, *each.words])
+    row = _checked_row(run, work.options)
+    jobs = {}
     for seed in run.seeds:
-        job = _job(row, seed)
-        for each, first, plain in evaluations:
+        words, plain = list[str](), dict[str, Any]()
+        if row.config is not None:
+            words = [*_referring(run.words, seed, "{{{}}}", "{}"), f"seed={seed}"]
+            plain = to_plain(dataclasses.replace(row.config, seed=seed))
+        jobs[seed] = Job(f"{run.name}/{seed}", words, plain)
+    for each in work.study.evaluations_of(run.name):
+        first, plain = _checked_evaluation(each, row)
+        work.commands[run.name, each.name] = command_text([each.command, *first, *each.words])
+        for seed, job in jobs.items():
             if each.seeds is None or seed in each.seeds:
                 own = _referring(each.words, seed, "{{{}}}", "{}")
-                words = [each.command, *first, *own]
-                if not run.is_training and len(run.seeds) > 1:
-                    words.append(f"seed={seed}")
+                many = not run.is_training and len(run.seeds) > 1
+                words = [each.command, *first, *own, *([f"seed={seed}"] if many else [])]
                 job.evaluations.append(JobEvaluation(each.name, words, plain))
-        planned.work.jobs.append(job)
+    work.jobs |= {job.name: job for job in jobs.values()}
 
 
 def _referring(
@@ -177,26 +149,15 @@ def _checked_row(run: StudyRun, options: list[str]) -> _Row:
     wrong = next((w for w in run.words if parse_word(w).name in ("seed", "out", "plugins")), None)
     if wrong:
         raise ConfigError(f"{wrong} does not belong to a run", "the study has seeds: and out=")
+    for word in run.words:
+        key, _, value = word.partition("=")
+        if REFERENCE.match(value) and key not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
+            raise ConfigError(f"{word}: {key} does not name a run", "write its value")
     config, agent = load_config(TrainConfig, [*options, *words]), None
     if not runs_in(run.words):
         config = located(config)
         agent = build_training(config).agent
     return _Row(run, config.game, make("game", config.game), config, agent)
-
-
-def _job(row: _Row, seed: int) -> Job:
-    """The training of a seed; its links name other runs."""
-    name, links = f"{row.run.name}/{seed}", {}
-    if row.config is None:
-        return Job(name, [], {})
-    for word in row.run.words:
-        key, _, value = word.partition("=")
-        if match := REFERENCE.match(value):
-            if key not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
-                raise ConfigError(f"{word}: {key} does not name a run", "write its value")
-            links[key] = f"{match[1]}/{match[2] or seed}{value[match.end() :]}"
-    plain = to_plain(dataclasses.replace(row.config, seed=seed))
-    return Job(name, [*row.run.words, f"seed={seed}"], plain, links=links)
 
 
 def _checked_evaluation(evaluation: StudyEvaluation, row: _Row) -> tuple[list[str], dict[str, Any]]:
@@ -206,11 +167,9 @@ def _checked_evaluation(evaluation: StudyEvaluation, row: _Row) -> tuple[list[st
     first = ["{}"] if is_training else [*row.run.words]
     try:
         if evaluation.command == "solve":
-            first = _game_words(row.rules)
+            usual = load_config(SolveConfig, [])
+            first = as_words(dataclasses.replace(usual, game=row.rules), "game")
             cfg: Any = load_config(SolveConfig, [*first, *words])
-        elif evaluation.command == "arena":
-            first = first if is_training else []
-            cfg = _checked_arena(evaluation, row, len(first))
         else:
             schema = AnalyzeConfig if evaluation.command == "analyze" else EvalConfig
             cfg = load_config(schema, words if is_training else [*first, *words])
@@ -225,23 +184,6 @@ def _checked_evaluation(evaluation: StudyEvaluation, row: _Row) -> tuple[list[st
     return first, {key: value for key, value in to_plain(cfg).items() if key not in left_out}
 
 
-def _game_words(rules: OptionConfig) -> list[str]:
-    """The words that choose a game and its rules."""
-    return as_words(dataclasses.replace(load_config(SolveConfig, []), game=rules), "game")
-
-
-def _checked_arena(evaluation: StudyEvaluation, row: _Row, num_runs: int) -> ArenaConfig:
-    """The config of an arena. Raises ConfigError for players that do not play the game."""
-    players = [word for word in evaluation.words if "=" not in word]
-    if num_runs + len(players) < 2:
-        raise ConfigError("an arena needs at least two players", "add random")
-    keys = _referring([word for word in evaluation.words if "=" in word], 0)
-    # The runs do not exist yet, and exact players would solve the game.
-    if known := [word for word in players if "{" not in word and not word.startswith("exact")]:
-        competitors(known, load_config(ArenaConfig, [*_game_words(row.rules), *keys]))
-    return load_config(ArenaConfig, keys)
-
-
 def _check_match(cfg: Any, row: _Row) -> None:
     """Raises ConfigError for players, searches and games of `eval` or `analyze` that do not fit."""
     check_games(row.game, cfg.games)
@@ -254,68 +196,22 @@ def _check_match(cfg: Any, row: _Row) -> None:
             build_player(player, row.game, row.rules, search)
 
 
-def _check_after(jobs: Sequence[Job]) -> None:
-    """Raises ConfigError for jobs that need no training of the study, or each other."""
-    by_name = {job.name: job for job in jobs}
-    for job in jobs:
+def _ordered(jobs: dict[str, Job]) -> dict[str, Job]:
+    """The jobs, each after those that it needs. Raises ConfigError for jobs that need no training
+    of the study, or each other."""
+    for job in jobs.values():
         for name in job.after:
-            if name not in by_name:
-                hint = nearest(name, [*by_name])
+            if name not in jobs:
+                hint = nearest(name, [*jobs])
                 raise ConfigError(f"{job.name} needs {name}, which the study lacks", hint)
         words = " ".join(word for each in job.evaluations for word in each.words)
         for name in [*job.links.values(), *re.findall(r"\{([^}]+)\}(?!/)", words)]:
-            if name in by_name and not by_name[name].config:
+            if name in jobs and not jobs[name].config:
                 hint = "write the words of that player"
                 raise ConfigError(f"{job.name} needs {name}, a player and not a run", hint)
     try:
-        TopologicalSorter({job.name: job.after for job in jobs}).prepare()
+        order = TopologicalSorter({name: sorted(job.after) for name, job in jobs.items()})
+        return {name: jobs[name] for name in order.static_order()}
     except CycleError as error:
         other, name, *_ = error.args[1]
         raise ConfigError(f"{name} needs {other}, which needs it", "omit one of them") from None
-
-
-def run_study(planned: PlannedStudy) -> int:
-    """Run what is missing, and say what is not done; the exit code. Raises ConfigError and
-    Interrupted."""
-    work, cfg = planned.work, planned.config
-    jobs = selected(planned)
-    storage.make_directory(work.directory)
-    lock = lock_directory(work.directory)
-    try:
-        own = os.path.relpath(planned.study.path.resolve(), work.directory.resolve())
-        storage.write_file(work.directory, OWNER, f"{own}\n")
-        work.set_aside(jobs)
-        work.run(jobs, cfg.jobs)
-    finally:
-        lock.release()
-    return work.report(jobs)
-
-
-def check_owner(planned: PlannedStudy) -> None:
-    """Raises ConfigError if the runs in the directory of a study are of another file."""
-    directory, own = planned.work.directory, planned.study.path
-    try:
-        text = storage.read_file(directory, OWNER, MAX_BYTES).decode().strip()
-        there = os.path.normpath(directory.resolve() / text)
-        is_other = not os.path.samefile(there, own)
-    except (OSError, ValueError):  # it is new, or the file was moved
-        return
-    if is_other:
-        raise ConfigError(f"{directory} has the runs of {there}", f"use another out= for {own}")
-
-
-def selected(planned: PlannedStudy) -> list[Job]:
-    """The jobs that only= names, with those that they need. Raises ConfigError."""
-    jobs, only = planned.work.jobs, planned.config.only or "*"
-    words = only[1:-1].split(",") if only[0] + only[-1] == "[]" else only.split(",")
-    chosen = set[str]()
-    for word in map(str.strip, words):
-        matches = {job.name for job in jobs if fnmatch(job.name.partition("/")[0], word)}
-        if not matches:
-            raise ConfigError(f"only={word} names no run", nearest(word, [*planned.study.runs]))
-        chosen |= matches
-    size = 0
-    while len(chosen) > size:
-        size = len(chosen)
-        chosen |= {name for job in jobs if job.name in chosen for name in job.after}
-    return [job for job in jobs if job.name in chosen]

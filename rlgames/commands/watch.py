@@ -13,15 +13,14 @@ import torch
 
 from rlgames.commands import board_pictures
 from rlgames.commands.board_pictures import Frame
-from rlgames.commands.match import build_opponent, game_and_player, player_name, with_run
+from rlgames.commands.match import open_match, player_name
 from rlgames.config.commands import WatchConfig
-from rlgames.core.devices import build_device
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.evaluation.advice import probabilities
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
-from rlgames.rollouts.interactive import Ply, before_chance, describe_ending, play_by_ply
+from rlgames.rollouts.interactive import InteractiveGame, describe_ending
 from rlgames.runs.agents import make_advisor
 from rlgames.terminal.boards import BoardView, format_parts, stack_parts
 
@@ -42,17 +41,13 @@ def run(config: WatchConfig) -> Result:
     Without an opponent= a player of a two-player game plays itself; with one it sits in the first
     seat of the first game, in the second of the next, and so on.
     """
-    cfg, run = with_run(config)
-    if cfg.picture is not None:
-        board_pictures.check_picture(Path(cfg.picture), board_pictures.ANIMATIONS, cfg.delay)
-    device = build_device(cfg.device, cfg.threads)
-    game, player = game_and_player(cfg, device, run)
-    assert player is not None
-    players, names = [player], [player_name(cfg.player, run, cfg.search)]
-    if cfg.opponent is not None or cfg.opponent_search is not None:
-        opponent = build_opponent(cfg, game)
-        assert opponent is not None
-        players.append(opponent)
+    if config.picture is not None:
+        board_pictures.check_picture(Path(config.picture), board_pictures.ANIMATIONS, config.delay)
+    match = open_match(config)
+    cfg, game = match.cfg, match.game
+    players, names = [match.player], [player_name(cfg.player, match.run, cfg.search)]
+    if match.opponent is not None and (cfg.opponent or cfg.opponent_search):
+        players.append(match.opponent)
         names.append(player_name(cfg.opponent, None, cfg.opponent_search))
     games = _play_games(game, players, names, cfg.games, cfg.seed)
     if cfg.picture is not None:
@@ -79,29 +74,37 @@ def _frames(
     seats = [f"seat {seat + 1}, {names[seat % len(names)]}" for seat in range(game.spec.seats)]
     advisors = [make_advisor(player) for player in players]
     known: dict[int, State] = {}  # the position as each seat knew it last
-    for ply in play_by_ply(game, players, rng):
-        current_seat = int(ply.before.current_seat[0])
-        seen = game.public(ply.before)
+    order = [seat % len(players) for seat in range(game.spec.seats)]
+    play = InteractiveGame(game, players, order, game.initial(1, rng), rng)
+    while not play.is_over:
+        before, current_seat = play.state, int(play.state.current_seat[0])
+        play.play_ply()
+        action, seen = play.plies[-1][1].decision.action, game.public(before)
         likely = probabilities(advisors[current_seat % len(advisors)], seen)
         view = BoardView(game, seen, likely, known.get(current_seat))
-        yield Frame(_describe_move(game, ply, seats), view, ply.action)
+        title = _describe_move(game, before, int(action), play.state, seats)
+        yield Frame(title, view, int(action))
         if game.spec.hidden:
             known[current_seat] = seen
-        else:
-            known = dict.fromkeys(range(game.spec.seats), before_chance(game, ply))
-    last = game.view_from_seat(ply.after, current_seat)
+        else:  # a spectator sees what chance has added to the move
+            moved = game.apply_action(before, action) if game.spec.num_chance_inputs else before
+            known = dict.fromkeys(range(game.spec.seats), moved)
+    last = game.view_from_seat(play.state, current_seat)
     yield Frame(
         describe_ending(game, last, None, [f"{seat}," for seat in seats]),
         BoardView(game, last, None, known[current_seat], reveal=True),
     )
 
 
-def _describe_move(game: Game[Any], ply: Ply, seats: Sequence[str]) -> str:
-    who = f", {seats[int(ply.before.current_seat[0])]}" if len(seats) > 1 else ""
-    name = game.action_to_string(ply.before, 0, ply.action)
-    gain = ply.score_delta()
+def _describe_move(
+    game: Game[Any], before: State, action: int, after: State, seats: Sequence[str]
+) -> str:
+    seat = int(before.current_seat[0])
+    who = f", {seats[seat]}" if len(seats) > 1 else ""
+    name = game.action_to_string(before, 0, action)
+    gain = float(after.score[0, seat] - before.score[0, seat])
     scored = f", scores {gain:g}" if gain and game.spec.goal != "outcome" else ""
-    return f"turn {int(ply.before.turn[0]) + 1}{who}: {name}{scored}"
+    return f"turn {int(before.turn[0]) + 1}{who}: {name}{scored}"
 
 
 def show(result: Result) -> None:

@@ -13,7 +13,6 @@ from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.schema import (
     MAX_BATCH,
     POSITIVE,
-    Config,
     OptionConfig,
     group,
     key,
@@ -30,7 +29,7 @@ WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
 
 
 @schema
-class PluginConfig(Config):
+class PluginConfig:
     plugins: list[str] = key(help="your own modules: plugins=[mine] imports mine.py")
 
 
@@ -49,9 +48,7 @@ class RunConfig(DeviceConfig):
 
 @schema
 class CheckpointConfig(PluginConfig):
-    checkpoint: str | None = key(
-        of=("best", "final", "latest"), help="checkpoint of the run; null: best (selected)"
-    )
+    checkpoint: str | None = key(of=("best", "final", "latest"), help="checkpoint; null: best")
 
 
 @schema
@@ -70,61 +67,31 @@ class TrainConfig(RunConfig):
     eval_opponent: OptionConfig = group("player in the other seat in evaluations", "player")
     teacher: OptionConfig | None = group("player that behavior_cloning imitates", "player")
     search: OptionConfig | None = group("search before each move")
-    logger: dict[str, OptionConfig] = group(
-        "where metrics and pictures go, as in [tensorboard,wandb]"
-    )
+    logger: dict[str, OptionConfig] = group("where metrics and pictures go: [tensorboard,wandb]")
     engine: OptionConfig = group("where the games of the training are played")
-    games: int = key(
-        1, 10**12, help="games in the whole run; lr_end= and other schedules span them"
-    )
-    schedule_games: int | None = key(
-        1, 10**12, help="games that lr_end= and other schedules span; null: all games"
-    )
+    games: int = key(1, 10**12, help="games in the run; lr_end= and other schedules span them")
+    schedule_games: int | None = key(1, 10**12, help="games that schedules span; null: all games")
     batch: int = key(1, MAX_BATCH, help="games played in parallel between two updates")
     window: int | None = key(1, 10**9, help="moves per game between two updates; null: whole games")
-    restart_fraction: float = key(
-        0, 1, help="fraction of new games that branch off a running one by a random move"
-    )
+    restart_fraction: float = key(0, 1, help="fraction of new games that branch off a running one")
     lr: float = key(POSITIVE, 100, help="learning rate")
-    precision: str = key(
-        of=("float32", "bf16"),
-        help="networks in training; bf16: bfloat16, if the device is fast at it",
-    )
     log_every: int | None = key(1, 10**12, help="games between two log lines; null: 100 per run")
-    eval_every: int | None = key(
-        1, 10**12, help="games between two greedy evaluations; null: 20 per run"
-    )
+    eval_every: int | None = key(1, 10**12, help="games between evaluations; null: 20 per run")
     eval_games: int = key(
         1, 10**8, help="games per evaluation, unless all layouts are played; 4x in the final one"
     )
-    analyze_every: int | None = key(
-        1, 10**12, help="games between two counts of mistakes (eval/regret); null: none"
-    )
-    save_every: int | None = key(
-        1, 10**12, help="games between two checkpoints; null: at each evaluation"
-    )
-    keep_every: int | None = key(
-        1, 10**12, help="games between two checkpoints that are never deleted"
-    )
-    keep_resume_state: bool | None = key(
-        help="keep what a finished run needs to be extended; null: up to 64 MiB"
-    )
-    best_by: str | None = key(
-        of=HEADLINES, help="metric that selects the best checkpoint; null: the game's own"
-    )
+    analyze_every: int | None = key(1, 10**12, help="games between counts of mistakes; null: none")
+    save_every: int | None = key(1, 10**12, help="games between saves; null: at each evaluation")
+    keep_every: int | None = key(1, 10**12, help="games between checkpoints that are never deleted")
+    best_by: str | None = key(of=HEADLINES, help="metric of the best checkpoint; null: the game's")
     solve_seconds: float = key(0, 1e6, help="time limit of the exact optimum; 0: skip it")
     join_seconds: float = key(1, 1e6, help="time limit for Ray and its first actor to join")
     init_from: str | None = key(is_path=True, help="run whose weights initialize the policy")
     demonstrations: str | None = key(is_path=True, help="recorded games to learn from")
     demonstrator: str | None = key(help="player in the record to imitate; null: all")
     demos_per_batch: int = key(0, MAX_BATCH, help="recorded games added to every batch")
-    clone_epochs: int = key(
-        0, 10**6, help="epochs of behavior cloning on the record before training"
-    )
     holdout: float = key(0, 1, help="fraction of hidden layouts held out of training")
-    out: str | None = key(
-        is_path=True, help="run directory; null: outputs/<game>/<date>_<time>_<counter>"
-    )
+    out: str | None = key(is_path=True, help="directory; null: outputs/<game>/<date>_<time>_<n>")
 
     def schedule_progress(self, games: int) -> float:
         """How far the schedules are after this many games, from 0 to 1."""
@@ -148,7 +115,7 @@ RESUMABLE_KEYS = (
     *("games", "schedule_games", "log_every", "eval_every", "eval_games", "save_every"),
     "analyze_every",
     *("keep_every", "solve_seconds", "join_seconds", "device", "threads", "plugins"),
-    *("demonstrations", "keep_resume_state"),
+    "demonstrations",
 )
 """The keys of a training that may change when it resumes."""
 
@@ -165,9 +132,7 @@ def _resume_schema() -> type:
         metadata = dict(key_fields(TrainConfig)[name].metadata)
         metadata["help"] = f"{metadata['help'].partition('; null')[0]}; null: unchanged"
         items.append((name, kind_of(TrainConfig, name) | None, field(metadata=metadata)))
-    return dataclasses.make_dataclass(
-        "ResumeConfig", items, bases=(Config,), init=False, eq=False, repr=False
-    )
+    return dataclasses.make_dataclass("ResumeConfig", items, frozen=True, kw_only=True)
 
 
 ResumeConfig = _resume_schema()
@@ -185,7 +150,7 @@ class PlayerConfig(CheckpointConfig):
 
 
 @schema
-class PageConfig(Config):
+class PageConfig:
     """How a page is served."""
 
     port: int | None = key(1, 65535, help="port of the page; null: 8765, or any free one")
@@ -204,9 +169,7 @@ class InterfaceConfig(PageConfig):
 @schema
 class MatchConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group("player in the other seat; null: random", "player")
-    opponent_search: OptionConfig | None = group(
-        "search before each move of the opponent", "search"
-    )
+    opponent_search: OptionConfig | None = group("search before the opponent's moves", "search")
 
 
 @schema
@@ -217,9 +180,7 @@ class EvalConfig(MatchConfig):
     batch: int = key(1, MAX_BATCH, help="games played in parallel")
     where: str | None = key(help=CHOOSE_HELP)
     record: str | None = key(is_path=True, help="file to append the games to")
-    solve_seconds: float = key(
-        0, 1e6, help="time limit of the optimum or best response; 0: skip it"
-    )
+    solve_seconds: float = key(0, 1e6, help="time limit of the optimum or best response; 0: skip")
 
 
 @schema
@@ -229,9 +190,7 @@ class AnalyzeConfig(MatchConfig):
         of=("auto", "all"),
         help="number of games; all: every layout; auto: all up to 5000, else 200",
     )
-    positions: str | None = key(
-        is_path=True, help="file of positions instead of games, labeled or as show's state="
-    )
+    positions: str | None = key(is_path=True, help="file of positions instead of games; see state=")
     solve_positions: int = key(1, 10**12, help="positions searched for each exact value, at most")
     worst: int = key(0, 1000, help="worst positions to list")
     picture: str | None = key(is_path=True, help="PNG, SVG or PDF file for the mistakes by turn")
@@ -267,9 +226,7 @@ class PlayConfig(CheckpointConfig, DeviceConfig, InterfaceConfig):
 @schema
 class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
     opponent: OptionConfig | None = group("player in the other seat", "player")
-    opponent_search: OptionConfig | None = group(
-        "search before each move of the opponent", "search"
-    )
+    opponent_search: OptionConfig | None = group("search before the opponent's moves", "search")
     games: int = key(1, 10**6, help="games to show")
     delay: float = key(0, 3600, help="seconds between moves; 0: print all boards")
     picture: str | None = key(is_path=True, help="GIF or SVG file, instead of the terminal")
@@ -279,9 +236,7 @@ class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
 class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
     state: str | None = key(help="a board, @FILE or - (standard input); null: the start")
     solve_seconds: float | None = key(
-        0,
-        1e6,
-        help="time limit of the exact values; null: a number of positions; 0: skip them",
+        0, 1e6, help="time limit of the exact values; null: a number of positions; 0: skip them"
     )
     picture: str | None = key(is_path=True, help="SVG or PNG file for the position")
 
@@ -297,10 +252,7 @@ class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
 
 @schema
 class ArenaConfig(FormatConfig, RunConfig):
-    players: list[str] = key(
-        is_word=True,
-        help="runs and players, each also with a search as in RUN+mcts: words without =",
-    )
+    players: list[str] = key(is_word=True, help="runs and players, as in RUN+mcts: words without =")
     game: OptionConfig | None = group("game to play")
     search: OptionConfig | None = group("search before each move")
     games: int = key(1, 10**9, help="games per pair; in a one-player game, per player")
@@ -309,9 +261,7 @@ class ArenaConfig(FormatConfig, RunConfig):
 
 @schema
 class ReportConfig(FormatConfig):
-    runs: list[str] = key(
-        is_word=True, help="runs, sweeps, and folders of them: the words without ="
-    )
+    runs: list[str] = key(is_word=True, help="runs, sweeps, folders of them: the words without =")
     by: str = key(of=("config", "run"), help="one row per config (seeds pooled) or per run")
     where: str | None = key(help=WHERE_HELP)
     sort: str = key(help="best, or a column; sort=-turns: descending")
@@ -324,14 +274,10 @@ class ReportConfig(FormatConfig):
     aggregate: str = key(of=("mean", "iqm"), help="statistic over seeds that each curve shows")
     band: str = key(of=("ci", "sd", "minmax", "none"), help="band around curves of several seeds")
     references: bool = key(help="random play and the optimum as dashed lines in curves=")
-    width: str | float = key(
-        1, 40, of=("column", "page"), help="inches, column (3.25) or page (6.75)"
-    )
+    width: str | float = key(1, 40, of=("column", "page"), help="inches; column: 3.25, page: 6.75")
     style: str = key(of=("color", "gray"), help="colors of a figure")
     compare: str | None = key(help="statistics of agents; the setting that distinguishes them")
-    format: str = key(
-        of=("table", "markdown", "latex", "csv", "json"), help="table, markdown, latex, csv or json"
-    )
+    format: str = key(of=("table", "markdown", "latex", "csv", "json"), help="format of the table")
 
 
 @schema
@@ -345,18 +291,12 @@ class StudyConfig(PluginConfig):
     seeds: int | list[int] | None = key(help="number of seeds, or a list; null: the file's")
     jobs: int = key(1, 1024, help="jobs that run at the same time")
     only: str | None = key(help="runs to train and evaluate, as in ppo or [ppo*,td]; null: all")
-    dry_run: bool = key(help="print the jobs and their times; run nothing")
+    dry_run: bool = key(help="print the jobs; run nothing")
     run: bool = key(help="false: make the tables from finished jobs")
     out: str | None = key(is_path=True, help="directory; null: outputs/studies/<study>")
-    records: str | None = key(
-        is_path=True, help="folder of the records of results; null: records in the directory"
-    )
-    page: str | None = key(
-        is_path=True, help="Markdown file to update between its comments; null: none"
-    )
-    format: str = key(
-        of=("table", "markdown", "latex", "json"), help="table, markdown, latex or json"
-    )
+    records: str | None = key(is_path=True, help="folder of result records; null: in the directory")
+    page: str | None = key(is_path=True, help="Markdown file with tables to update; null: none")
+    format: str = key(of=("table", "markdown", "latex", "json"), help="format of the tables")
 
 
 COMMAND_SCHEMAS: dict[str, type] = {

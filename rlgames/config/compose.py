@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 
 import hydra
 from hydra import compose, initialize_config_dir
-from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override
+from hydra.core.plugins import Plugins
+from hydra.core.singleton import Singleton
 from hydra.errors import HydraException, OverrideParseException
 from hydra.version import VersionBase
 from omegaconf import OmegaConf
@@ -28,7 +29,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.files import Files, conf_dir
 from rlgames.config.plugins import import_plugins
 from rlgames.config.typed import command_of, typed
-from rlgames.config.words import hydra_words, parse_word, quoted, split_folders, typed_groups
+from rlgames.config.words import Flags, hydra_words, parse_word, quoted, split_flags, typed_groups
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 
@@ -44,23 +45,21 @@ _LOCK = threading.RLock()
 def load_config(schema: type[C], words: Sequence[str]) -> C:
     """The typed config of a command, as its words describe it. Raises ConfigError."""
     command = command_of(schema)
-    folders, words = split_folders(words)
-    import_plugins(words)
-    for word in words:
-        if word.lstrip("+~").startswith(("hydra.", "hydra/")):
-            raise ConfigError(f"{word} is for the command line", "use out= for a directory")
-    return typed(schema, composed(command, hydra_words(command, words, Files(folders)), folders))
+    flags = split_flags(command, words)
+    import_plugins(flags.words)
+    own = ["--help"] * flags.is_help + flags.hydra
+    own += [word for word in flags.words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
+    if own:
+        raise ConfigError(f"{own[0]} is for the command line", "use out= for a directory")
+    overrides = hydra_words(command, flags.words, Files(flags.folders))
+    return typed(schema, composed(command, overrides, flags.folders))
 
 
 def composed(command: str, overrides: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
     """What Hydra composes for a command of its own words, as plain values. Raises ConfigError."""
     path = ",".join(quoted(str(folder)) for folder in folders)
     own = [f"hydra.searchpath=[{path}]"] if folders else []
-    with (
-        hydra_state(),
-        initialize_config_dir(str(conf_dir()), version_base="1.3"),
-        hydra_errors(),
-    ):
+    with hydra_state(), initialize_config_dir(str(conf_dir()), version_base="1.3"), hydra_errors():
         node = compose(command, [*overrides, *own], return_hydra_config=True)
         HydraConfig.instance().cfg = node  # type: ignore[assignment]
         return plain_values(node)
@@ -78,9 +77,7 @@ class JobFailed(Exception):
     """A job of a sweep failed, and has said why: its name, and the directory of the sweep."""
 
 
-def run_app(
-    command: str, flags: Sequence[str], words: Sequence[str], job: Callable[[Any], Any]
-) -> None:
+def run_app(command: str, flags: Flags, words: Sequence[str], job: Callable[[Any], Any]) -> None:
     """Run a command as a Hydra app.
 
     Args:
@@ -90,7 +87,8 @@ def run_app(
     Raises:
         ConfigError: for bad input, and for a sweep whose jobs are not all done.
     """
-    sys.argv = ["rlgames", *flags, *words]
+    folders = [f"--config-dir={folder}" for folder in flags.folders]
+    sys.argv = ["rlgames", *folders, *flags.hydra, *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised, not printed
     app = hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=command)(job)
     try:
@@ -171,17 +169,12 @@ def _in_one_line(error: Exception) -> tuple[str, str]:
 
 @contextmanager
 def hydra_state() -> Iterator[None]:
-    """A block that may use Hydra and leaves its state as the program around it had it."""
+    """A block with a Hydra of its own: that of the program around it stays as it is."""
     with _LOCK:
-        app, config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
-        version, store = VersionBase.instance().version_base, ConfigStore.instance()
-        stored = store.repo
-        store.repo = dict(stored)
-        GlobalHydra.instance().clear()
+        Plugins.instance()  # which fills what all share
+        outer, own = Singleton._instances, (GlobalHydra, HydraConfig, VersionBase)
+        Singleton._instances = {each: outer[each] for each in outer.keys() - own}
         try:
             yield
         finally:
-            GlobalHydra.instance().clear()
-            GlobalHydra.instance().hydra = app
-            HydraConfig.instance().cfg = config
-            VersionBase.instance().version_base, store.repo = version, stored
+            Singleton._instances = outer

@@ -13,7 +13,7 @@ from typing import Any
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import Group, as_typed, choices_of, key_fields
+from rlgames.config.schema import Group, as_typed, key_fields
 from rlgames.config.words import read_words, typed_groups
 from rlgames.core.text import help_width
 
@@ -32,7 +32,11 @@ def command_help(command: str, about: str, words: Sequence[str], files: Files) -
         for key, group in groups.items():
             typed = ",".join(chosen.get(key, ())) or "null"
             lines += row(f"  {key}={typed}", group.help)
-            lines += row("", ", ".join(usable(group, files)))
+            options = REGISTRY.get(group.folder, {})
+            hidden = [each for each in options if options[each].training_only]
+            names = files.names(group.folder)
+            shown = [each for each in names if group.is_training or each not in hidden]
+            lines += row("", ", ".join(shown))
         lines += ["", f"keys of these options; {command} --help GROUP=OPTION: of others"]
         for key, group in groups.items():
             for option in chosen.get(key, ()) if key in values else ():
@@ -42,16 +46,6 @@ def command_help(command: str, about: str, words: Sequence[str], files: Files) -
     if command == "train":
         lines.append("-m key=a,b runs a sweep; hydra/launcher=joblib several jobs at a time")
     return "\n".join(lines)
-
-
-def usable(group: Group, files: Files) -> list[str]:
-    """The options of a group, without players for training only if it takes others."""
-    options = REGISTRY.get(group.folder, {})
-    return [
-        name
-        for name in files.names(group.folder)
-        if group.is_training or not (name in options and options[name].training_only)
-    ]
 
 
 def _of_option(
@@ -71,11 +65,8 @@ def _rows(schema: type, values: Mapping[str, Any], prefix: str) -> Iterator[str]
     fields = key_fields(schema)
     for name, value in values.items():
         if name in fields and name != "name":
-            about = fields[name].metadata["help"]
-            choices = choices_of(schema, name)
-            if not all(
-                choice in about for choice in choices if choice not in ("true", "false", "null")
-            ):
+            about, choices = (fields[name].metadata[each] for each in ("help", "of"))
+            if not all(choice in about for choice in choices):
                 about += f" ({', '.join(choices)})"
             yield from row(f"{prefix}{name}={as_typed(value)}", about)
 

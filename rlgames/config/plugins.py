@@ -8,26 +8,32 @@ import os
 import re
 import shlex
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, make_dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import (
-    WORDS,
-    Option,
-    OptionConfig,
-    default_of,
-    key,
-    names_of,
-)
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.config.schema import WORDS, Option, OptionConfig, key, names_of
+from rlgames.config.words import parse_word
+from rlgames.core.errors import ConfigError, nearest, own_place
 
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 """A module that plugins= may name."""
+
+KINDS = {
+    "game": "rlgames.games.game:Game",
+    "reward": "rlgames.rewards:Reward",
+    "policy": "rlgames.policies.policy:Policy",
+    "sampling": "rlgames.sampling:Sampling",
+    "learner": "rlgames.learners.learner:Learner",
+    "player": "rlgames.players.player:Player",
+    "search": "rlgames.players.player:Player",
+    "logger": "rlgames.runs.loggers:Logger",
+}
+"""The base class of the parts of each group that takes parts of one's own."""
 
 
 def plugins_override(names: object) -> str:
@@ -50,21 +56,12 @@ def import_plugins(words: Sequence[str]) -> None:
     ConfigError for a module that does not exist or fails.
     """
     for word in [word for word in words if word.startswith("plugins=")][-1:]:
-        for name in _modules(word):
+        names = parse_word(word).options
+        if names is None or not all(map(MODULE.fullmatch, names)):
+            hint = "plugins=[mine] imports mine.py"
+            raise ConfigError(f"{word!r} does not list modules by name", hint)
+        for name in names:
             _import(name)
-
-
-def _modules(word: str) -> list[str]:
-    """The names in plugins=[...]; raises ConfigError for anything that is not a module's name."""
-    match = re.fullmatch(r"plugins=(?:\[(.*)\]|([^\[\],]+))", word)
-    text = (match[1] or match[2] or "") if match else ""
-    names = text.split(",") if text.strip() else []
-    names = [name.strip(" '\"") for name in names]
-    if match is None or names == ["null"] or not all(map(MODULE.fullmatch, names)):
-        raise ConfigError(
-            f"{word!r} does not list modules by name", "plugins=[mine] imports mine.py"
-        )
-    return names
 
 
 def _import(name: str) -> None:
@@ -78,14 +75,10 @@ def _import(name: str) -> None:
             here_too = [path.stem for path in Path().glob("*.py")]
             hint = nearest(name, here_too, "it is looked for here and in PYTHONPATH")
             raise ConfigError(f"no module is called {name!r}", hint) from None
-        lines = [
-            f", line {frame.lineno} of {frame.filename}"
-            for frame in traceback.extract_tb(error.__traceback__)
-            if Path(frame.filename).stem == name.rpartition(".")[2]
-        ]
-        message = " ".join(str(error).split())
+        message, place = " ".join(str(error).split()), own_place(error)
         raise ConfigError(
-            f"plugins=[{name}] fails: {type(error).__name__}: {message}" + "".join(lines[-1:])
+            f"plugins=[{name}] fails: {type(error).__name__}: {message}",
+            f"it was raised in {place}" if place else "",
         ) from None
     local_file = Path(here, *name.split(".")).with_suffix(".py")
     if local_file.exists() and not local_file.samefile(module.__file__ or "."):
@@ -99,33 +92,49 @@ def add_option(group: str, name: str, make: Callable[..., Any], keys: Mapping[st
     """Add an option to the registry and to Hydra's config store, which takes the place of a file in
     conf/. See rlgames.register.
 
-    Raises ValueError for a name or keys that a config cannot have.
+    Raises ValueError for a part that its group does not take, for a name that is taken, and for a
+    name or keys that a config cannot have.
     """
     from hydra.core.config_store import ConfigStore
 
-    if not re.fullmatch(r"\w+", name, re.ASCII):
-        raise ValueError(f"{group}={name} cannot be typed: letters, digits and _ can")
-    taken = names_of(TrainConfig) if group == "game" else ["name"]
-    items: list[tuple[str, Any, Any]] = []
-    for word, value in keys.items():
-        if word in taken:
-            raise ValueError(f"{group}={name} cannot have the key {word}, which is taken")
-        field = value if isinstance(value, Field) else key(value=value)
-        items.append((word, _kind(f"{group}={name}", word, field), field))
-    schema = make_dataclass(
-        f"{name}_keys", items, bases=(OptionConfig,), init=False, eq=False, repr=False
+    if group not in KINDS:
+        raise ValueError(f"no group is called {group!r}; {nearest(group, list(KINDS))}")
+    option, kind, registered = f"{group}={name}", resolve_name(KINDS[group]), REGISTRY[group]
+    # The capabilities of policies and learners are read from their classes, before one is made.
+    is_kind = (
+        issubclass(make, kind) if isinstance(make, type) else group not in ("policy", "learner")
     )
+    if not is_kind:
+        raise ValueError(f"{option} is not made by a class derived from {kind.__name__}")
+    if name in registered and _origin(registered[name].load()) != _origin(make):
+        raise ValueError(f"{option} is taken")
+    if not re.fullmatch(r"\w+", name, re.ASCII):
+        raise ValueError(f"{option} cannot be typed: letters, digits and _ can")
+    taken = names_of(TrainConfig) if group == "game" else ["name"]
+    if unusable := [word for word in keys if word in taken]:
+        raise ValueError(f"{option} cannot have the key {unusable[0]}, which is taken")
+    fields = {
+        word: each if isinstance(each, Field) else key(value=each) for word, each in keys.items()
+    }
+    items = [(word, _kind(option, word, field), field) for word, field in fields.items()]
+    schema = make_dataclass(f"{name}_keys", items, bases=(OptionConfig,), frozen=True, kw_only=True)
     schema.__doc__ = (make.__doc__ or "").strip()
-    values = {"name": name} | {word: default_of(field) for word, _, field in items}
-    REGISTRY[group][name] = Option(schema, make, values)
-    package = f"logger.{name}" if group == "logger" else None
-    ConfigStore.instance().store(name, values, group, package)
+    values = {"name": name} | {word: field.metadata["value"] for word, field in fields.items()}
+    registered[name] = Option(schema, make, values)
+    ConfigStore.instance().store(
+        name, values, group, f"logger.{name}" if group == "logger" else None
+    )
+
+
+def _origin(make: Any) -> tuple[str, str]:
+    """Where a class or function is defined: the same after its module is reloaded."""
+    return getattr(make, "__module__", ""), getattr(make, "__qualname__", "")
 
 
 def _kind(option: str, word: str, field: Field[Any]) -> Any:
     """The type of a key by its value. Null may also be a number if the key has a range, otherwise a
     text. Raises ValueError for a value that no config can have."""
-    value = default_of(field)
+    value = field.metadata["value"]
     if value is None:
         return float | None if field.metadata["high"] < math.inf else str | None
     if type(value) in (bool, *WORDS):

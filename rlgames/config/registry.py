@@ -5,7 +5,6 @@ Nothing heavy is imported: an option's class is imported when a config first ask
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import Any
 
@@ -34,18 +33,6 @@ REGISTRY: dict[str, dict[str, Option]] = {
 }
 """Options by group and name; the groups are the folders of conf/ that hold options."""
 
-KINDS = {
-    "game": "rlgames.games.game:Game",
-    "reward": "rlgames.rewards:Reward",
-    "policy": "rlgames.policies.policy:Policy",
-    "sampling": "rlgames.sampling:Sampling",
-    "learner": "rlgames.learners.learner:Learner",
-    "player": "rlgames.players.player:Player",
-    "search": "rlgames.players.player:Player",
-    "logger": "rlgames.runs.loggers:Logger",
-}
-"""The base class of the parts of each group that takes parts of one's own."""
-
 
 def load_option(group: str, name: str) -> Any:
     """The class or function that makes an option; KeyError if there is none."""
@@ -63,27 +50,6 @@ def make(group: str, option: OptionConfig, *parts: Any, hint: str = "", **more: 
         if group == "game":
             resolve_name("rlgames.games.capabilities:check_declared")(made)
         return made
-
-
-def check_kind(group: str, name: str, make: Callable[..., Any]) -> None:
-    """Raises ValueError for a part of one's own that its group does not take, and for a name that
-    is taken by another."""
-    if group not in KINDS:
-        raise ValueError(f"no group is called {group!r}; {errors.nearest(group, list(KINDS))}")
-    kind, registered = resolve_name(KINDS[group]), REGISTRY[group].get(name)
-    # The capabilities of policies and learners are read from their classes, before one is made.
-    is_kind = (
-        issubclass(make, kind) if isinstance(make, type) else group not in ("policy", "learner")
-    )
-    if not is_kind:
-        raise ValueError(f"{group}={name} is not made by a class derived from {kind.__name__}")
-    if registered is not None and _origin(registered.load()) != _origin(make):
-        raise ValueError(f"{group}={name} is taken")
-
-
-def _origin(make: Any) -> tuple[str, str]:
-    """Where a class or function is defined: the same after its module is reloaded."""
-    return getattr(make, "__module__", ""), getattr(make, "__qualname__", "")
 
 
 def check_installed(group: str, name: str) -> None:

@@ -8,23 +8,14 @@ schema.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field
 from functools import cache
 from inspect import get_annotations
+from pkgutil import resolve_name
 from types import NoneType, UnionType
-from typing import (
-    Any,
-    TypeVar,
-    Union,
-    cast,
-    dataclass_transform,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 POSITIVE = 1e-300
 """As the low end of a range: more than 0."""
@@ -34,13 +25,7 @@ MAX_BATCH = 1 << 24
 WORDS = {int: "whole number", float: "number", str: "word"}
 """Types of keys in words."""
 
-F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C")
-
-
-def _cached(function: F) -> F:
-    """cache() that keeps the types of a function; mypy takes no type[C] for hashable."""
-    return cast(F, cache(function))
 
 
 def key(
@@ -63,10 +48,7 @@ def key(
         value: the value in a plugin's schema.
     """
     metadata = {"low": low, "high": high, "of": tuple(of), "help": help}
-    metadata |= {"is_path": is_path, "is_word": is_word}
-    if isinstance(value, list):
-        return field(default_factory=value.copy, metadata=metadata)
-    return field(default=value, metadata=metadata)
+    return field(metadata=metadata | {"is_path": is_path, "is_word": is_word, "value": value})
 
 
 @dataclass(frozen=True)
@@ -76,65 +58,30 @@ class Group:
     Args:
         folder: the config group, if that is not the name of the key.
         is_training: also offers the players that exist only in training.
-        is_word: the first word of a command without `=` names the option.
+        is_list: whether it holds several options or none, as in logger=[tensorboard,wandb].
+        is_nullable: whether the config needs no option.
     """
 
     help: str
     folder: str = ""
     is_training: bool = False
-    is_word: bool = False
     is_list: bool = False
-    """Whether it holds several options or none, as in logger=[tensorboard,wandb]."""
     is_nullable: bool = False
-    """Whether the config needs no option."""
 
 
 def group(help: str, folder: str = "", *, is_training: bool = False, is_word: bool = False) -> Any:
-    """A key that holds an option of a config group. See Group."""
-    return field(metadata={"group": Group(help, folder, is_training, is_word)})
+    """A key that holds an option of a config group. See Group and key."""
+    return field(metadata={"group": Group(help, folder, is_training), "is_word": is_word})
 
 
-@dataclass_transform(
-    frozen_default=True, eq_default=False, kw_only_default=True, field_specifiers=(key, group)
-)
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(key, group))
 def schema(config: type[C]) -> type[C]:
-    """Make a subclass of Config a dataclass."""
-    return dataclass(init=False, eq=False, repr=False)(config)
+    """Make a class of keys and groups a frozen dataclass."""
+    return dataclass(frozen=True, kw_only=True)(config)
 
 
 @schema
-class Config:
-    """The base of all schemas: frozen, and equal and printed by their values.
-
-    These methods stand here once: dataclass() would compile them for each schema, which would take
-    longer than everything else that --help does.
-    """
-
-    def __init__(self, **values: Any) -> None:
-        for item in dataclasses.fields(self):
-            value = values.pop(item.name) if item.name in values else default_of(item)
-            if value is MISSING:
-                raise TypeError(f"{type(self).__name__} needs {item.name}=")
-            vars(self)[item.name] = value
-        if values:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise dataclasses.FrozenInstanceError(f"{name} cannot be set")
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash((*vars(self).items(),))
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({values})"
-
-
-@schema
-class OptionConfig(Config):
+class OptionConfig:
     """The keys of every option. `name` says which class it is; what is typed is the name of the
     option's file."""
 
@@ -169,22 +116,17 @@ class Option:
 
     def load(self) -> Any:
         """The class or function itself."""
-        if not isinstance(self.make, str):
-            return self.make
-        module, _, name = self.make.partition(":")
-        return getattr(importlib.import_module(module), name)
+        return resolve_name(self.make) if isinstance(self.make, str) else self.make
 
 
-@_cached
 def key_fields(schema: type) -> dict[str, Field[Any]]:
     """The keys of a schema outside groups, each with its range, choices and help."""
     return {item.name: item for item in dataclasses.fields(schema) if "group" not in item.metadata}
 
 
-@_cached
 def groups_of(schema: type) -> dict[str, Group]:
     """The config groups of a schema, by the keys that hold them."""
-    kinds = get_type_hints(schema)
+    kinds = _kinds(schema)
     return {
         item.name: dataclasses.replace(
             item.metadata["group"],
@@ -207,23 +149,8 @@ def names_of(schema: type) -> list[str]:
 
 def word_key(schema: type) -> tuple[str, bool] | None:
     """The key that words without `=` name, and whether it takes all of them; None for none."""
-    for item in dataclasses.fields(schema):
-        about = item.metadata.get("group")
-        if about.is_word if about else item.metadata.get("is_word"):
-            return item.name, get_origin(kind_of(schema, item.name)) is list
-    return None
-
-
-def default_of(item: Field[Any]) -> Any:
-    """The value of a plugin's key; MISSING for a key whose value conf/ has."""
-    factory = item.default_factory
-    return item.default if factory is MISSING else factory()
-
-
-def default_values(schema: type) -> dict[str, Any]:
-    """The values in a plugin's schema."""
-    values = {item.name: default_of(item) for item in dataclasses.fields(schema)}
-    return {name: value for name, value in values.items() if value is not MISSING}
+    names = [item.name for item in dataclasses.fields(schema) if item.metadata["is_word"]]
+    return (names[0], get_origin(kind_of(schema, names[0])) is list) if names else None
 
 
 def arguments(option: Any) -> dict[str, Any]:
@@ -231,7 +158,7 @@ def arguments(option: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(option).items() if name != "name"}
 
 
-_kinds = _cached(get_type_hints)
+_kinds: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 
 
 def kind_of(schema: type, name: str) -> Any:
@@ -258,15 +185,6 @@ def kind_in_words(kind: Any) -> str:
         else:
             words.append("null" if part is NoneType else f"a {WORDS.get(part, 'value')}")
     return " or ".join(words)
-
-
-def choices_of(schema: type, name: str) -> tuple[str, ...]:
-    """The values of a key as they are typed, if they can be listed."""
-    kinds = members(kind_of(schema, name))
-    choices = tuple(map(str, key_fields(schema)[name].metadata.get("of", ())))
-    if bool in kinds:
-        choices = ("true", "false")
-    return (*choices, "null") if choices and NoneType in kinds else choices
 
 
 def range_in_words(limits: Mapping[str, Any]) -> str:

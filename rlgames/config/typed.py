@@ -112,7 +112,7 @@ def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
         value = [value]  # one word is a list of one
     try:
         result = converted(kind, value, is_text=not limits.get("of"))
-    except WrongKind:
+    except TypeError:
         words = kind_in_words(kind)
         raise ConfigError(f"{key}={sanitized(value, MAX_VALUE_LENGTH)} is not {words}") from None
     _check_range(key, result, limits)
@@ -120,14 +120,10 @@ def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
     return os.path.expanduser(result) if is_home else result
 
 
-class WrongKind(Exception):
-    """A value that is not of the type of its key."""
-
-
 def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
     """A value as the type of its key: 3 is also the number 3.0, and 1e5 a whole number.
 
-    is_text: a number is also text. Raises WrongKind.
+    is_text: a number is also text. Raises TypeError for any other value.
     """
     kinds = members(kind)
     if value is None:
@@ -147,7 +143,7 @@ def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
             try:
                 return float(value)
             except OverflowError:
-                raise WrongKind from None
+                raise TypeError from None
         if is_text and str in kinds:
             return str(value)
     elif isinstance(value, str) and str in kinds:
@@ -157,7 +153,7 @@ def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
             return converted(kind, float(value) if set(value) & {*".eE"} else int(value))
     if Any in kinds:
         return value
-    raise WrongKind
+    raise TypeError
 
 
 def _check_range(key: str, value: Any, limits: Mapping[str, Any]) -> None:
@@ -197,12 +193,8 @@ def make_option(group: str, name: str, **values: Any) -> Any:
 
 
 def changed(config: Any, *names: str) -> list[str]:
-    """Those of the keys whose values are not those of the command without words."""
-    content = Files().read(command_of(type(config)))
-    options = {name: ",".join(chosen) or None for name, chosen in content.choices.items()}
-    usual = content.values | options
-    values = {name: getattr(config, name) for name in names}
-    return [name for name, value in values.items() if getattr(value, "name", value) != usual[name]]
+    """Those of the groups and keys that a command without words does not have so."""
+    return [name for name in names if as_words(config, name)]
 
 
 def as_words(config: Any, *names: str) -> list[str]:
@@ -264,15 +256,12 @@ def from_plain(values: dict[str, Any]) -> TrainConfig:
 
 def _completed(values: dict[str, Any]) -> dict[str, Any]:
     """A stored config with the values in conf/ of keys that it lacks."""
-    files, completed = Files(), dict(values)
-    if not values.keys() >= key_fields(TrainConfig).keys():
-        completed = {**files.read("train").values, **values}
-        completed.pop("hydra")
+    files = Files()
+    completed = files.read("train").values
+    del completed["hydra"]
+    completed |= values
     for name, group in groups_of(TrainConfig).items():
-        node = values.get(name)
-        if group.is_list or not isinstance(node, dict):
-            continue
-        option = REGISTRY[group.folder].get(str(node.get("name")))
-        if option is not None and not node.keys() >= key_fields(option.schema).keys():
+        node = completed.get(name)
+        if isinstance(node, dict) and str(node.get("name")) in REGISTRY[group.folder]:
             completed[name] = files.option_values(group.folder, str(node["name"])) | node
     return completed

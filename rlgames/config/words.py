@@ -1,17 +1,17 @@
-"""The words of a command: the rules besides Hydra's grammar, and the check for mistyped names."""
+"""The words of a command: flags, the rules besides Hydra's grammar, and mistyped names."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
 from rlgames.config.files import Choices, Content, Files, key_paths
-from rlgames.config.hints import unknown_key, unknown_option
+from rlgames.config.hints import unknown_flag, unknown_key, unknown_option
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
     Group,
@@ -26,6 +26,15 @@ from rlgames.config.schema import (
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 
+HELP = ("-h", "--help")
+MULTIRUN = ("-m", "--multirun")
+FOLDER = ("-cd", "--config-dir")
+OWN_CONFIG = ("-cn", "--config-name", "-cp", "--config-path", "--experimental-rerun")
+"""Flags that take another config than the command's."""
+
+SINGLE = (*MULTIRUN, "-r", "--run", "--resolve", "--hydra-help", "-sc", "--shell-completion")
+WITH_VALUE = (*OWN_CONFIG, "-c", "--cfg", "-p", "--package", "-i", "--info")
+
 PRESETS = Group(
     "preset; null: the one of the game, if there is one", "experiment", is_nullable=True
 )
@@ -35,9 +44,6 @@ SWEEP = re.compile(r"[,(]")
 """In the value of a key that has several values in a sweep."""
 
 QUOTED = r"""'[^']*'|"[^"]*\""""
-
-DIRECTORIES = {"out": "hydra.sweep.dir"}
-"""What a key of a run is called in a sweep."""
 
 
 @dataclass(frozen=True)
@@ -97,26 +103,64 @@ def _as_word(value: Any) -> str:
     return quoted(str(value)) if isinstance(value, str | Path) else as_typed(value)
 
 
-def split_folders(words: Sequence[str]) -> tuple[tuple[Path, ...], list[str]]:
-    """The folders that --config-dir names, and the other words.
+@dataclass
+class Flags:
+    """The flags and the other words of a command line.
 
-    Raises ConfigError for a folder that does not exist.
+    Args:
+        hydra: the flags for Hydra, with their values, except --config-dir.
+        folders: from --config-dir.
     """
-    folders: list[Path] = []
-    remaining: list[str] = []
-    rest = iter(words)
-    for word in rest:
+
+    words: list[str] = field(default_factory=list)
+    hydra: list[str] = field(default_factory=list)
+    folders: tuple[Path, ...] = ()
+    is_help: bool = False
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether the command runs many times."""
+        return any(flag in MULTIRUN for flag in self.hydra)
+
+    @property
+    def has_own_config(self) -> bool:
+        """Whether the rules about conf/ do not hold."""
+        own = (*OWN_CONFIG, "--hydra-help")
+        return any(flag.partition("=")[0] in own for flag in self.hydra)
+
+
+def split_flags(command: str, typed: Sequence[str]) -> Flags:
+    """Separate the flags from the other words. Raises ConfigError for a flag that Hydra does not
+    have, and for a folder that does not exist."""
+    flags, words = Flags(), iter(typed)
+    for word in words:
         flag, equals, value = word.partition("=")
-        if flag in ("--config-dir", "-cd"):
-            name = value if equals else next(rest, "")
+        if word[:1] != "-" or os.path.exists(word):
+            flags.words.append(word)
+        elif word in HELP:
+            flags.is_help = True
+        elif word in MULTIRUN and command != "train":
+            raise ConfigError("only train can sweep", f"omit {word}")
+        elif word in SINGLE:
+            flags.hydra.append(word)
+        elif flag in WITH_VALUE:
+            flags.hydra += [word] if equals else filter(None, [word, next(words, "")])
+        elif flag in FOLDER:
+            name = (value if equals else next(words, "")) or "nothing"
             path = Path(os.path.expanduser(name)).absolute()
-            if not name or not path.is_dir():
-                hint = "use --config-dir DIR"
-                raise ConfigError(f"{flag}: {name or 'nothing'} is not a folder", hint)
-            folders.append(path)
+            if not path.is_dir():
+                raise ConfigError(f"{flag}: {name} is not a folder", "use --config-dir DIR")
+            flags.folders += (path,)
         else:
-            remaining.append(word)
-    return tuple(folders), remaining
+            known = [*HELP, *SINGLE, *WITH_VALUE, *FOLDER, "--version"]
+            paths = key_paths(Files(flags.folders).composed(command, {}).values)
+            keys = [*names_of(COMMAND_SCHEMAS[command]), *paths]
+            raise unknown_flag(flag, [each for each in known if each.startswith("--")], keys)
+    if len(flags.folders) > 1:
+        path = flags.folders[-1]
+        hint = f"use hydra.searchpath=[file://{path}] for it"
+        raise ConfigError(f"--config-dir={path} is a second folder of configs", hint)
+    return flags
 
 
 def typed_groups(command: str) -> dict[str, Group]:
@@ -145,12 +189,11 @@ def hydra_words(
     groups = typed_groups(command)
     for key, options in chosen.items():
         names = files.names(groups[key].folder)
-        if any(word.name == key and "[" in (word.value or "") for word in words):
-            options = options if groups[key].is_list else [f"[{','.join(options)}]"]
-        for option in options:
-            if option not in names:
-                shown = sanitized(option, 100)
-                raise unknown_option(key, shown, names)
+        has_brackets = any(word.name == key and "[" in (word.value or "") for word in words)
+        if has_brackets and not groups[key].is_list:
+            options = [f"[{','.join(options)}]"]
+        if unknown := [option for option in options if option not in names]:
+            raise unknown_option(key, sanitized(unknown[0], 100), names)
     removed = [word.name for word in words if word.sign == "~"]
     content = files.composed(command, chosen, removed)
     has_run = any(word.name == "run" for word in words)
@@ -173,9 +216,9 @@ def read_words(command: str, typed: Sequence[str], files: Files) -> tuple[list[W
         words.append(word)
     typed_options = {word.name: word.options for word in words if word.name in groups}
     chosen = {name: options for name, options in typed_options.items() if options is not None}
-    if command == "train" and typed_options.get("experiment") == []:
+    if typed_options.get("experiment") == []:
         words = [word for word in words if word.name != "experiment"]
-    elif command == "train" and typed_options.keys() <= {*groups} - {"experiment"}:
+    elif "experiment" in {*groups} - {*typed_options}:
         is_known = typed_options.get("game", []) is not None
         if is_known and (presets := files.presets(chosen)):
             words = [word for word in words if word.name != "game"]
@@ -194,11 +237,8 @@ def _with_named_runs(command: str, typed: Sequence[str]) -> list[Word]:
     for text in typed:
         word = parse_word(text)
         is_path = "/" in text.partition("=")[0] and not text.startswith("hydra/")
-        if (
-            not (is_path and not word.sign)
-            and (word.sign or word.value is not None)
-            and (not os.path.exists(text))
-        ):
+        is_key = word.sign or (word.value is not None and not is_path)
+        if is_key and not os.path.exists(text):
             words.append(word)
         elif key is None:
             raise ConfigError(f"{text} is not key=value", f"{command} takes no other words")
@@ -232,7 +272,9 @@ def _full_word(command: str, word: Word, content: Content, is_sweep: bool, has_r
     rules = values.get("game") or {}
     name = word.name.removeprefix("game.")
     known = {*groups, *key_paths(values), *rules}
-    if (name not in known or name.endswith(".name")) and not _is_open(word, content, groups):
+    group, _, own_key = word.name.partition(".")
+    is_open = own_key and group in groups and group not in content.choices  # only Hydra can tell
+    if (name not in known or name.endswith(".name")) and not is_open:
         raise _unknown(command, name, values, groups, has_run)
     if name in groups:
         folder = groups[name].folder
@@ -242,72 +284,58 @@ def _full_word(command: str, word: Word, content: Content, is_sweep: bool, has_r
             return Word("", full, "[]") if groups[name].is_list else Word("~", full, None)
         value = word.value and re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", word.value)
         return replace(word, name=full, value=value)
-    if is_sweep and name in DIRECTORIES:
-        return Word("", DIRECTORIES[name], quoted(word.value or ""))
+    if is_sweep and name == "out":
+        return Word("", "hydra.sweep.dir", quoted(word.value or ""))
     in_game = name in rules and name not in values
-    if word.value and _is_text(command, name, word.value, is_sweep):
+    if word.value and _is_text(COMMAND_SCHEMAS[command], name, word.value, is_sweep):
         word = replace(word, value=quoted(word.value))
     return replace(word, name=f"game.{name}" if in_game else name)
 
 
-def _is_open(word: Word, content: Content, groups: Mapping[str, Group]) -> bool:
-    """Whether only Hydra can tell the keys of a word's group."""
-    group = word.name.partition(".")[0]
-    return group in groups and group != word.name and group not in content.choices
-
-
-def _is_text(command: str, name: str, value: str, is_sweep: bool) -> bool:
+def _is_text(schema: type, name: str, value: str, is_sweep: bool) -> bool:
     """Whether the value of a key is any text, which Hydra gets in quotes."""
     if value[0] in "'\"" or value == "null" or "${" in value:
         return False
     if os.path.exists(os.path.expanduser(value)):
         return True
-    field = key_fields(COMMAND_SCHEMAS[command]).get(name)
-    is_path = name.endswith(".path")
-    if field is None and not is_path:
-        return False
-    kinds = (str,) if field is None else members(kind_of(COMMAND_SCHEMAS[command], name))
-    of = () if field is None else field.metadata["of"]
-    return str in kinds and not of and not (is_sweep and SWEEP.search(value))
+    field = key_fields(schema).get(name)
+    if field is None:
+        is_text = name.endswith(".path")
+    else:
+        is_text = str in members(kind_of(schema, name)) and not field.metadata["of"]
+    return is_text and not (is_sweep and SWEEP.search(value))
 
 
 def _unknown(
     command: str, name: str, values: Mapping[str, Any], groups: Mapping[str, Group], has_run: bool
 ) -> ConfigError:
     """The error for a key that the chosen options do not have."""
-    schema = COMMAND_SCHEMAS[command]
-    rules = {key for key in values.get("game") or () if key != "name"}
-    known = [*groups, *names_of(schema), *sorted(rules)]
-    known += [key for key in key_paths(values) if not key.startswith("game.")]
-    known = [key for key in dict.fromkeys(known) if not key.endswith(".name")]
-    game = (values.get("game") or {}).get("name")
-    hint = f"{game} has {', '.join(sorted(rules))}; --help lists the others" if rules else ""
-    top = name.partition(".")[0]
-    if has_run and (top in names_of(TrainConfig) or _is_rule(name)):
+    rules = sorted(values.get("game") or ())
+    known = dict.fromkeys([*groups, *names_of(COMMAND_SCHEMAS[command]), *rules])
+    known |= dict.fromkeys(key for key in key_paths(values) if not key.startswith("game."))
+    games = [key for game in REGISTRY["game"].values() for key in key_fields(game.schema)]
+    if has_run and name.partition(".")[0] in (*names_of(TrainConfig), *games):
         return ConfigError(
             f"{name}= is of the training", "a run keeps its training settings; omit it"
         )
     if options := _options_with(name, groups):
         return ConfigError(f"no key is called {name!r} here", f"it is a key of {options}")
-    return unknown_key(name, known, hint or "--help lists the keys")
-
-
-def _is_rule(name: str) -> bool:
-    """Whether a game has this key."""
-    return any(name in key_fields(each.schema) for each in REGISTRY["game"].values())
+    hint = "--help lists the keys"
+    if rules:
+        rules.remove("name")
+        hint = f"{values['game']['name']} has {', '.join(rules)}; --help lists the others"
+    return unknown_key(name, [key for key in known if key.rpartition(".")[2] != "name"], hint)
 
 
 def _options_with(name: str, groups: Mapping[str, Group]) -> str:
     """The options of its group that have a key, in words; empty for none."""
     group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
-    listed, _, option = group.partition(".")
-    if listed in groups and groups[listed].is_list:
-        record = REGISTRY[listed].get(option)
-        has_key = record is not None and key in key_fields(record.schema)
-        return f"{listed}={option}" if has_key else ""
-    if group not in groups or key == "name":
+    folder, _, listed = group.partition(".")  # logger.wandb.project names its option
+    if folder not in groups or key == "name":
         return ""
-    options = REGISTRY.get(groups[group].folder, {}).items()
+    options = REGISTRY.get(groups[folder].folder, {}).items()
     return " or ".join(
-        f"{group}={option}" for option, record in options if key in key_fields(record.schema)
+        f"{folder}={option}"
+        for option, record in options
+        if key in key_fields(record.schema) and listed in ("", option)
     )

@@ -25,12 +25,8 @@ CUBLAS_WORKSPACE = ":4096:8"
 
 def available_devices() -> list[str]:
     """The kinds of devices that this machine has, the one that auto takes first."""
-    has_device = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    return [name for name, is_here in has_device.items() if is_here]
+    has_device = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return [*(name for name, is_here in has_device.items() if is_here), "cpu"]
 
 
 def choose_device(name: str) -> str:
@@ -102,24 +98,6 @@ def torch_settings_restored() -> Iterator[None]:
         if torch.are_deterministic_algorithms_enabled() != is_deterministic:
             torch.use_deterministic_algorithms(is_deterministic, warn_only=is_lenient)
         torch.utils.deterministic.fill_uninitialized_memory = fills_memory  # type: ignore[attr-defined]
-
-
-def compute_dtype(precision: str, device: torch.device) -> torch.dtype:
-    """What networks multiply matrices in: bfloat16 of precision="bf16" only where the device has
-    instructions for it, as it is slower than float32 elsewhere."""
-    if precision == "bf16" and has_bfloat16(device):
-        return torch.bfloat16
-    return torch.float32
-
-
-def has_bfloat16(device: torch.device) -> bool:
-    """Whether a device multiplies matrices of bfloat16 faster than of float32."""
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    if device.type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):
-        return False
-    capabilities = torch.cpu.get_capabilities()
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
 def has_float64(device: torch.device) -> bool:

@@ -17,8 +17,7 @@ def discard_pages(tensor: Tensor) -> None:
 
     Does nothing where the system cannot do that, and for a tensor with gaps.
     """
-    if _LIBC is not None:
-        _advise(tensor, mmap.MADV_DONTNEED)
+    _advise(tensor, mmap.MADV_DONTNEED)
 
 
 def collapse_pages(tensor: Tensor) -> None:

@@ -20,9 +20,6 @@ SELECTION_STREAM = "eval"
 FINAL_STREAM = "final"
 """The evaluation at the end of a run, which may select the best run of a search."""
 
-SEARCH_STREAM = "search"
-"""Another evaluation of the best run of a search."""
-
 REPORT_STREAM = "report"
 """The games of `rlgames eval`. An arena has a stream for each pair of players."""
 

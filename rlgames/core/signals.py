@@ -27,20 +27,20 @@ def exit_on_interrupted_import(report: Callable[[], object]) -> Iterator[None]:
     it raises KeyboardInterrupt as usual."""
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if not is_importing(frame):
-            raise KeyboardInterrupt
-        report()
-        os._exit(128 + number)
+        if is_importing(frame):
+            report()
+            os._exit(128 + number)
+        raise KeyboardInterrupt
 
-    previous = signal.getsignal(signal.SIGINT)
-    if previous is not signal.default_int_handler:  # ignored by nohup and &, or in a thread
-        yield
-        return
-    signal.signal(signal.SIGINT, handle)
+    usual = signal.default_int_handler
+    is_usual = signal.getsignal(signal.SIGINT) is usual  # not under nohup and &, or in a thread
+    if is_usual:
+        signal.signal(signal.SIGINT, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        if is_usual:
+            signal.signal(signal.SIGINT, usual)
 
 
 PATIENCE_SECONDS = 1.0
@@ -86,16 +86,6 @@ BATCH_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *BATCH_SIGNALS)
 """The signals after which a run saves and stops."""
-
-
-@contextmanager
-def held_back() -> Iterator[None]:
-    """A block where the stop signals wait, even a second one."""
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def _detach_closed_terminal() -> None:

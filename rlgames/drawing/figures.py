@@ -6,19 +6,21 @@ for byte.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from rlgames.core.errors import ConfigError, check_installed
 from rlgames.core.output_files import check_writable
+from rlgames.drawing.cells import FAINT, INK
+from rlgames.drawing.images import draw_scene, text_width
+from rlgames.drawing.scene import Item, Label, Scene
+from rlgames.drawing.scene import Path as Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +90,8 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 16, 40, 24
 CHART_COLORS = ((31, 119, 180), (214, 95, 14), (44, 140, 60), (120, 80, 160), (190, 30, 45))
 """Of the curves; more are not drawn."""
 
-GRAY, BLACK, WHITE = (205, 205, 205), (40, 40, 40), (255, 255, 255)
+GRAY, CHART_TEXT, TICKS = (205, 205, 205), 10, 5
+"""The color of the grid, the size of texts, and the numbers at each axis."""
 
 
 @dataclass(frozen=True)
@@ -135,26 +138,25 @@ def draw_panels(
     width: inches. style: a key of COLORS. note: the title of the legend. The legend lists the lines
     by the final values in the first panel that has them, the highest first.
     """
+    from matplotlib import style as styles
     from matplotlib.figure import Figure
 
-    columns = len(panels[0])
-    with _settings():
-        across = width / columns
-        ratio = 0.68 if across < NARROW_WIDTH else 0.5 if len(panels) == 1 else 0.36
+    columns, every = len(panels[0]), [panel for row in panels for panel in row]
+    labels = dict.fromkeys(line.label for panel in every for line in panel.lines)
+    looks = {label: number for number, label in enumerate(labels)}
+    references = list(dict.fromkeys(name for panel in every for name in panel.references))
+    across = width / columns
+    ratio = 0.68 if across < NARROW_WIDTH else 0.5 if len(panels) == 1 else 0.36
+    with styles.context(SETTINGS, after_reset=True):  # whatever a user's own matplotlibrc says
         figure = Figure(figsize=(width, len(panels) * across * ratio))
-        every = [panel for row in panels for panel in row]
-        labels = list(dict.fromkeys(line.label for panel in every for line in panel.lines))
-        looks = {label: _look(number, style) for number, label in enumerate(labels)}
-        references = list(dict.fromkeys(name for panel in every for name in panel.references))
         axes = figure.subplots(len(panels), columns, squeeze=False, sharex="col")
+        handles: dict[str, Any] = {}
         for panel, place in zip(every, axes.flat, strict=True):
-            _draw(place, panel, looks, references)
+            _draw(place, panel, looks, COLORS[style], references)
+            shown, names = place.get_legend_handles_labels()
+            handles = dict(zip(names, shown, strict=True)) | handles
         for place in axes[:-1].flat:
             place.set_xlabel("")
-        handles: dict[str, Any] = {}
-        for place in axes.flat:
-            for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
-                handles.setdefault(label, handle)
         names = [name for name in [*_by_final_value(every), *references] if name]
         if len(names) > 1 or note:
             fit = int(width * 15 / (max(map(len, names), default=1) + 6))
@@ -173,50 +175,35 @@ def draw_panels(
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure, in the format of the file's name. Raises OSError."""
+    from matplotlib import style as styles
+
     suffix = path.suffix.lower().removeprefix(".")
     dateless = {"svg": "Date", "pdf": "CreationDate", "png": "Software"}
-    with _settings(), path.open("wb") as file:
+    with styles.context(SETTINGS, after_reset=True), path.open("wb") as file:
         figure.savefig(file, format=suffix, metadata={dateless[suffix]: None})
 
 
-@contextmanager
-def _settings() -> Iterator[None]:
-    """A block where only SETTINGS apply, whatever a user's own matplotlibrc says."""
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        parameters: Any = matplotlib.rcParams  # its stubs list every name
-        parameters.update(SETTINGS)
-        yield
-
-
-def _look(number: int, style: str) -> dict[str, Any]:
-    colors = COLORS[style]
-    return {
-        "color": colors[number % len(colors)],
-        "marker": MARKERS[number % len(MARKERS)],
-        "offset": number,
-    }
-
-
 def _draw(
-    axes: Axes, panel: Panel, looks: Mapping[str, dict[str, Any]], references: Sequence[str]
+    axes: Axes,
+    panel: Panel,
+    looks: Mapping[str, int],
+    colors: Sequence[str],
+    references: Sequence[str],
 ) -> None:
+    """looks: the number of each label, which gives its color and its marker."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     for line in panel.lines:
-        look = dict(looks[line.label])
+        number = looks[line.label]
+        color, marker = colors[number % len(colors)], MARKERS[number % len(MARKERS)]
         step = max(1, len(line.x) // MARKERS_PER_LINE)
-        start = look.pop("offset") * step // len(MARKERS)
+        start = min(number * step // len(MARKERS), len(line.x) - 1)
         if line.band is not None:
-            axes.fill_between(line.x, *line.band, color=look["color"], alpha=0.2, linewidth=0)
+            axes.fill_between(line.x, *line.band, color=color, alpha=0.2, linewidth=0)
             if len(line.x) == 1:
-                low, high = (float(limit[0]) for limit in line.band)
-                axes.vlines(line.x, low, high, color=look["color"])
-        axes.plot(
-            line.x, line.y, label=line.label, markevery=(min(start, len(line.x) - 1), step), **look
-        )
+                axes.vlines(line.x, *line.band, color=color)
+        look: dict[str, Any] = {"color": color, "marker": marker, "markevery": (start, step)}
+        axes.plot(line.x, line.y, label=line.label, **look)
     for name, level in panel.references.items():
         dashes = (0, DASHES[references.index(name) % len(DASHES)])
         axes.axhline(level, color="#555555", linewidth=1.0, linestyle=dashes, label=name, zorder=1)
@@ -265,47 +252,32 @@ def line_chart(
 
     top: where it ends; None: at the highest point. is_counted: x are whole numbers.
     """
-    image = Image.new("RGB", CHART_SIZE, WHITE)
-    draw = ImageDraw.Draw(image)
     xs, ys = (np.concatenate([getattr(line, axis) for line in lines]) for axis in "xy")
     left, right = _non_empty(float(xs.min()), float(xs.max()))
-    low, high = _non_empty(0.0, top or float(ys.max()))
-    across, up = CHART_SIZE[0] - LEFT - RIGHT, CHART_SIZE[1] - BOTTOM - TOP
+    _, high = _non_empty(0.0, top or float(ys.max()))
+    (width, height), below = CHART_SIZE, CHART_SIZE[1] - BOTTOM
+    items: list[Item] = [Label(LEFT, 12, title, CHART_TEXT, INK)]
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return LEFT + (x - left) / (right - left) * across, TOP + (high - y) / (high - low) * up
+        across, up = (x - left) / (right - left), y / high
+        return LEFT + across * (width - LEFT - RIGHT), below - up * (below - TOP)
 
-    step, ticks = _ticks(low, high)
-    for tick in ticks:
-        start = place(left, tick)
-        draw.line((start, place(right, tick)), GRAY)
-        draw.text((LEFT - 6, start[1]), _tick(tick, step), BLACK, anchor="rm")
-    step, ticks = _ticks(left, right, 1.0 if is_counted else 0.0)
-    for tick in ticks:
-        draw.text((place(tick, 0)[0], TOP + up + 8), _tick(tick, step), BLACK, anchor="ma")
-    draw.text((LEFT, 6), title, BLACK)
+    for tick in np.linspace(0, high, TICKS).tolist():
+        ends = place(left, tick), place(right, tick)
+        items.append(Curve(0, 0, ends, stroke=GRAY, width=1))
+        items.append(Label(LEFT - 6, ends[0][1], f"{tick:.3g}", CHART_TEXT, FAINT, "end"))
+    ticks = np.linspace(left, right, TICKS)
+    for tick in (np.unique(ticks.round()) if is_counted else ticks).tolist():
+        label = f"{tick:,.0f}" if is_counted else f"{tick:.3g}"
+        items.append(Label(place(tick, 0)[0], below + 12, label, CHART_TEXT, FAINT, "middle"))
     end = float(LEFT)
     for color, line in zip(CHART_COLORS, lines, strict=False):
-        draw.line([place(x, y) for x, y in zip(line.x, line.y, strict=True)], color, 2, "curve")
-        draw.text((end, 22), line.label, color)
-        end += 16 + draw.textlength(line.label)
-    return image
+        points = [place(x, y) for x, y in zip(line.x, line.y, strict=True)]
+        items.append(Curve(0, 0, points, stroke=color, width=2))
+        items.append(Label(end, 28, line.label, CHART_TEXT, color))
+        end += 16 + text_width(line.label, CHART_TEXT)
+    return draw_scene(Scene(width, height, items))
 
 
 def _non_empty(low: float, high: float) -> tuple[float, float]:
     return low, high if high > low else low + 1
-
-
-def _ticks(low: float, high: float, smallest: float = 0.0) -> tuple[float, list[float]]:
-    """A step of 1, 2 or 5 times a power of ten, from smallest on, and its multiples from low to
-    high, at most 7."""
-    least = max((high - low) / 6, smallest)
-    unit = 10.0 ** math.floor(math.log10(least))
-    step = next(step for step in (unit, 2 * unit, 5 * unit, 10 * unit) if step >= least * 0.999999)
-    first, last = math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6)
-    return step, [number * step for number in range(first, last + 1)]
-
-
-def _tick(value: float, step: float) -> str:
-    """A multiple of the step, with as many digits as it needs."""
-    return f"{value:,.{max(0, -math.floor(math.log10(step) + 1e-6))}f}"

@@ -8,30 +8,50 @@ from dataclasses import dataclass, replace
 
 from rlgames.drawing.mark_styles import Color
 
+Point = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a board; x, y: its upper left corner. shade: of an empty cell, 0 to SHADES.
-    label: text on it. is_chosen: it has a frame. is_hexagon: it is a hexagon of this width, which
-    is higher than wide, around the same middle."""
+    """A cell of a board; x, y: its upper left corner. shade: of an empty cell, 0 to 1. label: text
+    on it. is_chosen: it has a frame. is_hexagon: it is a hexagon of this width, which is higher
+    than wide, around the same middle."""
 
     x: float
     y: float
     size: int
     mark: str
-    shade: int = 0
+    shade: float = 0.0
     is_chosen: bool = False
     label: str = ""
     is_hexagon: bool = False
 
 
 @dataclass(frozen=True)
-class Edge:
-    """A line at the edge of a board, of the seat that has to connect it: 1 or 2."""
+class Path:
+    """A polygon or, without a fill, a line. points: relative to x, y. width: of the stroke. seat:
+    of the edge of a board, the seat that has to connect it: 1 or 2; otherwise 0."""
 
-    points: Sequence[tuple[float, float]]
-    width: float
-    seat: int
+    x: float
+    y: float
+    points: Sequence[Point]
+    fill: Color | None = None
+    stroke: Color | None = None
+    width: float = 0.0
+    seat: int = 0
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle with round corners; x, y: its upper left corner. width: of the stroke."""
+
+    x: float
+    y: float
+    size: Point
+    radius: float = 0.0
+    fill: Color | None = None
+    stroke: Color | None = None
+    width: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -47,29 +67,8 @@ class Label:
     anchor: str = "start"
 
 
-@dataclass(frozen=True)
-class Arrow:
-    """An arrow into one of the DIRECTIONS; x, y: its middle."""
-
-    x: float
-    y: float
-    size: int
-    direction: str
-    color: Color
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A rectangle; x, y: its upper left corner."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    color: Color
-
-
-Item = Cell | Edge | Label | Arrow | Bar
+Shape = Path | Box | Label
+Item = Cell | Shape
 
 
 @dataclass(frozen=True)
@@ -82,16 +81,11 @@ class Scene:
 
     def moved(self, x: float, y: float) -> list[Item]:
         """Its items, moved to the right by x and down by y."""
-        return [
-            replace(item, points=[(a + x, b + y) for a, b in item.points])
-            if isinstance(item, Edge)
-            else replace(item, x=item.x + x, y=item.y + y)
-            for item in self.items
-        ]
+        return [replace(item, x=item.x + x, y=item.y + y) for item in self.items]
 
 
-def hexagon(x: float, y: float, size: float) -> list[tuple[float, float]]:
-    """The corners of the hexagon of a cell, clockwise from the top; x, y: as of a Cell."""
-    middle, half, side = (x + size / 2, y + size / 2), size / 2, size / math.sqrt(3)
+def hexagon(width: float) -> list[Point]:
+    """The corners of a hexagon of this width around (0, 0), clockwise from the top."""
+    half, side = width / 2, width / math.sqrt(3)
     steps = ((0, -2), (1, -1), (1, 1), (0, 2), (-1, 1), (-1, -1))
-    return [(middle[0] + a * half, middle[1] + b * side / 2) for a, b in steps]
+    return [(x * half, y * side / 2) for x, y in steps]

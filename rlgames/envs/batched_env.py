@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.registry import make
 from rlgames.config.words import words_of
 from rlgames.core.errors import ConfigError
-from rlgames.games.game import Game
+from rlgames.games.game import Game, State
 from rlgames.players.player import Player, Random
 from rlgames.rewards import Reward
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -63,7 +63,7 @@ class BatchedEnv:
             self.opponent = build_player(cfg.opponent, self.game, cfg.game, in_training=True)
         self.rngs = [torch.Generator()]
         """The streams of chance: one for all games, or one for each."""
-        self.state = self.game.initial(num_games, self.rngs[0])
+        self.state: State = self.game.initial(num_games, self.rngs[0])
         self.num_illegal = torch.zeros(num_games, dtype=torch.int64)
         """How many actions in a row were illegal, [B]."""
         self.paid_score = torch.zeros(num_games)
@@ -105,8 +105,7 @@ class BatchedEnv:
         rows = mask.nonzero()[:, 0]
         if not len(rows):
             return
-        new = [self.game.initial(len(part), rng) for part, rng in self._streams(rows)]
-        self._replace(rows, new)
+        self._replace(rows, lambda part, rng: self.game.initial(len(part), rng))
         self.num_illegal[rows] = 0
         self.needs_reset = self.needs_reset & ~mask
         self.paid_score = torch.where(mask, self.state.score[:, self.seat], self.paid_score)
@@ -121,7 +120,9 @@ class BatchedEnv:
         rows = is_legal.nonzero()[:, 0]
         ends_turn = torch.zeros_like(is_legal)
         if len(rows):
-            self._move(rows, lambda _, part, rng: action[part])
+            self._replace(
+                rows, lambda part, rng: self.game.step(self.state[part], action[part], rng)
+            )
             ends_turn = self.state.turn > before.turn
             self._play_opponent()
         self.num_illegal = torch.where(is_legal, 0, self.num_illegal + ~is_ignored)
@@ -148,34 +149,23 @@ class BatchedEnv:
 
     def _play_opponent(self) -> None:
         """Let the opponent move until it is the agent's turn or the game is over."""
-        if self.game.spec.seats == 1:
-            return
-        while True:
+
+        def move(part: Tensor, rng: torch.Generator) -> State:
+            action = self.opponent.choose(self.game.public(self.state[part]), rng)
+            return self.game.step(self.state[part], action, rng)
+
+        while self.game.spec.seats > 1:
             is_opponents_turn = ~self.state.done & (self.state.current_seat != self.seat)
             rows = is_opponents_turn.nonzero()[:, 0]
             if not len(rows):
                 return
-            self._move(
-                rows, lambda state, _, rng: self.opponent.choose(self.game.public(state), rng)
-            )
+            self._replace(rows, move)
 
-    def _move(self, rows: Tensor, choose: Callable[[Any, Tensor, torch.Generator], Tensor]) -> None:
-        """Play in some rows the actions that choose returns for positions, rows and a stream."""
-        after = []
-        for part, rng in self._streams(rows):
-            state = self.state[part]
-            after.append(self.game.step(state, choose(state, part, rng), rng))
-        self._replace(rows, after)
-
-    def _streams(self, rows: Tensor) -> Iterator[tuple[Tensor, torch.Generator]]:
-        """Some rows, int64 [R], in parts that share a stream of chance."""
-        if len(self.rngs) == 1:
-            yield rows, self.rngs[0]
-            return
-        for part in rows.split(1):
-            yield part, self.rngs[int(part)]
-
-    def _replace(self, rows: Tensor, parts: list[Any]) -> None:
-        """Replace the positions in some rows, int64 [R], ascending, with these parts."""
-        new = type(self.state).cat(parts)
+    def _replace(self, rows: Tensor, make: Callable[[Tensor, torch.Generator], State]) -> None:
+        """Replace the positions in some rows, int64 [R], ascending, by what is made of parts of
+        them that share a stream of chance."""
+        parts = [(rows, self.rngs[0])]
+        if len(self.rngs) > 1:
+            parts = [(part, self.rngs[int(part)]) for part in rows.split(1)]
+        new = type(self.state).cat([make(part, rng) for part, rng in parts])
         self.state = new if len(rows) == len(self.state) else self.state.put(rows, new)

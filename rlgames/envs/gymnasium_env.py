@@ -25,7 +25,8 @@ from gymnasium.vector.utils import batch_space
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError
-from rlgames.drawing.pictures import draw_scene, position_scene
+from rlgames.drawing.images import draw_scene
+from rlgames.drawing.pictures import position_scene
 from rlgames.envs.batched_env import BatchedEnv, make_config
 from rlgames.games.game import Game, State
 from rlgames.games.notation import render
@@ -130,7 +131,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
         return to_numpy(self.games.observe()[0])
 
     def _info(self) -> dict[str, Any]:
-        return {"action_mask": to_numpy(self.games.legal_action_mask()[0].to(torch.int8))}
+        return {"action_mask": self.action_masks().astype(np.int8)}
 
 
 class GameVectorEnv(VectorEnv[Any, Array, Array]):
@@ -208,6 +209,6 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
 
     def _info(self) -> dict[str, Any]:
         return {
-            "action_mask": to_numpy(self.games.legal_action_mask().to(torch.int8)),
+            "action_mask": self.action_masks().astype(np.int8),
             "_action_mask": np.ones(self.num_envs, dtype=np.bool_),  # which games have a mask
         }

@@ -71,7 +71,7 @@ def over_seeds(
     margin = MARGIN * np.ptp(x) if len(x) else 0.0
     x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), MAX_PLACES)).round().astype(int))]
     values = [np.array([_at(x, curve, margin) for curve in curves]) for curves in games]
-    middle, low, high = np.empty(len(x)), np.empty(len(x)), np.empty(len(x))
+    middle, low, high = np.empty((3, len(x)))
     for place in range(len(x)):
         scores = [game[~np.isnan(game[:, place]), place] for game in values]
         middle[place], low[place], high[place] = _with_band(scores, aggregate, band)

@@ -47,12 +47,14 @@ def rate(tables: Sequence[Table], count: int) -> list[Estimate]:
     show how much they vary: fewer than MIN_GAMES, or a single one in a seat.
     """
     wins = np.zeros((count, count))
-    for row, column, results, _ in tables:
+    unknown = set[int]()
+    for row, column, results, is_exact in tables:
         games, points = results.sum(), points_per_game(results)
         wins[row, column], wins[column, row] = games * points, games * (1 - points)
+        if not is_exact and (games < MIN_GAMES or (results.sum(1) == 1).any()):
+            unknown |= {row, column}
     elo, intervals = elo_ratings(wins), elo_intervals(tables, count)
     games = (wins + wins.T).sum(1).round().astype(int)
-    unknown = {player for table in tables if _is_too_short(table) for player in table[:2]}
     ratings = []
     for player, value in enumerate(elo.tolist()):
         interval = None
@@ -62,11 +64,6 @@ def rate(tables: Sequence[Table], count: int) -> list[Estimate]:
             interval = min(low, value), max(high, value)
         ratings.append(Estimate(value, interval, int(games[player]), intervals is None))
     return ratings
-
-
-def _is_too_short(table: Table) -> bool:
-    _, _, results, is_exact = table
-    return not is_exact and bool(results.sum() < MIN_GAMES or (results.sum(1) == 1).any())
 
 
 def elo_ratings(wins: Floats) -> Floats:
@@ -173,20 +170,19 @@ def compete(
     names: of the players; in their order, that of players does not change the result. rng_of_pair:
     the generator of the games between two players, given their names.
     """
-    count = len(players)
-    order = sorted(range(count), key=names.__getitem__)
+    order, settings = sorted(range(len(names)), key=names.__getitem__), EvaluationSettings(games)
     evaluations: dict[tuple[int, int], Evaluation] = {}
-    points: list[list[float | None]] = [[None] * count for _ in players]
+    points: list[list[float | None]] = [[None] * len(names) for _ in names]
     tables: list[Table] = []
-    pairs = [*itertools.combinations(range(count), 2)]
+    pairs = [*itertools.combinations(range(len(names)), 2)]
     for number, (first, second) in enumerate(pairs):
         row, column = order[first], order[second]
-        settings, rng = EvaluationSettings(games), rng_of_pair(names[row], names[column])
+        rng = rng_of_pair(names[row], names[column])
         with progress.part(number, len(pairs)):
             result = evaluate(game, players[row], settings, rng, players[column])
         evaluations[row, column] = result
         points[row][column] = points_per_game(result.outcomes)
         points[column][row] = points_per_game(result.outcomes[:, ::-1])
         tables.append((first, second, result.outcomes, result.is_exact))
-    ratings = rate(tables, count)
-    return Arena(evaluations, points, [ratings[order.index(number)] for number in range(count)])
+    ratings = dict(zip(order, rate(tables, len(names)), strict=True))
+    return Arena(evaluations, points, [ratings[number] for number in range(len(names))])

@@ -13,7 +13,6 @@ from torch import Tensor
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.estimates import Z_95, Estimate, Floats
 from rlgames.evaluation.shards import PlayedGames, ShardedGames
-from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
 from rlgames.kernels.jit import clock
 from rlgames.players.player import Player
@@ -218,7 +217,7 @@ def _summarize(
     def estimate(value: Tensor) -> Estimate:
         return Estimate.of_games(value.cpu().double(), weight, stratum, start.is_exact)
 
-    values = measures(game, state)
+    values = game.measures(state)
     max_tile = values.pop("max_tile", None)
     score = state.score.cpu()
     return Evaluation(

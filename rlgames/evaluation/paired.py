@@ -68,21 +68,13 @@ def compare_paired(
             final = _play(game, player, boards, make_rng(f"dice {first}"), rng)
             each.append(final.turn if game.spec.goal == "turns" else final.score[:, 0])
     values = [torch.cat(each).cpu().double() for each in results]
-    is_exact = openings is not None
-    estimate = partial(Estimate.of_games, weight=weight, is_exact=is_exact)
-    return Comparison(
-        games=count,
-        is_exact=is_exact,
-        metric="turns" if game.spec.goal == "turns" else "score",
-        players=[estimate(value) for value in values],
-        pairs={
-            (first, second): (
-                estimate(values[first] - values[second]),
-                _correlation(values[first], values[second], weight),
-            )
-            for first, second in itertools.permutations(range(len(players)), 2)
-        },
-    )
+    estimate = partial(Estimate.of_games, weight=weight, is_exact=openings is not None)
+    pairs = {
+        (row, column): (estimate(first - second), _correlation(first, second, weight))
+        for (row, first), (column, second) in itertools.permutations(enumerate(values), 2)
+    }
+    metric, means = "turns" if game.spec.goal == "turns" else "score", [*map(estimate, values)]
+    return Comparison(count, openings is not None, metric, means, pairs)
 
 
 def _play(

@@ -96,20 +96,17 @@ def read_positions(path: Path, game: Game[Any]) -> Positions:
 
     Raises ConfigError for a file that does not fit the game.
     """
-    lines = _lines(path)
+    lines, name = _lines(path), game.spec.name
     if not lines:
-        raise ConfigError(f"{path} holds no positions of {game.spec.name}")
+        raise ConfigError(f"{path} holds no positions of {name}")
     words = lines[0].split()
-    if re.fullmatch(r"(\d+|-) -?\d+", " ".join(words)):
-        return _scored_positions(path, lines, game)
     marks = words[-2] if len(words) > 2 else ""
-    if len(marks) == game.spec.actions and {*marks} <= {*RESULTS}:
-        return _labeled_positions(path, lines, game)
+    is_labeled = len(marks) == game.spec.actions and {*marks} <= {*RESULTS}
+    if is_labeled or re.fullmatch(r"(\d+|-) -?\d+", " ".join(words)):
+        return _played_positions(path, lines, game, is_labeled)
     cpu_game, states = on_cpu(game), list[State]()
     for line in lines:
-        with value_errors(
-            f"{path}: {sanitized(line, 80)!r} is not a position of {game.spec.name}: "
-        ):
+        with value_errors(f"{path}: {sanitized(line, 80)!r} is not a position of {name}: "):
             states.append(parse(cpu_game, _in_lines(line)))
     state = type(states[0]).cat(states)
     live = state[~state.done]
@@ -118,42 +115,29 @@ def read_positions(path: Path, game: Game[Any]) -> Positions:
     return Positions(live.to(game.device), ["positions"] * len(live))
 
 
-def _scored_positions(path: Path, lines: list[str], game: Game[Any]) -> Positions:
-    moves, best = [], []
+def _played_positions(path: Path, lines: list[str], game: Game[Any], is_labeled: bool) -> Positions:
+    """The positions after moves, with the result of each action, or of the best one."""
+    kind = (
+        f"a labeled position of {game.spec.name}" if is_labeled else "a list of moves and a score"
+    )
+    moves, group, results = list[list[int]](), list[str](), list[list[int]]()
     for line in lines:
         try:
-            played, score = line.split()
-            moves.append(_actions(played))
-            best.append((int(score) > 0) - (int(score) < 0))
-        except ValueError:
-            raise _is_not(path, line, "a list of moves and a score") from None
-    state = _played(moves, path, game)
+            *names, played, result = line.split()[: -1 if is_labeled else None]
+            moves.append([int(each) - 1 for each in played.strip("-")])
+            known = [RESULTS[mark] for mark in result] if is_labeled else [int(result)]
+        except (LookupError, ValueError):
+            known = []
+        if len(known) != (game.spec.actions if is_labeled else 1) or (names and not is_labeled):
+            raise ConfigError(f"{path}: {sanitized(line, 80)!r} is not {kind}")
+        group.append("_".join(names) if is_labeled else "positions")
+        results.append(known)
+    state, found = _played(moves, path, game), torch.tensor(results)
+    if is_labeled:
+        return Positions(state, group, outcome=found)
     if bool(state.done.any()):
         raise ConfigError(f"{path} holds positions of finished games")
-    return Positions(state, ["positions"] * len(lines), best=torch.tensor(best))
-
-
-def _labeled_positions(path: Path, lines: list[str], game: Game[Any]) -> Positions:
-    moves, group, outcome = [], [], []
-    for line in lines:
-        try:
-            *names, played, marks, _ = line.split()
-            moves.append(_actions(played))
-            outcome.append([RESULTS[mark] for mark in marks])
-        except (LookupError, ValueError):
-            raise _is_not(path, line, "a labeled position") from None
-        if len(marks) != game.spec.actions:
-            raise _is_not(path, line, f"a labeled position of {game.spec.name}")
-        group.append("_".join(names))
-    return Positions(_played(moves, path, game), group, outcome=torch.tensor(outcome))
-
-
-def _is_not(path: Path, line: str, kind: str) -> ConfigError:
-    return ConfigError(f"{path}: {sanitized(line, 80)!r} is not {kind}")
-
-
-def _actions(played: str) -> list[int]:
-    return [int(each) - 1 for each in played.strip("-")]
+    return Positions(state, group, best=found[:, 0].sign())
 
 
 def _lines(path: Path) -> list[str]:

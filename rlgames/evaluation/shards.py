@@ -1,28 +1,17 @@
-"""Plays the games of an evaluation: in shards, which several processes play at once, or in kernels.
-
-Processes rather than threads, because Python threads wait for each other after every torch
-operation. The processes are forks, so that players and games need not be pickled.
-"""
+"""Plays the games of an evaluation, by their players or in kernels."""
 
 from __future__ import annotations
 
-import os
-import pickle
-import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import current_process, get_context
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.core import progress, signals
-from rlgames.core.processes import kill_with_parent
+from rlgames.core import progress
 from rlgames.core.rng import make_generator
 from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game, State
@@ -38,10 +27,9 @@ from rlgames.rollouts.trajectories import (
 )
 from rlgames.sampling import Argmax
 
-T = TypeVar("T")
-
 BATCHES_PER_SHARD = 8
-"""Long enough that the end of a shard, where few games are left, takes a small part of its time."""
+"""Long enough that the end of a shard, where few games are left, takes a small part of its time,
+and short enough for memory."""
 
 MOVES_PER_CALL = 200_000
 """Greedy play in a kernel: half a second at most, after which Ctrl-C is answered."""
@@ -85,8 +73,7 @@ class ShardedGames:
     """Games to play, at most `batch` of them side by side; the fields are as in GamePool.
 
     Up to BATCHES_PER_SHARD batches are played in one pool. More are split into shards, each with
-    its own random stream, and as many shards run at once as torch has threads. The number of
-    threads does not change the result.
+    its own random stream.
     """
 
     game: Game[Any]
@@ -97,10 +84,7 @@ class ShardedGames:
     seating: Tensor | None = None
 
     def play(self, rng: torch.Generator, records: bool = False) -> PlayedGames:
-        """Play all games. records: whether to record every move, which no kernel does.
-
-        Raises ChildProcessError if a process is killed, or what it raised.
-        """
+        """Play all games. records: whether to record every move, which no kernel does."""
         device = rng.device
         kernel = None if records else find_kernel(self, device)
 
@@ -115,17 +99,10 @@ class ShardedGames:
         if len(rows) == 1:
             return play(rows[0], rng)
         seed = int(torch.randint(2**62, (1,), generator=rng, device=device))
-
-        def play_shard(shard: int) -> PlayedGames:
-            return play(rows[shard], make_generator(seed, f"shard {shard}", device))
-
-        workers = min(torch.get_num_threads(), len(rows)) if self._can_fork(device) else 1
-        if workers > 1:
-            return PlayedGames.cat(map_in_forks(play_shard, len(rows), workers))
         played = []
-        for shard in range(len(rows)):
+        for shard, part in enumerate(rows):
             with progress.part(shard, len(rows)):
-                played.append(play_shard(shard))
+                played.append(play(part, make_generator(seed, f"shard {shard}", device)))
         return PlayedGames.cat(played)
 
     def _play_pool(self, rows: slice, rng: torch.Generator, records: bool) -> PlayedGames:
@@ -161,60 +138,6 @@ class ShardedGames:
             moves = build_trajectories(plies, torch.arange(count, device=rng.device), final.score)
         return PlayedGames(final, _hash_games(hashes, final.state), moves)
 
-    def _can_fork(self, device: torch.device) -> bool:
-        """Whether forks may play. What a stateful player counts would be lost with the fork.
-        Libraries of macOS start threads, which do not survive one; daemons may have no children."""
-        is_stateful = any(player.is_stateful for player in self.players)
-        is_able = sys.platform == "linux" and not current_process().daemon
-        return is_able and device.type == "cpu" and not is_stateful
-
-
-def map_in_forks(task: Callable[[int], T], count: int, workers: int) -> list[T]:
-    """task(0) to task(count - 1), computed by `workers` forks side by side.
-
-    Raises ChildProcessError if one is killed, or what it raised.
-    """
-    pool = ProcessPoolExecutor(workers, get_context("fork"), _begin, (task, os.getpid()))
-    results = []
-    try:
-        with signals.held_back():  # in the forks for ever: this process ends them
-            futures = [pool.submit(_run, index) for index in range(count)]
-        for future in futures:
-            results.append(pickle.loads(future.result()))
-            progress.report(len(results) / count)
-    except BaseException as error:
-        for process in [*pool._processes.values()]:
-            process.kill()
-        # A fork that was killed while it sent a result leaves a part of it in the pipe; the pool
-        # would wait for the rest as long as this process holds the other end open.
-        results_pipe: Any = pool._result_queue
-        results_pipe._writer.close()
-        if isinstance(error, BrokenProcessPool):
-            raise ChildProcessError("a process that played games was killed") from None
-        raise
-    finally:
-        pool.shutdown()
-    return results
-
-
-_task: Callable[[int], Any]
-"""In a fork: what it computes."""
-
-
-def _begin(task: Callable[[int], Any], parent: int) -> None:
-    """Prepare a fork."""
-    global _task
-    kill_with_parent(parent)
-    torch.set_num_threads(1)
-    _task = task
-
-
-def _run(index: int) -> bytes:
-    """In a fork: the result as bytes, because torch would send tensors by /dev/shm, which is small
-    in a container."""
-    with progress.listening(None):
-        return pickle.dumps(_task(index))
-
 
 def _hash_games(moves: Tensor, final: State) -> Tensor:
     """Int64 [G]: PlayedGames.hashes, from hashes of the moves."""
@@ -240,14 +163,12 @@ def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
     play: Callable[[Any, int], tuple[Any, int]]
     if (policy := _greedy_policy(game, players[0], games.games)) is not None:
         play = partial(play_greedily, game, policy)
-    elif all(type(player) is Random for player in players):
+    elif all(type(player) is Random and not player.observe for player in players):
         if games.games < max(game.min_random_games, BATCHES_PER_SHARD * games.batch + 1):
             return None
-        observes = any(isinstance(player, Random) and player.observe for player in players)
-        game.play_randomly(game.example_state(), 1, 0, observe=observes)  # compiled before forks
 
         def play(start: Any, seed: int) -> tuple[Any, int]:
-            return game.play_randomly(start, games.batch, seed, observe=observes)
+            return game.play_randomly(start, games.batch, seed)
     else:
         return None
 

@@ -27,7 +27,6 @@ from rlgames.games.capabilities import (
     HiddenHits,
     KnownRandomPlay,
     ListedWorlds,
-    SymmetricActions,
 )
 from rlgames.games.fleets.game import FleetGame, FleetState, draw_events, parse_events
 from rlgames.games.fleets.layouts import Fleet
@@ -37,6 +36,9 @@ from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 from rlgames.games.game import HIDDEN, Spec
 from rlgames.games.numbering import TOO_MANY_POSITIONS, encode_cells, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
+
+TURNS = {"hits": "hit_turn", "sunk": "sunk_turn"}
+"""The lines of a history, and the fields that they list."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,7 @@ class BattleshipState(FleetState):
     sunk_turn: Tensor
 
 
-class Battleship(
-    FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWorlds, SymmetricActions
-):
+class Battleship(FleetGame[BattleshipState], ExactKey, KnownRandomPlay, ListedWorlds):
     """rows × columns cells, ships by length, shots cells per turn.
 
     aim: "joint" makes one action of each set of cells; "sequential" chooses the cells of a turn
@@ -132,17 +132,6 @@ class Battleship(
         if capability is HiddenHits and not self.sequential and self.shots > 1:
             return "with aim=joint an action is several cells, not a hit or a miss"
         return ""
-
-    def initial(self, batch: int, rng: torch.Generator) -> BattleshipState:
-        return self._start(self.fleet.sample(batch, rng))
-
-    def openings(self, limit: int) -> tuple[BattleshipState, Tensor] | None:
-        layouts = self.fleet.layouts
-        if layouts is None or len(layouts) > limit:
-            return None
-        count = len(layouts)
-        probability = torch.full((count,), 1 / count, dtype=torch.float64)
-        return self._start(layouts), probability
 
     def legal_action_mask(self, state: BattleshipState) -> Tensor:
         free = ~(state.shot | state.aimed) if self.sequential else ~state.shot
@@ -337,25 +326,26 @@ class Battleship(
     def board_format(self) -> games_board.BoardFormat:
         return games_board.BoardFormat(1, self.columns) if self.rows == 1 else super().board_format
 
+    def _events(self) -> dict[str, list[str]]:
+        """The lines of the history: by name, what can happen in a turn."""
+        lines = {"hits": self.cell_names} if self._keeps_hit_turns else {}
+        return lines | ({"sunk": self.slots.names} if "sunk" in self.show else {})
+
     def history(self, state: BattleshipState, row: int) -> str:
-        timelines = []
-        if self._keeps_hit_turns:
-            timelines.append(draw_events("hits", self.cell_names, state.hit_turn[row]))
-        if "sunk" in self.show:
-            timelines.append(draw_events("sunk", self.slots.names, state.sunk_turn[row]))
-        return "\n".join(timelines)
+        return "\n".join(
+            draw_events(name, names, getattr(state, TURNS[name])[row])
+            for name, names in self._events().items()
+        )
 
     def parse_all(self, texts: Sequence[str]) -> BattleshipState:
-        names = ["hits"] * self._keeps_hit_turns + ["sunk"] * ("sunk" in self.show)
-        histories, boards = zip(
-            *(games_board.split_timelines(t, names) for t in texts), strict=True
-        )
+        parsed = [parse_events(text, self._events()) for text in texts]
         cells = torch.tensor(
-            [[".ox+".index(mark) for mark in self._parse_marks(board)] for board in boards]
+            [[".ox+".index(mark) for mark in self._parse_marks(board)] for _, board in parsed]
         )
         hit = cells == 2
         shot = hit | (cells == 1)
         sea = torch.zeros(len(texts), self.num_cells, dtype=torch.uint8)
+        turns = {TURNS[n]: torch.stack([each[n] for each, _ in parsed]) for n in self._events()}
         state = replace(
             self._start(sea),
             ships=HIDDEN,
@@ -365,19 +355,9 @@ class Battleship(
             done=hit.sum(1) == self.ship_cells,
             turn=(shot.sum(1) + self.shots - 1) // self.shots,
             score=hit.sum(1, keepdim=True).float(),
+            **turns,
         )
-        return self._with_histories(state, histories) if names else state
-
-    def _with_histories(
-        self, state: BattleshipState, histories: Sequence[games_board.Timelines]
-    ) -> BattleshipState:
-        """Raises ValueError for a history that cannot have led to its board."""
-        hit_turn = [parse_events(self.cell_names, each["hits"]) for each in histories]
-        state = replace(state, hit_turn=torch.stack(hit_turn))
-        if "sunk" in self.show:
-            sunk_turn = [parse_events(self.slots.names, each["sunk"]) for each in histories]
-            state = replace(state, sunk_turn=torch.stack(sunk_turn))
-        if not bool(self.is_valid(state).all()):
+        if turns and not bool(self.is_valid(state).all()):
             raise ValueError("the hits and sunk ships listed above a board contradict it")
         return state
 

@@ -7,15 +7,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 Board = list[list[str]]
 """The marks of all cells, row by row from the top; "." is an empty one."""
-
-Timelines = dict[str, list[tuple[str, int]]]
-"""By name: what happened, and in which turn, from 1."""
 
 SEPARATOR = "   |"
 """Text between two boards."""
@@ -48,37 +44,6 @@ def lettered_format(rows: int, columns: int) -> BoardFormat:
     """Cells have names: A1, B1 and so on."""
     numbers, letters = [str(row + 1) for row in range(rows)], [*map(_letters, range(columns))]
     return BoardFormat(rows, columns, left=numbers, above=letters)
-
-
-def draw_timeline(name: str, events: Sequence[tuple[str, int]]) -> str:
-    """What happened in which turn as one line: "hits: B2@1 C2@3", or "hits: none"."""
-    return f"{name}: " + (" ".join(f"{what}@{turn}" for what, turn in events) or "none")
-
-
-def split_timelines(text: str, names: Sequence[str]) -> tuple[Timelines, str]:
-    """The events of the lines with these names, and the rest of the text.
-
-    Raises ValueError if one is missing or is not as draw_timeline writes it.
-    """
-    timelines: Timelines = {}
-    rest = []
-    for line in text.splitlines():
-        name, colon, events = line.strip().partition(":")
-        if not colon or name not in names or name in timelines:
-            rest.append(line)
-            continue
-        timelines[name] = [] if events.strip() == "none" else [*map(_event, events.split())]
-    for name in names:
-        if name not in timelines:
-            raise ValueError(f"a line such as {name + ': none'!r} is missing above the board")
-    return timelines, "\n".join(rest)
-
-
-def _event(text: str) -> tuple[str, int]:
-    match = re.fullmatch(r"([^@]*)@([1-9]\d{0,3})", text)
-    if not match:
-        raise ValueError(f"{text!r} is not CELL@TURN, as in B2@1")
-    return match[1], int(match[2])
 
 
 def split(marks: list[str], columns: int) -> Board:

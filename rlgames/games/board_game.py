@@ -23,6 +23,7 @@ from rlgames.games.game import Game
 from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import State
 from rlgames.kernels import stepping
+from rlgames.kernels.random_play import play_games
 from rlgames.kernels.stepping import Games
 
 MOVER_NOT_SHOWN = "its cells do not show which seat is to move"
@@ -118,7 +119,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         if views.legal is not None:
             return views.legal
         legal = torch.empty(len(state), self.spec.actions, dtype=torch.bool)
-        stepping.write_legal_rows(self.rules, state.games(), legal.numpy())
+        stepping.write_views(self.rules, state.games(), legal.numpy(), NOT_WANTED)
         return legal
 
     def sample_legal_action(self, state: BoardState, u: Tensor) -> Tensor:
@@ -145,12 +146,11 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         self, state: BoardState, action: Tensor, u: np.ndarray[Any, Any], views: Views
     ) -> BoardState:
         """The positions after action and the chance from u, with these views, which are written."""
-        games = state.games()
-        after = Games(*map(np.empty_like, games))
+        games = Games(*map(np.copy, state.games()))
         legal = NO_MASK if views.legal is None else views.legal.numpy()
         planes = NOT_WANTED if views.planes is None else views.planes.flatten(1).numpy()
-        stepping.step_rows(self.rules, games, action.numpy(), u, after, legal, planes)
-        state = BoardState.of(after)
+        stepping.step_rows(self.rules, games, action.numpy(), u, legal, planes)
+        state = BoardState.of(games)
         state.remember(views)
         return state
 
@@ -166,8 +166,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         if views.planes is not None:
             return views.planes
         planes = torch.empty(len(state), *self.spec.observation)
-        words, flat = state.words.numpy(), planes.flatten(1).numpy()
-        stepping.observe_rows(self.rules, words, flat)
+        stepping.write_views(self.rules, state.games(), NO_MASK, planes.flatten(1).numpy())
         return planes
 
     def is_valid(self, state: BoardState) -> Tensor:
@@ -302,29 +301,24 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         """
         seats, boards, marks = [], [], f".{self.seat_marks}"
         for text in texts:
-            seat, drawing = self._read_caption(text) if self.shows_mover else (None, text)
+            seat, drawing = -1, text
+            if self.shows_mover:
+                caption, _, drawing = text.strip().partition("\n")
+                if caption.strip() not in self._captions:
+                    valid = f"{', '.join(self._captions[:-1])} or {GAME_OVER}"
+                    raise ValueError(f"the first line is {caption.strip()!r}, not {valid}")
+                seat = self._captions.index(caption.strip())
             stones = [*map(marks.index, board.read(drawing, self.board_format, marks)[0])]
-            seats.append(self._count_turns(stones) if seat is None else seat)
+            if not self.shows_mover:
+                first, second = stones.count(1), stones.count(2)
+                if first - second not in (0, self.stones_per_move):
+                    raise ValueError(
+                        f"{first} {marks[1]} and {second} {marks[2]}: the seats did not take turns"
+                    )
+                seat = int(first > second)
+            seats.append(seat)
             boards.append(stones)
         return torch.tensor(boards), torch.tensor(seats)
-
-    def _read_caption(self, text: str) -> tuple[int, str]:
-        """The seat to move, or 2, and the text below."""
-        caption, _, drawing = text.strip().partition("\n")
-        if caption.strip() not in self._captions:
-            valid = f"{', '.join(self._captions[:-1])} or {GAME_OVER}"
-            raise ValueError(f"the first line is {caption.strip()!r}, not {valid}")
-        return self._captions.index(caption.strip()), drawing
-
-    def _count_turns(self, stones: list[int]) -> int:
-        """The seat to move, by the numbers of stones."""
-        first, second = stones.count(1), stones.count(2)
-        if first - second not in (0, self.stones_per_move):
-            marks = self.seat_marks
-            raise ValueError(
-                f"{first} {marks[0]} and {second} {marks[1]}: the seats did not take turns"
-            )
-        return int(first > second)
 
     # Whole games in kernels
 
@@ -340,24 +334,13 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         return BoardState.of(games), num_moves
 
     def play_randomly(
-        self,
-        state: BoardState,
-        batch: int,
-        seed: int,
-        *,
-        plies: int | None = None,
-        observe: bool = False,
+        self, state: BoardState, batch: int, seed: int, plies: int = MAX_PLIES
     ) -> tuple[BoardState, int]:
         """Play on from positions [G], `batch` of them side by side, where every legal action is
         equally likely; the last positions, and the number of moves.
 
         Each game that ends makes room for the next one. plies: the most moves of each game, at
-        least 1; None: no limit. observe: compute the observation of each position where a move
-        is made. Equal seeds, from 0 to 2^63 - 1, give equal games.
+        least 1. Equal seeds, from 0 to 2^63 - 1, give equal games.
         """
-        from rlgames.kernels.random_play import play_games
-
-        size = min(batch, len(state))
-        planes = np.zeros((size if observe else 0, prod(self.spec.observation)), np.float32)
-        settings = size, MAX_PLIES if plies is None else plies, planes, np.uint64(seed)
-        return self.play_with(state, lambda games: play_games(games, self.rules, *settings))
+        settings = min(batch, len(state)), plies, np.uint64(seed)
+        return self.play_with(state, lambda games: (play_games(games, self.rules, *settings), None))

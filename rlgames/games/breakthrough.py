@@ -28,7 +28,7 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import SymmetricActions
+from rlgames.games.capabilities import Symmetric
 from rlgames.games.game import Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
@@ -117,14 +117,7 @@ def set_up(rules: BreakthroughRules, cells: Array) -> Played:
     return (np.int64(own), np.int64(other)), won, np.float32(won)
 
 
-implement(
-    BreakthroughRules,
-    play=play,
-    is_legal=is_legal,
-    observe=observe,
-    write_cells=write_cells,
-    set_up=set_up,
-)
+implement(BreakthroughRules, play, is_legal, observe, write_cells, set_up)
 
 
 def make_rules(rows: int, columns: int, home_rows: int) -> BreakthroughRules:
@@ -140,7 +133,7 @@ def make_rules(rows: int, columns: int, home_rows: int) -> BreakthroughRules:
     return rules._replace(start=set_up(rules, cells)[0])
 
 
-class Breakthrough(BoardGame, SymmetricActions):
+class Breakthrough(BoardGame, Symmetric):
     """rows × columns cells, home_rows rows of pieces for each seat.
 
     Action 3 * c + d moves the piece on cell c left, straight or right, as the seat to move sees it.

@@ -10,28 +10,31 @@ Letters in shapes: B games, A actions, P seats, N cells, G symmetries.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
-from rlgames.core.devices import float64_on
-from rlgames.games.state import Spec, State
+from rlgames.games.state import Spec
 
-S = TypeVar("S", bound=State)
+if TYPE_CHECKING:
+    from rlgames.games.game import Game
+
 C = TypeVar("C", bound="Capability")
 
 
-class Capability(ABC):  # noqa: B024, each capability has its own methods
+class Capability(ABC):
     """Methods that some uses of a game need."""
+
+    spec: Spec
 
     @classmethod
     def methods(cls) -> list[str]:
-        """The names of what a game with this capability defines."""
+        """The names of what a game with this capability has to define."""
         names: list[str] = []
         for part in reversed(cls.__mro__[: cls.__mro__.index(Capability)]):
             names += [*vars(part).get("__annotations__", {}), *vars(part)]
-        return [name for name in names if not name.startswith("_")]
+        return [name for name in names if name in cls.__abstractmethods__ or not hasattr(cls, name)]
 
     @classmethod
     def purpose(cls) -> str:
@@ -40,7 +43,7 @@ class Capability(ABC):  # noqa: B024, each capability has its own methods
 
 
 class Chance(Capability):
-    """dice and draws after a move; search=expectimax
+    """dice and draws after a move
 
     A game with spec.num_chance_inputs must have it.
     """
@@ -157,31 +160,20 @@ class Symmetric(Capability):
         Cell c of a board transformed by symmetry g shows what cell symmetries()[g, c] showed.
         """
 
-
-class SymmetricActions(Symmetric):
-    """the same if actions are not cells"""
-
-    @abstractmethod
     def action_symmetries(self) -> Tensor:
-        """Int64 [G, A]: on the transformed board action a does what action_symmetries()[g, a]
-        did."""
+        """Int64 [G, A]: on the transformed board action a does what action_symmetries()[g, a] did.
 
+        By default the actions are the cells, and others, which stay. A game whose actions are not
+        cells overrides this.
+        """
+        cells = self.symmetries()
+        others = torch.arange(cells.shape[1], self.spec.actions)
+        return torch.cat([cells, others.expand(len(cells), -1)], 1)
 
-class SymmetricPlanes(Symmetric):
-    """the same if planes of the observation change places"""
-
-    @abstractmethod
     def plane_symmetries(self) -> Tensor:
         """Int64 [G, C]: on the transformed board plane p shows the cells of what was plane
-        plane_symmetries()[g, p]."""
-
-
-class Measured(Capability):
-    """further results of a game, such as the largest tile, as rewards"""
-
-    @abstractmethod
-    def measures(self, state: Any) -> dict[str, Tensor]:
-        """Measures of each position by name, float32 [B]."""
+        plane_symmetries()[g, p]; by default, of plane p."""
+        return torch.arange(self.spec.observation[0]).repeat(len(self.symmetries()), 1)
 
 
 class KnownRandomPlay(Capability):
@@ -210,24 +202,16 @@ CAPABILITIES = tuple(
 )
 
 
-class HasCapabilities(Protocol):
-    """What is asked of a Game here."""
-
-    spec: Spec
-
-    def lacks(self, capability: type[Capability]) -> str: ...
-
-
 class MissingCapability(ValueError):
     """A game lacks a capability that a part needs; the message names it, and why."""
 
 
-def find(game: HasCapabilities, capability: type[C]) -> C | None:
+def find(game: Game[Any], capability: type[C]) -> C | None:
     """The game as one that has the capability; None if it does not."""
     return None if reason_missing(game, capability) else cast(C, game)
 
 
-def require(game: HasCapabilities, capability: type[C], who: str) -> C:
+def require(game: Game[Any], capability: type[C], who: str) -> C:
     """The same; raises MissingCapability with the name of who needs it, such as policy=table."""
     if reason := reason_missing(game, capability):
         raise MissingCapability(
@@ -237,7 +221,7 @@ def require(game: HasCapabilities, capability: type[C], who: str) -> C:
     return cast(C, game)
 
 
-def reason_missing(game: HasCapabilities, capability: type[Capability]) -> str:
+def reason_missing(game: Game[Any], capability: type[Capability]) -> str:
     """Why a game does not have a capability; empty if it does."""
     if isinstance(game, capability):
         return game.lacks(capability)
@@ -245,13 +229,11 @@ def reason_missing(game: HasCapabilities, capability: type[Capability]) -> str:
         return "nothing is drawn after a move"
     if capability is HiddenInformation:
         return "nothing is hidden"
-    if capability is SymmetricActions and game.spec.has_cell_actions:
-        return "its actions are cells"
     missing = [name for name in capability.methods() if not hasattr(game, name)]
     return f"it does not define {', '.join(missing) or 'all of it'}"
 
 
-def check_declared(game: HasCapabilities) -> None:
+def check_declared(game: Game[Any]) -> None:
     """Raises MissingCapability where a game with chance, hidden information or symmetries does not
     have all that belongs to it."""
     spec = game.spec
@@ -259,25 +241,15 @@ def check_declared(game: HasCapabilities) -> None:
         require(game, Chance, f"spec.num_chance_inputs={spec.num_chance_inputs}")
     if spec.hidden:
         require(game, HiddenInformation, "spec.hidden=True")
-    if find(game, Symmetric) and not spec.has_cell_actions:
-        require(game, SymmetricActions, "a game with symmetries whose actions are not cells")
+    symmetric, default = find(game, Symmetric), Symmetric.action_symmetries
+    if symmetric and not spec.has_cell_actions and type(symmetric).action_symmetries is default:
+        raise MissingCapability(
+            f"game={spec.name} needs action_symmetries: it has symmetries, and its actions are "
+            "not cells"
+        )
 
 
-def chance_outcomes(game: HasCapabilities, state: S) -> tuple[Tensor, S]:
-    """As Chance.chance_outcomes; without chance, one outcome for each position."""
-    if game.spec.num_chance_inputs:
-        return cast(Chance, game).chance_outcomes(state)
-    device = state.done.device
-    return torch.ones(len(state), 1, dtype=float64_on(device), device=device), state
-
-
-def measures(game: HasCapabilities, state: S) -> dict[str, Tensor]:
-    """As Measured.measures; without the capability, none."""
-    measured = find(game, Measured)
-    return {} if measured is None else measured.measures(state)
-
-
-def expected_random_turns(game: HasCapabilities) -> float | None:
+def expected_random_turns(game: Game[Any]) -> float | None:
     """As in KnownRandomPlay; None without the capability."""
     known = find(game, KnownRandomPlay)
     return None if known is None else known.expected_random_turns()

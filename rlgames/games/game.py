@@ -8,14 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
 
+from rlgames.core.devices import float64_on
 from rlgames.games import board
 from rlgames.games.board import Board, BoardFormat
-from rlgames.games.capabilities import Capability, Chance
 from rlgames.games.state import HIDDEN, Spec, State, Tables
 
 __all__ = ["HIDDEN", "Game", "Spec", "State"]
@@ -35,7 +35,7 @@ class Game(Tables, ABC, Generic[S]):
     def __repr__(self) -> str:
         return f"<{self.spec.name}: {self.spec.seats} seats, {self.spec.actions} actions>"
 
-    def lacks(self, capability: type[Capability]) -> str:
+    def lacks(self, capability: type[Any]) -> str:
         """Why the game does not have a capability with these rules, though its class has; or ""."""
         return ""
 
@@ -73,8 +73,13 @@ class Game(Tables, ABC, Generic[S]):
             u = torch.rand(
                 len(after), self.spec.num_chance_inputs, generator=rng, device=rng.device
             )
-            after = cast(Chance, self).apply_chance(after, u)
+            after = cast(Any, self).apply_chance(after, u)
         return after
+
+    def chance_outcomes(self, state: S) -> tuple[Tensor, S]:
+        """As Chance.chance_outcomes; without chance, one outcome for each position."""
+        device = state.done.device
+        return torch.ones(len(state), 1, dtype=float64_on(device), device=device), state
 
     def sample_legal_action(self, state: S, u: Tensor) -> Tensor:
         """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""
@@ -98,6 +103,10 @@ class Game(Tables, ABC, Generic[S]):
         """The positions as if this seat were to move, for observe: finished ones, and what a seat
         sees while the other one is to move."""
         return state
+
+    def measures(self, state: S) -> dict[str, Tensor]:
+        """Further results of each position by name, float32 [B], such as the largest tile."""
+        return {}
 
     def depth(self, state: S) -> Tensor:
         """Int64 [B]: a number that grows with every move; solvers visit positions in its order."""
@@ -149,7 +158,7 @@ class Game(Tables, ABC, Generic[S]):
 
     @cached_property
     def board_format(self) -> BoardFormat:
-        """How the boards and the names of their cells are written; an engine changes it."""
+        """How the boards and the names of their cells are written."""
         _, rows, columns = self.spec.observation
         return board.lettered_format(rows, columns)
 

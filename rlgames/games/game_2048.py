@@ -30,13 +30,7 @@ from torch import Tensor
 from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import (
-    Capability,
-    Chance,
-    ExactKey,
-    Measured,
-    SymmetricActions,
-)
+from rlgames.games.capabilities import Capability, Chance, ExactKey, Symmetric
 from rlgames.games.game import Game, Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries, direction_symmetries
@@ -280,19 +274,10 @@ def set_up(rules: Any, cells: Array) -> Played:
     return position, not has_move(rules, position), np.float32(0)
 
 
-EITHER: Any = {
-    "apply_chance": apply_chance, "observe": observe, "write_cells": write_cells, "set_up": set_up
-}  # fmt: skip
+EITHER = (apply_chance, observe, write_cells, set_up)
+implement(Rules2048, play, is_legal, add_chance, random_move, *EITHER)
 implement(
-    Rules2048,
-    play=play,
-    is_legal=is_legal,
-    add_chance=add_chance,
-    random_move=random_move,
-    **EITHER,
-)
-implement(
-    LargeRules2048, play=play_large, is_legal=is_legal_large, add_chance=add_chance_large, **EITHER
+    LargeRules2048, *EITHER, play=play_large, is_legal=is_legal_large, add_chance=add_chance_large
 )
 
 
@@ -334,7 +319,7 @@ def make_rules(rows: int, columns: int, fours: float, planes: int) -> Rules2048:
     )
 
 
-class Game2048(BoardGame, Chance, Measured, SymmetricActions):
+class Game2048(BoardGame, Chance, Symmetric):
     """board rows × columns cells.
 
     fours: the probability that a new tile is a 4. target: the tile that counts as a win; play
@@ -415,12 +400,14 @@ class Game2048(BoardGame, Chance, Measured, SymmetricActions):
         )
         probability[state.done, 0] = 1.0  # a finished row does not change
         twos = torch.eye(self.num_cells, dtype=torch.int64)
-        new_tiles = torch.cat([twos, 2 * twos])
-        all_tiles = tiles[:, None] + new_tiles * torch.cat([empty, empty], 1)[:, :, None]
-        after = self.from_exponents(all_tiles.flatten(0, 1))
-        row = torch.arange(len(state)).repeat_interleave(2 * self.num_cells)
-        before = state[row]
-        return probability, replace(before, words=after.words, done=before.done | after.done)
+        row, index = torch.cat([empty, empty], 1).nonzero().unbind(1)
+        after = self.from_exponents(tiles[row] + torch.cat([twos, 2 * twos])[index])
+        before = state[torch.arange(len(state)).repeat_interleave(2 * self.num_cells)]
+        place = row * 2 * self.num_cells + index
+        words = before.words.index_copy(0, place, after.words)
+        return probability, replace(
+            before, words=words, done=before.done.index_copy(0, place, after.done)
+        )
 
     def outcome(self, before: BoardState, action: Tensor, after: BoardState) -> Tensor:
         tiles = self.tiles(after)

@@ -32,11 +32,24 @@ from torch import Tensor
 from rlgames.core.bits import pack_bits
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import SymmetricPlanes
+from rlgames.games.capabilities import Symmetric
 from rlgames.games.game import Spec
 from rlgames.games.state import count_boards
 from rlgames.kernels.rules import Played, Position, implement
-from rlgames.kernels.words import Array, compiled, first_bit
+from rlgames.kernels.words import (
+    NO_CELLS,
+    Array,
+    Cells,
+    cells_at,
+    common,
+    compiled,
+    first_bit,
+    has_cell,
+    is_empty,
+    take_first,
+    with_cell,
+    without,
+)
 
 U = np.uint64
 MAX_SIZE = 11
@@ -62,78 +75,57 @@ class HexRules(NamedTuple):
 
 
 @compiled
-def has_cell(low: np.uint64, high: np.uint64, cell: int) -> bool:
-    """Whether a set contains a cell."""
-    return bool(((low if cell < 64 else high) >> U(cell & 63)) & U(1))
+def stones_of(position: Position, side: int) -> Cells:
+    """The stones of the seat to move, or for side=1 of the other, as their own seat sees them."""
+    return U(position[2 * side]), U(position[2 * side + 1]) & CELLS
 
 
 @compiled
-def touches(low: np.uint64, high: np.uint64, edge: Array) -> bool:
-    """Whether a set contains a cell of an edge, uint64 [2]."""
-    return bool((low & edge[0]) | (high & edge[1]))
+def is_linked(rules: HexRules, cells: Cells) -> bool:
+    """Whether a set has cells at the top and at the bottom."""
+    has_top = not is_empty(common(cells, cells_at(rules.edges, 0)))
+    return has_top and not is_empty(common(cells, cells_at(rules.edges, 1)))
 
 
 @compiled
-def with_cell(low: np.uint64, high: np.uint64, cell: int) -> tuple[np.uint64, np.uint64]:
-    """A set and a cell."""
-    bit = U(1) << U(cell & 63)
-    return (low | bit, high) if cell < 64 else (low, high | bit)
-
-
-@compiled
-def linked(
-    rules: HexRules, low: np.uint64, high: np.uint64, low_new: np.uint64, high_new: np.uint64
-) -> tuple[np.uint64, np.uint64]:
+def linked(rules: HexRules, stones: Cells, new: Cells) -> Cells:
     """The stones of a set that chains link to some of them."""
-    low_chain, high_chain = U(0), U(0)
-    while low_new | high_new:
-        if low_new:
-            near = rules.neighbors[first_bit(low_new)]
-            low_chain |= low_new & (~low_new + U(1))
-        else:
-            near = rules.neighbors[64 + first_bit(high_new)]
-            high_chain |= high_new & (~high_new + U(1))
-        low_new = (low_new | (near[0] & low)) & ~low_chain
-        high_new = (high_new | (near[1] & high)) & ~high_chain
-    return low_chain, high_chain
+    chain = NO_CELLS
+    while not is_empty(new):
+        cell, others = take_first(new)
+        chain = with_cell(chain, cell)
+        near = common(cells_at(rules.neighbors, cell), stones)
+        new = without((others[0] | near[0], others[1] | near[1]), chain)
+    return chain
 
 
 @compiled
-def connects(
-    rules: HexRules, low: np.uint64, high: np.uint64, low_new: np.uint64, high_new: np.uint64
-) -> bool:
+def connects(rules: HexRules, stones: Cells, new: Cells) -> bool:
     """Whether chains link the top and the bottom to some stones of a set."""
-    top, bottom = rules.edges[0], rules.edges[1]
-    if not (touches(low, high, top) and touches(low, high, bottom)):
-        return False
-    low_chain, high_chain = linked(rules, low, high, low_new, high_new)
-    return touches(low_chain, high_chain, top) and touches(low_chain, high_chain, bottom)
+    return is_linked(rules, stones) and is_linked(rules, linked(rules, stones, new))
 
 
 @compiled
 def play(rules: HexRules, position: Position, action: int) -> Played:
-    low, high = U(position[0]), U(position[1]) & CELLS
-    other_low, other_high, won, flag = U(position[2]), U(position[3]), False, U(0)
+    own, other, won, flag = stones_of(position, 0), stones_of(position, 1), False, U(0)
     if action == len(rules.mirrored):
         # The cell mirrored at the diagonal is, for the seat that swaps, the same.
-        low, high, other_low, other_high = other_low, other_high, U(0), U(0)
+        own, other = other, NO_CELLS
     else:
-        if rules.swap and not (low | high | other_low | other_high):
+        if rules.swap and is_empty(own) and is_empty(other):
             flag = CAN_SWAP
-        low, high = with_cell(low, high, action)
-        low_new, high_new = with_cell(U(0), U(0), action)
-        won = connects(rules, low, high, low_new, high_new)
-    after = (np.int64(other_low), np.int64(other_high | flag), np.int64(low), np.int64(high))
+        own = with_cell(own, action)
+        won = connects(rules, own, with_cell(NO_CELLS, action))
+    after = (np.int64(other[0]), np.int64(other[1] | flag), np.int64(own[0]), np.int64(own[1]))
     return after, won, np.float32(won)
 
 
 @compiled
 def is_legal(rules: HexRules, position: Position, action: int) -> bool:
-    high = U(position[1])
     if action == len(rules.mirrored):
-        return bool(high & CAN_SWAP)
-    is_taken = has_cell(U(position[0]), high, action)
-    return not (is_taken or has_cell(U(position[2]), U(position[3]), rules.mirrored[action]))
+        return bool(U(position[1]) & CAN_SWAP)
+    is_taken = has_cell(stones_of(position, 0), action)
+    return not (is_taken or has_cell(stones_of(position, 1), rules.mirrored[action]))
 
 
 @compiled
@@ -141,37 +133,32 @@ def observe(rules: HexRules, position: Position, planes: Array) -> None:
     cells = len(rules.mirrored)
     planes[:] = 0
     for side in range(2):
-        low, high = U(position[2 * side]), U(position[2 * side + 1]) & CELLS
-        mark_seen(rules, side, low, high, planes[side * cells :])
+        stones = stones_of(position, side)
+        mark_seen(rules, side, stones, planes[side * cells :])
         for number in range(2):
-            edge = rules.edges[number]
-            low_chain, high_chain = linked(rules, low, high, low & edge[0], high & edge[1])
+            chain = linked(rules, stones, common(stones, cells_at(rules.edges, number)))
             plane = 2 + 2 * side + number
-            mark_seen(rules, side, low_chain, high_chain, planes[plane * cells :])
+            mark_seen(rules, side, chain, planes[plane * cells :])
     if rules.swap:
         planes[6 * cells : 7 * cells] = np.float32(U(position[1]) & CAN_SWAP != U(0))
 
 
 @compiled
-def mark_seen(rules: HexRules, side: int, low: np.uint64, high: np.uint64, plane: Array) -> None:
+def mark_seen(rules: HexRules, side: int, cells: Cells, plane: Array) -> None:
     """Mark a set of the seat to move, or for side=1 of the other, as the seat to move sees it."""
-    while low:
-        cell = first_bit(low)
-        plane[rules.mirrored[cell] if side else cell] = 1
-        low &= low - U(1)
-    while high:
-        cell = 64 + first_bit(high)
-        plane[rules.mirrored[cell] if side else cell] = 1
-        high &= high - U(1)
+    for word in range(2):
+        bits = cells[word]
+        while bits:
+            cell = 64 * word + first_bit(bits)
+            plane[rules.mirrored[cell] if side else cell] = 1
+            bits &= bits - U(1)
 
 
 @compiled
 def write_cells(rules: HexRules, position: Position, open_value: int, values: Array) -> None:
     for cell in range(len(rules.mirrored)):
-        value = np.float32(0)
-        if has_cell(U(position[0]), U(position[1]), cell):
-            value = np.float32(1)
-        elif has_cell(U(position[2]), U(position[3]), rules.mirrored[cell]):
+        value = np.float32(has_cell(stones_of(position, 0), cell))
+        if has_cell(stones_of(position, 1), rules.mirrored[cell]):
             value = np.float32(2)
         values[cell] = value
 
@@ -179,29 +166,21 @@ def write_cells(rules: HexRules, position: Position, open_value: int, values: Ar
 @compiled
 def set_up(rules: HexRules, cells: Array) -> Played:
     """With the swap rule, a single stone of the other seat can be taken over."""
-    low, high, other_low, other_high, others = U(0), U(0), U(0), U(0), 0
+    own, other, others, flag = NO_CELLS, NO_CELLS, 0, U(0)
     for cell in range(len(cells)):
         if cells[cell] == 1:
-            low, high = with_cell(low, high, cell)
+            own = with_cell(own, cell)
         elif cells[cell] == 2:
-            other_low, other_high = with_cell(other_low, other_high, rules.mirrored[cell])
+            other = with_cell(other, rules.mirrored[cell])
             others += 1
-    top = rules.edges[0]
-    won = connects(rules, other_low, other_high, other_low & top[0], other_high & top[1])
-    if rules.swap and others == 1 and not (low | high):
-        high |= CAN_SWAP
-    position = (np.int64(low), np.int64(high), np.int64(other_low), np.int64(other_high))
+    won = connects(rules, other, common(other, cells_at(rules.edges, 0)))
+    if rules.swap and others == 1 and is_empty(own):
+        flag = CAN_SWAP
+    position = (np.int64(own[0]), np.int64(own[1] | flag), np.int64(other[0]), np.int64(other[1]))
     return position, won, np.float32(won)
 
 
-implement(
-    HexRules,
-    play=play,
-    is_legal=is_legal,
-    observe=observe,
-    write_cells=write_cells,
-    set_up=set_up,
-)
+implement(HexRules, play, is_legal, observe, write_cells, set_up)
 
 
 def make_rules(board: int, swap: bool) -> HexRules:
@@ -222,7 +201,7 @@ def _sets(cells: Array) -> Array:
     return pack_bits(np.pad(cells, ((0, 0), (0, 128 - cells.shape[1]))))
 
 
-class Hex(BoardGame, SymmetricPlanes):
+class Hex(BoardGame, Symmetric):
     """board × board cells; actions are the cells as the seat to move sees them and, with the swap
     rule, swapping as the last.
 

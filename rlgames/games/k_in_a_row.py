@@ -10,16 +10,13 @@ it an action is a cell, in row-major order from the top.
     . O X X . . O
     1 2 3 4 5 6 7
 
-Words: the stones of the seat to move, and all stones. Each is a set of cells, as bits. Spare bits,
-which are always 0, keep lines from running over the edge. A board of 2 rows and 3 columns:
+Words: the stones of the seat to move, and all stones. Each is a set of cells, as bits. Without
+gravity, bit c is cell c, and each 64 cells have their own word. With gravity, spare bits, which are
+always 0, keep lines from running over the edge. A board of 2 rows and 3 columns:
 
-    with gravity        without             without, up to 16 cells (lines are in a table)
      2  5  8  spare
-     1  4  7             0  1  2 | 3         0  1  2
-     0  3  6             4  5  6 | 7         3  4  5
-                               spare
-
-On large boards without gravity a set is several words, and bit c of them is cell c.
+     1  4  7
+     0  3  6
 """
 
 from __future__ import annotations
@@ -33,13 +30,14 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import Capability, MoverCells, SymmetricActions
+from rlgames.games.capabilities import Capability, MoverCells, Symmetric
 from rlgames.games.game import Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
+from rlgames.kernels import rules as contract
 from rlgames.kernels.jit import jit
-from rlgames.kernels.rules import Played, Position, implement, is_legal, load, play, replaced
-from rlgames.kernels.words import Array, compiled
+from rlgames.kernels.rules import Played, Position, implement, load, replaced
+from rlgames.kernels.words import Array, compiled, write_set
 
 Bits: TypeAlias = Any
 """np.int64, a set of stones; numba infers more of it than mypy can."""
@@ -47,28 +45,32 @@ Bits: TypeAlias = Any
 MAX_BITS = 62
 """The most bits of a board with gravity, spare ones included: no set is a negative number."""
 
-MAX_TABLE_CELLS = 16
-"""Up to this many cells without gravity, a table says of all sets of stones which have a line."""
+NO_LINES = np.zeros((0, 0, 0), np.int64)
 
 
 class LineRules(NamedTuple):
-    """Boards of at most MAX_BITS bits. cell_bits: int64 [cells], in row-major order from the top.
-    board: their sum. line: the number of stones that win, or None for four: kernels are compiled by
-    the types of their arguments, so four get their own code. line_table: bool [2^cells], which sets
-    of stones have a line; empty on larger boards. stride: bits per column with gravity, per row
-    without. bottom: the lowest cells, and piles: int64 [columns], the cells of each column, the
-    central ones first; with gravity only."""
+    """cell_bits: int64 [cells], in row-major order from the top, each in its word. board: all
+    cells, as a set. line: the number of stones that win, or None for four with gravity: kernels are
+    compiled by the types of their arguments, so four get their own code.
+
+    Without gravity: lines: int64 [cells, L, words], the other cells of each line through a cell,
+    filled up with sets that no stones contain. With gravity: stride: bits per column. bottom: the
+    lowest cells, and piles: int64 [columns], the cells of each column, the central ones first."""
 
     start: tuple[int, ...]
     actions: int
     cell_bits: Array
-    board: int
+    board: tuple[int, ...]
     line: int | None
-    line_table: Array
+    lines: Array
     stride: int
     has_gravity: bool
     bottom: int
     piles: Array
+
+
+class FallingRules(LineRules):
+    """The same with gravity."""
 
 
 @compiled
@@ -103,146 +105,15 @@ def has_any_line(stones: Bits, line: int, stride: int) -> bool:
 
 
 @compiled
-def is_won(rules: LineRules, stones: Bits) -> bool:
-    """Whether the stones contain a whole line, by the table if there is one."""
-    if len(rules.line_table) > 0:
-        return bool(rules.line_table[stones])
-    return has_line(stones, rules.line, rules.stride)
-
-
-@compiled
-def play_line(rules: LineRules, position: Position, action: int) -> Played:
-    own, occupied = position
-    stone = rules.cell_bits[action]
-    if rules.has_gravity:
-        # Adding the bottom bit carries over the stones, into the spare bit of a full column.
-        pile = ((1 << (rules.stride - 1)) - 1) << (action * rules.stride)
-        stone = np.int64((occupied + (1 << (action * rules.stride))) & pile & ~occupied)
-    won = is_won(rules, own | stone)
-    after = (own ^ occupied, occupied | stone)
-    return after, won or after[1] == rules.board, np.float32(won)
-
-
-@compiled
-def is_legal_line(rules: LineRules, position: Position, action: int) -> bool:
-    return not position[1] & rules.cell_bits[action]  # with gravity, the bit of the top row
-
-
-@compiled
-def observe_line(rules: LineRules, position: Position, planes: Array) -> None:
-    own, other, cells = position[0], position[0] ^ position[1], len(rules.cell_bits)
-    # Two loops with one array each: the compiler turns them into vector instructions.
-    for cell in range(cells):
-        planes[cell] = np.float32(1) if own & rules.cell_bits[cell] else np.float32(0)
-    planes = planes[cells:]
-    for cell in range(cells):
-        planes[cell] = np.float32(1) if other & rules.cell_bits[cell] else np.float32(0)
-
-
-@compiled
-def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
-    """For both kinds of rules: a set of stones is half of the words."""
-    words = len(position) // 2
-    for word in range(words):
-        own, occupied = position[word], position[words + word]
-        reached = occupied + rules.bottom if rules.has_gravity else -1
-        part, bits = values[64 * word : 64 * word + 64], rules.cell_bits[64 * word :]
-        for cell in range(len(part)):
-            owner = np.float32(1) if own & bits[cell] else np.float32(2)
-            empty = np.float32(open_value) if reached & bits[cell] else np.float32(0)
-            part[cell] = owner if occupied & bits[cell] else empty
-
-
-@compiled
-def set_up_line(rules: LineRules, cells: Array) -> Played:
-    own, other = np.int64(0), np.int64(0)
-    for cell in range(len(cells)):
-        own |= rules.cell_bits[cell] * (cells[cell] == 1)
-        other |= rules.cell_bits[cell] * (cells[cell] == 2)
-    won = is_won(rules, other)
-    return (own, own | other), won or own | other == rules.board, np.float32(won)
-
-
-implement(
-    LineRules,
-    play=play_line,
-    is_legal=is_legal_line,
-    observe=observe_line,
-    write_cells=write_cells,
-    set_up=set_up_line,
-)
-
-
-def line_rules(rows: int, columns: int, line: int, gravity: bool) -> LineRules:
-    """The rules of boards whose sets of stones are one number."""
-    cells, size = rows * columns, rows if gravity else columns
-    row, column = np.divmod(np.arange(cells), columns)
-    stride = size + 1
-    cell_bits = 1 << (column * stride + rows - 1 - row if gravity else row * stride + column)
-    line_argument = None if line == 4 and 3 * (size + 2) <= MAX_BITS else line
-    table = np.zeros(0, np.bool_)
-    if not gravity and cells <= MAX_TABLE_CELLS:
-        sets = ((np.arange(1 << cells)[:, None] >> np.arange(cells)) & 1) @ cell_bits
-        table = np.array([has_line(stones, line_argument, stride) for stones in sets.tolist()])
-        cell_bits = 1 << np.arange(cells)
-    piles = [((1 << rows) - 1) << each * stride for each in range(columns)] if gravity else []
-    # Cells near the center belong to more lines: solvers search them first.
-    piles.sort(key=lambda pile: abs(2 * (pile.bit_length() // stride) - columns + 1))
-    return LineRules(
-        start=(0, 0),
-        actions=columns if gravity else cells,
-        cell_bits=cell_bits,
-        board=int(cell_bits.sum()),
-        line=line_argument,
-        line_table=table,
-        stride=stride,
-        has_gravity=gravity,
-        bottom=sum(pile & -pile for pile in piles),
-        piles=np.array(piles, np.int64),
-    )
-
-
-class LargeRules(NamedTuple):
-    """Boards without gravity that need more bits. cell_bits: int64 [cells], in its word. board: all
-    cells, as a set. line: the number of stones that win."""
-
-    start: tuple[int, ...]
-    actions: int
-    cell_bits: Array
-    board: tuple[int, ...]
-    line: int
-    rows: int
-    columns: int
-    has_gravity: bool = False
-    bottom: int = 0
-
-
-@compiled
-def has_stone(position: Position, first: int, cell: int) -> bool:
-    """Whether the set that begins at a word contains a cell."""
-    return bool((position[first + (cell >> 6)] >> (cell & 63)) & 1)
-
-
-@compiled
-def run_length(rules: LargeRules, stones: Position, cell: int, down: int, right: int) -> int:
-    """How many stones follow a cell in one direction."""
-    row, column, length = cell // rules.columns + down, cell % rules.columns + right, 0
-    while 0 <= row < rules.rows and 0 <= column < rules.columns:
-        if not has_stone(stones, 0, row * rules.columns + column):
-            break
-        row, column, length = row + down, column + right, length + 1
-    return length
-
-
-@compiled
-def completes_line(rules: LargeRules, stones: Position, cell: int) -> bool:
+def completes_line(rules: LineRules, stones: Position, cell: int) -> bool:
     """Whether a stone on a cell is in a line with the stones of the first half of these words."""
-    longest = 0
-    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        length = run_length(rules, stones, cell, down, right)
-        length += run_length(rules, stones, cell, -down, -right)
-        longest = max(longest, length)
-    return longest + 1 >= rules.line
+    for number in range(rules.lines.shape[1]):
+        missing = np.int64(0)
+        for word in range(len(stones) // 2):
+            missing |= rules.lines[cell, number, word] & ~stones[word]
+        if missing == 0:
+            return True
+    return False
 
 
 @compiled
@@ -255,57 +126,128 @@ def passed(position: Position) -> Position:
 
 
 @compiled
-def with_stone(position: Position, cell: int, first: int) -> Position:
-    """The position with a cell added to the set that begins at a word."""
-    word = first + (cell >> 6)
-    return replaced(position, word, position[word] | (np.int64(1) << np.int64(cell & 63)))
+def placed(rules: LineRules, position: Position, word: int, stone: Bits) -> tuple[Position, bool]:
+    """The position after a stone in a word of the sets, and whether the board is full."""
+    words, after, is_full = len(position) // 2, passed(position), True
+    for number in range(words):
+        occupied = position[words + number]
+        if number == word:
+            occupied |= stone
+        after = replaced(after, words + number, occupied)
+        is_full &= occupied == rules.board[number]
+    return after, is_full
 
 
 @compiled
-def play_large(rules: LargeRules, position: Position, action: int) -> Played:
-    words, after, is_full = len(position) // 2, passed(position), True
-    for word in range(words):
-        occupied = position[words + word]
-        if word == action >> 6:
-            occupied |= np.int64(1) << np.int64(action & 63)
-        after = replaced(after, words + word, occupied)
-        is_full &= occupied == rules.board[word]
+def play(rules: LineRules, position: Position, action: int) -> Played:
     won = completes_line(rules, position, action)
+    after, is_full = placed(rules, position, action >> 6, rules.cell_bits[action])
     return after, won or is_full, np.float32(won)
 
 
 @compiled
-def is_legal_large(rules: LargeRules, position: Position, action: int) -> bool:
-    return not has_stone(position, len(position) // 2, action)
+def play_falling(rules: FallingRules, position: Position, action: int) -> Played:
+    own, occupied = position
+    # Adding the bottom bit carries over the stones, into the spare bit of a full column.
+    first = action * rules.stride
+    pile = ((1 << (rules.stride - 1)) - 1) << first
+    stone = np.int64((occupied + (1 << first)) & pile & ~occupied)
+    won = has_line(own | stone, rules.line, rules.stride)
+    after = (own ^ occupied, occupied | stone)
+    return after, won or after[1] == rules.board[0], np.float32(won)
 
 
 @compiled
-def set_up_large(rules: LargeRules, cells: Array) -> Played:
-    position, won, is_full = rules.start, False, True
+def is_legal(rules: LineRules, position: Position, action: int) -> bool:
+    words = len(position) // 2
+    occupied = position[1] if words == 1 else position[words + (action >> 6)]
+    return not occupied & rules.cell_bits[action]  # with gravity, the bit of the top row
+
+
+@compiled
+def observe(rules: LineRules, position: Position, planes: Array) -> None:
+    words, cells = len(position) // 2, len(rules.cell_bits)
+    for word in range(words):
+        first, own = 64 * word, position[word]
+        bits = rules.cell_bits[first : first + 64]
+        write_set(own, bits, planes[first:])
+        write_set(own ^ position[words + word], bits, planes[cells + first :])
+
+
+@compiled
+def write_cells(rules: LineRules, position: Position, open_value: int, values: Array) -> None:
+    words = len(position) // 2
+    for word in range(words):
+        own, occupied = position[word], position[words + word]
+        reached = occupied + rules.bottom if rules.has_gravity else -1
+        part, bits = values[64 * word : 64 * word + 64], rules.cell_bits[64 * word :]
+        for cell in range(len(part)):
+            owner = np.float32(1) if own & bits[cell] else np.float32(2)
+            empty = np.float32(open_value) if reached & bits[cell] else np.float32(0)
+            part[cell] = owner if occupied & bits[cell] else empty
+
+
+@compiled
+def set_up(rules: LineRules, cells: Array) -> Played:
+    words, position, won, is_full = len(rules.start) // 2, rules.start, False, True
     for cell in range(len(cells)):
+        word, bit = cell >> 6, rules.cell_bits[cell]
         is_full &= cells[cell] > 0
         if cells[cell] == 2:
-            won |= completes_line(rules, position, cell)
-            position = with_stone(position, cell, 0)
+            won |= not rules.has_gravity and completes_line(rules, position, cell)
+            position = replaced(position, word, position[word] | bit)
         if cells[cell] > 0:
-            position = with_stone(position, cell, len(position) // 2)
+            position = replaced(position, words + word, position[words + word] | bit)
+    if rules.has_gravity:
+        won = has_line(position[0], rules.line, rules.stride)
     return passed(position), won or is_full, np.float32(won)
 
 
-implement(
-    LargeRules,
-    play=play_large,
-    is_legal=is_legal_large,
-    write_cells=write_cells,
-    set_up=set_up_large,
-)
+implement(LineRules, play, is_legal, observe, write_cells, set_up)
+implement(FallingRules, is_legal, observe, write_cells, set_up, play=play_falling)
 
 
-def large_rules(rows: int, columns: int, line: int) -> LargeRules:
-    """The rules of boards without gravity whose sets of stones are several numbers."""
-    bits = np.int64(1) << np.arange(rows * columns) % 64
-    board = tuple(int(bits[first : first + 64].sum()) for first in range(0, len(bits), 64))
-    return LargeRules((0,) * (2 * len(board)), len(bits), bits, board, line, rows, columns)
+def make_rules(rows: int, columns: int, line: int, gravity: bool) -> LineRules:
+    """The rules on a board of this size."""
+    cells, stride = rows * columns, rows + 1
+    row, column = np.divmod(np.arange(cells), columns)
+    bit = column * stride + rows - 1 - row if gravity else np.arange(cells)
+    cell_bits = np.int64(1) << bit % 64
+    board = tuple(int(cell_bits[first : first + 64].sum()) for first in range(0, cells, 64))
+    piles = [((1 << rows) - 1) << each * stride for each in range(columns)] if gravity else []
+    # Cells near the center belong to more lines: solvers search them first.
+    piles.sort(key=lambda pile: abs(2 * (pile.bit_length() // stride) - columns + 1))
+    return (FallingRules if gravity else LineRules)(
+        start=(0,) * (2 * len(board)),
+        actions=columns if gravity else cells,
+        cell_bits=cell_bits,
+        board=board,
+        line=None if gravity and line == 4 and 3 * (stride + 1) <= MAX_BITS else line,
+        lines=NO_LINES if gravity else lines_through_cells(rows, columns, line),
+        stride=stride,
+        has_gravity=gravity,
+        bottom=sum(pile & -pile for pile in piles),
+        piles=np.array(piles, np.int64),
+    )
+
+
+def lines_through_cells(rows: int, columns: int, line: int) -> Array:
+    """LineRules.lines of boards without gravity."""
+    cells = rows * columns
+    through: list[list[int]] = [[] for _ in range(cells)]
+    for first in range(cells):
+        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            last_row = first // columns + down * (line - 1)
+            last_column = first % columns + right * (line - 1)
+            if last_row < rows and 0 <= last_column < columns:
+                whole = [first + (down * columns + right) * place for place in range(line)]
+                for cell in whole:
+                    through[cell].append(sum(1 << each for each in whole if each != cell))
+    most = max(map(len, through))
+    sets = [each + [-1] * (most - len(each)) for each in through]
+    shifts, word = range(0, cells, 64), (1 << 64) - 1
+    words = [[[each >> shift & word for shift in shifts] for each in row] for row in sets]
+    return np.array(words, np.uint64).view(np.int64)
 
 
 @jit()
@@ -317,13 +259,13 @@ def find_wins(rules: Any, words: Array, of_other: bool, wins: Array) -> None:
             position = passed(position)
         for action in range(rules.actions):
             can_play = is_legal(rules, position, action)
-            wins[row, action] = can_play and play(rules, position, action)[2] > 0
+            wins[row, action] = can_play and contract.play(rules, position, action)[2] > 0
 
 
-class KInARow(BoardGame, MoverCells, SymmetricActions):
+class KInARow(BoardGame, MoverCells, Symmetric):
     """rows × columns cells, line stones in a row win, gravity makes stones fall.
 
-    is_large: sets of stones are several words.
+    is_large: a set of stones needs more bits than a word has for all uses.
     Raises ValueError for a line that is too long and for a board that needs too many bits.
     """
 
@@ -338,18 +280,14 @@ class KInARow(BoardGame, MoverCells, SymmetricActions):
                 f"line={line} is longer than a board of {rows}x{columns}; "
                 f"the longest that does is {longest}"
             )
-        bits = (rows + 1) * columns if gravity else rows * (columns + 1)
+        bits = (rows + gravity) * columns
         if gravity and bits > MAX_BITS:
             raise ValueError(
                 f"a board of {rows}x{columns} needs {bits} bits, and {MAX_BITS} is the most"
             )
         self.rows, self.columns, self.line, self.gravity = rows, columns, line, gravity
         self.is_large = bits > MAX_BITS
-        self.rules = (
-            large_rules(rows, columns, line)
-            if self.is_large
-            else line_rules(rows, columns, line, gravity)
-        )
+        self.rules = make_rules(rows, columns, line, gravity)
         self.spec = Spec(
             name=name,
             seats=2,
@@ -410,8 +348,7 @@ class KInARow(BoardGame, MoverCells, SymmetricActions):
         return board_symmetries(self.rows, self.columns, upright=self.gravity)
 
     def action_symmetries(self) -> Tensor:
-        cells = self.symmetries()
-        return cells[:, : self.columns] if self.gravity else cells
+        return self.symmetries()[:, : self.spec.actions]
 
     # Text
 
@@ -442,13 +379,7 @@ class KInARow(BoardGame, MoverCells, SymmetricActions):
             raise ValueError("the seat to move has a line already")
 
     def action_to_string(self, state: BoardState, row: int, action: int) -> str:
-        form = self.board_format
-        if not self.gravity:
-            return form.cell_name(action)
-        if not form.left:
-            return form.below[action]
-        column = self._open_cells(state[row : row + 1])[0, :, action]
-        return form.cell_name(int(column.long().argmax()) * self.columns + action)
+        return str(action + 1) if self.gravity else super().action_to_string(state, row, action)
 
 
 def tictactoe(board: int, line: int) -> KInARow:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -86,20 +87,6 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             hidden=True,
             max_plies_per_turn=len(ships),
         )
-
-    def initial(self, batch: int, rng: torch.Generator) -> SalvoDuelState:
-        layouts = self.fleet.sample(2 * batch, rng)
-        return self._start(layouts.view(batch, 2, self.num_cells))
-
-    def openings(self, limit: int) -> tuple[SalvoDuelState, Tensor] | None:
-        layouts = self.fleet.layouts
-        if layouts is None or len(layouts) ** 2 > limit:
-            return None
-        count = len(layouts)
-        first = layouts.repeat_interleave(count, 0)
-        second = layouts.repeat(count, 1)
-        probability = torch.full((count * count,), 1 / count**2, dtype=torch.float64)
-        return self._start(torch.stack([first, second], 1)), probability
 
     def legal_action_mask(self, state: SalvoDuelState) -> Tensor:
         free = ~(of_seat(state.shot, state.current_seat) | state.aimed)
@@ -264,15 +251,21 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             f"afloat: yours {afloat[seat]}, theirs {afloat[1 - seat]}"
         )
 
+    def _events(self) -> dict[str, list[str]]:
+        """The lines of the history: by name, what can happen in a turn."""
+        events = {"hits": self.cell_names, "sunk": self.slots.names}
+        return {f"{who} {what}": events[what] for who in ("your", "their") for what in events}
+
     def history(self, state: SalvoDuelState, row: int) -> str:
         """For each seat, the one to move first: its hits and the ships that it sank."""
-        timelines = []
         seat = int(state.current_seat[row])
-        for name, number in (("your", seat), ("their", 1 - seat)):
-            hit_turn, sunk_turn = state.hit_turn[row, number], state.sunk_turn[row, number]
-            timelines.append(draw_events(f"{name} hits", self.cell_names, hit_turn))
-            timelines.append(draw_events(f"{name} sunk", self.slots.names, sunk_turn))
-        return "\n".join(timelines)
+        turns = [
+            field[row, each]
+            for each in (seat, 1 - seat)
+            for field in (state.hit_turn, state.sunk_turn)
+        ]
+        lines = zip(self._events().items(), turns, strict=True)
+        return "\n".join(draw_events(name, names, each) for (name, names), each in lines)
 
     def parse_all(self, texts: Sequence[str]) -> SalvoDuelState:
         return SalvoDuelState.cat([self._parse(text) for text in texts])
@@ -280,71 +273,56 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
     def _parse(self, text: str) -> SalvoDuelState:
         caption, _, rest = text.strip("\n").partition("\n")
         seat, turn, afloat = _parse_caption(caption)
-        names = [f"{whose} {what}" for whose in ("your", "their") for what in ("hits", "sunk")]
-        history, boards = games_board.split_timelines(rest, names)
+        turns, boards = parse_events(rest, self._events())
         letters = LETTERS[: len(self.fleet)]
         own_alphabet = ".o" + letters + letters.upper()
         target, own = games_board.read(boards, self.board_format, ".ox+", own_alphabet)
         ships = [letters.index(mark.lower()) + 1 if mark not in ".o" else 0 for mark in own]
         shot = [[mark in "ox" for mark in target], [mark == "o" or mark.isupper() for mark in own]]
         hit = [[mark == "x" for mark in target], [mark.isupper() for mark in own]]
-        self._check_boards(ships, hit, afloat)
-        order = [0, 1] if seat == 0 else [1, 0]  # the seat to move comes first on paper
+        if [ships.count(number + 1) for number in range(len(self.fleet))] != self.fleet.ships:
+            raise ValueError(f"the own fleet is not ships={self.fleet.ships}")
         score = [0.0, 0.0]
         if 0 in afloat:
             score = [1.0, -1.0] if afloat[1] == 0 else [-1.0, 1.0]
-        hit_turn, sunk_turn = (
-            [parse_events(known, history[f"{whose} {what}"]) for whose in ("your", "their")]
-            for known, what in ((self.cell_names, "hits"), (self.slots.names, "sunk"))
-        )
+        hit_turn, sunk_turn = ([turns[f"your {n}"], turns[f"their {n}"]] for n in ("hits", "sunk"))
+        if seat == 1:  # the seat to move comes first on paper
+            for field in (shot, hit, afloat, score, hit_turn, sunk_turn):
+                cast(list[Any], field).reverse()
         state = replace(
             self._start(torch.tensor([[ships, ships]], dtype=torch.uint8)),
             done=torch.tensor([0 in afloat]),
             current_seat=torch.tensor([seat]),
             turn=torch.tensor([turn]),
-            score=torch.tensor([[score[place] for place in order]]),
+            score=torch.tensor([score]),
             ships=HIDDEN,
-            shot=torch.tensor([[shot[place] for place in order]]),
-            hit_turn=torch.stack([hit_turn[place] for place in order])[None],
+            shot=torch.tensor([shot]),
+            hit_turn=torch.stack(hit_turn)[None],
             aimed=torch.tensor([[mark == "+" for mark in target]]),
-            sunk_turn=torch.stack([sunk_turn[place] for place in order])[None],
+            sunk_turn=torch.stack(sunk_turn)[None],
         )
-        self._check_history(
-            state, [hit[place] for place in order], [afloat[place] for place in order]
-        )
+        self._check_history(state, hit, afloat)
         return state
 
     def _check_history(
         self, state: SalvoDuelState, hit: list[list[bool]], afloat: list[int]
     ) -> None:
-        """Raise ValueError if hits and sunk ships contradict the boards, by seat."""
-        own = Sinkings(
-            self.slots,
-            *(field[:, 1 - int(state.current_seat)] for field in (state.hit_turn, state.sunk_turn)),
-        )
+        """Raise ValueError if the boards, the ships afloat, and the hits and sunk ships contradict
+        one another. hit, afloat: by seat."""
+        seat = int(state.current_seat)
+        hit_turn, sunk_turn = state.hit_turn[:, 1 - seat], state.sunk_turn[:, 1 - seat]
+        is_all_hit = sum(hit[seat]) >= self.fleet.ship_cells
         if (
             state.hit[0].tolist() != hit
             or state.afloat[0].tolist() != afloat
-            or not bool(own.agree(state.own).all())
+            or sum(hit[seat]) > self.fleet.ship_cells
+            or is_all_hit != (afloat[1 - seat] == 0)
+            or not bool(Sinkings(self.slots, hit_turn, sunk_turn).agree(state.own).all())
             or not bool(self.is_valid(state).all())
         ):
-            raise ValueError("the hits and sunk ships listed above the boards contradict them")
-
-    def _check_boards(self, ships: list[int], hit: list[list[bool]], afloat: list[int]) -> None:
-        """Raise ValueError if the own fleet, the hits and the ships afloat contradict one another.
-
-        ships: the own board. hit, afloat: of the seat to move, then of the other.
-        """
-        fleet = self.fleet
-        if [ships.count(number + 1) for number in range(len(fleet))] != fleet.ships:
-            raise ValueError(f"the own fleet is not ships={fleet.ships}")
-        hits = sum(hit[0])
-        if hits > fleet.ship_cells or (afloat[1] == 0) != (hits == fleet.ship_cells):
-            raise ValueError("the hits do not match the other's ships afloat")
-        layout, own_hit = torch.tensor([ships], dtype=torch.uint8), torch.tensor([hit[1]])
-        own_afloat = len(fleet) - int(self.slots.sunk(layout, own_hit).sum())
-        if afloat[0] != own_afloat or not 0 <= afloat[1] <= len(fleet):
-            raise ValueError("the number of ships afloat does not match the boards")
+            raise ValueError(
+                "the boards, and the hits and sunk ships listed above them, contradict one another"
+            )
 
     def _start(self, ships: Tensor) -> SalvoDuelState:
         no_cells = torch.zeros_like(ships, dtype=torch.bool)

@@ -73,12 +73,6 @@ class State(Rows):
         }
         return type(self)(**columns)
 
-    def overwrite(self, rows: Tensor, other: Self) -> None:
-        """Put the N others into rows, int64 [N], in place, where no field is hidden."""
-        new = vars(other)
-        for name, value in vars(self).items():
-            value.index_copy_(0, rows, new[name])
-
 
 @dataclass(frozen=True)
 class Spec:

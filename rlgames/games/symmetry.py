@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import Symmetric, SymmetricActions, SymmetricPlanes, find
+from rlgames.games.capabilities import Symmetric, find
 from rlgames.games.game import Game
 
 
@@ -36,14 +36,9 @@ def cell_symmetries(game: Game[Any]) -> Tensor:
 
 
 def action_symmetries(game: Game[Any]) -> Tensor:
-    """Int64 [G, A]: as SymmetricActions.action_symmetries, by default from the cells."""
-    symmetric, actions = find(game, SymmetricActions), torch.arange(game.spec.actions)
-    if symmetric is not None:
-        return symmetric.action_symmetries()
-    if not game.spec.has_cell_actions:
-        return actions[None]
-    cells = cell_symmetries(game)
-    return torch.cat([cells, actions[cells.shape[1] :].expand(len(cells), -1)], 1)
+    """Int64 [G, A]: as Symmetric.action_symmetries; only the identity without the capability."""
+    symmetric, actions = find(game, Symmetric), torch.arange(game.spec.actions)
+    return actions[None] if symmetric is None else symmetric.action_symmetries()
 
 
 def preserving(symmetries: Tensor, layouts: Tensor) -> Tensor:
@@ -72,8 +67,9 @@ class Symmetries:
         self.cells = cell_symmetries(game).to(device)
         self.actions = action_symmetries(game).to(device)
         self.inverse_actions = self.actions.argsort(1)  # where each action goes
-        planes = find(game, SymmetricPlanes)
-        self._planes = None if planes is None else planes.plane_symmetries().to(device)
+        symmetric, planes = find(game, Symmetric), torch.arange(game.spec.observation[0])[None]
+        seen = symmetric.plane_symmetries() if symmetric else planes
+        self._planes, self._moves_planes = seen.to(device), bool((seen != planes).any())
         self.count = len(self.cells)
 
     def sample(self, moves: int, rng: torch.Generator) -> Tensor:
@@ -82,19 +78,17 @@ class Symmetries:
 
     def transform_planes(self, planes: Tensor, symmetry: Tensor) -> Tensor:
         """Float32 [M, C, H, W]: each row transformed by its own symmetry, int64 [M]."""
-        if self._planes is not None:
+        if self._moves_planes:
             order = self.plane_order(planes.shape[1])[symmetry]
             planes = planes.gather(1, order[:, :, None, None].expand_as(planes))
         cells = self.cells[symmetry][:, None].expand(-1, planes.shape[1], -1)
         return planes.flatten(2).gather(2, cells).view_as(planes)
 
     def plane_order(self, count: int) -> Tensor:
-        """Int64 [G, C]: as SymmetricPlanes.plane_symmetries, of an observation to which a policy
-        may have added planes."""
-        order = torch.arange(count, device=self.cells.device).repeat(self.count, 1)
-        if self._planes is not None:
-            order[:, : self._planes.shape[1]] = self._planes
-        return order
+        """Int64 [G, C]: as Symmetric.plane_symmetries, of an observation to which a policy may
+        have added planes."""
+        added = torch.arange(self._planes.shape[1], count, device=self.cells.device)
+        return torch.cat([self._planes, added.expand(self.count, -1)], 1)
 
     def transform_action_values(self, values: Tensor, symmetry: Tensor) -> Tensor:
         """[M, A]: a value of each action, such as its legality, on the transformed board."""

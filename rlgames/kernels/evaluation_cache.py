@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlgames.kernels.rules import Position
 from rlgames.kernels.tree_search import spread
-from rlgames.kernels.words import compiled
+from rlgames.kernels.words import Floats, Integers, compiled
 
 
 class EvaluationCache(NamedTuple):
@@ -21,9 +20,9 @@ class EvaluationCache(NamedTuple):
     infinity for illegal actions. value: float32 [slots], for the seat to move; NaN: nothing is
     stored here."""
 
-    positions: NDArray[np.int64]
-    prior: NDArray[np.float32]
-    value: NDArray[np.float32]
+    positions: Integers
+    prior: Floats
+    value: Floats
 
 
 def make_cache(slots: int, words: int, actions: int) -> EvaluationCache:

@@ -9,13 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.words import compiled
-
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
+from rlgames.kernels.words import Floats, Integers, compiled
 
 MIN_PROBABILITY = float(np.finfo(np.float32).tiny)
 """What a legal action of probability 0 counts as."""
@@ -141,20 +137,13 @@ def deterministic_action(prior: Floats, sigma: Floats, visits: Floats, pending: 
 
 
 @compiled
-def choose_by_plan(
-    plan: GumbelPlan,
-    node: int,
-    prior: Floats,
-    visits: Floats,
-    value_sums: Floats,
-    pending: Floats,
-    sign: float,
-    sigma: Floats,
-) -> int:
-    """The action of a simulation at a node: at a root by sequential halving.
+def choose_by_plan(plan: GumbelPlan, tree: Any, node: int) -> int:
+    """The action of a simulation at a node of TreeArrays: at a root by sequential halving.
 
-    Pending visits count as visits whose values are unknown. sigma: overwritten.
+    Pending visits count as visits whose values are unknown.
     """
+    prior, visits, pending = tree.prior[node], tree.visit_counts[node], tree.pending[node]
+    value_sums, sign, sigma = tree.value_sums[node], tree.sign[node], tree.scratch[0]
     transform_completed_q(plan, prior, visits, value_sums, plan.raw_values[node], sign, sigma)
     if node >= len(plan.root_scores):
         return deterministic_action(prior, sigma, visits, pending)

@@ -1,8 +1,7 @@
 """How kernels are compiled.
 
 A kernel is a function of numbers and numpy arrays. Numba compiles it at its first call and keeps
-it on disk. Numba takes a second to import: only games, which every command loads late, import it
-with their file; all others import kernels where they call them.
+it on disk. Numba takes a second to import, so commands load what imports kernels late.
 """
 
 from __future__ import annotations

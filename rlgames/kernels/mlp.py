@@ -9,17 +9,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlgames.kernels.jit import jit
 from rlgames.kernels.sparse_rows import BLOCK, LANES, TILE, mask_of, multiply
+from rlgames.kernels.words import Floats, Integers, Words
 
 RELU, TANH, SILU, GELU = range(4)
 ACTIVATIONS = {"relu": RELU, "tanh": TANH, "silu": SILU, "gelu": GELU}
-
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 
 class MlpWeights(NamedTuple):

@@ -109,14 +109,6 @@ def fetch_places(network: Any, after: Position, memory: Memory, table: Array) ->
 
 
 @found_by_type
-def expected_best(
-    network: Any, rules: Any, after: Position, table: Array, scale: np.float32, memory: Memory
-) -> np.float32:
-    """The mean over chance of the best score after a move. Only games with chance have it."""
-    return np.float32(np.nan)
-
-
-@found_by_type
 def bounded(network: Any, value: np.float32) -> np.float32:
     """What a sum of entries counts as: a game in progress may be less than won."""
     return value

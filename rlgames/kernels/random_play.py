@@ -7,28 +7,20 @@ from typing import Any
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.rules import load, observe, random_move, store
-from rlgames.kernels.stepping import Games
+from rlgames.kernels.rules import load, random_move, store
+from rlgames.kernels.stepping import Games, add_points
 from rlgames.kernels.words import Array
 
 
 @jit()
-def play_games(
-    games: Games, rules: Any, size: int, plies: int, observations: Array, seed: np.uint64
-) -> tuple[int, int]:
-    """Play at most `plies` plies of each game, `size` games side by side, started in order.
-
-    observations: float32 [size or 0, O], overwritten at each ply with the observations of the
-        positions; without rows, nothing is observed.
-    Returns the number of moves and the sum of the bits of all observations.
-    """
+def play_games(games: Games, rules: Any, size: int, plies: int, seed: np.uint64) -> int:
+    """Play at most `plies` plies of each game, `size` games side by side, started in order; the
+    number of moves."""
     rng = np.full(1, seed, np.uint64)
     seats = games.score.shape[1]
     game_of_row, live, next_game = first_games(games.done, size)
-    moves, num_moves, checksum = np.zeros(size, np.int64), 0, 0
+    moves, num_moves = np.zeros(size, np.int64), 0
     while live > 0:
-        if len(observations) > 0:
-            checksum += observe_games(games, rules, game_of_row[:live], observations)
         row = 0
         while row < live:
             game = game_of_row[row]
@@ -37,9 +29,7 @@ def play_games(
             store(games.words, game, position)
             if points != 0:
                 seat = (games.current_seat[game] + moves[row]) % seats
-                games.score[game, seat] += points
-                if seats == 2:
-                    games.score[game, 1 - seat] -= points
+                add_points(games, game, points, seat)
             moves[row] += 1
             if not is_over and moves[row] < plies:
                 row += 1
@@ -54,7 +44,7 @@ def play_games(
             else:  # the last row, which has not moved yet, takes this place
                 live -= 1
                 game_of_row[row], moves[row] = game_of_row[live], moves[live]
-    return num_moves, checksum
+    return num_moves
 
 
 @jit()
@@ -74,20 +64,3 @@ def next_live(done: Array, game: int) -> int:
     while game < len(done) and done[game]:
         game += 1
     return game
-
-
-@jit()
-def observe_games(games: Games, rules: Any, game_of_row: Array, observations: Array) -> int:
-    """Write the observations of the rows' games; the sum of their bits as numbers of 32 bits."""
-    for row in range(len(game_of_row)):
-        observe(rules, load(rules.start, games.words, game_of_row[row]), observations[row])
-    return sum_bits(observations[: len(game_of_row)])
-
-
-@jit()
-def sum_bits(observations: Array) -> int:
-    """The sum of float32 numbers read as int32, where every number counts."""
-    bits, total = observations.reshape(-1).view(np.int32), 0
-    for index in range(len(bits)):  # vectorized, unlike a loop over the array itself
-        total += bits[index]
-    return total

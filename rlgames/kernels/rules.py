@@ -36,19 +36,21 @@ WITHOUT_COUNTING: Any = {"_nrt": False}
 """As words.compiled: no references to arrays are counted."""
 
 
-def implement(table: type, **functions: Callable[..., Any]) -> None:
-    """Register the jitted functions of a class of tables, by the names of those they implement.
+def implement(table: type, *functions: Callable[..., Any], **renamed: Callable[..., Any]) -> None:
+    """Register the jitted functions of a class of tables, each by its name; renamed: functions that
+    have another name than those they implement.
 
     Raises ValueError if another class has the same name, by which numba tells named tuples apart,
     and for rules of a game without the fields that kernels read.
     """
     missing = {"start", "actions"} - {*getattr(table, "_fields", ())}
-    if "play" in functions and missing:
+    named = {function.__name__: function for function in functions} | renamed
+    if "play" in named and missing:
         raise ValueError(f"{table.__name__} needs the field {min(missing)}")
     for other in IMPLEMENTED:
         if other.__name__ == table.__name__ and other.__module__ != table.__module__:
             raise ValueError(f"{other.__module__} has rules named {table.__name__}; rename yours")
-    IMPLEMENTED[table] = functions
+    IMPLEMENTED[table] = named
 
 
 def found_by_type(function: Callable[P, R]) -> Callable[P, R]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlgames.kernels.evaluation_cache import EvaluationCache, holds, key_of, slot_of
 from rlgames.kernels.mlp import MlpWeights, forward
@@ -32,11 +31,7 @@ from rlgames.kernels.tree_search import (
     descend,
     find_or_add_children,
 )
-from rlgames.kernels.words import compiled, inlined
-
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from rlgames.kernels.words import Bools, Floats, Integers, Words, compiled, inlined
 
 MAX_LOGIT = np.finfo(np.float32).max
 
@@ -57,7 +52,7 @@ class Nodes(NamedTuple):
     turn: Integers
     is_over: Bools
     gain: Floats
-    rng: NDArray[np.uint64]
+    rng: Words
 
 
 class Batch(NamedTuple):
@@ -105,19 +100,16 @@ class Evaluator(NamedTuple):
 
 
 class Simulations(NamedTuple):
-    """The trees first, ..., first + trees - 1 and their simulations. first_node: the first of their
-    nodes that is not a root. max_depth: the limit of plies. has_chance: moves have random outcomes.
-    sign_factor: -1 if the other seat is to move after a move. progress: int64 [4], how far they
-    are."""
+    """Some trees and their simulations. max_depth: the limit of plies. has_chance: moves have
+    random outcomes. sign_factor: -1 if the other seat is to move after a move. progress: int64 [4],
+    how far they are."""
 
     tree: TreeArrays
     selection: Selection
     nodes: Nodes
     batch: Batch
     evaluator: Evaluator
-    first: int
     trees: int
-    first_node: int
     max_depth: float
     has_chance: bool
     sign_factor: float
@@ -310,15 +302,14 @@ def begin(run: Simulations, rules: Any) -> int:
     simulate."""
     tree, nodes = run.tree, run.nodes
     tree.keys[:], tree.children[:] = 0, -1
-    run.progress[:], run.progress[NODES] = 0, run.first_node
-    for number in range(run.trees):
-        root = run.first + number
+    run.progress[:], run.progress[NODES] = 0, run.trees
+    for root in range(run.trees):
         clear_node(tree, root)
         # In a search of fewer trees it may have been another node.
         tree.parent_edge[root], tree.depth[root], tree.root[root] = -1, 0, root
         nodes.gain[root], nodes.is_over[root] = 0, False
-        run.batch.end[number] = root
-        add_leaf(run, rules, number)
+        run.batch.end[root] = root
+        add_leaf(run, rules, root)
     leaves = evaluate_leaves(run)
     if leaves > 0:
         return leaves
@@ -344,7 +335,7 @@ def simulate(run: Simulations, rules: Any, sizes: Integers) -> int:
                 return 0
             size = sizes[progress[BATCHES]]
             for row in range(run.trees * size):
-                batch.simulation[row], batch.node[row] = row, run.first + row // size
+                batch.simulation[row], batch.node[row] = row, row // size
             progress[LIVE] = run.trees * size
             progress[BATCHES] += 1
         select_leaves(run, rules)

@@ -64,17 +64,6 @@ def write_legal(rules: Any, games: Games, row: int, legal: Array) -> None:
 
 
 @jit(forceinline=True, _nrt=False)
-def copy_row(games: Games, row: int, copies: Games) -> None:
-    """Write a game to the same row of others."""
-    copies.done[row], copies.turn[row] = games.done[row], games.turn[row]
-    copies.current_seat[row] = games.current_seat[row]
-    for seat in range(games.score.shape[1]):
-        copies.score[row, seat] = games.score[row, seat]
-    for word in range(games.words.shape[1]):
-        copies.words[row, word] = games.words[row, word]
-
-
-@jit(forceinline=True, _nrt=False)
 def add_chance_to_row(rules: Any, games: Games, row: int, u: Array) -> None:
     """Add the chance that follows an action to a game that is not over."""
     if not games.done[row]:
@@ -84,25 +73,31 @@ def add_chance_to_row(rules: Any, games: Games, row: int, u: Array) -> None:
 
 @jit()
 def step_rows(
-    rules: Any, games: Games, actions: Array, u: Array, after: Games, legal: Array, planes: Array
+    rules: Any, games: Games, actions: Array, u: Array, legal: Array, planes: Array
 ) -> None:
-    """Write what follows an action, int64 [B], in every game, and what the seat to move sees then.
+    """Play an action, int64 [B], in every game, and write what the seat to move sees then.
 
-    u: float32 [B, U] for the chance that follows; [0, U] to add none. legal: bool [B, A], and
-    planes: float32 [B, O], likewise with no rows if they are not wanted.
-    Raises IndexError for an action that does not exist.
+    u: float32 [B, U] for the chance that follows; [0, U] to add none. legal, planes: see
+    write_views. Raises IndexError for an action that does not exist.
     """
     for row in range(len(actions)):
         if not 0 <= actions[row] < rules.actions:
             raise IndexError("an action is out of range")
-        copy_row(games, row, after)
-        play_row(rules, after, row, actions[row])
+        play_row(rules, games, row, actions[row])
         if len(u):
-            add_chance_to_row(rules, after, row, u[row])
+            add_chance_to_row(rules, games, row, u[row])
+    write_views(rules, games, legal, planes)
+
+
+@jit()
+def write_views(rules: Any, games: Games, legal: Array, planes: Array) -> None:
+    """Write the legal actions of every game, bool [B, A], and the observations, float32 [B, O];
+    either without rows if it is not wanted."""
+    for row in range(len(games.done)):
         if len(legal):
-            write_legal(rules, after, row, legal[row])
+            write_legal(rules, games, row, legal[row])
         if len(planes):
-            observe(rules, load(rules.start, after.words, row), planes[row])
+            observe(rules, load(rules.start, games.words, row), planes[row])
 
 
 @jit()
@@ -110,13 +105,6 @@ def add_chance_to_rows(rules: Any, games: Games, u: Array) -> None:
     """Add the chance that follows an action, from float32 [B, U], to every game."""
     for row in range(len(u)):
         add_chance_to_row(rules, games, row, u[row])
-
-
-@jit()
-def write_legal_rows(rules: Any, games: Games, legal: Array) -> None:
-    """Write the legal actions of every game, bool [B, A]."""
-    for row in range(len(legal)):
-        write_legal(rules, games, row, legal[row])
 
 
 @jit()
@@ -135,13 +123,6 @@ def sample_rows(rules: Any, games: Games, u: Array, actions: Array) -> None:
             action += 1
             nth -= legal[action]
         actions[row] = action
-
-
-@jit()
-def observe_rows(rules: Any, words: Array, planes: Array) -> None:
-    """Write the observations of all positions, float32 [B, O]."""
-    for row in range(len(planes)):
-        observe(rules, load(rules.start, words, row), planes[row])
 
 
 @jit()

@@ -11,7 +11,6 @@ from rlgames.kernels.ntuple import (
     Memory,
     bounded,
     enter,
-    expected_best,
     fetch_places,
     find_places,
     make_memory,
@@ -22,7 +21,7 @@ from rlgames.kernels.ntuple import (
     take_back,
 )
 from rlgames.kernels.rules import add_chance, load, store
-from rlgames.kernels.stepping import Games
+from rlgames.kernels.stepping import Games, add_points
 from rlgames.kernels.words import Array, compiled, next_random, random_below
 
 U = np.uint64
@@ -33,8 +32,7 @@ class Settings(NamedTuple):
     """epsilon: the probability of a random move in units of 2^-32. plies: the most moves of each
     game in a call. discount: from one ply to the next, negative if the other seat moves then.
     scale: the reward of a point. coherent: whether each value in the table is followed by the sum
-    of its errors and the sum of their sizes. expected: whether targets are means over chance.
-    learns: whether the table changes."""
+    of its errors and the sum of their sizes. learns: whether the table changes."""
 
     epsilon: np.uint64
     plies: int
@@ -43,7 +41,6 @@ class Settings(NamedTuple):
     td_lambda: np.float32
     scale: np.float32
     coherent: bool
-    expected: bool
     learns: bool
 
 
@@ -55,7 +52,6 @@ PLAY = Settings(
     td_lambda=np.float32(0),
     scale=np.float32(1),
     coherent=False,
-    expected=False,
     learns=False,
 )
 """Greedy play; plies and scale are to be replaced."""
@@ -129,10 +125,7 @@ def play(
         position, is_final, points = make_move(network, rules, position, seat, action, memory)
         history.points[ply] = points
         store(history.positions, ply + 1, position)
-        if points != 0:
-            games.score[game, seat] += points
-            if seats == 2:
-                games.score[game, 1 - seat] -= points
+        add_points(games, game, points, seat)
         position, is_over = add_chance(rules, position, rng)
         if is_over and not is_final:
             value = np.float32(0)
@@ -210,8 +203,6 @@ def learn_backward(
     for ply in range(end.plies - 1, -1, -1):
         after = load(rules.start, history.positions, ply + 1)
         if ply < end.plies - 1 or not end.is_final:
-            if settings.expected:
-                following = expected_best(network, rules, after, table, settings.scale, memory)
             offset = find_places(network, after, seat, memory)
             before = load(rules.start, history.positions, ply)
             fetch_places(network, before, memory, table)

@@ -9,18 +9,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlgames.kernels.gumbel import GumbelPlan, choose_by_plan, keep_first_values
 from rlgames.kernels.jit import jit
-from rlgames.kernels.words import GOLDEN_RATIO, compiled, mix
+from rlgames.kernels.words import GOLDEN_RATIO, Bools, Floats, Integers, Words, compiled, mix
 
 DEDIEU_AMAR, PUCT, GUMBEL = 0, 1, 2
 RULES = {"dedieu_amar": DEDIEU_AMAR, "puct": PUCT, "gumbel": GUMBEL}
 """The rules that choose actions, by their names in MctsSettings."""
-
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
 
 
 class TreeArrays(NamedTuple):
@@ -43,9 +39,9 @@ class TreeArrays(NamedTuple):
     pending: Floats
     sign: Floats
     parent_edge: Integers
-    is_expanded: NDArray[np.bool_]
+    is_expanded: Bools
     depth: Integers
-    keys: NDArray[np.uint64]
+    keys: Words
     children: Integers
     root: Integers
     bounds: Floats
@@ -74,7 +70,7 @@ def spread(number: np.uint64) -> Any:
 
 
 @compiled
-def find_slot(keys: NDArray[np.uint64], edge: int, outcome: int) -> tuple[np.uint64, np.uint64]:
+def find_slot(keys: Words, edge: int, outcome: int) -> tuple[np.uint64, np.uint64]:
     """The slot of an edge with an outcome, or the free one where it belongs, and its key."""
     key = spread(spread(np.uint64(outcome)) + np.uint64(edge))
     mask = np.uint64(len(keys) - 1)
@@ -210,16 +206,7 @@ def descend(
         node = start[row]
         while True:
             if rule == GUMBEL:
-                action = choose_by_plan(
-                    selection.plan,
-                    node,
-                    tree.prior[node],
-                    tree.visit_counts[node],
-                    tree.value_sums[node],
-                    tree.pending[node],
-                    tree.sign[node],
-                    tree.scratch[0],
-                )
+                action = choose_by_plan(selection.plan, tree, node)
             else:
                 action = best_action(tree, node, c_puct, rule == PUCT)
             tree.pending[node, action] += 1
@@ -263,7 +250,7 @@ def find_or_add_children(
     outcome: Integers,
     num_nodes: int,
     child: Integers,
-    is_new: NDArray[np.bool_],
+    is_new: Bools,
 ) -> int:
     """Fill child and is_new [S] for edges with outcomes [S]; returns the number of nodes then."""
     for row in range(len(edge)):

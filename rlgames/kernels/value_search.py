@@ -9,7 +9,7 @@ import numpy as np
 from rlgames.kernels.evaluation_cache import key_of
 from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple import Memory, enter, make_memory, make_move, score_moves, take_back
-from rlgames.kernels.rules import Position, load
+from rlgames.kernels.rules import Position, load, store
 from rlgames.kernels.words import Array, compiled
 
 NO_POINTS = np.float32(0)
@@ -59,10 +59,8 @@ def keep(
     upper: np.float32,
 ) -> None:
     """Store the bounds of a position in its slot."""
-    words = len(position)
-    for word in range(words):
-        known.keys[slot, word] = position[word]
-    known.keys[slot, words] = 2 * plies + seat
+    store(known.keys, slot, position)
+    known.keys[slot, len(position)] = 2 * plies + seat
     known.bounds[slot, 0], known.bounds[slot, 1] = lower, upper
 
 

@@ -61,7 +61,9 @@ class AlphaZero(GradientLearner):
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         super().__init__(context, **optimizer)
-        self.buffer: RingBuffer[SearchTargets] = RingBuffer(buffer_size)
+        start = self.game.public(self.game.example_state())
+        target = torch.zeros(1, self.game.spec.actions, device=self.rng.device)
+        self.buffer = RingBuffer(buffer_size, SearchTargets(start, target, target[:, 0]))
         self.updates_per_batch, self.minibatch_size = updates_per_batch, minibatch_size
         self.value_coef = value_coef
         self.opening_epsilon, self.opening_turns = opening_epsilon, opening_turns
@@ -82,17 +84,16 @@ class AlphaZero(GradientLearner):
         grad_norm, losses = 0.0, []
         for _ in range(self.updates_per_batch):
             minibatch = self.buffer[self.buffer.sample(self.minibatch_size, self.rng)]
-            policy_loss, value_loss, agreement = self.losses(minibatch)
-            loss = policy_loss + self.value_coef * value_loss
-            grad_norm += self.descend(loss, lr)
-            losses.append(torch.stack([policy_loss, value_loss, agreement]).detach())
-        mean_policy_loss, mean_value_loss, mean_agreement = torch.stack(losses).mean(0).tolist()
+            parts = self.losses(minibatch)
+            grad_norm += self.descend(parts[0] + self.value_coef * parts[1], lr)
+            losses.append(torch.stack(parts).detach())
+        policy_loss, value_loss, agreement = torch.stack(losses).mean(0).tolist()
         target_entropy = -(target * target.clamp(min=1e-30).log()).sum(1).mean()
         return {
-            "loss": mean_policy_loss + self.value_coef * mean_value_loss,
-            "policy_loss": mean_policy_loss,
-            "value_loss": mean_value_loss,
-            "agreement": mean_agreement,
+            "loss": policy_loss + self.value_coef * value_loss,
+            "policy_loss": policy_loss,
+            "value_loss": value_loss,
+            "agreement": agreement,
             "target_entropy": float(target_entropy),
             "search_kl": search_kl,
             **return_metrics(trajectories, returns, returns),
@@ -106,13 +107,7 @@ class AlphaZero(GradientLearner):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.buffer.load_state_dict(state["buffer"], self._example_row(), self.game)
-
-    def _example_row(self) -> SearchTargets:
-        """One row of the buffer, for its shapes and dtypes."""
-        start = self.game.public(self.game.example_state())
-        target = torch.zeros(1, self.game.spec.actions, device=self.rng.device)
-        return SearchTargets(start, target, target[:, 0])
+        self.buffer.load_state_dict(state["buffer"], self.game)
 
     @torch.no_grad()
     def search_kl(self, moves: SearchTargets) -> float:

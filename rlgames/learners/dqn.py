@@ -53,7 +53,10 @@ class Dqn(GradientLearner):
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         super().__init__(context, **optimizer)
-        self.buffer = ReplayBuffer(buffer_size)
+        start = self.game.public(self.game.example_state())
+        zero = torch.zeros(1, device=self.rng.device)
+        example = ReplayTransitions(start, start.current_seat, zero, zero, start.current_seat)
+        self.buffer = ReplayBuffer(buffer_size, example)
         self.updates_per_batch, self.minibatch_size = updates_per_batch, minibatch_size
         self.n_step = n_step
         self.target_network = copy.deepcopy(self.policy).requires_grad_(False)
@@ -99,15 +102,9 @@ class Dqn(GradientLearner):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.buffer.load_state_dict(state["buffer"], self._example_row(), self.game)
+        self.buffer.load_state_dict(state["buffer"], self.game)
         load_weights(self.target_network, state["target"])
         self.num_steps = checked_int(state["num_steps"], 0)
-
-    def _example_row(self) -> ReplayTransitions:
-        """One row of the buffer, for its shapes and dtypes."""
-        start = self.game.public(self.game.example_state())
-        zero = torch.zeros(1, device=self.rng.device)
-        return ReplayTransitions(start, start.current_seat, zero, zero, start.current_seat)
 
     def make_transitions(
         self, trajectories: Trajectories, final_states: FinalStates

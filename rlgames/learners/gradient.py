@@ -122,6 +122,18 @@ class GradientLearner(Learner):
             order = torch.randperm(count, generator=self.rng, device=self.rng.device)
             yield from order.tensor_split(min(parts, count)) if size is None else order.split(size)
 
+    def fit(
+        self, loss: Callable[[Tensor], Tensor], batches: Iterable[Tensor], lr: float
+    ) -> dict[str, float]:
+        """A gradient step on the mean loss of each minibatch of rows; the metrics of all steps."""
+        losses, grad_norms = [], []
+        for rows in batches:
+            value = loss(rows)
+            grad_norms.append(self.descend(value, lr))
+            losses.append(value.detach())
+        grad_norm = sum(grad_norms) / len(grad_norms)
+        return {"loss": float(torch.stack(losses).mean()), "grad_norm": grad_norm, "lr": lr}
+
     def state_dict(self) -> dict[str, Any]:
         return {"optimizer": self.optimizer.state_dict()["state"]}
 

@@ -22,6 +22,10 @@ Trained = Literal["logits", "value_head", "afterstates"]
 Need = Literal["scaled_temperature", "score_deltas", "log_prob", "float64"]
 
 
+MAX_COMPARED = 1 << 14
+"""Values of a table that are compared with the initial one."""
+
+
 @dataclass(frozen=True)
 class LearnerContext:
     """What every learner is built from. rng: the generator of its random numbers."""
@@ -108,6 +112,19 @@ class Learner(ABC):
         """Raises LookupError, TypeError, ValueError or RuntimeError for a state of another kind."""
         if state:
             raise ValueError("this learner has no state")
+
+
+def unlearned_entries(policy: Any) -> dict[str, float]:
+    """The fraction of a table's values that are the initial one; of a large table's, among some
+    random ones, always the same. policy: a table has values and an initial_value."""
+    if not hasattr(policy, "initial_value"):
+        return {}
+    values = policy.values
+    if len(values) > MAX_COMPARED:
+        rng = torch.Generator().manual_seed(0)
+        rows = torch.randint(len(values), (MAX_COMPARED,), generator=rng)
+        values = values[rows.to(values.device)]
+    return {"unlearned_entries": float((values == policy.initial_value).float().mean())}
 
 
 def return_metrics(

@@ -55,18 +55,11 @@ class Occupancy(GradientLearner):
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
-        lr = self.lr.at(progress)
         hits = self._revealing.hidden_hits(final_states.state).float()
-        losses, grad_norms = [], []
-        for rows in self.minibatches(len(trajectories), self.epochs, size=self.minibatch_size):
-            loss = self.loss(trajectories, rows, hits)
-            grad_norms.append(self.descend(loss, lr))
-            losses.append(loss.detach())
-        return {
-            "loss": float(torch.stack(losses).mean()),
-            "grad_norm": sum(grad_norms) / len(grad_norms),
-            "lr": lr,
-        }
+        batches = self.minibatches(len(trajectories), self.epochs, size=self.minibatch_size)
+        return self.fit(
+            lambda rows: self.loss(trajectories, rows, hits), batches, self.lr.at(progress)
+        )
 
     def loss(self, trajectories: Trajectories, rows: Tensor, hits: Tensor) -> Tensor:
         """The mean over the legal actions of the moves in these rows. hits: float32 [G, P, A]."""

@@ -115,7 +115,10 @@ class Ppo(GradientLearner):
         lr, entropy_coef = self.lr.at(progress), self.entropy_coef.at(progress)
         batch, statistics = self._make_batch(trajectories, final_states)
         steps = []
-        for rows in self._minibatch_rows(len(batch)):
+        batches = self.minibatches(len(batch), self.epochs, parts=self.num_minibatches)
+        if self.num_minibatches == 1:  # all rows, in order
+            batches = repeat(torch.arange(len(batch), device=self.rng.device), self.epochs)
+        for rows in batches:
             metrics = torch.zeros(len(METRICS), device=rows.device)
             losses = self._losses(batch, rows, entropy_coef, metrics)
             grad_norm = self.descend(losses, lr)
@@ -215,12 +218,6 @@ class Ppo(GradientLearner):
             assert value is not None
             bootstrap_value[rows] = value
         return bootstrap_value
-
-    def _minibatch_rows(self, count: int) -> Iterator[Tensor]:
-        """The rows of each gradient step: the whole batch, or a new random split per epoch."""
-        if self.num_minibatches == 1:
-            return repeat(torch.arange(count, device=self.rng.device), self.epochs)
-        return self.minibatches(count, self.epochs, parts=self.num_minibatches)
 
 
 def importance_weight(log_prob: Tensor, behavior_log_prob: Tensor | None) -> Tensor:

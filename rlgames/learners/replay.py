@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -45,25 +46,26 @@ R = TypeVar("R", bound=Rows)
 
 
 class RingBuffer(Generic[R]):
-    """The latest rows that were added, at most size of them."""
+    """The latest rows that were added, at most size of them. example: one row, for the shapes and
+    dtypes."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._rows: R | None = None
+    def __init__(self, size: int, example: R) -> None:
+        self.size, self._example = size, example
         self._num_added = 0
+
+    @cached_property
+    def _rows(self) -> R:
+        return self._example.map(lambda column: column.new_zeros(self.size, *column.shape[1:]))
 
     def __len__(self) -> int:
         return min(self._num_added, self.size)
 
     def __getitem__(self, indices: Tensor) -> R:
         """The rows at indices, int64 [M], modulo size."""
-        assert self._rows is not None
         return self._rows[indices % self.size]
 
     def add(self, rows: R) -> None:
         """Add rows, overwriting the oldest ones."""
-        if self._rows is None:
-            self._rows = self._empty_like(rows)
         columns = rows.columns()
         count = len(columns[0])
         skipped = max(0, count - self.size)
@@ -83,37 +85,28 @@ class RingBuffer(Generic[R]):
 
     def state_dict(self) -> dict[str, Any]:
         """The stored rows, column by column, and the number of rows ever added."""
-        columns = [] if self._rows is None else self._rows.columns()
+        columns = self._rows.columns() if self._num_added else []
         filled = {str(number): column[: len(self)] for number, column in enumerate(columns)}
         return {"num_added": self._num_added, "columns": filled}
 
-    def load_state_dict(self, state: dict[str, Any], example: R, game: Game[Any]) -> None:
-        """Restore the rows. example: one row, for shapes and dtypes.
-
-        Raises LookupError, TypeError or ValueError for other columns and for invalid states.
-        """
+    def load_state_dict(self, state: dict[str, Any], game: Game[Any]) -> None:
+        """Raises LookupError, TypeError or ValueError for other columns and for invalid states."""
         self._num_added = checked_int(state["num_added"], 0)
-        self._rows = None
         if not self._num_added:
             return
         columns = [
             checked_rows(state["columns"][str(number)], column, len(self))
-            for number, column in enumerate(example.columns())
+            for number, column in enumerate(self._example.columns())
         ]
-        rows: Any = example.with_columns(iter(columns))
+        rows: Any = self._example.with_columns(iter(columns))
         if not bool(game.is_valid(rows.state).all()):
             raise ValueError("the replay buffer has an invalid state")
         if isinstance(rows, ReplayTransitions) and not bool(
             ((rows.action >= 0) & (rows.action < game.spec.actions)).all()
         ):
             raise ValueError("the replay buffer has an invalid action")
-        self._rows = self._empty_like(example)
         for stored, column in zip(self._rows.columns(), columns, strict=True):
             stored[: len(column)] = column
-
-    def _empty_like(self, example: R) -> R:
-        """size rows of zeros with the row shapes and dtypes of the example."""
-        return example.map(lambda column: column.new_zeros(self.size, *column.shape[1:]))
 
 
 class ReplayBuffer(RingBuffer[ReplayTransitions]):

@@ -54,44 +54,29 @@ class TdLambda(GradientLearner):
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
-        lr = self.lr.at(progress)
         reward = self.reward.rewards(trajectories, final_states)
         check_all_finite("a reward", reward)
         afterstate = self.game.apply_action(trajectories.state, trajectories.action)
         inputs = self.policy.network.inputs(self.game, afterstate)
         with torch.no_grad():
             value = torch.cat([self._value(chunk) for chunk in inputs.split(EVAL_CHUNK)])
-        td_error = self._td_error(trajectories, final_states, reward, value)
+        next_move, has_next = next_index(trajectories)
+        discount = self.reward.discount
+        next_reward = discount * torch.where(has_next, reward[next_move], 0.0)
+        bootstrap_value = self.policy.best(self.game, final_states.state)
+        td_error = generalized_advantage(
+            next_reward, value, trajectories, discount, self.td_lambda, bootstrap_value
+        )
         td_target = value + td_error
-        losses, grad_norms = [], []
-        for rows in self.minibatches(len(trajectories), self.epochs, parts=self.num_minibatches):
-            loss = (self._value(inputs[rows]) - td_target[rows]).square().mean()
-            grad_norms.append(self.descend(loss, lr))
-            losses.append(loss.detach())
-        return {
-            "td_error": float(td_error.abs().mean()),
-            "loss": float(torch.stack(losses).mean()),
-            "grad_norm": sum(grad_norms) / len(grad_norms),
-            "lr": lr,
-        }
+        batches = self.minibatches(len(trajectories), self.epochs, parts=self.num_minibatches)
+
+        def loss(rows: Tensor) -> Tensor:
+            return (self._value(inputs[rows]) - td_target[rows]).square().mean()
+
+        metrics = self.fit(loss, batches, self.lr.at(progress))
+        return {"td_error": float(td_error.abs().mean()), **metrics}
 
     def _value(self, inputs: Tensor) -> Tensor:
         _, value = self.policy.network(inputs)
         assert value is not None
         return value
-
-    def _td_error(
-        self,
-        trajectories: Trajectories,
-        final_states: FinalStates,
-        reward: Tensor,
-        value: Tensor,
-    ) -> Tensor:
-        """Float32 [M]: G - V of each afterstate."""
-        next_move, has_next = next_index(trajectories)
-        next_reward = torch.where(has_next, reward[next_move], 0.0)
-        bootstrap_value = self.policy.best(self.game, final_states.state)
-        discount = self.reward.discount
-        return generalized_advantage(
-            discount * next_reward, value, trajectories, discount, self.td_lambda, bootstrap_value
-        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, cast
 
@@ -18,12 +17,11 @@ from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights, parts
 from rlgames.core.untrusted import checked_int
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import measures
 from rlgames.games.game import State
-from rlgames.kernels.words import Array
+from rlgames.kernels.stepping import Games
+from rlgames.kernels.td import Settings, learn_games
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.policies.ntuple import Ntuple, pack_network, reason_not_packed
-from rlgames.rewards import Reward
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling
@@ -80,8 +78,6 @@ class TdNtuple(Learner):
 
     step_size: "constant", or "temporal_coherence": lr · |Σ error| ÷ Σ |error| for each value, 1 at
         first (Beal and Smith 1999; Jaskowski 2016).
-    backup: "sampled" as above, or for one seat "expected": the exact mean over chance of the best
-        action's reward and value, without noise from chance or from exploration.
     td_lambda: λ. threads: how many play and learn at once on the same values.
     average_start: see ValueAverage; None: evaluations and checkpoints have the latest values.
     Raises NotImplementedError and ValueError for what the kernel cannot learn.
@@ -101,7 +97,6 @@ class TdNtuple(Learner):
         lr: float,
         lr_end: float | None,
         step_size: str,
-        backup: str,
         td_lambda: float,
         threads: int,
         average_start: float | None,
@@ -109,14 +104,7 @@ class TdNtuple(Learner):
         super().__init__(context)
         _check_kernel_learns(context)
         self.has_replies = self.policy.has_lines
-        if self.has_replies:
-            _check_replies(self.reward, backup)
-        elif backup == "expected" and td_lambda:
-            raise ValueError(
-                f"learner.td_lambda={td_lambda} mixes targets of sampled moves, and "
-                "learner.backup=expected has none; use learner.backup=sampled"
-            )
-        self.backup, self.td_lambda, self.threads = backup, td_lambda, threads
+        self.td_lambda, self.threads = td_lambda, threads
         self.lr = Schedule(lr, lr_end)
         epsilon = epsilon_schedule(context.sampling)
         assert epsilon is not None
@@ -144,14 +132,11 @@ class TdNtuple(Learner):
     def play_and_learn(
         self, pool: GamePool, plies: int | None, progress: float
     ) -> tuple[FinalStates, dict[str, float]]:
-        from rlgames.kernels.stepping import Games
-        from rlgames.kernels.td import learn_games
-
         lr = self.lr.at(progress)
         self._network = self._network or pack_network(self.game, self.policy, self.stride)
         shared = (self.values.table.numpy().reshape(-1), self._network, self.board_game.rules)
         settings = self._settings(plies, lr, progress)
-        seeds = torch.randint(1 << 62, (self.threads,), generator=pool.rng).numpy()
+        seeds = torch.randint(1 << 62, (self.threads,), generator=pool.rng).numpy().view(np.uint64)
         total_error = 0.0
 
         def learn(*part_and_seed: Any) -> tuple[int, float]:
@@ -160,9 +145,14 @@ class TdNtuple(Learner):
 
         def learn_all(games: Games) -> tuple[int, float]:
             nonlocal total_error
-            results = _in_threads(learn, games, seeds.astype(np.uint64))
-            total_error = sum(error for _, error in results)
-            return sum(moves for moves, _ in results), total_error
+            if self.threads == 1:
+                num_moves, total_error = learn(*games, seeds[0])
+                return num_moves, total_error
+            shares = [np.array_split(column, self.threads) for column in games]
+            with ThreadPoolExecutor(self.threads) as executor:
+                moves, errors = zip(*executor.map(learn, *shares, seeds), strict=True)
+            total_error = sum(errors)
+            return sum(moves), total_error
 
         def play(state: State) -> tuple[State, int]:
             return self.board_game.play_with(cast(BoardState, state), learn_all)
@@ -173,15 +163,12 @@ class TdNtuple(Learner):
         if self.average is not None:
             self.average.add(progress)
         metrics = {"td_error": total_error / max(1, final_states.num_moves), "lr": lr}
-        return final_states, metrics | self._clipped_boards(final_states.state)
-
-    def _clipped_boards(self, state: State) -> dict[str, float]:
-        """The fraction of positions with a tile that num_cell_values does not tell from others."""
-        if self.has_replies:
-            return {}
-        max_tile = measures(self.game, state)["max_tile"]
-        is_clipped = max_tile >= 1 << self.policy.num_cell_values
-        return {"clipped_boards": float(is_clipped.float().mean())}
+        if not self.has_replies:
+            # Positions with a tile that num_cell_values does not tell from others.
+            max_tile = self.game.measures(final_states.state)["max_tile"]
+            is_clipped = max_tile >= 1 << self.policy.num_cell_values
+            metrics["clipped_boards"] = float(is_clipped.float().mean())
+        return final_states, metrics
 
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = {"values": self.values.state_dict()}
@@ -193,8 +180,6 @@ class TdNtuple(Learner):
             self.average.load_state_dict(state["average"])
 
     def _settings(self, plies: int | None, lr: float, progress: float) -> Any:
-        from rlgames.kernels.td import Settings
-
         max_plies, discount = self.game.spec.max_plies, self.reward.discount
         return Settings(
             epsilon=np.uint64(round(self.epsilon.at(progress) * 2**32)),
@@ -204,7 +189,6 @@ class TdNtuple(Learner):
             td_lambda=np.float32(self.td_lambda),
             scale=np.float32(self.reward.scale),
             coherent=self.stride > 1,
-            expected=self.backup == "expected",
             learns=True,
         )
 
@@ -268,7 +252,8 @@ def epsilon_schedule(sampling: Sampling) -> Schedule | None:
 
 
 def _check_kernel_learns(context: LearnerContext) -> None:
-    """Raises NotImplementedError for games, sampling rules and rewards that the kernel lacks."""
+    """Raises NotImplementedError for games, sampling rules and rewards that the kernel lacks, and
+    ValueError for rewards of two seats that do not sum to zero."""
     reason, reward = reason_not_packed(context.game, context.policy), context.reward
     if not reason and epsilon_schedule(context.sampling) is None:
         reason = "it plays by sampling=argmax or epsilon_greedy with sampling.ties=first"
@@ -277,10 +262,8 @@ def _check_kernel_learns(context: LearnerContext) -> None:
         reason = "it learns only from reward=score"
     if reason:
         raise NotImplementedError(reason)
-
-
-def _check_replies(reward: Reward, backup: str) -> None:
-    """Raises ValueError for what does not support two seats, whose rewards sum to zero."""
+    if not context.policy.has_lines:
+        return
     if reward.payoffs is None:
         raise ValueError(
             "learner=td_ntuple needs rewards of both seats that sum to zero: use reward=outcome "
@@ -288,17 +271,3 @@ def _check_replies(reward: Reward, backup: str) -> None:
         )
     if reward.payoffs[0] <= 0:
         raise ValueError("learner=td_ntuple needs reward.win above 0")
-    if backup == "expected":
-        raise ValueError(
-            "learner.backup=expected is for games with one seat; use learner.backup=sampled"
-        )
-
-
-def _in_threads(learn: Any, columns: Sequence[Array], seeds: Array) -> list[tuple[int, float]]:
-    """Call learn once for each seed, in its own thread, with a part of the rows of each column
-    and the seed; what each call returns."""
-    if len(seeds) == 1:
-        return [learn(*columns, seeds[0])]
-    shares = [np.array_split(column, len(seeds)) for column in columns]
-    with ThreadPoolExecutor(len(seeds)) as pool:
-        return list(pool.map(learn, *shares, seeds))

@@ -48,27 +48,19 @@ class AlphaBetaPlayer(Player):
     depends only on the position; without, what searches find out serves all later ones.
 
     max_positions, seconds: limits of a search; None: no such limit. A limit of time makes moves
-    depend on the machine. scores: win as soon and lose as late as possible, as far as the search
-    gets; otherwise any winning column does, and only early losses are put off. stand_in: the player
-    that moves in positions where nothing is proven, among columns that are not known to be worse;
-    None: the column with most threats. num_moves, num_proven: how many moves it has made, and how
-    many of them are proven to be best.
-    Raises ValueError without any limit.
+    depend on the machine. stand_in: the player that moves in positions where nothing is proven,
+    among columns that are not known to be worse; None: the column with most threats. num_moves,
+    num_proven: how many moves it has made, and how many of them are proven to be best.
     """
-
-    is_stateful = True
 
     def __init__(
         self,
         solver: AlphaBetaSolver,
         max_positions: int | None,
         seconds: float | None,
-        stand_in: Player | None = None,
-        scores: bool = False,
+        stand_in: Player | None,
     ) -> None:
-        if max_positions is None and seconds is None:
-            raise ValueError("the search for a move needs a limit of time or positions")
-        self.game, self._stand_in, self._scores = solver.game, stand_in, scores
+        self.game, self._stand_in = solver.game, stand_in
         self._max_positions = math.inf if max_positions is None else max_positions
         self._seconds = math.inf if seconds is None else seconds
         # A small table is quickly emptied.
@@ -82,14 +74,14 @@ class AlphaBetaPlayer(Player):
         for row in (~state.done).nonzero()[:, 0].tolist():
             own, occupied = state.words[row].tolist()
             result = self._search(own, occupied)
-            columns = result.best_columns if self._scores else result.columns
+            columns = result.columns
             if result.value is None:
                 unproven[row] = columns
                 columns = [self._alpha_beta.preferred(own, occupied, columns)]
             options[row] = False
             options[row, columns] = True
             self.num_moves += 1
-            self.num_proven += result.has_scores if self._scores else result.value is not None
+            self.num_proven += result.value is not None
         if unproven and self._stand_in is not None:
             rows = torch.tensor([*unproven], device=state.done.device)
             actions = self._stand_in.choose(state[rows], rng).tolist()
@@ -106,8 +98,7 @@ class AlphaBetaPlayer(Player):
             return known
         if self._max_positions < math.inf:
             self._alpha_beta.clear()
-        search = self._alpha_beta.analyze if self._scores else self._alpha_beta.search
-        result = search(own, occupied, self._seconds, self._max_positions)
+        result = self._alpha_beta.search(own, occupied, self._seconds, self._max_positions)
         if len(self._results) >= MAX_RESULTS:
             self._results.clear()
         self._results[own, occupied] = result
@@ -144,24 +135,21 @@ def exact_player(
     memory_gb: float,
     move_positions: int | None = None,
     move_seconds: float | None = None,
-    scores: bool = False,
     make_stand_in: Callable[[], Player | None] = lambda: None,
 ) -> Player:
     """The optimal player of a game. Raises ValueError beyond the budget.
 
     seconds, memory_gb: limits for solving the game before the first move. move_positions,
     move_seconds: as in AlphaBetaPlayer, on Connect 4 boards with too many positions; without
-    either MOVE_SECONDS. scores: as in AlphaBetaPlayer, on all Connect 4 boards. make_stand_in:
-    makes its stand-in.
+    either MOVE_SECONDS. make_stand_in: makes its stand-in.
     """
     solver = solver_of(game, memory=int(memory_gb * 2**30))
     if solver is None:
         raise ValueError(f"player=exact is out of reach here (no solver supports {game.spec.name})")
-    is_vast = game.spec.max_positions > MAX_POSITIONS
-    if isinstance(solver, AlphaBetaSolver) and (scores or is_vast):
+    if isinstance(solver, AlphaBetaSolver) and game.spec.max_positions > MAX_POSITIONS:
         if move_positions is None and move_seconds is None:
             move_seconds = MOVE_SECONDS
-        return AlphaBetaPlayer(solver, move_positions, move_seconds, make_stand_in(), scores)
+        return AlphaBetaPlayer(solver, move_positions, move_seconds, make_stand_in())
     try:
         solution = solver.solution(seconds)
         if isinstance(solution, BeliefSolution):

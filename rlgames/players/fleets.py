@@ -18,6 +18,7 @@ from rlgames.core.rng import cpu_generator
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets.counts import Bools, recall
 from rlgames.games.fleets.game import FleetGame
+from rlgames.games.fleets.rollouts import Room, choose_turn
 from rlgames.games.fleets.sunk_ships import Seen
 from rlgames.games.game import Game
 from rlgames.players.player import Player
@@ -141,8 +142,6 @@ class Density(BattleshipBot):
                 )
         self.miss_weight = miss_weight
         self.is_deterministic = self.game.posterior.exact
-        # What was counted is kept, and how often it was; processes would not share it.
-        self.is_stateful = not self.is_deterministic and steps > 0
         self.reset_statistics()
 
     def priority(self, state: Any, rng: torch.Generator) -> Tensor:
@@ -249,8 +248,6 @@ class DensityRollout(Density):
 
     def _best_turn(self, seen: Seen) -> Bools:
         """Bool [N]: the cells of the best turn of one game."""
-        from rlgames.games.fleets.rollouts import choose_turn
-
         layouts, room = self._kernel_arrays
         count = self._counter.write_list(seen, layouts)
         assert count > 0, "counted, but not listed"
@@ -263,8 +260,6 @@ class DensityRollout(Density):
     @cached_property
     def _kernel_arrays(self) -> tuple[Any, Any]:
         """A list of layouts, and room to play over it."""
-        from rlgames.games.fleets.rollouts import Room
-
         rows = self._max_layouts + 2
         room = Room(
             frames=np.zeros((rows, 3), np.int64),

@@ -43,9 +43,6 @@ class Player(ABC):
     """Whether it draws no random number: it always chooses the same action in the same position.
     Evaluations play each game of such players once, and search=rollout relies on it."""
 
-    is_stateful = False
-    """Whether it gathers statistics while it plays, which would be lost in a forked process."""
-
     @abstractmethod
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """Int64 [B]: a legal action for each row, any action in finished rows; state is public."""

@@ -15,10 +15,6 @@ from rlgames.games.game import Game
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.policy import AfterstateNetwork, Network, Policy, ValueFunction
 
-MAX_WEIGHTS = 100_000_000
-"""Of a network. To initialize more takes minutes, before a game is played; AlphaGo Zero had 23
-million."""
-
 
 def build_policy(
     name: str,
@@ -76,13 +72,7 @@ def _build_network(
     canonical = keys.get("canonical", False)
     settings = {key: value for key, value in keys.items() if key != "canonical"}
     make = functools.partial(make, game, value=has_value, **settings)
-    num_weights = count_parameters(lambda: make(rng=torch.Generator()))
-    check_weight_memory(name, num_weights)
-    if num_weights > MAX_WEIGHTS:
-        raise ConfigError(
-            f"policy={name} would have {num_weights:,} weights",
-            f"a network can have up to {MAX_WEIGHTS:,}; use fewer or narrower layers",
-        )
+    check_weight_memory(name, count_parameters(lambda: make(rng=torch.Generator())))
     network = make(rng=rng)
     network.inputs(game, game.example_state())
     return Canonical(game, network) if canonical else network

@@ -25,8 +25,13 @@ class Canonical(Network):
         super().__init__()
         self.network, self.has_value = network, network.has_value
         self.symmetries = Symmetries(game, "cpu")
-        planes = network.inputs(game, game.example_state())[0]
-        self._weights = self._projection(planes.shape)
+        shape = network.inputs(game, game.example_state()).shape[1:]
+        weights = torch.rand(shape, generator=torch.Generator().manual_seed(0)).flatten(1)
+        # The projection of planes [C, H, W] after each symmetry, [C * H * W, G]. Instead of
+        # transforming the board, it applies the inverse symmetry to the weights.
+        inverse_cells = self.symmetries.cells.argsort(1)[:, None]
+        inverse_planes = self.symmetries.plane_order(len(weights)).argsort(1)[:, :, None]
+        self._weights = weights[inverse_planes, inverse_cells].flatten(1).T.contiguous()
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
         """Float32 [B, C + 1, H, W]: the inputs of the canonical boards, with the index of the
@@ -46,11 +51,3 @@ class Canonical(Network):
         # A copy of the network, such as DQN's target, gets inputs that the original has made.
         inverse_actions = self.symmetries.inverse_actions.to(scores.device)
         return scores.gather(1, inverse_actions[symmetry]), value
-
-    def _projection(self, shape: torch.Size) -> Tensor:
-        """Float32 [C * H * W, G]: the projection of planes [C, H, W] after each symmetry."""
-        weights = torch.rand(shape, generator=torch.Generator().manual_seed(0)).flatten(1)
-        # Instead of transforming the board, apply the inverse symmetry to the weights.
-        inverse_cells = self.symmetries.cells.argsort(1)[:, None]
-        inverse_planes = self.symmetries.plane_order(len(weights)).argsort(1)[:, :, None]
-        return weights[inverse_planes, inverse_cells].flatten(1).T.contiguous()

@@ -12,7 +12,6 @@ from rlgames.policies.policy import (
     ACTIVATION_GAINS,
     ACTIVATIONS,
     Network,
-    in_float32,
     init_weights,
     make_linear,
 )
@@ -75,11 +74,11 @@ class Conv(Network):
             has_skip = self.skip and output.shape == features.shape
             features = output + features if has_skip else output
         mean = features.mean((2, 3))
-        value = in_float32(self.value, mean)[:, 0] if self.has_value else None
+        value = self.value(mean)[:, 0] if self.has_value else None
         if not self.cells:
-            return in_float32(self.logits, features.flatten(1)), value
+            return self.logits(features.flatten(1)), value
         features = self.activation(features + self.context(mean)[:, :, None, None])
-        scores = in_float32(self.logits, features).flatten(1)
+        scores = self.logits(features).flatten(1)
         if self.others is not None:
-            scores = torch.cat([scores, in_float32(self.others, mean)], 1)
+            scores = torch.cat([scores, self.others(mean)], 1)
         return scores, value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +13,9 @@ from torch.nn.functional import embedding_bag
 from rlgames.games.capabilities import CellBoard, MoverCells, find, require
 from rlgames.games.game import Game, State
 from rlgames.games.symmetry import cell_symmetries
+from rlgames.kernels.mlp import MlpWeights
 from rlgames.policies.mlp import apply_heads, heads, hidden_layers, pack_layers
 from rlgames.policies.policy import ACTIVATION_GAINS, ACTIVATIONS, Network, make_linear
-
-if TYPE_CHECKING:
-    from rlgames.kernels.mlp import MlpWeights
 
 MAX_TABLE_SIZE = 20_000_000
 
@@ -137,9 +135,7 @@ class Embedding(Network):
 
     def packed(self) -> MlpWeights:
         """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
-        last output. Raises ValueError unless the vectors are added."""
-        if not self.adds:
-            raise ValueError("the kernel adds the vectors of lines")
+        last output. The vectors must be added."""
         first = self.vectors.weight, self.bias
         weights = pack_layers(self.activation, first, *hidden_layers(self.torso), heads(self))
         lines = self._lines.cpu().numpy()

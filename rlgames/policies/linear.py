@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.policies.policy import ValueFunction
@@ -132,12 +131,12 @@ class LinearValue(ValueFunction):
         """Float32 [B, K]: φ, in the order of names."""
         _, rows, columns = game.spec.observation
         assert isinstance(game, Game2048)
-        boards = BoardFeatures(game.tiles(state), rows, columns)
+        boards = BoardFeatures(game.tiles(state).to(torch.uint8), rows, columns)
         return torch.stack([FEATURES[name](boards).float() for name in self.names], 1)
 
     def value(self, game: Game[Any], afterstate: State) -> Tensor:
         """Float32 [B]: the exact mean of V over the outcomes of chance."""
-        probability, outcomes = chance_outcomes(game, afterstate)
+        probability, outcomes = game.chance_outcomes(afterstate)
         is_possible = probability > 0
         state = outcomes[is_possible.flatten()]
         after_chance = self.features(game, state) @ self.weights

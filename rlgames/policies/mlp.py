@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,16 +12,14 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from rlgames.games.game import Game
+from rlgames.kernels import mlp as kernel
+from rlgames.kernels.sparse_rows import LANES, TILE
 from rlgames.policies.policy import (
     ACTIVATION_GAINS,
     ACTIVATIONS,
     Network,
-    in_float32,
     make_linear,
 )
-
-if TYPE_CHECKING:
-    from rlgames.kernels.mlp import MlpWeights
 
 
 class Mlp(Network):
@@ -65,7 +62,7 @@ class Mlp(Network):
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         return apply_heads(self, self.torso(inputs))
 
-    def packed(self) -> MlpWeights:
+    def packed(self) -> kernel.MlpWeights:
         """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
         last output."""
         weights = pack_layers(self.activation, *hidden_layers(self.torso), heads(self))
@@ -113,7 +110,7 @@ def apply_heads(network: Any, features: Tensor) -> tuple[Tensor, Tensor | None]:
     """Scores [B, A] and perhaps a value [B], float32, by the layers `logits` and `value`, as one
     product of matrices, which takes half of the time of two."""
     matrix, bias = heads(network)
-    outputs = in_float32(partial(torch.addmm, bias, mat2=matrix), features)
+    outputs = torch.addmm(bias, features, matrix)
     if not network.has_value:
         return outputs, None
     return outputs[:, :-1], outputs[:, -1]
@@ -129,11 +126,8 @@ def _layer(modules: Sequence[nn.Linear]) -> Layer:
 
 
 @torch.no_grad()
-def pack_layers(activation: str, *layers: Layer) -> MlpWeights:
+def pack_layers(activation: str, *layers: Layer) -> kernel.MlpWeights:
     """Copies of layers on the CPU as a kernel takes them."""
-    from rlgames.kernels.mlp import ACTIVATIONS, NO_NETWORK
-    from rlgames.kernels.sparse_rows import LANES, TILE
-
     parts = []
     for matrix, biases in layers:
         matrix, biases = (
@@ -141,8 +135,8 @@ def pack_layers(activation: str, *layers: Layer) -> MlpWeights:
         )
         parts += [tile.reshape(-1) for tile in matrix.split(TILE, 1)] + [biases]
     widths = [len(matrix) for matrix, _ in layers] + [len(layers[-1][1])]
-    return NO_NETWORK._replace(
+    return kernel.NO_NETWORK._replace(
         widths=np.array(widths, np.int64),
         weights=torch.cat(parts).numpy(),
-        activation=ACTIVATIONS[activation],
+        activation=kernel.ACTIVATIONS[activation],
     )

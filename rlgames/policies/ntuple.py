@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,8 +50,6 @@ class Ntuple(ValueFunction):
     num_cell_values: distinct exponents; larger tiles count as the last. In k in a row 3: empty, or
         with a stone of either seat; 4 and more: empty cells where a stone can fall are distinct.
     init_value: the initial value of a board.
-    stage_tiles: rising powers of two. A board whose largest tile has reached n of them has the
-        separate values of stage n (Wu et al. 2014). In 2048 only.
     values: float32 [W], the trained values. tuple_of: int64 [K], the tuple of each lookup.
     Raises ValueError for other games, cells off the board, tables that are too large and a
     num_tuples that has no effect.
@@ -68,7 +65,6 @@ class Ntuple(ValueFunction):
         num_cell_values: int,
         init_value: float,
         num_tuples: int | None = None,
-        stage_tiles: Sequence[int] = (),
     ) -> None:
         super().__init__(score_scale)
         if not isinstance(game, Game2048 | KInARow):
@@ -78,7 +74,12 @@ class Ntuple(ValueFunction):
         self.has_lines = isinstance(game, KInARow)
         if isinstance(game, KInARow):
             ntuple_lines.check_rules(game)
-        _check_num_tuples(game, num_tuples, self.has_lines and tuples is None)
+        has_walks = self.has_lines and game.rows * game.columns > ntuple_lines.MAX_SINGLE
+        if num_tuples is not None and (tuples is not None or not has_walks):
+            raise ValueError(
+                f"policy.num_tuples={num_tuples} has no effect on a board of at most "
+                f"{ntuple_lines.MAX_SINGLE} cells, in 2048 or with policy.tuples=; leave it out"
+            )
         symmetries, num_cells = game.symmetries(), game.rows * game.columns
         self.num_cell_values = min(num_cell_values, game.num_cell_values)
         if isinstance(game, KInARow):
@@ -86,66 +87,39 @@ class Ntuple(ValueFunction):
             tuples = ntuple_lines.random_walks(game, num_tuples) if tuples is None else tuples
         if tuples is None:
             tuples = default_tuples(game.rows, game.columns, symmetries)
-        self.stage_exponents = self._stage_exponents(stage_tiles)
-        num_parts = 2 if self.has_lines else len(self.stage_exponents) + 1
+        num_parts = 2 if self.has_lines else 1
         check_tuples(tuples, self.num_cell_values, num_cells, num_parts)
         self.tuples = tuples
         sizes = [self.num_cell_values ** len(cells) for cells in tuples]
         self._make_lookups([symmetries[:, cells] for cells in tuples], num_cells)
         offsets = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)
         self._offsets = nn.Buffer(offsets[self.tuple_of].int(), persistent=False)
-        self.part_size: int = sum(sizes)  # the values of a seat or of a stage
-        initial = torch.full((num_parts * self.part_size,), init_value / len(self.tuple_of))
+        self.part_size: int = sum(sizes)  # the values of a seat
+        self.initial_value = init_value / len(self.tuple_of)
+        initial = torch.full((num_parts * self.part_size,), self.initial_value)
         self.register_buffer("values", initial)
-
-    def _stage_exponents(self, stage_tiles: Sequence[int]) -> list[int]:
-        """The exponents of the tiles where stages begin. Raises ValueError for tiles that no board
-        of this network has, and where there can be no stages."""
-        exponents = [tile.bit_length() - 1 for tile in stage_tiles]
-        rising = all(a < b for a, b in pairwise([0, *exponents, self.num_cell_values]))
-        if stage_tiles and self.has_lines:
-            raise ValueError(
-                f"policy.stage_tiles={list(stage_tiles)}: tuples of k in a row have none"
-            )
-        if not rising or [1 << exponent for exponent in exponents] != list(stage_tiles):
-            largest = 1 << self.num_cell_values - 1
-            raise ValueError(
-                f"policy.stage_tiles={list(stage_tiles)} needs rising powers of two from 2 to "
-                f"{largest}, as in [{largest}]"
-            )
-        return exponents
-
-    def promote(self, weights: dict[str, Tensor], stage_tiles: Sequence[int]) -> dict[str, Tensor]:
-        """Weights for this network from a network with other stage_tiles: each stage gets the
-        values of the other's stage that its first board belongs to (Jaskowski 2016)."""
-        first_tiles = [0, *(1 << exponent for exponent in self.stage_exponents)]
-        stages = [sum(tile <= first for tile in stage_tiles) for first in first_tiles]
-        by_stage = weights["values"].view(len(stage_tiles) + 1, -1)
-        return weights | {"values": by_stage[stages].view(-1)}
 
     def _make_lookups(self, placements: list[Tensor], num_cells: int) -> None:
         """Set the K lookups of a board: tuple_of, and the strides of their cells.
 
-        A lookup is a tuple on a set of cells. Lookups are grouped by their number of orientations,
-        that is of symmetries that put the tuple on these cells; in k in a row each has one.
-        placements: for each tuple int64 [G, n], its cells under each symmetry.
+        A lookup is a tuple on a set of cells. Its orientations are the symmetries that put the
+        tuple on these cells, of which some come twice so that all lookups have as many; in k in a
+        row each has one. placements: for each tuple int64 [G, n], its cells under each symmetry.
         """
-        groups: dict[int, list[tuple[int, Tensor]]] = {}
-        for number, cells in enumerate(placements):
-            by_order = self.has_lines
-            for strides in _lookup_strides(cells, self.num_cell_values, num_cells, by_order):
-                groups.setdefault(len(strides), []).append((number, strides))
-        ordered = sorted(groups.items())
-        self._groups = [(orientations, len(lookups)) for orientations, lookups in ordered]
-        all_strides = [
-            torch.stack([strides for _, strides in lookups], 1).flatten(0, 1)
-            for _, lookups in ordered
+        lookups = [
+            (number, strides)
+            for number, cells in enumerate(placements)
+            for strides in _lookup_strides(cells, self.num_cell_values, num_cells, self.has_lines)
         ]
-        self.tuple_of = torch.tensor([number for _, lookups in ordered for number, _ in lookups])
+        lookups.sort(key=lambda lookup: len(lookup[1]))
+        orientation = torch.arange(len(lookups[-1][1]))
+        all_strides = [strides[orientation % len(strides)] for _, strides in lookups]
+        self.tuple_of = torch.tensor([number for number, _ in lookups])
         # Float products are many times as fast as integer ones, and exact up to these sizes.
         max_size = self.num_cell_values ** max(cells.shape[1] for cells in placements)
         dtype = torch.float32 if max_size <= 1 << 24 else torch.float64
-        self._strides = nn.Buffer(torch.cat(all_strides).T.to(dtype), persistent=False)
+        strides = torch.stack(all_strides, 1).flatten(0, 1).T.to(dtype)
+        self._strides = nn.Buffer(strides, persistent=False)
 
     def feature_indices(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Int32 [B, K]: the index of the value of each lookup."""
@@ -154,8 +128,13 @@ class Ntuple(ValueFunction):
         else:
             assert isinstance(game, Game2048)
             cells = game.tiles(afterstate)
-        offsets = self._offsets_after(cells, afterstate)
-        return self._contents(cells.clamp(max=self.num_cell_values - 1)).int() + offsets
+        offsets = self._offsets
+        if self.has_lines:
+            offsets = offsets + self.part_size * (1 - afterstate.current_seat[:, None].int())
+        cells = cells.clamp(max=self.num_cell_values - 1).to(self._strides.dtype)
+        by_orientation = (cells @ self._strides).split(len(self.tuple_of), 1)
+        # A minimum of columns is ten times as fast as amin.
+        return reduce(torch.minimum, by_orientation).int() + offsets
 
     def value(self, game: Game[Any], afterstate: State) -> Tensor:
         indices = self.feature_indices(game, afterstate)
@@ -179,30 +158,6 @@ class Ntuple(ValueFunction):
         lengths = [len(self.tuples[number]) for number in self.tuple_of.tolist()]
         rows = zip(self._strides.T.argsort(), lengths, self._offsets.tolist(), strict=True)
         return [(cells[-length:].tolist(), offset) for cells, length, offset in rows]
-
-    def _offsets_after(self, cells: Tensor, afterstate: State) -> Tensor:
-        """Int32 [K] or [B, K]: where the values of each lookup begin. cells: as in _contents."""
-        part: Tensor
-        if self.stage_exponents:
-            reached = torch.tensor(self.stage_exponents, device=self._offsets.device)
-            part = (cells.amax(1, keepdim=True) >= reached).sum(1, keepdim=True).int()
-        elif self.has_lines:
-            part = 1 - afterstate.current_seat[:, None].int()
-        else:
-            return self._offsets
-        return self._offsets + self.part_size * part
-
-    def _contents(self, cells: Tensor) -> Tensor:
-        """Float32 or float64 [B, K]: the index of the cells' contents, [B, N], in each lookup."""
-        cells = cells.to(self._strides.dtype)
-        widths = [orientations * lookups for orientations, lookups in self._groups]
-        groups = (cells @ self._strides).split(widths, 1)
-        # A minimum of columns is ten times as fast as amin.
-        lowest = [
-            reduce(torch.minimum, group.split(lookups, 1))
-            for group, (_, lookups) in zip(groups, self._groups, strict=True)
-        ]
-        return torch.cat(lowest, 1)
 
 
 def _lookup_strides(
@@ -237,22 +192,6 @@ def default_tuples(rows: int, columns: int, symmetries: Tensor) -> list[list[int
                     canonical = min(tuple(sorted(image)) for image in symmetries[:, cells].tolist())
                     tuples.setdefault(canonical, cells.tolist())
     return list(tuples.values()) or [list(range(rows * columns))]
-
-
-def _check_num_tuples(game: Game2048 | KInARow, num_tuples: int | None, counts: bool) -> None:
-    """Raises ValueError where a number of random walks has no effect. counts: there are walks."""
-    if num_tuples is None:
-        return
-    if not counts:
-        raise ValueError(
-            f"policy.num_tuples={num_tuples} counts the random walks of k in a row without "
-            "policy.tuples=; leave it out"
-        )
-    if game.rows * game.columns <= ntuple_lines.MAX_SINGLE:
-        raise ValueError(
-            f"policy.num_tuples={num_tuples} has no effect on a board of at most "
-            f"{ntuple_lines.MAX_SINGLE} cells, which are one tuple; leave it out"
-        )
 
 
 def check_tuples(
@@ -311,10 +250,7 @@ def _network_2048(game: Game2048, policy: Ntuple, stride: int) -> Any:
         views = tuple(tuple(views) for views in _views_by_lookup(game, cells))
         described.append(Tuple(first * stride, len(cells), tuple(_runs(positions)), views))
         first += radix ** len(cells)
-    stages = tuple(policy.stage_exponents)
-    return CompiledNetwork(
-        Network(game.rows, game.columns, radix, stride, tuple(described), stages, first * stride)
-    )
+    return CompiledNetwork(Network(game.rows, game.columns, radix, stride, tuple(described)))
 
 
 def _runs(positions: Sequence[int]) -> list[tuple[int, int]]:

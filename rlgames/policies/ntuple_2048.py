@@ -37,8 +37,6 @@ from rlgames.kernels.jit import jit
 from rlgames.kernels.nibbles import (
     Bits,
     columns_start,
-    count_cells,
-    empty_cells,
     flip,
     mirror,
     slide_both,
@@ -64,16 +62,13 @@ class Tuple(NamedTuple):
 
 class Network(NamedTuple):
     """radix: the values of a cell, 2 to 16; larger exponents count as the last. stride: numbers
-    per entry of the table, of which the first is the value. stages: the exponents from which on
-    the entries of the next stage count, at a distance of stage_size."""
+    per entry of the table, of which the first is the value."""
 
     rows: int
     columns: int
     radix: int
     stride: int
     tuples: tuple[Tuple, ...]
-    stages: tuple[int, ...] = ()
-    stage_size: int = 0
 
 
 class CompiledNetwork:
@@ -86,8 +81,6 @@ class CompiledNetwork:
 
 class Lanes:
     """Integers of 64 bits of which the compiled code computes all at once, as arrays of numpy do.
-
-    A function of such vectors is also one of arrays, which is how it runs uncompiled.
 
     builder: of the code. value: what it calls the vector of them.
     """
@@ -120,44 +113,37 @@ class Lanes:
         mask = ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), list(numbers))
         return Lanes(self.builder, self.builder.shuffle_vector(self.value, second, mask))
 
+    def join(self, others: Lanes) -> Lanes:
+        """These, and as many others after them."""
+        return self.take(range(2 * len(self)), others)
+
     def minimum(self, other: Lanes) -> Lanes:
+        """The lower one of each two."""
         is_lower = self.builder.icmp_unsigned("<", self.value, other.value)
         return Lanes(self.builder, self.builder.select(is_lower, self.value, other.value))
 
 
-def join_lanes(some: Any, others: Any) -> Any:
-    """Lanes or arrays, and as many others after them."""
-    if isinstance(some, Lanes):
-        return some.take(range(2 * len(some)), others)
-    return np.concatenate([some, others])
-
-
-def lower_lanes(some: Any, others: Any) -> Any:
-    """The lower one of each two lanes or numbers of arrays."""
-    return some.minimum(others) if isinstance(some, Lanes) else np.minimum(some, others)
-
-
 def on_lanes(function: Any) -> Any:
     """A kernel of a board as a function of several boards at once."""
-    return getattr(function, "py_func", function)
+    return function.py_func
 
 
-def all_entries(board: Any, network: Network) -> list[Any]:
-    """Where the values of a board are, by tuple. board: Lanes or uint64 [1], as the results are."""
-    views = join_lanes(board, on_lanes(mirror)(board) >> (4 * (4 - network.columns)))
-    views = join_lanes(views, on_lanes(flip)(views) >> (16 * (4 - network.rows)))
+def all_entries(board: Lanes, network: Network) -> list[Lanes]:
+    """Where the values of a board are, by tuple."""
+    views = board.join(on_lanes(mirror)(board) >> (4 * (4 - network.columns)))
+    views = views.join(on_lanes(flip)(views) >> (16 * (4 - network.rows)))
     if network.rows == network.columns:
-        views = join_lanes(views, on_lanes(transpose)(views))
+        views = views.join(on_lanes(transpose)(views))
     entries = []
     for each in network.tuples:
         contents = _contents(views, each, network.radix)
         by_rank = zip(*each.lookups, strict=True)
-        lowest = reduce(lower_lanes, [contents.take(numbers) for numbers in by_rank])
+        lowest = reduce(Lanes.minimum, [contents.take(numbers) for numbers in by_rank])
         entries.append(lowest * network.stride + each.first)
     return entries
 
 
-def _contents(views: Any, each: Tuple, radix: int) -> Any:
+def _contents(views: Lanes, each: Tuple, radix: int) -> Lanes:
     """What a tuple shows in each view, as a number in this radix."""
     runs = []
     for mask, right in each.runs:
@@ -174,18 +160,11 @@ def _contents(views: Any, each: Tuple, radix: int) -> Any:
 
 
 @jit()
-def has_exponent(board: Bits, exponent: Bits) -> bool:
-    """Whether a cell has this exponent or a larger one."""
-    low, carry = U(0x0F0F0F0F0F0F0F0F), U(0x1010101010101010)
-    excess = (U(16) - exponent) * U(0x0101010101010101)
-    is_large = (((board & low) + excess) | (((board >> U(4)) & low) + excess)) & carry
-    return is_large != U(0)
-
-
-@jit()
 def clamp_exponents(board: Bits, radix: Bits) -> Bits:
     """The board with exponents of radix and more as radix - 1."""
-    if not has_exponent(board, radix):
+    low, carry = U(0x0F0F0F0F0F0F0F0F), U(0x1010101010101010)
+    excess = (U(16) - radix) * U(0x0101010101010101)
+    if not (((board & low) + excess) | (((board >> U(4)) & low) + excess)) & carry:
         return board
     clamped = U(0)
     for shift in range(U(0), U(64), U(4)):
@@ -196,16 +175,7 @@ def clamp_exponents(board: Bits, radix: Bits) -> Bits:
 
 def write_entries(board: Bits, network: CompiledNetwork, entries: Array, first: Bits) -> None:
     """Write where the board's values are in the flat table, from entries[first] on."""
-    board, stage = _prepared(board, network)
-    found = np.concatenate(all_entries(np.array([board], np.uint64), network.network))
-    entries[first : first + network.num_entries] = found + stage
-
-
-def _prepared(board: Bits, network: CompiledNetwork) -> tuple[Bits, Bits]:
-    """The board as the network sees it, and what its stage adds to the entries."""
-    described = network.network
-    stage = sum(described.stage_size * has_exponent(board, U(each)) for each in described.stages)
-    return clamp_exponents(board, U(described.radix)) if described.radix < 16 else board, U(stage)
+    raise NotImplementedError("only compiled")
 
 
 def _num_entries(network: CompiledNetwork) -> Bits:
@@ -245,26 +215,16 @@ def _unbox(_type: _NetworkType, _network: Any, compiler: Any) -> NativeValue:
     return NativeValue(compiler.context.get_dummy_value())
 
 
-def _found(builder: Any, board: Any, stage: Any, network: Network) -> list[Lanes]:
-    """The entries of a board that is prepared."""
-    one = ir.VectorType(ir.IntType(64), 1)
-    found = all_entries(Lanes(builder, builder.bitcast(board, one)), network)
-    if not network.stages:
-        return found
-    added = Lanes(builder, builder.bitcast(stage, one))
-    return [each + added.take([0] * len(each)) for each in found]
-
-
 @intrinsic
-def _write_entries(
-    _context: Any, entries: Any, first: Any, board: Any, stage: Any, network: Any
-) -> Any:
-    """Write the entries of a board that is prepared, a tuple's at once."""
+def _write_entries(_context: Any, entries: Any, first: Any, board: Any, network: Any) -> Any:
+    """Write the entries of a board with clamped exponents, a tuple's at once."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = make_array(signature.args[0])(context, builder, arguments[0]).data
         place = builder.gep(data, [arguments[1]])
-        for each in _found(builder, arguments[2], arguments[3], network.network.network):
+        one_lane = ir.VectorType(ir.IntType(64), 1)
+        board = Lanes(builder, builder.bitcast(arguments[2], one_lane))
+        for each in all_entries(board, network.network.network):
             target = builder.bitcast(place, each.value.type.as_pointer())
             builder.store(each.value, target, align=8)
             place = builder.gep(place, [ir.IntType(64)(len(each))])
@@ -272,32 +232,16 @@ def _write_entries(
             context, builder, signature.return_type, context.get_dummy_value()
         )
 
-    return types.none(entries, types.uint64, types.uint64, types.uint64, network), generate
-
-
-@overload(_prepared)
-def _overload_prepared(board: Any, network: Any) -> Any:
-    described = network.network.network
-    stages, size = tuple(U(each) for each in described.stages), U(described.stage_size)
-    radix = U(described.radix)
-
-    def clamped(board: Any, network: Any) -> Any:
-        return (clamp_exponents(board, radix) if radix < U(16) else board), U(0)
-
-    def staged(board: Any, network: Any) -> Any:
-        stage = U(0)
-        for exponent in stages:
-            stage += size * U(has_exponent(board, exponent))
-        return (clamp_exponents(board, radix) if radix < U(16) else board), stage
-
-    return staged if stages else clamped
+    return types.none(entries, types.uint64, types.uint64, network), generate
 
 
 @overload(write_entries)
 def _overload_write_entries(board: Any, network: Any, entries: Any, first: Any) -> Any:
+    radix = U(network.network.network.radix)
+
     def implementation(board: Any, network: Any, entries: Any, first: Any) -> Any:
-        shown, stage = _prepared(board, network)
-        _write_entries(entries, first, shown, stage, network)  # type: ignore[call-arg]
+        shown = clamp_exponents(board, radix) if radix < U(16) else board
+        _write_entries(entries, first, shown, network)  # type: ignore[call-arg]
 
     return implementation
 
@@ -323,18 +267,7 @@ def score_moves(
     memory: Memory,
 ) -> int:
     """The values of all moves are fetched before the first is added up."""
-    return score_boards(network, rules, U(position[0]), table, scale, memory)
-
-
-@compiled
-def score_boards(
-    network: CompiledNetwork,
-    rules: Rules2048,
-    board: Bits,
-    table: Array,
-    scale: np.float32,
-    memory: Memory,
-) -> int:
+    board = U(position[0])
     num, afters, points = num_entries(network), memory.afters, memory.points
     up, down, points[0] = slide_both(transpose(board), rules.rows, columns_start(rules.rows))
     afters[3], afters[1], points[1] = slide_both(board, rules.rows, U(0))
@@ -379,31 +312,6 @@ def fetch_places(network: CompiledNetwork, after: Position, memory: Memory, tabl
     fetch_entries(U(after[0]), network, table, memory.entries, U(0))
 
 
-@compiled
-def expected_best(
-    network: CompiledNetwork,
-    rules: Rules2048,
-    after: Position,
-    table: Array,
-    scale: np.float32,
-    memory: Memory,
-) -> np.float32:
-    board = U(after[0])
-    empty = empty_cells(board, rules.cells)
-    fours = np.float64(rules.fours) / np.float64(1 << 32)
-    count, total = np.float64(count_cells(empty)), 0.0
-    while empty != U(0):
-        cell = empty & (~empty + U(1))
-        empty ^= cell
-        for tile in range(U(2)):
-            probability = fours if tile else 1.0 - fours
-            if probability > 0.0:
-                best = score_boards(network, rules, board | (cell << tile), table, scale, memory)
-                if best >= 0:
-                    total += probability * np.float64(memory.scores[best])
-    return np.float32(total / count)
-
-
 implement(
     CompiledNetwork,
     num_entries=_num_entries,
@@ -411,5 +319,4 @@ implement(
     make_move=make_move,
     find_places=find_places,
     fetch_places=fetch_places,
-    expected_best=expected_best,
 )

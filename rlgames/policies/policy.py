@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
 from rlgames.games.game import Game, State
 
@@ -22,9 +20,6 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "silu": nn.SiLU,
 }
 ACTIVATION_GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "gelu": math.sqrt(2), "silu": math.sqrt(2)}
-PADDED_ROWS = 128
-"""In less than float32, batches are padded to multiples of this, as oneDNN prepares a product of
-matrices for each new number of rows, which takes as long as the products of hundreds of rows."""
 
 
 class Policy(nn.Module, ABC):
@@ -35,9 +30,6 @@ class Policy(nn.Module, ABC):
 
     scores_are_logits = True
     """Whether scores are logits; otherwise they are action values."""
-
-    compute_dtype = torch.float32
-    """In what a network multiplies matrices; see computing_in."""
 
     @abstractmethod
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
@@ -58,37 +50,8 @@ class Network(Policy):
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         """Scores [B, A], and the value [B] or None."""
 
-    def __call__(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        if self.compute_dtype == torch.float32:
-            return super().__call__(inputs)
-        rows = len(inputs)
-        if not torch.is_grad_enabled():  # in play the number of rows changes often
-            inputs = pad(inputs, (0,) * (2 * inputs.dim() - 1) + (-rows % PADDED_ROWS,))
-        with torch.autocast(inputs.device.type, self.compute_dtype):
-            scores, value = super().__call__(inputs)
-        return scores[:rows], None if value is None else value[:rows]
-
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         return self(self.inputs(game, state))
-
-
-@contextmanager
-def computing_in(policy: Policy, dtype: torch.dtype) -> Iterator[None]:
-    """A block where a network multiplies matrices in this type. Its weights, their gradients and
-    what its last layers return stay float32."""
-    policy.compute_dtype = dtype
-    try:
-        yield
-    finally:
-        policy.compute_dtype = torch.float32
-
-
-def in_float32(layer: Callable[[Tensor], Any], features: Tensor) -> Any:
-    """A last layer's outputs, computed in float32 where the layers before it computed in less."""
-    if features.dtype == torch.float32:
-        return layer(features)
-    with torch.autocast(features.device.type, enabled=False):
-        return layer(features.float())
 
 
 class ValueFunction(Policy):

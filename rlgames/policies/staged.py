@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network
@@ -33,7 +32,7 @@ class Staged(Network):
     def inputs(self, game: Game[Any], state: State) -> Tensor:
         """Float32 [B, C + 1, H, W]: the observation, with the stage in one more plane."""
         observation = game.observe(state)
-        values = {"turn": state.turn, "score": state.score[:, 0]} | measures(game, state)
+        values = {"turn": state.turn, "score": state.score[:, 0]} | game.measures(state)
         if self.by not in values:
             raise ValueError(
                 f"policy.by={self.by} is not a measure of {game.spec.name}; available: "

@@ -32,6 +32,7 @@ class Table(AfterstateValues):
                 f"policy=table needs {entries:.3g} entries for this board, more than the limit of "
                 f"{MAX_TABLE_SIZE:,}"
             )
+        self.initial_value = init_value
         self.register_buffer("values", torch.full((entries,), init_value))
         strides = board.num_cell_values ** torch.arange(cells)
         self._strides = nn.Buffer(strides, persistent=False)

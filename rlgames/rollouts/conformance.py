@@ -19,7 +19,6 @@ from rlgames.games.capabilities import (
     HiddenInformation,
     InvertibleKey,
     Symmetric,
-    chance_outcomes,
     check_declared,
     find,
     require,
@@ -158,7 +157,7 @@ def _check_progress(game: Game[Any], state: State, after: State) -> None:
 
 def _check_chance(game: Game[Any], rows: Tensor, afterstate: State, after: State) -> None:
     """The outcome is among the possible ones, and their probabilities sum to 1."""
-    probability, outcomes = chance_outcomes(game, afterstate[rows])
+    probability, outcomes = game.chance_outcomes(afterstate[rows])
     ones = torch.ones(len(rows), dtype=torch.float64)
     assert torch.allclose(probability.sum(1), ones), "chance_outcomes does not sum to 1"
     assert len(outcomes) == probability.numel(), "chance_outcomes: one state per probability"
@@ -218,41 +217,31 @@ def random_positions(game: Game[Any], count: int = 40, seed: int = 7) -> State:
 
 
 def rendered_positions_parse_back(game: Game[Any]) -> None:
-    """A rendered position is parsed into the same position, and action names into actions."""
-    public = random_positions(game)
+    """A rendered position is parsed into the same position, and action names into actions. The
+    boards and the cells of the actions have the size that board_format declares."""
+    public, form = random_positions(game), game.board_format
     for row in range(len(public)):
-        _check_boards(game, public, row)
+        for board in game.boards(public, row):
+            size = (len(board), *{len(line) for line in board})
+            assert size == (form.rows, form.columns), f"a board has {size} cells, not {form}"
+        cells, shape = game.action_cells(public, row), (game.spec.actions, form.rows * form.columns)
+        is_sized = cells is None or cells.shape == shape
+        assert is_sized, f"action_cells does not have the shape {shape}"
         text, position = render(game, public, row), public[row : row + 1]
         parsed = parse(game, text)
         message = f"another position is read from\n{text}"
         assert render(game, parsed, 0) == text, message
         for one, other in zip(visible(game, parsed), visible(game, position), strict=True):
             assert torch.equal(one, other), message
-        for name in ("current_seat", "done"):
-            is_same = torch.equal(getattr(parsed, name), getattr(position, name))
-            assert is_same, f"another value of {name} is read from\n{text}"
-        _check_action_names(game, position)
-
-
-def _check_boards(game: Game[Any], public: State, row: int) -> None:
-    """The boards and the cells of the actions have the size that board_format declares."""
-    form = game.board_format
-    for board in game.boards(public, row):
-        size = (len(board), *{len(line) for line in board})
-        assert size == (form.rows, form.columns), f"a board has {size} cells, unlike board_format"
-    cells = game.action_cells(public, row)
-    if cells is not None:
-        shape = (game.spec.actions, form.rows * form.columns)
-        assert cells.shape == shape, f"action_cells has shape {tuple(cells.shape)}, not {shape}"
-
-
-def _check_action_names(game: Game[Any], position: State) -> None:
-    for action in game.legal_action_mask(position)[0].nonzero()[:, 0].tolist():
-        name = game.action_to_string(position, 0, action)
-        parsed = parse_action(game, position, 0, name)
-        # Sets of cells that differ only in cells without effect share a name.
-        is_same = parsed == action or game.action_to_string(position, 0, parsed) == name
-        assert is_same, f"{name} is parsed as another action"
+        for column in ("current_seat", "done"):
+            is_same = torch.equal(getattr(parsed, column), getattr(position, column))
+            assert is_same, f"another value of {column} is read from\n{text}"
+        for action in game.legal_action_mask(position)[0].nonzero()[:, 0].tolist():
+            name = game.action_to_string(position, 0, action)
+            found = parse_action(game, position, 0, name)
+            # Sets of cells that differ only in cells without effect share a name.
+            is_same = found == action or game.action_to_string(position, 0, found) == name
+            assert is_same, f"{name} is parsed as another action"
 
 
 def invalid_moves_are_refused(game: Game[Any]) -> None:
@@ -381,14 +370,9 @@ def symmetries_leave_the_rules_unchanged(game: Game[Any]) -> None:
         action = game.sample_legal_action(state, u)
         state = game.apply_action(state, action)
         twin = game.apply_action(twin, symmetries.transform_action(action, symmetry))
-        for one, other, transform in (
-            (game.observe(state), game.observe(twin), symmetries.transform_planes),
-            (
-                game.legal_action_mask(state),
-                game.legal_action_mask(twin),
-                symmetries.transform_action_values,
-            ),
-        ):
+        transforms = symmetries.transform_planes, symmetries.transform_action_values
+        pairs = zip(visible(game, state), visible(game, twin), transforms, strict=True)
+        for one, other, transform in pairs:
             assert torch.equal(transform(one, symmetry), other), (
                 "a transformed game is another one; see symmetries and action_symmetries"
             )

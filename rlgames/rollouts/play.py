@@ -30,20 +30,9 @@ UNLIMITED_GAMES = 1 << 62
 """As a number of games: a new game starts wherever one ends."""
 
 
-def collect_games(
-    game: Game[Any],
-    players: Sequence[Player],
-    games: int,
-    rng: torch.Generator,
-    *,
-    batch: int | None = None,
-    initial_states: InitialStates | None = None,
-    seating: Tensor | None = None,
-) -> tuple[Trajectories, FinalStates]:
-    """Play this many games to their ends and record every move; see GamePool."""
-    return GamePool(
-        game, players, games, rng, batch=batch, initial_states=initial_states, seating=seating
-    ).collect()
+def collect_games(*game_pool: Any, **options: Any) -> tuple[Trajectories, FinalStates]:
+    """Play the games of a GamePool, by its arguments, to their ends and record every move."""
+    return GamePool(*game_pool, **options).collect()
 
 
 class GamePool:
@@ -144,7 +133,13 @@ class GamePool:
                 name, limit = self.game.spec.name, self.game.spec.max_plies
                 raise RuntimeError(f"{num_live} games of {name} exceed its limit of {limit} plies")
             num_moves += num_live
-            on_ply(self._play_ply())
+            public, player = self.game.public(self.state), None
+            if self.seating is not None:
+                seats = self.seating[self.game_index]
+                player = seats.gather(1, self.state.current_seat[:, None])[:, 0]
+            decision = choose_actions(self.players, player, public, self.rng)
+            self.state = self.game.step(self.state, decision.action, self.rng)
+            on_ply(PlyRecord(public, decision, self.game_index, player, self.state))
             self.ply += 1
         return self._end_window(finished, num_moves)
 
@@ -165,28 +160,15 @@ class GamePool:
         """As _advance; finished: rows that were dropped during the window."""
         finished.append((self.game_index, self.state))
         self._replace_finished()
-        game_index, order = self._sort_games(torch.cat([index for index, _ in finished]))
+        game_index = torch.cat([index for index, _ in finished])
+        if len(game_index) == self.games:  # all are there: no sorting
+            everyone = torch.arange(self.games, device=game_index.device)
+            order = torch.empty_like(game_index).index_copy_(0, game_index, everyone)
+            game_index = everyone
+        else:
+            game_index, order = game_index.sort()
         state = type(self.state).cat([part for _, part in finished])[order]
         return game_index, FinalStates(state, num_moves)
-
-    def _play_ply(self) -> PlyRecord:
-        """Play one ply in every row."""
-        game, rng = self.game, self.rng
-        public = game.public(self.state)
-        player = None
-        if self.seating is not None:
-            seats = self.seating[self.game_index]
-            player = seats.gather(1, self.state.current_seat[:, None])[:, 0]
-        decision = choose_actions(self.players, player, public, rng)
-        after = self.state = game.step(self.state, decision.action, rng)
-        return PlyRecord(public, decision, self.game_index, player, after)
-
-    def _sort_games(self, game_index: Tensor) -> tuple[Tensor, Tensor]:
-        """Int64 [N]: the indices in ascending order, and where each of them was."""
-        if len(game_index) != self.games:
-            return game_index.sort()
-        everyone = torch.arange(self.games, device=game_index.device)  # all are there: no sorting
-        return everyone, torch.empty_like(game_index).index_copy_(0, game_index, everyone)
 
     def _replace_finished(self) -> tuple[Tensor, State]:
         """Drop the finished rows and start new games in their place; returns the dropped rows."""
@@ -234,11 +216,6 @@ def choose_actions(
             return each.act(state, rng)
         if len(rows):
             parts.append((rows, each.act(state[rows], rng)))
-    return _merge_decisions(parts)
-
-
-def _merge_decisions(parts: list[tuple[Tensor, Decision]]) -> Decision:
-    """The decisions of several players, each for its rows; together these are all rows."""
     order = torch.cat([rows for rows, _ in parts]).argsort()
     action = torch.cat([decision.action for _, decision in parts])
     optional = cat_optional([decision for _, decision in parts], [len(rows) for rows, _ in parts])

@@ -35,9 +35,6 @@ MAX_HEADER_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 25
 """As long as the line of the longest possible game."""
 
-LINES_PER_CHUNK = 64
-"""Lines parsed in one batch. If one of them is invalid, each is parsed on its own to find it."""
-
 PRESENTATION_KEYS = ("encoding", "target")
 """Keys of a game that do not change its rules."""
 
@@ -147,25 +144,19 @@ def read(path: Path, game: Game[Any], rules: dict[str, Any]) -> RecordedGames:
         raise BadRecord(f"{path} is larger than {MAX_FILE_BYTES} bytes")
     _check_header(path, rules)
     game = on_cpu(game)
-    chunks: list[_Chunk] = []
     with open(path, "rb") as file:
-        for lines in _read_lines(path, file):
-            chunks += _parse_lines(path, game, lines)
-    if not chunks:
+        games = list(_read_games(path, game, file))
+    if not games:
         raise BadRecord(f"{path} holds no moves")
-    return _combine(game, chunks)
+    return _combine(game, games)
 
 
 @dataclass(frozen=True)
-class _Chunk:
-    """The content of some lines: G games with M moves, game by game.
+class _RecordedGame:
+    """The content of a line. score: at the end, one number per seat. final: the final position.
+    state, action: positions and int64 [M]. player, score_delta: of each move."""
 
-    length: moves of each game [G]. score: final scores [G, P]. final: final positions [G].
-    state, action: positions and int64 [M]. player, score_delta: of each move [M].
-    """
-
-    length: list[int]
-    score: list[list[float]]
+    score: list[float]
     final: State
     state: State
     action: torch.Tensor
@@ -173,49 +164,28 @@ class _Chunk:
     score_delta: list[float]
 
 
-def _read_lines(path: Path, file: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
-    """The non-empty lines after the first, with their numbers: at most LINES_PER_CHUNK at once,
-    with at most MAX_LINE_BYTES together. Raises BadRecord for a longer line."""
-    lines: list[tuple[int, bytes]] = []
-    size = number = 0
+def _read_games(path: Path, game: Game[Any], file: BinaryIO) -> Iterator[_RecordedGame]:
+    """The games in the lines after the first. Raises BadRecord, with the number of the line."""
+    number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         if len(line) > MAX_LINE_BYTES:
             raise BadRecord(f"{path}, line {number}: longer than {MAX_LINE_BYTES:,} bytes")
-        if lines and (len(lines) == LINES_PER_CHUNK or size + len(line) > MAX_LINE_BYTES):
-            yield lines
-            lines, size = [], 0
         if number > 1 and line.strip():
-            lines.append((number, line))
-            size += len(line)
-    if lines:
-        yield lines
+            try:
+                yield _parse_game(game, parse_json(line.decode("utf-8")))
+            except PARSE_ERRORS as error:
+                why = f"{error} is missing" if isinstance(error, KeyError) else error
+                raise BadRecord(f"{path}, line {number}: {sanitized(why)}") from None
 
 
-def _parse_lines(path: Path, game: Game[Any], lines: list[tuple[int, bytes]]) -> Iterator[_Chunk]:
-    """Parse lines in one batch, or one by one to name the invalid one."""
-    try:
-        yield _parse_games(game, [parse_json(line.decode("utf-8")) for _, line in lines])
-    except PARSE_ERRORS as error:
-        if len(lines) == 1:
-            why = f"{error} is missing" if isinstance(error, KeyError) else error
-            raise BadRecord(f"{path}, line {lines[0][0]}: {sanitized(why)}") from None
-        for line in lines:
-            yield from _parse_lines(path, game, [line])
-
-
-def _parse_games(game: Game[Any], lines: list[Any]) -> _Chunk:
+def _parse_game(game: Game[Any], line: Any) -> _RecordedGame:
     """Raises one of PARSE_ERRORS if a line is not a valid game."""
-    scores = [
-        [checked_float(value, *FLOAT32) for value in _checked(line["score"], list)]
-        for line in lines
-    ]
-    for score in scores:
-        if len(score) != game.spec.seats:
-            raise ValueError(f"{len(score)} scores for {game.spec.seats} seats")
-    moves_by_game = [_checked(line["moves"], list) for line in lines]
-    moves = [move for game_moves in moves_by_game for move in game_moves]
-    if not all(moves_by_game):
+    score = [checked_float(value, *FLOAT32) for value in _checked(line["score"], list)]
+    if len(score) != game.spec.seats:
+        raise ValueError(f"{len(score)} scores for {game.spec.seats} seats")
+    moves = _checked(line["moves"], list)
+    if not moves:
         raise ValueError("a game without moves")
     state = game.parse_all([_checked(move["position"], str) for move in moves])
     is_done, current_seat = state.done.tolist(), state.current_seat.tolist()
@@ -225,41 +195,36 @@ def _parse_games(game: Game[Any], lines: list[Any]) -> _Chunk:
     action = parse_actions(game, state, [_checked(move["move"], str) for move in moves])
     score_delta = [checked_float(move["gain"], *FLOAT32) for move in moves]
     player = [_checked(move["player"], str) for move in moves]
-    for game_moves, score in zip(moves_by_game, scores, strict=True):
-        _check_sum(game_moves, score)
-    final = game.parse_all([_checked(line["final"], str) for line in lines])
-    if not bool(final.done.all()):
-        raise ValueError("the final position is not the end of a game")
-    length = [len(game_moves) for game_moves in moves_by_game]
-    return _Chunk(length, scores, final, state, action, player, score_delta)
-
-
-def _check_sum(moves: list[Any], score: list[float]) -> None:
-    """Raises ValueError if the gains of a seat that has moved do not add up to its score."""
-    total: dict[int, float] = {}
+    total = [0.0] * len(score)
     for move in moves:
-        total[move["seat"]] = total.get(move["seat"], 0.0) + move["gain"]
-    for seat, gain in total.items():
-        if abs(gain - score[seat]) > 1e-4 * max(1.0, abs(score[seat])):
+        total[move["seat"]] += move["gain"]
+    for seat in {*current_seat}:
+        if abs(total[seat] - score[seat]) > 1e-4 * max(1.0, abs(score[seat])):
             raise ValueError(f"the gains of seat {seat} do not add up to its score")
+    final = game.parse_all([_checked(line["final"], str)])
+    if not bool(final.done):
+        raise ValueError("the final position is not the end of a game")
+    return _RecordedGame(score, final, state, action, player, score_delta)
 
 
-def _combine(game: Game[Any], chunks: list[_Chunk]) -> RecordedGames:
-    """Join the chunks, sorted by ply; restores what a drawn position does not contain."""
-    length = torch.tensor([length for chunk in chunks for length in chunk.length])
+def _combine(game: Game[Any], games: list[_RecordedGame]) -> RecordedGames:
+    """Join the games, sorted by ply; restores what a drawn position does not contain."""
+    length = torch.tensor([len(each.action) for each in games])
     index = torch.arange(len(length)).repeat_interleave(length)
     ply = torch.arange(len(index)) - (length.cumsum(0) - length)[index]
-    names = list(dict.fromkeys(name for chunk in chunks for name in chunk.player))
-    players = {name: player for player, name in enumerate(names)}
+    names = [name for each in games for name in each.player]
+    players = {name: player for player, name in enumerate(dict.fromkeys(names))}
     score_delta = torch.tensor(
-        [delta for chunk in chunks for delta in chunk.score_delta], dtype=torch.float64
+        [delta for each in games for delta in each.score_delta], dtype=torch.float64
     )
-    state = type(chunks[0].state).cat([chunk.state for chunk in chunks])
-    final = type(chunks[0].final).cat([chunk.final for chunk in chunks])
-    score = torch.tensor([score for chunk in chunks for score in chunk.score])
-    final = replace(final, score=score)
+    state = type(games[0].state).cat([each.state for each in games])
+    final = type(games[0].final).cat([each.final for each in games])
+    final = replace(final, score=torch.tensor([each.score for each in games]))
     if game.spec.seats == 1:
-        state = replace(state, score=_score_before(score_delta, index, length))
+        # The score before each move, from sums of float64.
+        total = torch.zeros(len(length), dtype=torch.float64).index_add_(0, index, score_delta)
+        before = score_delta.cumsum(0) - score_delta - (total.cumsum(0) - total)[index]
+        state = replace(state, score=before[:, None].float())
     if game.spec.max_plies_per_turn == 1:
         state, final = replace(state, turn=ply), replace(final, turn=length)
     # The turn after a move is the turn of the next position of its game.
@@ -267,25 +232,16 @@ def _combine(game: Game[Any], chunks: list[_Chunk]) -> RecordedGames:
     turn_after[length.cumsum(0) - 1] = final.turn
     trajectories = Trajectories(
         state=state,
-        action=torch.cat([chunk.action for chunk in chunks]),
+        action=torch.cat([each.action for each in games]),
         game=index,
         seat=state.current_seat,
-        player=torch.tensor([players[name] for chunk in chunks for name in chunk.player]),
+        player=torch.tensor([players[name] for name in names]),
         score_delta=score_delta.float(),
         ends_turn=turn_after > state.turn,
         ply_sizes=[len(index)],
         num_games=len(length),
     )
-    return RecordedGames(trajectories.ordered(ply), FinalStates(final, len(index)), names)
-
-
-def _score_before(
-    score_delta: torch.Tensor, index: torch.Tensor, length: torch.Tensor
-) -> torch.Tensor:
-    """Float32 [M, 1]: the score before each move of one-player games, from float64 [M]."""
-    total = torch.zeros(len(length), dtype=torch.float64).index_add_(0, index, score_delta)
-    before = score_delta.cumsum(0) - score_delta - (total.cumsum(0) - total)[index]
-    return before[:, None].float()
+    return RecordedGames(trajectories.ordered(ply), FinalStates(final, len(index)), [*players])
 
 
 def _checked(value: Any, kind: type) -> Any:

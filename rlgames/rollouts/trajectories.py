@@ -14,6 +14,7 @@ from torch import Tensor
 
 from rlgames.core.rows import Rows
 from rlgames.games.game import Game, State
+from rlgames.kernels.returns import find_score_deltas
 from rlgames.players.player import Decision
 
 
@@ -159,7 +160,13 @@ def build_trajectories(
         score_after = torch.cat([record.after.score for record in records])
         score_delta = (score_after - state.score)[:, 0]
     else:
-        score_delta = _score_deltas(state, game, final_score)
+        # The mover's score at its next move, or at the end, minus its score at this move.
+        slot = game * final_score.shape[1] + state.current_seat
+        score = state.score.gather(1, state.current_seat[:, None])[:, 0]
+        score_delta = torch.empty_like(score, device="cpu")
+        columns = (slot, score, ~state.done, final_score.flatten().clone(), score_delta)
+        find_score_deltas(*(column.cpu().numpy() for column in columns))
+        score_delta = score_delta.to(game.device)
     trajectories = Trajectories(
         state=state,
         action=action,
@@ -197,19 +204,6 @@ def cat_optional(
             ]
             joined[name] = torch.cat(filled)
     return joined
-
-
-def _score_deltas(state: State, game: Tensor, final_score: Tensor) -> Tensor:
-    """Float32 [M]: the mover's score at its next move, or at the end, minus that at this move."""
-    from rlgames.kernels.returns import find_score_deltas
-
-    slot = game * final_score.shape[1] + state.current_seat
-    score = state.score.gather(1, state.current_seat[:, None])[:, 0]
-    later = final_score.flatten().clone()
-    score_delta = torch.empty_like(score, device="cpu")
-    columns = (slot, score, ~state.done, later, score_delta)
-    find_score_deltas(*(column.cpu().numpy() for column in columns))
-    return score_delta.to(game.device)
 
 
 def bytes_per_game(game: Game[Any], window: int | None = None) -> int:

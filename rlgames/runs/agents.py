@@ -23,11 +23,9 @@ from rlgames.config.typed import from_plain, make_option, sanitize_errors
 from rlgames.core.devices import find_device_or_cpu
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
-from rlgames.games.capabilities import measures
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.build import build_policy, policy_to
-from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import Policy
 from rlgames.rewards import Reward, scored_term
 from rlgames.rollouts.records import PRESENTATION_KEYS
@@ -99,7 +97,7 @@ def open_run(run: Path, name: str | None = None) -> OpenRun:
     Raises ConfigError where there is none, also as BadCheckpoint and as storage.check_plain.
     """
     path = _checkpoint_path(run, name)
-    checkpoint, words = Checkpoint.read(path), path.stem
+    checkpoint = Checkpoint.read(path)
     config = from_plain(checkpoint.config)
     progress = checkpoint.state.get("progress")
     has_converged = isinstance(progress, dict) and progress.get("has_converged") is True
@@ -108,11 +106,9 @@ def open_run(run: Path, name: str | None = None) -> OpenRun:
         raise ConfigError(
             f"the training of {run_name(run)} is not finished", "use checkpoint=latest"
         )
-    if path.name == BEST:
-        words = BEST_IN_WORDS
-    elif is_final:
-        words = FINAL_IN_WORDS
-    return OpenRun(run, config, checkpoint.games, words, checkpoint.policy)
+    words = {BEST: BEST_IN_WORDS} | ({LATEST: FINAL_IN_WORDS} if is_final else {})
+    shown = words.get(path.name, path.stem)
+    return OpenRun(run, config, checkpoint.games, shown, checkpoint.policy)
 
 
 def _checkpoint_path(run: Path, name: str | None) -> Path:
@@ -128,12 +124,10 @@ def _checkpoint_path(run: Path, name: str | None) -> Path:
             return folder / file
     if name is not None and folder.is_dir() and any(folder.iterdir()):
         raise ConfigError(f"{run_name(run)} has no {name} checkpoint", f"omit checkpoint={name}")
-    newest = newest_run(run)
-    suggestion = "" if newest is None else f"; its newest run is {shlex.quote(str(newest))}"
-    raise ConfigError(
-        f"{run_name(run)} holds no checkpoint",
-        f"name a run directory or a checkpoint file{suggestion}",
-    )
+    hint = "name a run directory or a checkpoint file"
+    if newest := newest_run(run):
+        hint += f"; its newest run is {shlex.quote(str(newest))}"
+    raise ConfigError(f"{run_name(run)} holds no checkpoint", hint)
 
 
 def greedy_rule(trained: TrainConfig) -> Sampling:
@@ -201,23 +195,21 @@ def open_shipped_agent(rules: OptionConfig) -> OpenRun | None:
 def init_policy_from(run: Path, cfg: TrainConfig, policy: Policy) -> None:
     """Load the weights of a run into the policy of a training.
 
-    N-tuples may have other stages. A value head that only the policy has keeps its initial weights;
-    one that only the run has is left out. Raises ConfigError if the run has another game or policy,
+    A value head that only the policy has keeps its initial weights; one that only the run has is
+    left out. Raises ConfigError if the run has another game or policy,
     or may have seen layouts that the training holds out.
     """
     opened = open_run(run)
     trained, weights = opened.config, opened.weights
     hint = "init_from= needs the same game and policy"
     _check_same(opened, "game", cfg.game, RULES_OUTSIDE_POLICIES, hint)
-    _check_same(opened, "policy", cfg.policy, ("init", "stage_tiles"), hint)
+    _check_same(opened, "policy", cfg.policy, ("init",), hint)
     if cfg.holdout and (trained.holdout, trained.seed) != (cfg.holdout, cfg.seed):
         raise ConfigError(
             f"{opened.name} may have seen the layouts that holdout={cfg.holdout:g} holds out",
             f"it was trained with holdout={trained.holdout:g} seed={trained.seed}",
         )
     initial = policy.state_dict()
-    if isinstance(policy, Ntuple):
-        weights = policy.promote(weights, getattr(trained.policy, "stage_tiles", None) or ())
     # A value head, also of one stage of several.
     heads = {name for name in (*initial, *weights) if "value" in name.split(".")}
     kept = {name: initial[name] for name in heads & {*initial}}
@@ -287,8 +279,8 @@ def with_search(
     if search is None:
         return player
     keys = arguments(search)
-    if "leaf" in keys:
-        keys["leaf"] = keys["leaf"] or "rollout"
+    if keys.get("leaf", "") is None:
+        keys["leaf"] = "rollout"
     if keys.get("leaf") == "value" and reward is not None:
         keys |= _value_head_units(keys["value"], game, reward)
     if search.name == "expectimax" and reward is not None:
@@ -336,7 +328,7 @@ def _value_head_units(
         value = "outcome" if has_two_seats else "score"
     is_symmetric = reward.win == -reward.loss > 0 and not any(reward.draws)
     is_clear = (
-        value in ("outcome", "turns", "score", *measures(game, game.example_state()))
+        value in ("outcome", "turns", "score", *game.measures(game.example_state()))
         and reward.minus == "nothing"
         and reward.scored != "score"
         and (is_symmetric or not has_two_seats)

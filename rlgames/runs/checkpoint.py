@@ -8,8 +8,7 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.core.errors import ConfigError
-from rlgames.core.tensor_checks import load_weights
+from rlgames.core.tensor_checks import load_weights, parts
 from rlgames.core.untrusted import checked_int, parse_object, sanitized
 from rlgames.runs import storage
 
@@ -37,9 +36,6 @@ MAX_HEADER_BYTES = 1 << 24
 """Checkpoints with longer headers are not read."""
 
 MAX_GAMES = 10**12
-
-PART_BYTES = 1 << 24
-"""Tensors are written and checked in parts, so that neither takes memory for a second copy."""
 
 DTYPES = {
     "F64": torch.float64,
@@ -163,9 +159,10 @@ def _write_file(path: Path, metadata: dict[str, str], tensors: dict[str, Tensor]
         digest = hashlib.sha256(text)
         file.write(text)
         for _, tensor in ordered:
-            for part in _parts(tensor):
-                digest.update(part)
-                file.write(part)
+            for part in parts(tensor):  # a copy of a whole column of a table takes memory
+                data = part.contiguous().view(-1).view(torch.uint8).numpy().data
+                digest.update(data)
+                file.write(data)
         file.seek(0)
         file.write(text.replace(NO_CHECKSUM.encode(), digest.hexdigest().encode(), 1))
 
@@ -177,24 +174,6 @@ def read_identity(path: Path) -> str | None:
             return str(_read_header(file)[1]["__metadata__"]["sha256"])
     except (LookupError, OSError, TypeError, ValueError):
         return None
-
-
-def drop_state(path: Path, max_bytes: int) -> int:
-    """Replace a checkpoint by one of its policy and its progress, if the tensors of its state have
-    more than max_bytes. Returns how many were dropped. Raises BadCheckpoint and OSError."""
-    checkpoint = Checkpoint.read(path)
-    if (size := tensor_bytes(checkpoint.state)) <= max_bytes:
-        return 0
-    progress = {name: value for name, value in checkpoint.state.items() if name == "progress"}
-    replace(checkpoint, state=progress).write(path)
-    return size
-
-
-def tensor_bytes(tree: Tree) -> int:
-    """The size of all tensors in a tree."""
-    tensors: dict[str, Tensor] = {}
-    _split_off_tensors(tree, "", tensors)
-    return sum(tensor.nbytes for tensor in tensors.values())
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
@@ -232,14 +211,6 @@ def _insert(tree: Tree, path: list[str], tensor: Tensor) -> None:
     parent[path[-1]] = tensor
 
 
-def _parts(tensor: Tensor) -> Iterator[memoryview]:
-    """The content of a tensor, which may have gaps, in parts of at most PART_BYTES or one row."""
-    if tensor.numel():
-        rows = tensor if tensor.dim() else tensor[None]
-        for part in rows.split(max(1, PART_BYTES * len(rows) // rows.nbytes)):
-            yield part.contiguous().view(-1).view(torch.uint8).numpy().data
-
-
 def _read_header(file: BinaryIO) -> tuple[bytes, dict[str, Any]]:
     """The bytes before the first tensor, and the JSON object in them.
 
@@ -257,9 +228,8 @@ def _is_whole(file: BinaryIO, text: bytes, checksum: str) -> bool:
     if len(checksum) != len(NO_CHECKSUM):
         return False
     digest = hashlib.sha256(text.replace(checksum.encode(), NO_CHECKSUM.encode()))
-    while part := file.read(PART_BYTES):
-        digest.update(part)
-    return digest.hexdigest() == checksum
+    done = hashlib.file_digest(file, lambda: digest)  # type: ignore[arg-type]
+    return done.hexdigest() == checksum
 
 
 def _mapped(content: mmap.mmap, start: int, entry: Any) -> Tensor:

@@ -29,23 +29,17 @@ LEFTOVERS = tuple(
 )
 """Temporary files that only the owner of the lock writes."""
 
-MAX_PID_DIGITS = 20
-
 LOCK_WAITS = (0.01, 0.02, 0.03, 0.04, 0)
 """Seconds after each attempt to lock a directory: a report may be looking whether it is locked."""
 
 
 def claim_directory(out: str | None, parent: Path) -> DirectoryLock:
-    """Create the directory of a new run and lock it. Of several processes that start at the same
-    moment, each gets its own directory or none.
+    """Create the directory of a new run, out, and lock it. Of several processes that start at the
+    same moment, each gets its own directory or none.
 
-    Args:
-        out: The directory. None: one in `parent`, named by date, time and a counter.
-        parent: Holds the directories that have no other name.
-
-    Raises:
-        ConfigError: The directory is in use, holds files that would be overwritten, or cannot be
-            written.
+    out: None: a directory in parent, named by date, time and a counter.
+    Raises ConfigError for a directory that is in use, holds files that would be overwritten, or
+    cannot be written.
     """
     base = parent / datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
     numbered = (Path(f"{base}_{number}") for number in itertools.count())
@@ -113,8 +107,6 @@ class DirectoryLock:
     def release(self) -> None:
         """Let others lock the directory; does nothing the second time."""
         if not self._file.closed:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file.fileno(), 0)
             # Closing is not enough while a fork of this process is alive.
             with contextlib.suppress(OSError):
                 fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
@@ -138,12 +130,9 @@ def lock_directory(directory: Path) -> DirectoryLock:
             time.sleep(seconds)
         else:
             raise ConfigError(
-                f"another process{_owner(directory)} is running in {directory}",
+                f"another process is running in {directory}",
                 "wait until it ends, or name another directory",
             )
-        with contextlib.suppress(OSError):  # on a full disk the owner has no name
-            os.ftruncate(file.fileno(), 0)
-            os.write(file.fileno(), str(os.getpid()).encode())
         for path in (path for pattern in LEFTOVERS for path in directory.glob(pattern)):
             storage.remove_file(directory, path.relative_to(directory).as_posix())
         stack.pop_all()
@@ -160,11 +149,3 @@ def has_owner(directory: Path) -> bool:
     except OSError:
         return True
     return False
-
-
-def _owner(directory: Path) -> str:
-    """The PID of the process that holds the lock, in parentheses, as far as the file tells."""
-    with contextlib.suppress(OSError, ValueError):
-        pid = storage.read_file(directory, LOCK, MAX_PID_DIGITS)
-        return f" ({pid.decode()})" if pid.isdigit() else ""
-    return ""

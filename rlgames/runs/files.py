@@ -21,6 +21,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import (
     MAX_NUMBER,
     YAML_LOADER,
+    checked_float,
     checked_int,
     parse_object,
     sanitized,
@@ -43,7 +44,7 @@ SWEEP_FILE = "multirun.yaml"
 MAX_FILE_BYTES, MAX_METRICS_BYTES = 1 << 20, 1 << 30
 """Longer files, and a longer metrics.jsonl, are not read."""
 
-MAX_SECONDS, MAX_COUNT = 1e12, 10**18
+MAX_SECONDS = 1e12
 
 STATUSES = ("running", "interrupted", "failed", "done")
 """The values of status in run.json."""
@@ -106,21 +107,20 @@ def parse_info(directory: Path) -> RunInfo:
         except FileNotFoundError:
             return RunInfo("waiting")
         values: dict[str, Any] = {}
-        for name, (what, is_valid) in SCHEMA.items():
-            value = content.get(name)
-            if value is not None:
-                if not is_valid(value):
+        for name, (what, checked) in SCHEMA.items():
+            if (value := content.get(name)) is not None:
+                try:
+                    values[name] = checked(value)
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
                     shown = "it" if isinstance(value, dict) else sanitized(value, 40)
-                    raise ValueError(f"{name}: {shown} is not {what}")
-                values[name] = value
+                    raise ValueError(f"{name}: {shown} is not {what}") from None
         if "status" not in values:
             raise ValueError("it has no status")
-        results = _measured(values.pop("results", {}))
-        final = _measured(values.pop("final_results", {}))
-        if values["status"] == "done":
-            final = {FINAL_PREFIX + name: value for name, value in final.items()}
-            return RunInfo(results=results | final, **values)
-        return RunInfo(**values | {"best_games": None})
+        results, final = (values.pop(name, {}) for name in ("results", "final_results"))
+        if values["status"] != "done":
+            return RunInfo(**values | {"best_games": None})
+        final = {FINAL_PREFIX + name: value for name, value in final.items()}
+        return RunInfo(results=results | final, **values)
 
 
 @contextmanager
@@ -135,56 +135,41 @@ def damage_in(name: str) -> Iterator[None]:
         raise DamagedRun(f"{name}: {sanitized(reason, 200)}") from None
 
 
-def _measured(results: dict[str, float | None]) -> dict[str, float]:
-    """Without those that were not measured, or are not finite."""
-    return {
-        name: float(value)
-        for name, value in results.items()
-        if value is not None and math.isfinite(value)
-    }
+def _checked_config(value: Any) -> Any:
+    json.dumps(value, allow_nan=False)
+    _checked_text(value["game"]["name"])
+    return value
 
 
-def _is_config(value: Any) -> bool:
-    game = value.get("game") if isinstance(value, dict) else None
-    if not isinstance(game, dict) or not isinstance(game.get("name"), str):
-        return False
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError:
-        return False
-    return True
+def _checked_results(results: Any) -> dict[str, float]:
+    """Numbers that statistics can use, without those that were not measured or are not finite."""
+    numbers = {name: value for name, value in results.items() if value is not None}
+    for value in numbers.values():
+        if type(value) not in (int, float) or MAX_NUMBER < abs(value) < math.inf:
+            raise ValueError(value)
+    return {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
 
 
-def _are_results(value: Any) -> bool:
-    """Whether they are numbers that statistics can use, or were not measured."""
-    return isinstance(value, dict) and all(
-        each is None or (type(each) in (int, float) and not MAX_NUMBER < abs(each) < math.inf)
-        for each in value.values()
-    )
+def _checked_time(value: Any) -> str:
+    year = datetime.datetime.fromisoformat(value).year
+    checked_int(year, datetime.MINYEAR + 1, datetime.MAXYEAR - 1)  # it has to exist in every zone
+    return str(value)
 
 
-def _is_time(value: Any) -> bool:
-    try:
-        year = datetime.datetime.fromisoformat(value).year
-    except (TypeError, ValueError):
-        return False
-    return datetime.MINYEAR < year < datetime.MAXYEAR  # it has to exist in every zone
+def _checked_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
 
 
-SCHEMA: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "status": (f"one of {', '.join(STATUSES)}", STATUSES.__contains__),
-    "config": ("the config of a game", _is_config),
-    **dict.fromkeys(("metric", "best_by"), ("text", lambda value: isinstance(value, str))),
-    **dict.fromkeys(("results", "final_results"), ("an object of numbers", _are_results)),
-    **dict.fromkeys(
-        ("best_games", "games"),
-        ("a count", lambda value: type(value) is int and 0 <= value <= MAX_COUNT),
-    ),
-    "seconds": (
-        "a number of seconds",
-        lambda value: type(value) in (int, float) and 0 <= value <= MAX_SECONDS,
-    ),
-    "start": ("a time", _is_time),
+SCHEMA: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "status": (f"one of {', '.join(STATUSES)}", lambda value: STATUSES[STATUSES.index(value)]),
+    "config": ("the config of a game", _checked_config),
+    **dict.fromkeys(("metric", "best_by"), ("text", _checked_text)),
+    **dict.fromkeys(("results", "final_results"), ("an object of numbers", _checked_results)),
+    **dict.fromkeys(("best_games", "games"), ("a count", lambda value: checked_int(value, 0))),
+    "seconds": ("a number of seconds", lambda value: checked_float(value, 0, MAX_SECONDS)),
+    "start": ("a time", _checked_time),
 }
 """What the fields of run.json are, and how that is checked. All but status may be missing."""
 

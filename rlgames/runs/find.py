@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -95,17 +95,16 @@ def find_run(name: str, is_training: bool = False, is_player: bool = True) -> Pa
     path = run_path(name)
     if os.path.exists(path):
         return path
-    near = _nearest_folder(name)
-    if not is_player:
-        hint = near or nearest(name, [*shipped_agents()])
-        raise ConfigError(f"there is no run {name!r}, and no agent of this name", hint)
-    names = [
-        player
-        for player, option in REGISTRY["player"].items()
-        if player != "run" and (is_training or not option.training_only)
-    ]
-    hint = near or nearest(name, [*names, *shipped_agents()])
-    raise ConfigError(f"no player is called {name!r}, and there is no run there", hint)
+    names = [*shipped_agents()]
+    error = f"there is no run {name!r}, and no agent of this name"
+    if is_player:
+        names += [
+            player
+            for player, option in REGISTRY["player"].items()
+            if player != "run" and (is_training or not option.training_only)
+        ]
+        error = f"no player is called {name!r}, and there is no run there"
+    raise ConfigError(error, _nearest_folder(name) or nearest(name, names))
 
 
 def _nearest_folder(name: str) -> str:
@@ -131,12 +130,8 @@ def located(cfg: TrainConfig, has_started: bool = False) -> TrainConfig:
             path = find_run(player.path, group.is_training).absolute()
             changed[name] = dataclasses.replace(player, path=str(path))
     if cfg.init_from:
-        path = run_path(cfg.init_from)
-        if not (has_started or os.path.exists(path)):
-            raise ConfigError(
-                f"there is no run at {cfg.init_from}", "init_from= names a run or a checkpoint"
-            )
-        changed["init_from"] = str(path.absolute())
+        find = run_path if has_started else partial(find_run, is_player=False)
+        changed["init_from"] = str(find(cfg.init_from).absolute())
     if cfg.demonstrations:
         changed["demonstrations"] = os.path.abspath(cfg.demonstrations)
     return dataclasses.replace(cfg, **changed)
@@ -158,8 +153,7 @@ def find_runs(directories: list[str]) -> list[Path]:
     for name in directories:
         top = Path(name)
         if not top.exists():
-            hint = _nearest_folder(name)
-            raise ConfigError(f"there is no directory {name}", hint)
+            raise ConfigError(f"there is no directory {name}", _nearest_folder(name))
         inside = list(_runs_inside(str(top)))
         if not inside:
             raise ConfigError(f"there is no run in {name}", "a run is a directory with run.json")
@@ -172,26 +166,19 @@ def find_runs(directories: list[str]) -> list[Path]:
 def _runs_inside(top: str) -> Iterator[str]:
     """Sorted by name, with numbers by size. Hidden directories and links are skipped, and so is
     what lies inside a run. A directory without permission counts as an unreadable run."""
-    stack = [top]
-    while stack:
-        directory = stack.pop()
-        try:
-            names = os.listdir(directory)
-        except NotADirectoryError:
-            continue
-        except OSError:
-            names = ["run.json"]
-        if "run.json" in names:
+    errors: list[OSError] = []
+    for directory, folders, files in os.walk(top, onerror=errors.append):
+        if "run.json" in (*folders, *files):
+            folders.clear()
             yield directory
-            continue
-        paths = [os.path.join(directory, name) for name in names if not name.startswith(".")]
-        folders = [path for path in paths if os.path.isdir(path) and not os.path.islink(path)]
-        stack += sorted(folders, key=_natural, reverse=True)
+        visible = [name for name in folders if not name.startswith(".")]
+        folders[:] = sorted(visible, key=_natural)
+    yield from (str(error.filename) for error in errors if isinstance(error, PermissionError))
 
 
-def _natural(path: str) -> list[str | int]:
+def _natural(name: str) -> list[str | int]:
     """A sort key by which seed=10 comes after seed=9."""
-    parts = re.split("([0-9]{1,9})", os.path.basename(path))
+    parts = re.split("([0-9]{1,9})", name)
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
@@ -200,9 +187,8 @@ class RunSummary(RunInfo):
     """A run by its files.
 
     status: also "died" for a run that was killed. damage: why the run is damaged; nothing else is
-    then known. config: its game and plugins; settings: all of it, flattened. so_far: the results of
-    a run that is not done, by evaluations during training: the best one by best_by and, as
-    final/NAME, the last.
+    then known. settings: the config, flattened. so_far: the results of a run that is not done, by
+    evaluations during training: the best one by best_by and, as final/NAME, the last.
     """
 
     path: Path
@@ -246,8 +232,6 @@ def read_summary(path: Path) -> RunSummary:
                 values |= _so_far(info, metric_lines(path))
     except ConfigError as error:
         return RunSummary(path=path, status="damaged", damage=error.error)
-    names = info.config.keys() & {"game", "plugins"}
-    values["config"] = {name: info.config[name] for name in names}
     if info.status == "running" and not has_owner(path):
         values["status"] = "died"
     return RunSummary(**values, path=path)

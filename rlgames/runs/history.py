@@ -4,6 +4,7 @@ heavy."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,13 +28,20 @@ from rlgames.runs.files import (
 MAX_LINES = 2000
 """Of more lines of training games, so many are read."""
 
+NAMES = {
+    **{"returns": "train/return", "updates": "time/updates", "moves": "time/moves"},
+    **{"result": "eval/{}", "gain": "eval/{}", "std_error": "eval/{}_std_error"},
+    "exploitability": "eval/exploitability",
+}
+"""Of metrics that have shorter names here."""
+
 
 @dataclass(frozen=True)
 class Series:
     """A metric over time. Without values every statistic is NaN, so that no comparison holds.
 
     start, end: the first and the last value. first, last, later: the medians of the first and the
-    last quarter, and of all but the first quarter.
+    last quarter, and of all but the first quarter. growth: last as a multiple of first.
     """
 
     values: Sequence[float] = ()
@@ -44,6 +52,7 @@ class Series:
     later: float = math.nan
     lowest: float = math.nan
     highest: float = math.nan
+    growth: float = math.nan
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Series:
@@ -51,7 +60,9 @@ class Series:
             return cls()
         size = max(1, len(values) // 4)
         first, last, later = map(median, (values[:size], values[-size:], values[size:] or values))
-        return cls(values, values[0], values[-1], first, last, later, min(values), max(values))
+        growth = last / first if first else math.nan
+        ends = values[0], values[-1], first, last, later
+        return cls(values, *ends, min(values), max(values), growth)
 
     def share_below(self, limit: float) -> float:
         """The fraction of the values that are at most the limit."""
@@ -83,22 +94,25 @@ class History:
         return cls(info, flatten(info.config), lines, references, failure)
 
     def __getitem__(self, name: str) -> Series:
-        """A metric of the training by its name without train/; result and std_error: the metric of
-        the game in each evaluation, and its standard error."""
-        full = name if "/" in name else f"train/{name}"
-        if name in ("result", "std_error"):
-            full = f"eval/{self.info.metric}" + "_std_error" * (name == "std_error")
-        return Series.of([line[full] for line in self.lines if full in line])
+        """A metric by its name without train/, or as NAMES has it; result and std_error: the metric
+        of the game in each evaluation, and its standard error; gain: by how much the result is
+        better than random play."""
+        full = NAMES.get(name, f"train/{name}").format(self.info.metric)
+        values = [line[full] for line in self.lines if full in line]
+        if name == "gain":
+            values = [self.sign * (value - self.random) for value in values]
+        return Series.of(values)
 
     def number(self, key: str) -> float:
-        """A setting that is a number, else NaN."""
-        value = finite_or_none(self.settings.get(key))
-        return math.nan if value is None else value
+        """A setting that is a number, or the lowest of a list of them; else NaN."""
+        value = self.settings.get(key)
+        numbers = map(finite_or_none, value if isinstance(value, list) else [value])
+        return min((each for each in numbers if each is not None), default=math.nan)
 
-    def scaled(self, key: str, factor: str) -> str:
-        """What to type for a multiple of a setting."""
-        value = self.number(key) * float(factor)
-        return f"{key}={value:.2g}" if abs(value) < 1 else f"{key}={value:.0f}"
+    def scaled(self, multiple: re.Match[str]) -> str:
+        """What to type for a multiple of a setting. multiple: its key, and the factor."""
+        value = self.number(multiple[1]) * float(multiple[2])
+        return f"{multiple[1]}={value:.2g}" if abs(value) < 1 else f"{multiple[1]}={value:.0f}"
 
     @property
     def random(self) -> float:
@@ -111,9 +125,24 @@ class History:
         return direction(goal_of(self.info.metric), self.info.metric) or 1
 
     @property
+    def margin(self) -> float:
+        """Smaller differences of results say nothing."""
+        return max(0.05 * abs(self.random), 3 * self["std_error"].highest)
+
+    @property
+    def largest_return(self) -> float:
+        """The largest size of a return, as far as the reward tells, else NaN."""
+        scored, scale = self.settings.get("reward.scored"), self.number("reward.scale")
+        goals = {"points": "outcome", "turns": "turns"}
+        scored = goals.get(self.info.metric) if scored == "goal" else scored
+        if scored == "outcome":
+            return scale * max(abs(self.number("reward.win")), abs(self.number("reward.loss")))
+        return 2 * scale * self["turns"].highest if scored == "turns" else math.nan
+
+    @property
     def is_weak(self) -> bool:
         """Whether the last evaluation leaves something to learn, as far as is known."""
-        exploitability = self["eval/exploitability"]
+        exploitability = self["exploitability"]
         if exploitability.values:
             return exploitability.end > 0.1
         if self.info.metric == "points":

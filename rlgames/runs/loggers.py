@@ -1,10 +1,8 @@
-"""Loggers: TensorBoard, Weights & Biases and MLflow get the config, metrics, pictures and results
-of a run. Their packages are imported when a run starts."""
+"""Loggers: TensorBoard, Weights & Biases and MLflow get the config, metrics and results of a run,
+TensorBoard also its pictures. Their packages are imported when a run starts."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import logging
 import os
 import socket
@@ -12,57 +10,31 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from rlgames.config.registry import check_installed, load_option
-from rlgames.core.metrics import HEADLINES
 from rlgames.core.signals import Interrupts
-from rlgames.core.text import markdown_table
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
 from rlgames.runs.files import SWEEP_FILE, flatten
 
-TAGGED = ("game", "learner", "policy")
-"""Groups whose options are tags of a run."""
-
 MAX_REASON_LENGTH = 300
 """Characters of a library's error that a warning repeats."""
-
-TABLE_COLUMNS = ("metric", "best checkpoint", "final network")
-
-Table = list[tuple[str, float | None, float | None]]
-"""Results: names with their values; None: not measured."""
-
-
-class ResumePoint(NamedTuple):
-    """Where a run resumes: games played, and lines of metrics.jsonl that belong to them.
-
-    num_event_bytes: of TensorBoard's files that belong to them. is_changed: the run resumes with
-    another config.
-    """
-
-    games: int
-    num_lines: int
-    num_event_bytes: int = 0
-    is_changed: bool = False
 
 
 @dataclass(frozen=True)
 class RunStart:
     """What a logger is given when a process of a run starts.
 
-    id: of the run, the same when it resumes. config: plain; yaml: the same as text. metric: of the
-    game; best_by: the metric that selects the best checkpoint. resume_point: of 0 games for a new
-    run. warn: prints a line.
+    id: of the run, the same when it resumes. config: plain; yaml: the same as text. games: played
+    by earlier processes, None for a new run. warn: prints a line.
     """
 
     directory: Path
     id: str
     config: dict[str, Any]
     yaml: str
-    metric: str
-    best_by: str
-    resume_point: ResumePoint = ResumePoint(0, 0)
+    games: int | None = None
     warn: Callable[[str], None] = print
 
     @property
@@ -77,42 +49,29 @@ class RunStart:
         game, name = self.config["game"]["name"], self.directory.name
         return name if self.sweep or not name[:4].isdecimal() else f"{game} {name}"
 
-    @property
-    def tags(self) -> list[str]:
-        """The options that people look for."""
-        return list(dict.fromkeys(self.config[group]["name"] for group in TAGGED))
-
 
 class Logger:
-    """Where a run is logged. Each method may raise; the run then continues without the logger.
-
-    A logger is made with the keys of its option. start is called first, close or abandon last.
+    """Where a run is logged. Each method may raise; the run then continues without the logger, and
+    calls none again. A logger is made with the keys of its option; start is called first.
     """
 
     def start(self, run: RunStart) -> None:
         """Create or continue the run, and log its config."""
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
-        """Metrics by name after this many games; reference/METRIC/random is random play's."""
+        """Metrics by name after this many games. When the run is done, result/NAME is a metric of
+        the best checkpoint, or what random or optimal play reaches."""
 
     def picture(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG or a GIF."""
 
-    def results(self, games: int, best: dict[str, float], table: Table, checkpoint: Path) -> None:
-        """The metrics of the best checkpoint of a run that is done, all results, and this file."""
-
-    def sync(self) -> None:
-        """Force what was logged to the disk."""
-
     def close(self, status: str) -> None:
         """The run ends: "done", "interrupted" or "failed"."""
 
-    def abandon(self) -> None:
-        """Let go of everything at once, writing nothing more."""
-
 
 class Loggers:
-    """The loggers of a run. One that fails is reported once, by warn, and dropped.
+    """The loggers of a run, by what a warning calls them. One that fails is reported once, by warn,
+    and dropped.
 
     interrupts: a second Ctrl-C may have torn a record; nothing is logged after it.
     """
@@ -133,41 +92,40 @@ class Loggers:
             except Exception as error:
                 del self._loggers[name]
                 reason = sanitized(error, MAX_REASON_LENGTH) or type(error).__name__
-                self._warn(f"logger={name} failed ({reason}); the run continues without it")
-                logger.abandon()
+                self._warn(f"{name} failed ({reason}); the run continues without it")
 
     def close(self, status: str) -> None:
         self.call("close", status)
         self._loggers.clear()
 
-    def abandon(self) -> None:
-        """Let go of loggers that were not closed."""
-        for logger in self._loggers.values():
-            with contextlib.suppress(Exception):
-                logger.abandon()
-
 
 def build_loggers(config: Mapping[str, Any]) -> dict[str, Logger]:
-    """The loggers that a training's plain config names. Raises ConfigError for one whose package is
-    not installed."""
-    loggers = {}
+    """The loggers that a training's plain config names, and the pictures in its directory. Raises
+    ConfigError for one whose package is not installed."""
+    loggers: dict[str, Logger] = {"pictures": PictureFiles()}
     for name, node in config["logger"].items():
         check_installed("logger", name)
         keys = {key: value for key, value in node.items() if key != "name"}
-        loggers[name] = load_option("logger", name)(**keys)
+        loggers[f"logger={name}"] = load_option("logger", name)(**keys)
     return loggers
+
+
+class PictureFiles(Logger):
+    """The latest pictures, in the folder pictures of the run directory."""
+
+    def start(self, run: RunStart) -> None:
+        self._directory = run.directory
+
+    def picture(self, games: int, name: str, encoded: bytes) -> None:
+        suffix = "gif" if encoded.startswith(b"GIF") else "png"
+        storage.make_directory(self._directory / "pictures")
+        storage.write_file(self._directory, f"pictures/{name.replace('/', '_')}.{suffix}", encoded)
 
 
 # ---------------------------------------------------------------- TensorBoard
 
-EVENT_FILES = ("events.out.tfevents.", ".rlgames")
-"""How TensorBoard knows event files, and how a run knows its own; the creation time, in seconds,
-and the host are between them."""
-
-
-def event_files(directory: Path) -> list[Path]:
-    """The event files of a run, in the order TensorBoard reads them."""
-    return sorted(directory.glob("*".join(EVENT_FILES)))
+EVENT_FILES = "events.out.tfevents."
+"""How TensorBoard knows event files; the creation time, in seconds, and the host come next."""
 
 
 class TensorBoardLogger(Logger):
@@ -177,39 +135,32 @@ class TensorBoardLogger(Logger):
     as tracebacks, and which a signal in the wrong moment makes the program wait for forever.
     """
 
-    def __init__(self) -> None:
-        self._settings: dict[str, Any] = {}
-        self._file: BinaryIO | None = None
+    _file: BinaryIO
 
     def start(self, run: RunStart) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.summary.writer.record_writer import RecordWriter
+        from torch.utils.tensorboard.summary import text
 
-        games, _, num_bytes, is_changed = run.resume_point
-        self._cut(run.directory, num_bytes)
-        prefix, suffix = EVENT_FILES
-        fields = [path.name.split(".")[3] for path in run.directory.glob(f"{prefix}*")]
-        last = max((int(field) for field in fields if field.isdecimal()), default=0)
+        names = [path.name.split(".")[3] for path in run.directory.glob(f"{EVENT_FILES}*")]
+        last = max((int(name) for name in names if name.isdecimal()), default=0)
         seconds = max(int(time.time()), last + 1)  # sorts last, also if the clock went back
-        self._path = run.directory / f"{prefix}{seconds:010d}.{socket.gethostname()}{suffix}"
-        storage.write_file(run.directory, self._path.name, b"")
+        self._path = run.directory / f"{EVENT_FILES}{seconds:010d}.{socket.gethostname()}.rlgames"
         self._file = storage.open_to_append(run.directory, self._path.name)
         self._records = RecordWriter(self._file)
         self._write(Event(file_version="brain.Event:2"))
-        self._settings = {
-            name: value if isinstance(value, bool | int | float | str) else str(value)
-            for name, value in flatten(run.config).items()
-        }
-        if not num_bytes or is_changed:
-            indented = "    " + run.yaml.replace("\n", "\n    ")  # shown as it is
-            self._add(games, "text", "config", indented)
-            self._add_settings({}, 1)  # which TensorBoard lists for each run
-        if not num_bytes:
-            self._add_layout(run.metric, run.best_by)
+        # TensorBoard forgets what an earlier process logged from this step on.
+        first = 0 if run.games is None else run.games + 1
+        self._write(Event(session_log=SessionLog(status=SessionLog.START), step=first))
+        indented = "    " + run.yaml.replace("\n", "\n    ")  # shown as it is
+        self._write(Event(summary=text("config", indented), step=run.games or 0))
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from torch.utils.tensorboard.summary import scalar
+
         for name, value in metrics.items():
-            self._add(games, "scalar", name, value)
+            self._write(Event(summary=scalar(name, value), step=games))
 
     def picture(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG, or a GIF, which TensorBoard plays."""
@@ -220,72 +171,11 @@ class TensorBoardLogger(Logger):
         summary = Summary(value=[Summary.Value(tag=name, image=image)])
         self._write(Event(summary=summary, step=games))
 
-    def _add_layout(self, metric: str, best_by: str) -> None:
-        """A page with a chart of the game's metric and its references, and one of best_by; and what
-        HParams lists."""
-        charts = {metric: ["Multiline", [f"^eval/{metric}$", f"^reference/{metric}/"]]}
-        if best_by != metric:
-            charts[best_by] = ["Multiline", [f"^eval/{best_by}$"]]
-        self._add(None, "custom_scalars", {"greedy play, random play and the optimum": charts})
-        # TensorBoard takes the columns of all runs in a folder from one of them, so they have the
-        # metrics of every game.
-        names = dict.fromkeys((metric, best_by, *HEADLINES))
-        self._add_settings({f"{at}/{name}": 0.0 for name in names for at in ("result", "eval")}, 0)
-
-    def results(self, games: int, best: dict[str, float], table: Table, checkpoint: Path) -> None:
-        """The metrics of the best checkpoint, for the list of runs, and all results as a table."""
-        self.scalars(games, {f"result/{name}": value for name, value in best.items()})
-        rows = [
-            [name, *("" if value is None else f"{value:.6g}" for value in values)]
-            for name, *values in table
-        ]
-        self._add(games, "text", "results", markdown_table(TABLE_COLUMNS, rows))
-        self._add_settings({}, 2)
-
-    def sync(self) -> None:
-        if self._file is not None:
-            with storage.errors_name(self._path):
-                storage.sync_file(self._file)
-
     def close(self, status: str) -> None:
-        self.sync()
-        self.abandon()
-
-    def abandon(self) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-            self._file = None
-
-    @staticmethod
-    def _cut(directory: Path, num_bytes: int) -> None:
-        """Remove everything but the first bytes of a run's event files: no step is shown twice."""
-        for path in event_files(directory):
-            size = path.stat().st_size
-            if num_bytes <= 0:
-                storage.remove_file(directory, path.name)
-            elif num_bytes < size:
-                storage.cut_file(directory, path.name, num_bytes)
-            num_bytes -= size
-
-    def _add_settings(self, metrics: dict[str, float], part: int) -> None:
-        """What HParams needs: 0: the columns of settings and metrics; 1: the settings of this run;
-        2: its end."""
-        from tensorboard.compat.proto.event_pb2 import Event
-        from torch.utils.tensorboard.summary import hparams
-
-        self._write(Event(summary=hparams(self._settings, metrics)[part]))
-
-    def _add(self, games: int | None, kind: str, *arguments: Any) -> None:
-        """Write what PyTorch's function of this name makes of the arguments."""
-        from tensorboard.compat.proto.event_pb2 import Event
-        from torch.utils.tensorboard import summary
-
-        self._write(Event(summary=getattr(summary, kind)(*arguments), step=games))
+        self._file.close()
 
     def _write(self, event: Any) -> None:
         """Write an event and hand it to the system."""
-        assert self._file is not None
         event.wall_time = time.time()
         with storage.errors_name(self._path):
             self._records.write(event.SerializeToString())
@@ -302,14 +192,13 @@ class WandbLogger(Logger):
     """A run on a server of W&B or, offline, in the folder wandb of the run directory, which
     `wandb sync` uploads. The variables WANDB_API_KEY, WANDB_ENTITY and WANDB_BASE_URL apply.
 
-    mode: "online", "offline" or None, which is WANDB_MODE or else online. checkpoint: whether the
-    best checkpoint of a run that is done is logged as an artifact.
+    mode: "online", "offline" or None, which is WANDB_MODE or else online.
     """
 
-    def __init__(self, project: str, mode: str | None, checkpoint: bool) -> None:
-        self._project, self._mode, self._logs_checkpoint = project, mode, checkpoint
-        self._run: Any = None
-        self._games = self._step = 0
+    _run: Any
+
+    def __init__(self, project: str, mode: str | None) -> None:
+        self._project, self._mode = project, mode
 
     def start(self, run: RunStart) -> None:
         import wandb
@@ -328,7 +217,6 @@ class WandbLogger(Logger):
             id=run.id,
             name=run.label,
             group=run.sweep,
-            tags=run.tags,
             dir=str(run.directory),
             mode=self._mode,
             resume="allow",
@@ -338,43 +226,14 @@ class WandbLogger(Logger):
         for path in (run.directory / "wandb").rglob("*"):
             if path.is_symlink():  # W&B's program makes one; a run with links is not read
                 storage.remove_file(path.parent, path.name)
-        self._run.define_metric("games")
-        self._run.define_metric("*", step_metric="games")
-        self._games = self._step = run.resume_point.games
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
-        self._log(games, metrics)
-
-    def picture(self, games: int, name: str, encoded: bytes) -> None:
-        import wandb
-        from PIL import Image
-
-        is_gif, file = encoded.startswith(b"GIF"), io.BytesIO(encoded)
-        picture = wandb.Video(file, format="gif") if is_gif else wandb.Image(Image.open(fp=file))
-        self._log(games, {name: picture})
-
-    def results(self, games: int, best: dict[str, float], table: Table, checkpoint: Path) -> None:
-        import wandb
-
-        rows = [list(row) for row in table]
-        self._log(games, {"results": wandb.Table([*TABLE_COLUMNS], data=rows)})
-        self._run.summary.update({f"result/{name}": value for name, value in best.items()})
-        if self._logs_checkpoint:
-            artifact = wandb.Artifact(f"checkpoint-{self._run.id}", type="model")
-            artifact.add_file(str(checkpoint), name=checkpoint.name)
-            self._run.log_artifact(artifact, aliases=["best"])
+        """At the step of W&B that equals games: a resumed run continues its steps."""
+        self._run.log({"games": games, **metrics}, step=games)
 
     def close(self, status: str) -> None:
         self._run.summary["status"] = status
         self._run.finish(exit_code=1 if status == "failed" else 0)
-
-    def _log(self, games: int, values: Mapping[str, Any]) -> None:
-        """Log values at the step of W&B that equals games, so that the pictures of an evaluation
-        line up and a resumed run continues. W&B drops what is logged at an earlier step, so a
-        reference line, which starts at 0 games, gets the next step."""
-        if games != self._games:
-            self._games, self._step = games, max(games, self._step + 1)
-        self._run.log({"games": games, **values}, step=self._step)
 
 
 # ---------------------------------------------------------------- MLflow
@@ -394,20 +253,19 @@ MLFLOW_STATUSES = {"done": "FINISHED", "interrupted": "KILLED", "failed": "FAILE
 
 class MlflowLogger(Logger):
     """A run in MLflow's store: MLFLOW_TRACKING_URI or else MLflow's default, a database
-    mlflow.db in the current folder.
+    mlflow.db in the current folder."""
 
-    checkpoint: whether the best checkpoint of a run that is done is logged as an artifact.
-    """
+    _client: Any
+    _run_id: str
 
-    def __init__(self, experiment: str, checkpoint: bool) -> None:
-        self._experiment, self._logs_checkpoint = experiment, checkpoint
-        self._client: Any = None
-        self._run_id = ""
+    def __init__(self, experiment: str) -> None:
+        self._experiment = experiment
 
     def start(self, run: RunStart) -> None:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", str(MAX_RETRIES))
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(TIMEOUT_SECONDS))
         import mlflow
+        from mlflow.entities import Param
         from mlflow.tracking.context import registry
 
         logging.getLogger("mlflow").setLevel(logging.WARNING)
@@ -416,15 +274,17 @@ class MlflowLogger(Logger):
         experiment = known.experiment_id if known else client.create_experiment(self._experiment)
         earlier = client.search_runs([experiment], f"tags.`{MLFLOW_ID}` = '{run.id}'")
         tags = registry.resolve_tags()  # the user and the source
-        tags |= {MLFLOW_ID: run.id, "rlgames.tags": ", ".join(run.tags)}
-        tags |= {} if run.sweep is None else {"rlgames.sweep": run.sweep}
+        tags |= {MLFLOW_ID: run.id} | ({"rlgames.sweep": run.sweep} if run.sweep else {})
         created = earlier[:1] or [client.create_run(experiment, run_name=run.label, tags=tags)]
         self._run_id = created[0].info.run_id
         client.update_run(self._run_id, status="RUNNING")
         client.log_text(self._run_id, run.yaml, "config.yaml")
         if not earlier:
-            self._log_params(run.config)
-            if run.resume_point.games:
+            settings = flatten(run.config).items()
+            params = [Param(name, str(value)[:MAX_PARAM_LENGTH]) for name, value in settings]
+            for start in range(0, len(params), MAX_PARAMS):  # nobody can change them later
+                client.log_batch(self._run_id, params=params[start : start + MAX_PARAMS])
+            if run.games is not None:
                 run.warn("logger=mlflow no longer has this run; a new one starts from here")
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
@@ -434,31 +294,5 @@ class MlflowLogger(Logger):
         points = [Metric(name, float(value), now, games) for name, value in metrics.items()]
         self._client.log_batch(self._run_id, metrics=points)
 
-    def picture(self, games: int, name: str, encoded: bytes) -> None:
-        """A PNG, indexed by games; of a GIF, which MLflow cannot index, the latest one."""
-        from PIL import Image
-
-        key, file = name.replace("/", "_"), io.BytesIO(encoded)
-        if encoded.startswith(b"GIF"):
-            self._client.log_stream(self._run_id, file, f"pictures/{key}.gif")
-        else:
-            self._client.log_image(self._run_id, Image.open(fp=file), key=key, step=games)
-
-    def results(self, games: int, best: dict[str, float], table: Table, checkpoint: Path) -> None:
-        self.scalars(games, {f"result/{name}": value for name, value in best.items()})
-        columns = dict(zip(TABLE_COLUMNS, map(list, zip(*table, strict=True)), strict=True))
-        self._client.log_table(self._run_id, columns, "results.json")
-        if self._logs_checkpoint:
-            self._client.log_artifact(self._run_id, str(checkpoint), "checkpoints")
-
     def close(self, status: str) -> None:
         self._client.set_terminated(self._run_id, MLFLOW_STATUSES[status])
-
-    def _log_params(self, config: dict[str, Any]) -> None:
-        """All settings as text. Nobody can change them later."""
-        from mlflow.entities import Param
-
-        settings = flatten(config).items()
-        params = [Param(name, str(value)[:MAX_PARAM_LENGTH]) for name, value in settings]
-        for start in range(0, len(params), MAX_PARAMS):
-            self._client.log_batch(self._run_id, params=params[start : start + MAX_PARAMS])

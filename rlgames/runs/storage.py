@@ -8,7 +8,6 @@ OSError.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
 import stat
@@ -90,13 +89,6 @@ def replace_file(directory: Path, name: str) -> Iterator[BinaryIO]:
     sync_directory(path.parent)
 
 
-def cut_file(directory: Path, name: str, num_bytes: int) -> None:
-    """Keep only the first bytes of a file."""
-    with open_to_append(directory, name) as file, errors_name(directory / name):
-        file.truncate(num_bytes)
-        sync_file(file)
-
-
 def move_folder(directory: Path, name: str, target: str) -> None:
     """Rename a folder of a directory; the folders above the new one are created."""
     make_directory((directory / target).parent)
@@ -115,15 +107,11 @@ def remove_file(directory: Path, name: str) -> None:
 def make_directory(path: Path) -> None:
     """Create a directory and those around it if they are missing. Raises FileExistsError if there
     is a file instead."""
-    for folder in reversed((path, *path.parents)):
-        # Another process may have made the directory itself just now.
-        if folder == path or not folder.is_dir():
-            with contextlib.suppress(FileExistsError):
-                folder.mkdir()
-            with contextlib.suppress(PermissionError):
-                sync_directory(folder.parent)
-    if not path.is_dir():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    missing = [folder for folder in path.parents if not folder.is_dir()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in (path, *missing):
+        with contextlib.suppress(PermissionError):
+            sync_directory(folder.parent)
 
 
 def sync_file(file: BinaryIO) -> None:

@@ -62,7 +62,8 @@ class Condition:
         if self.name not in known:
             return False
         if self.name == "started":
-            return self._holds_for_time(run)
+            moment = self._moment()
+            return run.start is not None and compare(_local(run.start_time, len(moment)), moment)
         value = known[self.name]
         number = _number(value)
         if number is not None and (limit := _number(self.typed)) is not None:
@@ -79,24 +80,15 @@ class Condition:
         pattern = ".*".join(map(re.escape, self.typed.split("*")))
         return re.fullmatch(pattern, text, re.DOTALL) is not None
 
-    def _holds_for_time(self, run: RunSummary) -> bool:
-        """A day or a minute is all of its time: the run may have started at any moment of it."""
-        length = len(self.typed)
-        unit = "days" if length <= 10 else "minutes" if length == 16 else "seconds"
+    def _moment(self) -> str:
+        """The typed day, minute or second, in local time. The run may have started at any moment of
+        it."""
         try:
             start = datetime.datetime.fromisoformat(self.typed)
-            first, next_ = (
-                (start + datetime.timedelta(**{unit: count})).astimezone() for count in (0, 1)
-            )
+            return _local(start, {10: 10, 16: 16}.get(len(self.typed), 19))
         except (OverflowError, ValueError):
             hint = "write 2026-11-20 or 2026-11-20T15:30"
             raise ConfigError(f"where={self}: {self.typed} is not a date", hint) from None
-        if run.start is None:
-            return False
-        if self.sign in ("=", "!="):
-            return (first <= run.start_time < next_) == (self.sign == "=")
-        limit = next_ if self.sign in ("<=", ">") else first
-        return (run.start_time < limit) == self.sign.startswith("<")
 
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.typed}"
@@ -159,6 +151,11 @@ def parse(where: str) -> list[Condition]:
         conditions.append(condition)
         place, has_more = match.end(), bool(match["comma"])
     return conditions
+
+
+def _local(time: datetime.datetime, length: int) -> str:
+    """The first characters of a time in ISO 8601: earlier ones come first."""
+    return time.astimezone().isoformat()[:length]
 
 
 def _number(value: Any) -> float | None:

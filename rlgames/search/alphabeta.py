@@ -9,6 +9,7 @@ from torch import Tensor
 
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.kernels.value_search import search_positions
 from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import TOO_LARGE, Ntuple, pack_network
 
@@ -47,8 +48,6 @@ class AlphaBetaSearch(Player):
 
     def search(self, state: Any) -> tuple[Tensor, Tensor]:
         """The best actions in live positions, int64 [B], and what they reach, float32 [B]."""
-        from rlgames.kernels.value_search import search_positions
-
         positions = state.words.numpy()
         seats = state.current_seat.numpy()
         table = self.policy.values.cpu().contiguous().numpy()

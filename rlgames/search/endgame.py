@@ -39,19 +39,17 @@ class EndgameSolver:
         value = torch.full((len(state),), torch.nan)
         state = state.to("cpu")
         for row in range(len(state)):
-            found, actions = self._solve(state[torch.tensor([row])])
+            position = state[torch.tensor([row])]
+            key = position.content().numpy().tobytes()
+            if key not in self._known:
+                if len(self._known) >= MAX_KNOWN:
+                    self._known.clear()
+                self._known[key] = self._solver.best_actions(position)
+            found, actions = self._known[key]
             best[row, actions] = True
             if found is not None:
                 value[row] = found
         return best, value
-
-    def _solve(self, position: State) -> tuple[float | None, list[int]]:
-        key = position.content().numpy().tobytes()
-        if key not in self._known:
-            if len(self._known) >= MAX_KNOWN:
-                self._known.clear()
-            self._known[key] = self._solver.best_actions(position)
-        return self._known[key]
 
 
 class ExactEndgame(Player):

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.kernels.gumbel import MIN_PROBABILITY, GumbelPlan
 from rlgames.search.search import MctsSettings
 from rlgames.search.tree import SearchTree
 
@@ -57,8 +58,6 @@ def plan_roots(
     root_value: float32 [T], estimates of the roots for seat 0. The actions with the highest noise +
     logits are considered, at most max_num_considered_actions of the legal ones.
     """
-    from rlgames.kernels.gumbel import MIN_PROBABILITY, GumbelPlan
-
     prior = tree.prior[: len(root_value)]
     is_legal = prior >= 0
     noise = gumbel_noise(prior.shape, settings.gumbel_scale, rng)

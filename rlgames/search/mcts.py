@@ -14,17 +14,30 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import Game, State
+from rlgames.kernels.evaluation_cache import EvaluationCache, make_cache
+from rlgames.kernels.mlp import NO_NETWORK, RELU, MlpWeights
+from rlgames.kernels.simulations import (
+    BATCHES,
+    LEAVES,
+    PLANES,
+    Batch,
+    Evaluator,
+    Nodes,
+    Simulations,
+    begin,
+    simulate,
+    value_by_play,
+)
 from rlgames.players.player import Agent, HasProbabilities, Player, Random
 from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
@@ -33,16 +46,8 @@ from rlgames.sampling import Stochastic, check_finite
 from rlgames.search.gumbel import batch_sizes, plan_roots
 from rlgames.search.hidden import SampledTrees
 from rlgames.search.search import MctsSettings, Search, SearchResult
-from rlgames.search.tree import SearchTree, make_child_table
+from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
-
-if TYPE_CHECKING:
-    from rlgames.games.board_game import BoardGame, BoardState
-    from rlgames.kernels.evaluation_cache import EvaluationCache
-    from rlgames.kernels.mlp import MlpWeights
-    from rlgames.kernels.simulations import Batch, Evaluator, Nodes, Simulations
-
-N = TypeVar("N", bound=Network)
 
 MAX_NODE_ACTIONS = 1 << 24
 """The limit of nodes × actions in memory; larger batches are searched in parts."""
@@ -89,18 +94,10 @@ class Mcts(Search):
             board_game = cast("BoardGame", game)
             self._trees = BoardTrees(board_game, agent, settings, self.utility, self._max_nodes)
             return
-        if settings.threads > 1:
-            raise ValueError(
-                f"search.threads={settings.threads} needs a board game, "
-                "search.fixed_depth=false, and search.leaf=value or "
-                "search.rollout_policy=uniform to the end; use search.threads=1"
-            )
         self._trees = SampledTrees(game, player, settings, self.utility, self._max_nodes)
 
     def _is_compiled(self) -> bool:
         """Whether a kernel knows the rules and the goal of the game, and how leaves are valued."""
-        from rlgames.games.board_game import BoardGame
-
         spec, player, settings = self.game.spec, self.player, self.settings
         is_random = type(player) is Random
         plays_at_random = is_random or settings.rollout_policy == "uniform"
@@ -166,9 +163,8 @@ def make_mcts(game: Game[Any], player: Player, **keys: Any) -> Mcts:
 class BoardTrees:
     """Searches of a BoardGame one after the other, whose arrays are kept: begin, then simulate.
 
-    Settings.threads threads search as many parts of the trees; their number changes the result by
-    rounding at most. agent: None if all legal actions have the same prior, and random play values
-    leaves. max_nodes: of one tree.
+    agent: None if all legal actions have the same prior, and random play values leaves.
+    max_nodes: of one tree.
     """
 
     def __init__(
@@ -183,18 +179,14 @@ class BoardTrees:
         self.evaluator = LeafEvaluator(game, None if agent is None else agent.policy, settings)
         self._max_nodes = max_nodes
         self._tree: SearchTree | None = None
-        self._nodes: Nodes
-        self._runs: list[Simulations] = []
+        self._run: Simulations | None = None
 
     def begin(self, roots: State, rng: torch.Generator) -> SearchTree:
         """Trees with expanded roots, at live positions [T], whose simulations end at the first new
         node. rng: seeds the chance of each tree. The tree is overwritten by the next search."""
-        from rlgames.kernels.simulations import begin
-
         trees, settings = len(roots), self._settings
-        if sum(run.trees for run in self._runs) != trees:
-            self._reserve(trees)
-        tree, nodes = self._tree, self._nodes
+        run = self._reserve(trees)
+        tree, nodes = self._tree, run.nodes
         assert tree is not None
         tree.begin(settings, self._utility.bounds)
         tree.arrays.sign[:trees] = 1 - 2 * roots.current_seat.numpy()
@@ -203,92 +195,61 @@ class BoardTrees:
         if self.game.spec.num_chance_inputs or settings.leaf == "rollout":
             seeds = torch.randint(MAX_SEED, (trees, 1), generator=rng, device=rng.device)
             nodes.rng[:trees] = seeds.cpu().numpy().view(np.uint64)
-        capacity = self._max_nodes * max(run.trees for run in self._runs)
-        evaluators = self.evaluator.prepare(capacity, len(self._runs))
-        for number, evaluator in enumerate(evaluators):
-            run = self._runs[number]._replace(selection=tree.selection, evaluator=evaluator)
-            self._runs[number] = run
-            self._advance(run, NO_BATCHES, begin(run, self.game.rules))
+        evaluator = self.evaluator.prepare(self._max_nodes * trees)
+        self._run = run = run._replace(selection=tree.selection, evaluator=evaluator)
+        self._advance(run, NO_BATCHES, begin(run, self.game.rules))
         return tree
 
     def root_values(self) -> Tensor:
         """Float32 [T] for seat 0: roots valued like leaves, before any simulation."""
-        from rlgames.kernels.simulations import value_by_play
-
-        for run in self._runs:
-            if run.evaluator.rolls_out:
-                value_by_play(run, self.game.rules, run.trees)
-        return torch.from_numpy(
-            np.concatenate([run.batch.value[: run.trees] for run in self._runs])
-        )
+        run = self._run
+        assert run is not None
+        if run.evaluator.rolls_out:
+            value_by_play(run, self.game.rules, run.trees)
+        return torch.from_numpy(run.batch.value[: run.trees].copy())
 
     def simulate(self, sizes: Iterable[int]) -> None:
         """Run batches of `sizes` simulations side by side in each tree."""
-        from rlgames.kernels.simulations import BATCHES, simulate
-
         assert self._tree is not None
-        batches, selection = np.array(list(sizes), np.int64), self._tree.selection
-
-        def search(run: Simulations) -> None:
-            run = run._replace(selection=selection)
-            run.progress[BATCHES] = 0
-            self._advance(run, batches, simulate(run, self.game.rules, batches))
-
-        if len(self._runs) == 1:
-            search(self._runs[0])
-            return
-        with ThreadPoolExecutor(len(self._runs)) as pool:
-            list(pool.map(search, self._runs))
+        assert self._run is not None
+        batches = np.array(list(sizes), np.int64)
+        run = self._run._replace(selection=self._tree.selection)
+        run.progress[BATCHES] = 0
+        self._advance(run, batches, simulate(run, self.game.rules, batches))
 
     def _advance(self, run: Simulations, sizes: NDArray[np.int64], leaves: int) -> None:
         """Evaluate as many leaves, and go on. Raises NonFiniteError."""
-        from rlgames.kernels.simulations import LEAVES, simulate
-
         while leaves:
             if leaves < 0:
                 check_finite(torch.from_numpy(run.batch.outputs[: run.progress[LEAVES], :-1]))
             self.evaluator.evaluate(run, leaves)
             leaves = simulate(run, self.game.rules, sizes)
 
-    def _reserve(self, trees: int) -> None:
-        """Make what a search of so many trees needs."""
-        from rlgames.kernels.simulations import Nodes
-
-        tree, size, settings = self._tree, trees * self._max_nodes, self._settings
-        if tree is None or not len(tree.sign) // 4 <= size <= len(tree.sign):
-            actions, bounds = self.game.spec.actions, self._utility.bounds
-            self._tree = tree = SearchTree(trees, self._max_nodes, actions, settings, bounds)
-            self._nodes = Nodes(
+    def _reserve(self, trees: int) -> Simulations:
+        """What a search of so many trees needs. Each search sets selection and evaluator."""
+        run, tree, spec, settings = self._run, self._tree, self.game.spec, self._settings
+        if run is not None and run.trees == trees:
+            return run
+        size, depth = trees * self._max_nodes, settings.depth
+        nodes = None if run is None else run.nodes
+        if tree is None or nodes is None or not len(tree.sign) // 4 <= size <= len(tree.sign):
+            bounds = self._utility.bounds
+            self._tree = tree = SearchTree(trees, self._max_nodes, spec.actions, settings, bounds)
+            nodes = Nodes(
                 positions=np.zeros((size, len(self.game.rules.start)), np.int64),
                 turn=np.zeros(size, np.int64),
                 is_over=np.zeros(size, np.bool_),
                 gain=np.zeros(size, np.float32),
                 rng=np.zeros((trees, 1), np.uint64),
             )
-        num_parts = min(settings.threads, trees)
-        ends = [trees * part // num_parts for part in range(num_parts + 1)]
-        self._runs = [self._new_run(tree, first, stop, trees) for first, stop in pairwise(ends)]
-
-    def _new_run(self, tree: SearchTree, first: int, stop: int, trees: int) -> Simulations:
-        """What one thread simulates: the trees from first to stop, with their own nodes and, unless
-        they are all, their own hash table. Each search sets selection and evaluator."""
-        from rlgames.kernels.simulations import Simulations
-
-        spec, depth, arrays, count = self.game.spec, self._settings.depth, tree.arrays, stop - first
-        if count < trees:
-            keys, children = make_child_table(self._max_nodes * count)
-            scratch = np.empty_like(arrays.scratch)
-            arrays = arrays._replace(keys=keys, children=children, scratch=scratch)
         unset: Any = None
         return Simulations(
-            tree=arrays,
+            tree=tree.arrays,
             selection=unset,
-            nodes=self._nodes,
-            batch=self.evaluator.new_batch(count * self._settings.num_parallel),
+            nodes=nodes,
+            batch=self.evaluator.new_batch(trees * settings.num_parallel),
             evaluator=unset,
-            first=first,
-            trees=count,
-            first_node=trees + first * (self._max_nodes - 1),
+            trees=trees,
             max_depth=math.inf if depth is None else float(depth),
             has_chance=spec.num_chance_inputs > 0,
             sign_factor=-1.0 if spec.seats == 2 else 1.0,
@@ -306,37 +267,35 @@ class LeafEvaluator:
 
     def __init__(self, game: BoardGame, policy: Policy | None, settings: MctsSettings) -> None:
         self.game, self.policy, self._settings = game, policy, settings
-        self.network: Network | None = None
-        self.input_shape = game.spec.observation
+        base: type[Network] = Network
+        self.input_shape, is_read = game.spec.observation, isinstance(policy, Network)
         if isinstance(policy, Embedding):
-            self.input_shape = (1, *game.spec.observation[1:])
-            if _reads_as(policy, Embedding) and _reads_cells_of(policy, game):
-                self.network = policy
-        elif _reads_as(policy, Network):
-            self.network = policy
+            base, self.input_shape = Embedding, (1, *game.spec.observation[1:])
+            # A kernel writes the values of cells that it reads, if all of them are distinct.
+            values = policy.open_value + 1 if policy.open_value else game.num_cell_values
+            is_read = policy.num_cell_values == values
+        # A class derived from these may make its inputs or scores in another way.
+        kind: Any = type(policy)
+        is_read = is_read and (kind.inputs, kind.scores) == (base.inputs, base.scores)
+        self.network = cast(Network, policy) if is_read else None
         modules = () if policy is None else policy.modules()
         tables = (table for module in modules for table in (module._parameters, module._buffers))
         self._tables = [table for table in tables if table]
-        self._caches: list[EvaluationCache] = []
+        self._cache: EvaluationCache | None = None
         self._weights: MlpWeights | None = None
         self._versions: list[tuple[int, int]] = []
 
-    def prepare(self, nodes: int, parts: int) -> list[Evaluator]:
-        """The evaluators of the parts of a search, with at most as many nodes each, as kernels take
-        them. Each has its own cache, because several threads must not write the same one."""
-        from rlgames.kernels.evaluation_cache import make_cache
-        from rlgames.kernels.mlp import RELU
-        from rlgames.kernels.simulations import PLANES, Evaluator
-
+    def prepare(self, nodes: int) -> Evaluator:
+        """The evaluator of a search with at most so many nodes, as kernels take it."""
         words, actions = len(self.game.rules.start), self.game.spec.actions
         # What changes with any weight.
         versions = [(tensor.data_ptr(), tensor._version) for tensor in self._tensors()]
-        max_bits = (MAX_CACHE_BYTES // (parts * actions * 4)).bit_length() - 1
+        max_bits = (MAX_CACHE_BYTES // (actions * 4)).bit_length() - 1
         slots = 1 << min((2 * nodes).bit_length(), max_bits)
-        has_room = len(self._caches) >= parts and len(self._caches[0].value) >= slots
+        cache = self._cache
         # With new weights the sizes are also new: a resumed run has to forget what this one would.
-        if not has_room or versions != self._versions:
-            self._caches = [make_cache(slots, words, actions) for _ in range(parts)]
+        if cache is None or len(cache.value) < slots or versions != self._versions:
+            self._cache = cache = make_cache(slots, words, actions)
         if self._weights is None or versions != self._versions:
             self._weights = self._pack()
         self._versions = versions
@@ -346,25 +305,21 @@ class LeafEvaluator:
         if is_uniform or len(weights.lines) or (max_rows and weights.activation == RELU):
             max_rows = sys.maxsize
         rolls_out, has_points = settings.leaf == "rollout", self.game.spec.seats == 1
-        return [
-            Evaluator(
-                cache=cache,
-                network=weights,
-                max_rows=max_rows,
-                is_uniform=is_uniform,
-                rolls_out=rolls_out,
-                temperature=settings.temperature,
-                value_scale=settings.value_scale,
-                discount=settings.discount if has_points and not rolls_out else 1.0,
-                max_value=math.inf if has_points else 1.0,
-                open_value=network.open_value if isinstance(network, Embedding) else PLANES,
-            )
-            for cache in self._caches[:parts]
-        ]
+        return Evaluator(
+            cache=cache,
+            network=weights,
+            max_rows=max_rows,
+            is_uniform=is_uniform,
+            rolls_out=rolls_out,
+            temperature=settings.temperature,
+            value_scale=settings.value_scale,
+            discount=settings.discount if has_points and not rolls_out else 1.0,
+            max_value=math.inf if has_points else 1.0,
+            open_value=network.open_value if isinstance(network, Embedding) else PLANES,
+        )
 
-    @torch.no_grad()
     def evaluate(self, run: Simulations, leaves: int) -> None:
-        """Let torch write the outputs of leaves. Gradients are off by thread."""
+        """Let torch write the outputs of leaves."""
         batch = run.batch
         assert self.policy is not None
         if self.network is None:
@@ -376,8 +331,6 @@ class LeafEvaluator:
         batch.outputs[:leaves, -1] = 0.0 if value is None else value.cpu().numpy()
 
     def _leaf_states(self, run: Simulations, leaves: int) -> BoardState:
-        from rlgames.games.board_game import BoardState
-
         node = run.batch.end[run.batch.leaf[:leaves]]
         return BoardState(
             done=torch.zeros(leaves, dtype=torch.bool),
@@ -389,8 +342,6 @@ class LeafEvaluator:
 
     def new_batch(self, size: int) -> Batch:
         """For simulations side by side, with room for what a network reads."""
-        from rlgames.kernels.simulations import Batch
-
         floats, bools = ("value", "points"), ("is_new", "is_over")
         columns: dict[str, Any] = {name: np.zeros(size, np.int64) for name in Batch._fields}
         columns |= {name: np.zeros(size, np.float32) for name in floats}
@@ -403,29 +354,12 @@ class LeafEvaluator:
 
     def _pack(self) -> MlpWeights:
         """The network as a kernel takes it; one without layers if it cannot."""
-        from rlgames.kernels.mlp import NO_NETWORK
-
         network = self.network
-        if network is None or not network.has_value:
-            return NO_NETWORK
         # A class derived from one of these may compute something else.
         if type(network) is Mlp or (type(network) is Embedding and network.adds):
-            return network.packed()
+            return network.packed() if network.has_value else NO_NETWORK
         return NO_NETWORK
 
     def _tensors(self) -> Iterator[Tensor]:
         tensors = (tensor for table in self._tables for tensor in table.values())
         return (tensor for tensor in tensors if tensor is not None)
-
-
-def _reads_as(policy: Policy | None, base: type[N]) -> TypeGuard[N]:
-    """Whether a policy is a network that makes its inputs and scores as this class does."""
-    if not isinstance(policy, base):
-        return False
-    return type(policy).inputs is base.inputs and type(policy).scores is base.scores
-
-
-def _reads_cells_of(policy: Embedding, game: BoardGame) -> bool:
-    """Whether a kernel writes the values of cells that a policy reads, all of them distinct."""
-    values = policy.open_value + 1 if policy.open_value else game.num_cell_values
-    return policy.num_cell_values == values

@@ -28,12 +28,10 @@ TABLE_SIZE = U(1 << 12)
 
 
 class SearchSettings(NamedTuple):
-    """scale: the reward of a point. min_probability: less likely tiles are left out, except the
-    likeliest."""
+    """scale: the reward of a point."""
 
     discount: float
     scale: float
-    min_probability: float
 
 
 class Memory(NamedTuple):
@@ -139,16 +137,9 @@ def best_score(
 
 
 @compiled
-def tile_weights(
-    board: Bits, rules: Rules2048, settings: SearchSettings
-) -> tuple[float, float, float]:
-    """The weights of a new tile of 2 and of 4 in each empty cell, 0 for one that is left out; their
-    sum over all cells."""
-    four: Any = np.float64(rules.fours) / np.float64(1 << 32)
-    two, count = 1.0 - four, np.float64(count_cells(empty_cells(board, rules.cells)))
-    threshold = min(max(two, four), settings.min_probability * count)
-    two, four = two if two >= threshold else 0.0, four if four >= threshold else 0.0
-    return two, four, (two + four) * count
+def probability_of_four(rules: Rules2048) -> Any:
+    """Of a new tile."""
+    return np.float64(rules.fours) / np.float64(1 << 32)
 
 
 @compiled
@@ -161,14 +152,15 @@ def mean_of_values(
     memory: Memory,
 ) -> float:
     """The mean over new tiles of the best score of one more move, 0 where none is legal."""
-    two, four, weights = tile_weights(board, rules, settings)
+    four = probability_of_four(rules)
     empty, total, last_weight = empty_cells(board, rules.cells), 0.0, 0.0
+    count = np.float64(count_cells(empty))
     last, first = U(0), U(0)
     while empty != U(0):
         cell = empty & (~empty + U(1))
         empty ^= cell
         for tile in range(U(2)):
-            weight = four if tile else two
+            weight = four if tile else 1.0 - four
             if weight == 0.0:
                 continue
             # The values of a board are fetched while those of the board before are added up.
@@ -179,7 +171,7 @@ def mean_of_values(
                 total += last_weight * best_score(last, first, table, network, settings, memory)
             last, last_weight = now, weight
     total += last_weight * best_score(last, U(4) - first, table, network, settings, memory)
-    return total / weights
+    return total / count
 
 
 @compiled
@@ -203,13 +195,14 @@ def later_score(
     if plies == U(1):
         mean = mean_of_values(board, table, network, rules, settings, memory)
     else:
-        two, four, weights = tile_weights(board, rules, settings)
+        four = probability_of_four(rules)
         empty, total = empty_cells(board, rules.cells), 0.0
+        count = np.float64(count_cells(empty))
         while empty != U(0):
             cell = empty & (~empty + U(1))
             empty ^= cell
             for tile in range(U(2)):
-                weight = four if tile else two
+                weight = four if tile else 1.0 - four
                 if weight == 0.0:
                     continue
                 before, best, is_over = board | (cell << tile), 0.0, True
@@ -223,7 +216,7 @@ def later_score(
                     if is_over or score > best:
                         best, is_over = score, False
                 total += weight * best
-        mean = total / weights
+        mean = total / count
     memory.keys[slot], memory.results[slot] = board, mean
     return settings.discount * mean
 

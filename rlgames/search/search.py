@@ -38,8 +38,6 @@ class MctsSettings:
     temperature: of an agent's probabilities, softmax(scores ÷ temperature).
     value: what to maximize, see Utility. value_scale: units of it per unit of the value head.
     discount: per turn, of the value head's estimates.
-    threads: search as many parts of the trees at once, see BoardTrees. Their number changes the
-        result by rounding at most.
     dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
         training, see SearchTree.add_noise.
     max_num_considered_actions: how many actions rule=gumbel tries at the root, at most.
@@ -67,7 +65,6 @@ class MctsSettings:
     c_scale: float = 0.1
     value_scale: float = 1.0
     discount: float = 1.0
-    threads: int = 1
 
 
 @dataclass(frozen=True)

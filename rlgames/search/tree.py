@@ -5,17 +5,13 @@ Letters in shapes: T trees, N nodes of all trees together, A actions, S simulati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from rlgames.kernels import gumbel
+from rlgames.kernels import tree_search as kernel
 from rlgames.search.search import MctsSettings, SearchResult
-
-if TYPE_CHECKING:
-    from rlgames.kernels.tree_search import Selection
 
 
 class SearchTree:
@@ -27,7 +23,7 @@ class SearchTree:
     settings, bounds: see begin.
     """
 
-    selection: Selection
+    selection: kernel.Selection
 
     def __init__(
         self,
@@ -37,12 +33,11 @@ class SearchTree:
         settings: MctsSettings,
         bounds: tuple[float, float],
     ) -> None:
-        from rlgames.kernels.tree_search import TreeArrays
-
         max_nodes = trees * capacity
         self.num_nodes, self.num_actions = trees, actions
-        keys, children = make_child_table(max_nodes)
-        self.arrays = TreeArrays(
+        # A hash table from edges with outcomes to nodes. Half of the slots stay empty, or more.
+        slots = 1 << (2 * max_nodes - 1).bit_length()
+        self.arrays = kernel.TreeArrays(
             prior=np.empty((max_nodes, actions), np.float32),
             visit_counts=np.zeros((max_nodes, actions), np.float32),
             value_sums=np.zeros((max_nodes, actions), np.float32),
@@ -51,8 +46,8 @@ class SearchTree:
             parent_edge=np.full(max_nodes, -1, np.int64),
             is_expanded=np.zeros(max_nodes, np.bool_),
             depth=np.zeros(max_nodes, np.int64),
-            keys=keys,
-            children=children,
+            keys=np.zeros(slots, np.uint64),
+            children=np.full(slots, -1, np.int64),
             root=np.arange(max_nodes),
             bounds=np.zeros((trees, 2), np.float32),
             scratch=np.empty((2, actions), np.float32),
@@ -65,12 +60,11 @@ class SearchTree:
     def begin(self, settings: MctsSettings, bounds: tuple[float, float]) -> None:
         """Forget the values and the plan of the search before. bounds: of all values for seat 0; if
         the lower one is above the other, the bounds of the values so far are used."""
-        from rlgames.kernels.gumbel import NO_PLAN
-        from rlgames.kernels.tree_search import RULES, Selection
-
         low, high = (0.0, settings.q_scale) if settings.q_scale else bounds
         self.arrays.bounds[:] = low, high
-        self.selection = Selection(RULES[settings.rule], settings.c_puct, NO_PLAN, low > high)
+        self.selection = kernel.Selection(
+            kernel.RULES[settings.rule], settings.c_puct, gumbel.NO_PLAN, low > high
+        )
 
     def add_noise(self, trees: int, fraction: float, total: float, rng: torch.Generator) -> None:
         """Mix the priors of the first T roots with noise, for exploration in training.
@@ -78,13 +72,11 @@ class SearchTree:
         fraction: the share of the noise. total: the sum of the parameters of its symmetric
         Dirichlet distribution (Silver et al. 2018).
         """
-        from rlgames.kernels.tree_search import mix_noise, noise_parameters
-
         prior = self.prior[:trees]
         parameter = torch.empty_like(prior)
-        noise_parameters(prior.numpy(), total, parameter.numpy())
+        kernel.noise_parameters(prior.numpy(), total, parameter.numpy())
         gamma = torch._standard_gamma(parameter.to(rng.device), generator=rng)
-        mix_noise(prior.numpy(), fraction, gamma.cpu().numpy())
+        kernel.mix_noise(prior.numpy(), fraction, gamma.cpu().numpy())
 
     def choose(self, node: Tensor) -> Tensor:
         """Let each simulation choose an action at its node, both int64 [S], in the order of rows.
@@ -93,10 +85,8 @@ class SearchTree:
         actions already, each with the mean value of the node where the action's own mean is
         higher. So they spread, and a lucky value in few visits does not attract all of them.
         """
-        from rlgames.kernels.tree_search import descend
-
         edge = torch.empty_like(node)
-        descend(self.arrays, self.selection, node.numpy(), False, edge.numpy())
+        kernel.descend(self.arrays, self.selection, node.numpy(), False, edge.numpy())
         return edge % self.num_actions
 
     def find_or_add_child(
@@ -106,43 +96,27 @@ class SearchTree:
 
         Equal rows get the same new node, and only the first of them counts as new.
         """
-        from rlgames.kernels.tree_search import find_or_add_children
-
         child, is_new = torch.empty_like(node), torch.empty_like(node, dtype=torch.bool)
         edge = (node * self.num_actions + action).numpy()
-        self.num_nodes = find_or_add_children(
+        self.num_nodes = kernel.find_or_add_children(
             self.arrays, edge, outcome.numpy(), self.num_nodes, child.numpy(), is_new.numpy()
         )
         return child, is_new
 
     def back_up(self, node: Tensor, value: Tensor) -> None:
         """Add a visit with its value, float32 [S] for seat 0, from the roots to nodes [S]."""
-        from rlgames.kernels.tree_search import back_up
-
-        back_up(self.arrays, self.selection, node.numpy(), value.numpy())
+        kernel.back_up(self.arrays, self.selection, node.numpy(), value.numpy())
 
     def results(self, trees: int) -> SearchResult:
         """What was found at the first T nodes."""
-        from rlgames.kernels.tree_search import root_results
-
         by_action = np.empty((3, trees, self.num_actions), np.float32)
         columns = (*by_action, np.empty(trees, np.int64), np.empty(trees, np.float32))
-        root_results(self.arrays, *columns)
+        kernel.root_results(self.arrays, *columns)
         return SearchResult(*map(torch.from_numpy, columns))
 
     def improved_policy(self, trees: int) -> tuple[Tensor, Tensor]:
         """What rule=gumbel found at the roots: the improved policy, float32 [T, A], softmax(logits
         + sigma of the completed Q), and the actions to take, int64 [T]."""
-        from rlgames.kernels.gumbel import improve_policy
-
         logits, action = torch.empty(trees, self.num_actions), torch.empty(trees, dtype=torch.int64)
-        improve_policy(self.selection.plan, self.arrays, logits.numpy(), action.numpy())
+        gumbel.improve_policy(self.selection.plan, self.arrays, logits.numpy(), action.numpy())
         return logits.softmax(1), action
-
-
-def make_child_table(max_nodes: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """An empty hash table from edges with outcomes to nodes: keys, uint64 [slots], and children,
-    int64 [slots]."""
-    # Open addressing. At least half of the slots stay empty, which keeps the probing short.
-    slots = 1 << (2 * max_nodes - 1).bit_length()
-    return np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import measures
 from rlgames.games.game import Game, State
 
 
@@ -28,7 +27,7 @@ class Utility:
 
     def __init__(self, game: Game[Any], value: str | None = None, discount: float = 1.0) -> None:
         value = value or game.spec.goal
-        valid_measures = measures(game, game.example_state())
+        valid_measures = game.measures(game.example_state())
         valid = ["outcome"] if game.spec.seats == 2 else ["turns", "score", *valid_measures]
         if value not in valid:
             raise ValueError(
@@ -46,7 +45,7 @@ class Utility:
             return (root.turn - state.turn).float()
         if self.value == "score":
             return (state.score - root.score)[:, 0]
-        return measures(self.game, state)[self.value].float()
+        return self.game.measures(state)[self.value].float()
 
     def discounted_gain(self, root_turn: Tensor, before: State, after: State) -> Tensor:
         """Float32 [B] for seat 0: what a move adds to the score. root_turn: int64 [B]."""

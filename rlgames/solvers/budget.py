@@ -17,13 +17,10 @@ class Budget:
         self.start = time.perf_counter()
         self.bytes_in_use, self.states_found = 0, 0
 
-    def elapsed(self) -> float:
-        return time.perf_counter() - self.start
-
     def check(self, needed: int = 0) -> None:
         """Raise OutOfBudget at a limit. needed: bytes that the next step takes for itself."""
         progress = f"{self.states_found:,} positions so far"
-        if self.seconds is not None and self.elapsed() >= self.seconds:
+        if self.seconds is not None and time.perf_counter() - self.start >= self.seconds:
             raise OutOfBudget(f"not done after {self.seconds:g} s: {progress}")
         if self.memory_bytes is not None and self.bytes_in_use + needed > self.memory_bytes:
             size = self.memory_bytes / 2**30

@@ -29,6 +29,9 @@ NUM_EARLY_STONES = 6
 far fewer positions than the question who wins at all."""
 
 
+UNKNOWN = -1, 1
+
+
 class _LimitReached(Exception):
     pass
 
@@ -66,21 +69,15 @@ class ScoreBounds:
         least = max((low for low, _ in self.bounds.values()), default=0)
         return [c for c in self.columns if self.bounds[c][1] >= least]
 
-    @property
-    def has_scores(self) -> bool:
-        """Whether the best score is known, and for each column whether it reaches it."""
-        least = max((low for low, _ in self.bounds.values()), default=0)
-        return all(low == high for low, high in self.bounds.values() if high >= least)
-
     def outcome(self, column: int) -> int | None:
-        """+1, 0 or -1 for a column, None if unknown."""
-        low, high = map(_sign, self.bounds[column])
+        """+1, 0 or -1 for a column, None if unknown or full."""
+        low, high = map(_sign, self.bounds.get(column, UNKNOWN))
         return low if low == high else None
 
     def plies(self, column: int) -> int | None:
         """The plies to the end, this one included, if the winner hurries and the loser delays; None
         if unknown."""
-        low, high = self.bounds[column]
+        low, high = self.bounds.get(column, UNKNOWN)
         if low != high:
             return None
         if low > 0:
@@ -189,11 +186,11 @@ class AlphaBeta:
 
     def _completing_cells(self, stones: int) -> int:
         rules = self._rules
-        return int(kernel.completing_cells(stones, rules.line, rules.stride, rules.board))
+        return int(kernel.completing_cells(stones, rules.line, rules.stride, rules.board[0]))
 
     def _moves(self, own: int, occupied: int) -> tuple[list[_Move], int]:
         """The moves of a position, with the facts known without a search, and its empty cells."""
-        other, free = own ^ occupied, self._rules.board & ~occupied
+        other, free = own ^ occupied, self._rules.board[0] & ~occupied
         empty = free.bit_count()
         soonest_win, soonest_loss = (empty + 1) // 2, -(empty // 2)
         wins, threats = (self._completing_cells(stones) & free for stones in (own, other))

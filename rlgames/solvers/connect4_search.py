@@ -130,7 +130,7 @@ def _enter(
     own, occupied = int(frames[ply, OWN]), int(frames[ply, OCCUPIED])
     bound = int(frames[ply, BOUND])
     line, height = rules.line, rules.stride
-    free = rules.board & ~occupied
+    free = rules.board[0] & ~occupied
     losing = completing_cells(own ^ occupied, line, height, free)
     candidates = (occupied + rules.bottom) & free
     forced = losing & candidates

@@ -16,25 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games.capabilities import InvertibleKey, chance_outcomes, require
+from rlgames.games.capabilities import InvertibleKey, require
 from rlgames.games.game import Game, State
 from rlgames.solvers.budget import Budget, OutOfBudget
 
 PolicyFunction = Callable[[State], Tensor]
 """Probabilities of the actions, float64 [B, A], of positions [B]."""
 
-
 CHUNK = 1 << 16
 """Positions processed at once."""
-
 
 EDGE_BYTES = 48
 """Memory that an edge takes."""
 
-
 MAX_OPENINGS = 10_000
 """The most openings of a game whose positions are listed."""
-
 
 MAX_POSITIONS = 1e11
 """Games whose rules allow more positions than this, most of them unreachable, are not tried unless
@@ -176,7 +172,7 @@ class Graph:
         """The columns of a layer for one action; start: the number of the first row."""
         game = self.game
         afterstate = game.apply_action(state[rows], torch.full((len(rows),), action))
-        probability, after = chance_outcomes(game, afterstate)
+        probability, after = game.chance_outcomes(afterstate)
         outcomes = probability.shape[1]
         possible = (probability.reshape(-1) > 0).nonzero()[:, 0]
         after = after[possible]

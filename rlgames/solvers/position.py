@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rlgames.games.battleship import Battleship, BattleshipState
 from rlgames.games.board_game import BoardGame, BoardState
-from rlgames.games.capabilities import InvertibleKey, chance_outcomes, find
+from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.symmetry import preserving
@@ -119,10 +119,12 @@ class Solver(ABC, Generic[G, S]):
         """Entries for a search that solves the game. entry_bytes: more than twice their size."""
         return min(self.memory // entry_bytes, MAX_SOLVER_ENTRIES, seconds * ENTRIES_PER_SECOND)
 
+    _search: Any = None
+
     @property
     def searched(self) -> int:
         """How many positions have been searched, where solve has a limit on them."""
-        return 0
+        return 0 if self._search is None else int(self._search.positions)
 
     def solve(
         self, state: S, seconds: float, max_total: float = math.inf
@@ -203,7 +205,7 @@ class ListingSolver(Solver[Game[Any], State]):
         game = self.game
         row, action = game.legal_action_mask(state).nonzero().unbind(1)
         before = state[row]
-        probability, after = chance_outcomes(game, game.apply_action(before, action))
+        probability, after = game.chance_outcomes(game.apply_action(before, action))
         outcomes = probability.shape[1]
         value = (after.score - before.score.repeat_interleave(outcomes, 0))[:, 0].double()
         live = (probability.flatten() > 0) & ~after.done
@@ -215,12 +217,11 @@ class ListingSolver(Solver[Game[Any], State]):
         value = torch.where(probability.flatten() > 0, value, 0.0)
         sign = 1 - 2 * before.current_seat
         means = sign * (probability * value.view_as(probability)).sum(1)
-        values: list[PositionValue] = []
+        values = []
         for number in range(len(state)):
             mine = row == number
-            actions: list[float | None] = [None] * game.spec.actions
-            for each, mean in zip(action[mine].tolist(), means[mine].tolist(), strict=True):
-                actions[each] = mean
+            by_action = dict(zip(action[mine].tolist(), means[mine].tolist(), strict=True))
+            actions = [by_action.get(each) for each in range(game.spec.actions)]
             values.append(PositionValue(float(means[mine].max()), actions))
         return values
 
@@ -249,23 +250,15 @@ class AlphaBetaSolver(Solver[KInARow, BoardState]):
     def _search(self) -> AlphaBeta:
         return self.search(min(4 * self.max_positions, MAX_TABLE_ENTRIES))
 
-    @property
-    def searched(self) -> int:
-        return self._search.positions
-
     def value(self, state: BoardState, seconds: float) -> PositionValue:
         game, limit = self.game, self.max_positions
         own, occupied = state.words[0].tolist()
         result = self._search.analyze(own, occupied, seconds, limit, self.finds_plies)
-        actions: list[float | None] = [None] * game.spec.actions
-        plies: list[int | None] = [None] * game.spec.actions
-        for column in result.bounds:
-            outcome = result.outcome(column)
-            actions[column] = None if outcome is None else float(outcome)
-            plies[column] = result.plies(column)
         if result.value is None and game.spec.max_positions <= MAX_POSITIONS:
             return ListingSolver(game, limit, self.memory).value(state, seconds)
-        return PositionValue(None if result.value is None else float(result.value), actions, plies)
+        columns = range(game.spec.actions)
+        actions = [_number(result.outcome(each)) for each in columns]
+        return PositionValue(_number(result.value), actions, [*map(result.plies, columns)])
 
     def best_actions(self, state: BoardState) -> tuple[float | None, list[int]]:
         """Those that win as soon, or lose as late, as can be told with the positions that the
@@ -306,10 +299,6 @@ class ProofSolver(Solver[BoardGame, BoardState]):
     def _search(self) -> ProofSearch:
         return ProofSearch(self.game, min(4 * self.max_positions, MAX_SLOTS))
 
-    @property
-    def searched(self) -> int:
-        return self._search.positions
-
     def value(self, state: BoardState, seconds: float) -> PositionValue:
         game, search = self.game, self._search
         legal = game.legal_action_mask(state)[0].nonzero()[:, 0]
@@ -335,13 +324,17 @@ class ProofSolver(Solver[BoardGame, BoardState]):
         known = [value for value in actions if value is not None]
         if best is None and (1.0 in known or len(known) == len(legal)):
             best = int(max(known))
-        return PositionValue(None if best is None else float(best), actions)
+        return PositionValue(_number(best), actions)
 
     def best_actions(self, state: BoardState) -> tuple[float | None, list[int]]:
         """As ProofSearch.search."""
         self._search.clear()
         value, actions = self._search.search(state, max_positions=self.max_positions)
-        return None if value is None else float(value), actions
+        return _number(value), actions
+
+
+def _number(value: int | None) -> float | None:
+    return None if value is None else float(value)
 
 
 class BeliefSolver(Solver[Battleship, BattleshipState]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 import torch
@@ -32,11 +32,9 @@ MIN_PROBABILITY = 0.005
 STYLES = {"first": "bold red", "second": "bold yellow", "hit": "bold red", "miss": "blue"}
 STYLES |= {"aim": "bold yellow", "ship": "green", "empty": "dim", "other": ""}
 
-SIZES = ("lined", "tidy", "narrow", "bare")
-"""Lines between the cells; room for brackets; less room; marks only."""
-
-SPACING = {"lined": 2, "tidy": 2, "narrow": 1, "bare": 0}
-"""Columns of the terminal between the marks of neighbors, by size."""
+SPACING = {"lined": 2, "narrow": 1, "bare": 0}
+"""Columns of the terminal between the marks of neighbors: room for brackets, and lines between the
+cells; less room; marks only."""
 
 GAP = "   "
 
@@ -97,12 +95,14 @@ class BoardView:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, ascii_only = options.max_width, options.ascii_only
         count = range(len(self.boards))
-        sizes = {size: [self._draw(number, size, ascii_only) for number in count] for size in SIZES}
+        sizes = {
+            size: [self._draw(number, size, ascii_only) for number in count] for size in SPACING
+        }
         # Small boards side by side are preferred to large ones below each other.
-        fits_row = [size for size in SIZES if self.boards and _width(sizes[size]) <= width]
-        fits = [size for size in SIZES if self.boards and max(map(_widest, sizes[size])) <= width]
+        fits_row = [size for size in sizes if self.boards and _width(sizes[size]) <= width]
+        fits = [size for size in sizes if self.boards and max(map(_widest, sizes[size])) <= width]
         size = next(iter([*fits_row, *fits]), "bare")
-        drawn = sizes[size] if fits else [[Text(line) for line in self.text.splitlines()]]
+        drawn = sizes[size] if fits else [[*map(Text, self.text.splitlines())]]
         if fits and (caption := self.game.caption(self.state, 0)):
             yield Text(caption)
         listed = self._list(ascii_only) if self._needs_list(size) else []
@@ -116,15 +116,11 @@ class BoardView:
         takes no empty cell."""
         if self.action_cells is None or not self.probabilities or not self.boards:
             return None
-        takes_cell = self.action_cells.any(1).tolist()
-        if any(
-            p >= MIN_PROBABILITY and not takes
-            for p, takes in zip(self.probabilities, takes_cell, strict=True)
-        ):
-            return None
-        cells: list[float] = (torch.tensor(self.probabilities) @ self.action_cells.float()).tolist()
-        pairs = zip(cells, chain(*self.boards[0]), strict=True)
-        return None if any(p >= MIN_PROBABILITY and mark != "." for p, mark in pairs) else cells
+        shares = torch.tensor(self.probabilities)
+        cells = shares @ self.action_cells.float()
+        is_taken = torch.tensor([mark != "." for mark in chain(*self.boards[0])])
+        hidden = torch.cat([shares[~self.action_cells.any(1)], cells[is_taken]])
+        return None if bool((hidden >= MIN_PROBABILITY).any()) else cells.tolist()
 
     def _needs_list(self, size: str) -> bool:
         if not self.probabilities or not self.listed:
@@ -138,8 +134,7 @@ class BoardView:
         lined = size == "lined" and form.rows <= MAX_LINED_ROWS and not form.is_slanted
         words = self._words(number, size, " " if lined else "." if ascii_only else "·")
         inner = max(word.cell_len for row in words for word in row)
-        # Center the marks.
-        inner += size in ("lined", "tidy") and not inner % 2
+        inner += size == "lined" and not inner % 2  # the marks are centered
         side = max(map(len, form.left), default=-1) + 1
         pad, edges = Text(" " * side), _edges(form.columns, inner + 2, ascii_only)
         pipe = "" if not lined else "|" if ascii_only else "│"
@@ -201,26 +196,23 @@ def _row(words: list[Text], changed: list[bool], inner: int, size: str, pipe: st
     them."""
     line = Text().append(pipe, "dim")
     for word, is_changed in zip(words, changed, strict=True):
-        room = inner - word.cell_len
-        cell = (
-            Text(" " * (room - room // 2), word.style) + word + Text(" " * (room // 2), word.style)
-        )
-        if size in ("narrow", "bare"):
-            cell.stylize("reverse" if is_changed else "")
-            line.append_text(cell).append(" " * (size == "narrow"))
+        cell = Text(f"{word.plain:>{inner - (inner - word.cell_len) // 2}}", word.style)
+        cell.pad_right(inner - cell.cell_len)
+        if size == "lined":
+            left, right = "[]" if is_changed else "  "
+            line.append(f"{left}{cell.plain}{right}", word.style).append(pipe, "dim")
         else:
-            left, right = ("[", "]") if is_changed else (" ", " ")
-            line.append(left, word.style).append_text(cell).append(right, word.style)
-            line.append(pipe, "dim")
+            cell.stylize("reverse" if is_changed else "")
+            line.append_text(cell).append(" " * SPACING[size])
     line.rstrip()
     return line
 
 
 def _labels(labels: list[str], inner: int, size: str, lined: bool) -> Text:
-    if size in ("narrow", "bare"):
-        line = (" " * (size == "narrow")).join(f"{label[-inner:]:>{inner}}" for label in labels)
-    else:
+    if size == "lined":
         line = " " * lined + (" " * lined).join(f"{label:^{inner + 2}}" for label in labels)
+    else:
+        line = (" " * SPACING[size]).join(f"{label[-inner:]:>{inner}}" for label in labels)
     return Text(line.rstrip(), "dim")
 
 
@@ -246,10 +238,10 @@ def _arrange(blocks: list[list[Text]], width: int) -> Iterator[list[Text]]:
             yield block
         return
     joined = []
-    for place in range(max(map(len, blocks))):
+    for row in zip_longest(*blocks):
         line = Text()
-        for block in blocks:
-            part = block[place].copy() if place < len(block) else Text()
+        for block, text in zip(blocks, row, strict=True):
+            part = Text() if text is None else text.copy()
             part.pad_right(_widest(block) - part.cell_len)
             line.append_text(part).append(GAP)
         line.rstrip()

@@ -41,8 +41,6 @@ class Human(Player):
     is set. can_undo: whether the caller of choose handles TakeBack.
     """
 
-    is_stateful = True
-
     def __init__(
         self,
         game: Game[Any],

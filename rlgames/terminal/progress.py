@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,10 @@ from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
+from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from rlgames.core import progress as computation
@@ -26,6 +31,9 @@ from rlgames.runs.files import read_metrics
 
 PHASES = ("playing", "learning", "evaluating", "saving")
 """The phases of a training whose fractions of the time are logged."""
+
+MEASURES = ("exploitability", "regret")
+"""What the view shows of an evaluation, besides the metric of the game."""
 
 LEVELS = " ▁▂▃▄▅▆▇█"
 """A cell of the learning curve by its filled eighths."""
@@ -54,11 +62,8 @@ class Progress(Callback):
         metric, random, optimal: see Callback.on_references.
         curve: pairs of games and the metric of the greedy policy.
         latest: the last value of each metric.
-        evaluated, saved, best: the games at the last evaluation, at the last checkpoint and at the
-            best one.
-        saved_at: the time of the last checkpoint.
+        events: the last evaluation, the last checkpoint, the best one and a warning, in words.
         directory: of the run.
-        warning: why the run cannot get better, as far as that is certain.
         is_done: whether the run is done.
     """
 
@@ -73,12 +78,8 @@ class Progress(Callback):
     optimal: float | None = None
     curve: list[tuple[int, float]] = field(default_factory=list)
     latest: dict[str, float] = field(default_factory=dict)
-    evaluated: int | None = None
-    saved: int | None = None
-    saved_at: float = 0.0
-    best: int | None = None
+    events: dict[str, str] = field(default_factory=dict)
     directory: Path | None = None
-    warning: str = ""
     is_done: bool = False
 
     def on_run_start(self, games: int, directory: Path) -> None:
@@ -97,22 +98,25 @@ class Progress(Callback):
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         self.games, self.latest = games, self.latest | metrics
         if any(name.startswith("eval/") for name in metrics):
-            self.evaluated = games
+            values = {name: self.latest.get(f"eval/{name}") for name in (self.metric, *MEASURES)}
+            known = [f"{name} {number_text(v)}" for name, v in values.items() if v is not None]
+            self.events["evaluated"] = f"evaluated after {games:,} games: {', '.join(known)}"
         if (value := metrics.get(f"eval/{self.metric}")) is not None:
             self.curve.append((games, value))
 
     def on_evaluation_end(self, games: int) -> None:
         if self.directory is not None and games * WARN_DIVISOR >= self.total > games:
-            self.warning = first_cause(self.directory, is_running=True)
+            self.events["warning"] = first_cause(self.directory, is_running=True)
 
     def on_phase(self, phase: str) -> None:
         self.phase = phase
 
     def on_checkpoint(self, games: int, is_best: bool) -> None:
         if is_best:
-            self.best = games
+            self.events["best"] = f", the best after {games:,}"
         else:
-            self.saved, self.saved_at = games, self.clock()
+            clock = time.strftime("%H:%M:%S", time.localtime(self.clock()))
+            self.events["saved"] = f"saved after {games:,} games, at {clock}"
 
     def on_run_end(self, directory: Path) -> None:
         self.phase, self.directory, self.is_done = "", directory, True
@@ -140,18 +144,11 @@ class Progress(Callback):
         0 is the lower bound, 1 the upper one, -1 marks columns before the first evaluation.
         """
         (_, low), (_, high) = self.bounds()
-        size = (high - low) or 1.0
-        heights: list[float] = []
-        pending = list(self.curve)
-        latest = -1.0
-        for column in range(columns):
-            end = (column + 1) * self.total / columns
-            while pending and pending[0][0] <= end:
-                latest = min(1.0, max(0.0, (pending.pop(0)[1] - low) / size))
-            if column * self.total / columns >= self.games:
-                break
-            heights.append(latest)
-        return heights
+        starts = [column * self.total / columns for column in range(columns)]
+        ends = [start + self.total / columns for start in starts if start < self.games]
+        known = [bisect([games for games, _ in self.curve], end) for end in ends]
+        values = [(value - low) / ((high - low) or 1.0) for _, value in self.curve]
+        return [min(1.0, max(0.0, values[count - 1])) if count else -1.0 for count in known]
 
     def seconds_left(self) -> float | None:
         """The remaining seconds at the average speed; None before the first game."""
@@ -159,26 +156,33 @@ class Progress(Callback):
         return (self.total - self.games) * spent / played if played > 0 and spent > 0 else None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield self._bar(options.max_width)
+        yield self._bar()
         yield self._speed()
         shares = {name: self.latest.get(f"time/{name}", 0.0) for name in PHASES}
         if any(shares.values()):
             yield Text(", ".join(f"{name} {share:.0%}" for name, share in shares.items()), "dim")
         if self.curve:
             yield from self._chart(options.max_width, rows=2 if console.height < 14 else 4)
-        yield from self._events()
+        events = self.events
+        if "evaluated" in events:
+            yield Text(events["evaluated"])
+        if "saved" in events:
+            yield Text(events["saved"] + events.get("best", ""))
+        if events.get("warning"):
+            yield Text(f"warning: {events['warning']}", "yellow")
 
-    def _bar(self, width: int) -> Text:
+    def _bar(self) -> Table:
         """The games played so far, the time since this process started and the time left."""
-        fraction = min(1.0, self.games / self.total)
-        left, right = f"{int(fraction * 100):3d}% ", f" {clock_text(self.clock() - self.begun)}"
-        seconds_left = self.seconds_left()
+        right, seconds_left = clock_text(self.clock() - self.begun), self.seconds_left()
         if seconds_left is not None and self.games < self.total and not self.is_done:
             right += f", {clock_text(seconds_left)} left"
-        room = max(0, width - len(left) - len(right))
-        done = int(fraction * room)
-        text = Text(left, "bold").append("━" * done, "green").append("╌" * (room - done), "dim")
-        return text.append(right, "bold")
+        grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
+        grid.add_column(no_wrap=True)
+        grid.add_column(ratio=1)
+        done = min(1.0, self.games / self.total)
+        left = Text(f"{int(done * 100):3d}%", "bold")
+        grid.add_row(left, ProgressBar(1.0, done), Text(right, "bold"))
+        return grid
 
     def _speed(self) -> Text:
         text = Text(f"{self.games:,} of {self.total:,} games")
@@ -207,20 +211,6 @@ class Progress(Callback):
             text = Text(f"{name:>{margin}} │", "dim", no_wrap=True, overflow="crop")
             text.append(line, "not dim cyan")
             yield text.append(last if row == end else "", "not dim bold")
-
-    def _events(self) -> Iterator[Text]:
-        """The last evaluation and the last checkpoint."""
-        if self.evaluated is not None:
-            names = (self.metric, "exploitability", "regret")
-            values = [(name, self.latest.get(f"eval/{name}")) for name in names]
-            known = [f"{name} {number_text(value)}" for name, value in values if value is not None]
-            yield Text(f"evaluated after {self.evaluated:,} games: {', '.join(known)}")
-        if self.saved is not None:
-            clock = time.strftime("%H:%M:%S", time.localtime(self.saved_at))
-            best = "" if self.best is None else f", the best after {self.best:,}"
-            yield Text(f"saved after {self.saved:,} games, at {clock}{best}")
-        if self.warning:
-            yield Text(f"warning: {self.warning}", "yellow")
 
 
 class PlainProgress(Progress):
@@ -251,27 +241,22 @@ class PlainProgress(Progress):
             self.latest = {}
 
     def on_evaluation_end(self, games: int) -> None:
-        has_warned = bool(self.warning)
+        has_warned = self.events.get("warning")
         super().on_evaluation_end(games)
-        if self.warning and not has_warned:
-            self._print(f"warning: {self.warning}")
+        if (warning := self.events.get("warning")) and not has_warned:
+            self._print(f"warning: {warning}")
 
     def line(self) -> str:
         """The latest metrics."""
-        latest = self.latest
+        latest, names = self.latest, [*HEADLINES, "regret"]
         speed = latest.get("time/games_per_s")
         parts = [] if speed is None else [f"{speed:,.0f} games/s"]
-        for name in HEADLINES:
-            if f"train/{name}" in latest and not (name == "turns" and "train/score" in latest):
-                parts.append(f"{name} {latest[f'train/{name}']:z.2f}")
-        greedy = [
-            f"{name} {latest[f'eval/{name}']:z.3f}"
-            for name in (*HEADLINES, "regret")
-            if f"eval/{name}" in latest
-        ]
-        if greedy:
-            parts.append("greedy " + " ".join(greedy))
-        return ", ".join(parts)
+        played = [name for name in HEADLINES if f"train/{name}" in latest]
+        if "score" in played:
+            played = [name for name in played if name != "turns"]
+        parts += [f"{name} {latest[f'train/{name}']:z.2f}" for name in played]
+        found = [f"{n} {latest[f'eval/{n}']:z.3f}" for n in names if f"eval/{n}" in latest]
+        return ", ".join([*parts, f"greedy {' '.join(found)}"] if found else parts)
 
     def _print_line(self, games: int, line: str) -> None:
         self._has_line = True
@@ -317,9 +302,6 @@ def clock_text(seconds: float) -> str:
 @contextmanager
 def busy_bar(label: str) -> Iterator[None]:
     """A block whose progress is shown after a label on standard error, a terminal."""
-    from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
     columns = (label, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(compact=True))
     bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
     task = bar.add_task(label, total=1.0)

@@ -64,7 +64,7 @@ def print_table(title: str, columns: Sequence[Column], format: str) -> None:
     elif format == "latex":
         print(latex_table(columns))
     else:
-        print("\n".join(table_lines(title, columns, terminal_width())))
+        print("\n".join([printable(title), *_table_lines(columns, terminal_width())]))
 
 
 def fits(columns: Sequence[Column]) -> bool:
@@ -78,40 +78,36 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def fitted(columns: Sequence[Column], width: int | None) -> tuple[list[Column], list[Column]]:
-    """The most important columns that fit side by side, and the others."""
-    shown, left_out = list(columns), list[Column]()
-    while width is not None and _total(each.width for each in shown) > width:
-        last = max(reversed(range(len(shown))), key=lambda number: shown[number].rank)
-        if not shown[last].rank:
-            break
-        left_out.insert(0, shown.pop(last))
-    return shown, left_out
-
-
 def _total(widths: Iterable[int]) -> int:
     sizes = list(widths)
     return sum(sizes) + len(GAP) * (len(sizes) - 1)
 
 
-def table_lines(title: str, columns: Sequence[Column], width: int | None) -> list[str]:
-    """A table as aligned lines that are this wide at most; None: as wide as they are. Columns that
-    fit in no way become lines, each with its heading."""
-    safe = [replace(each, cells=list(map(printable, each.cells))) for each in columns]
-    shown, left_out = fitted(safe, width)
+def _table_lines(columns: Sequence[Column], width: int | None) -> list[str]:
+    """A table as aligned lines that are this wide at most; None: as wide as they are.
+
+    The columns with the highest rank are left out until the others fit. Columns that fit in no way
+    become lines, each with its heading.
+    """
+    shown = [replace(each, cells=list(map(printable, each.cells))) for each in columns]
+    every, left_out = shown[:], list[Column]()
+    while width is not None and _total(each.width for each in shown) > width:
+        last = max(reversed(range(len(shown))), key=lambda number: shown[number].rank)
+        if not shown[last].rank:
+            break
+        left_out.insert(0, shown.pop(last))
     least = (min(each.width, MIN_FOLDED_WIDTH) if each.is_text else each.width for each in shown)
     if width is not None and _total(least) > width:
-        return [printable(title), *_records(safe, width)]
+        return _records(every, width)
     names = ", ".join(each.heading.replace("\n", " ") for each in left_out)
-    note = [f"no room for: {names}"] if names else []
-    return [printable(title), "", *_lines(shown, width), *note]
+    return ["", *_lines(shown, width), *([f"no room for: {names}"] if names else [])]
 
 
 def print_rows(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of words side by side; what is too wide for a terminal is folded."""
     texts = [[printable(cell) for cell in cells] for cells in zip(*rows, strict=True)]
     columns = [Column("", cells, is_text=True) for cells in texts]
-    print("\n".join(line.rstrip() for line in _lines(columns, terminal_width())))
+    print("\n".join(_lines(columns, terminal_width())))
 
 
 def _lines(columns: Sequence[Column], width: int | None) -> list[str]:
@@ -124,55 +120,49 @@ def _lines(columns: Sequence[Column], width: int | None) -> list[str]:
         if widths[widest] <= MIN_FOLDED_WIDTH:
             break
         widths[widest] -= 1
-    is_utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    heading = [each.heading.split("\n") for each in columns]
-    height = max(map(len, heading))
-    headings = [[""] * (height - len(lines)) + lines for lines in heading]
-    lines = []
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell + " " * (size - cell_len(cell))
+            if column.is_text
+            else " " * (size - cell_len(cell)) + cell
+            for column, size, cell in zip(columns, widths, cells, strict=True)
+        ]
+        return GAP.join(padded).rstrip()
+
+    lines, headings = list[str](), [each.heading.split("\n") for each in columns]
     if any(each.heading for each in columns):
-        lines = [_line(columns, widths, row) for row in zip(*headings, strict=True)]
-        lines.append(GAP.join(("─" if is_utf else "-") * size for size in widths))
+        height = max(map(len, headings))
+        whole = [[""] * (height - len(parts)) + parts for parts in headings]
+        is_utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+        rule = GAP.join(("─" if is_utf else "-") * size for size in widths)
+        lines = [*map(line, zip(*whole, strict=True)), rule]
     for row in rows(columns)[1:]:
-        if all(cell_len(cell) <= size for cell, size in zip(row, widths, strict=True)):
-            lines.append(_line(columns, widths, row))
-            continue
-        folded = [_folded(cell, size) for cell, size in zip(row, widths, strict=True)]
-        lines += [_line(columns, widths, part) for part in zip_longest(*folded, fillvalue="")]
+        folded = [
+            [cell] if cell_len(cell) <= size else _folded(cell, size)
+            for cell, size in zip(row, widths, strict=True)
+        ]
+        lines += map(line, zip_longest(*folded, fillvalue=""))
     return lines
 
 
 def _records(columns: Sequence[Column], width: int) -> list[str]:
-    """A block of lines for each row: a heading and its value in each, below it if need be."""
+    """A block of lines for each row: a heading and its value in each."""
     headings, *cells = _on_one_line(columns)
-    size = max(map(cell_len, headings))
-    is_below = width - size - len(GAP) < MIN_FOLDED_WIDTH
-    size = 0 if is_below else size
-    lines = []
+    size, lines = max(map(cell_len, headings)), list[str]()
+    if width - size - len(GAP) < MIN_FOLDED_WIDTH:
+        size = 0
     for row in cells:
         lines.append("")
         for heading, cell in zip(headings, row, strict=True):
-            if is_below and heading:
-                lines += _folded(heading, width)
-                heading = ""
-            for part in _folded(cell, max(MIN_FOLDED_WIDTH, width - size - len(GAP))):
-                lines.append(f"{heading:{size}}{GAP}{part}")
-                heading = ""
+            lines += _folded(f"{heading:{size}}{GAP}{cell}", width, " " * size + GAP)
     return lines
 
 
-def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> str:
-    cells = [
-        text + " " * (size - cell_len(text))
-        if column.is_text
-        else " " * (size - cell_len(text)) + text
-        for column, size, text in zip(columns, widths, row, strict=True)
-    ]
-    return GAP.join(cells).rstrip()
-
-
-def _folded(text: str, width: int) -> list[str]:
+def _folded(text: str, width: int, indent: str = "") -> list[str]:
     """A cell in lines, of whole words as far as they fit."""
-    return [chop for part in wrap(text, width) or [""] for chop in chop_cells(part, width)]
+    parts = wrap(text, width, subsequent_indent=indent) or [""]
+    return [chop for part in parts for chop in chop_cells(part, width)]
 
 
 def escape_latex(text: str) -> str:

@@ -165,16 +165,16 @@ RULES: tuple[Rule, ...] = (
             f"{key}={{cfg.{key}}} needs recorded games",
             "add demonstrations=FILE",
         )
-        for key in ("demos_per_batch", "clone_epochs", "demonstrator")
+        for key in ("demos_per_batch", "demonstrator")
     ),
     (
         lambda plan: (
             plan.cfg.demonstrations
-            and not (plan.cfg.demos_per_batch or plan.cfg.clone_epochs)
+            and not plan.cfg.demos_per_batch
             and not (plan.is_clone and plan.cfg.teacher is None)
         ),
         "demonstrations= is given, and not used",
-        "add demos_per_batch=N or clone_epochs=N",
+        "add demos_per_batch=N",
     ),
     (
         lambda plan: plan.is_held_out and plan.cfg.demonstrations,
@@ -200,17 +200,6 @@ RULES: tuple[Rule, ...] = (
         "opponent=past changes while it trains, and the actors of engine={cfg.engine.name} do not "
         "see it",
         "opponent=self and fixed opponents fit",
-    ),
-    *(
-        (
-            lambda plan, key=key, usual=usual: (
-                getattr(plan.cfg, key) != usual and not plan.scores_actions
-            ),
-            f"{key}={{cfg.{key}}} is only for networks that score actions, "
-            "not for policy={cfg.policy.name} of learner={cfg.learner.name}",
-            "use policy=mlp learner=ppo",
-        )
-        for key, usual in (("clone_epochs", 0), ("precision", "float32"))
     ),
 )
 

@@ -13,7 +13,7 @@ from rlgames.core.metrics import GOAL_METRICS, Rank, direction, has_metric
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.analysis import played_moves, with_values
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
-from rlgames.games.capabilities import InvertibleKey, find, measures
+from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
@@ -71,8 +71,10 @@ class Evaluator:
         greedy_rule: Sampling,
         best_by: str | None,
         seed: int,
+        regret_every: int | None = None,
     ) -> None:
-        """Raises ConfigError if best_by is not a metric that ranks agents in the game."""
+        """Raises ConfigError if best_by is not a metric that ranks agents in the game, and for
+        regret_every, games between two measurements of mistakes, without an exact solver."""
         self.game, self.opponent, self.split = game, opponent, split
         self.greedy_rule, self.seed = greedy_rule, seed
         self.graph: Graph | None = None
@@ -82,7 +84,7 @@ class Evaluator:
         self.goal_metric = GOAL_METRICS[game.spec.goal]
         self.best_by = best_by or ("exploitability" if self.graph else self.goal_metric)
         is_measured = {
-            "grid_sum": "grid_sum" in measures(game, game.example_state()),
+            "grid_sum": "grid_sum" in game.measures(game.example_state()),
             "held_out_turns": split is not None,
             "exploitability": self.graph is not None,
         }
@@ -92,6 +94,13 @@ class Evaluator:
             if has_metric(game.spec.goal, name) and is_measured.get(name, True)
         )
         self._check_best_by()
+        solver = position_solver(game, max_positions=REGRET_POSITIONS) if regret_every else None
+        if regret_every and solver is None:
+            raise ConfigError(
+                f"no exact solver supports these rules of game={game.spec.name}",
+                f"remove analyze_every={regret_every}",
+            )
+        self._solver = solver
 
     def set_policy(self, policy: Policy) -> None:
         """The policy to evaluate, which may take long to build: all else is checked before."""
@@ -112,13 +121,13 @@ class Evaluator:
     def evaluate(self, num_games: int, stream: str) -> EvaluationResult:
         """Play games drawn from the named stream, on the layouts of training and on those held
         out."""
-        split, greedy = self.split, self.greedy
+        split, greedy, opponent = self.split, self.greedy, self.opponent
         rng = make_generator(self.seed, stream, self.game.device)
         layouts = None if split is None else split.trained_on
         settings = EvaluationSettings(sampled_games=num_games, layouts=layouts)
-        if self.opponent is not None:
-            self.opponent.reset_statistics()
-        evaluation = evaluate(self.game, greedy, settings, rng, self.opponent)
+        if opponent is not None:
+            opponent.reset_statistics()
+        evaluation = evaluate(self.game, greedy, settings, rng, opponent)
         held_out = None
         if split is not None:
             settings = EvaluationSettings(sampled_games=num_games, layouts=split.held_out)
@@ -127,6 +136,18 @@ class Evaluator:
         result = EvaluationResult(evaluation, held_out, {}, statistics)
         result.metrics.update({name: EVAL_METRICS[name](self, result) for name in self.metrics})
         return result
+
+    def regret(self) -> float | None:
+        """The mean value that a move of the greedy policy loses against perfect play, as `rlgames
+        analyze` counts it, with its own random stream; None if the solver knows none."""
+        assert self._solver is not None
+        rng = make_generator(self.seed, "regret", self.game.device)
+        settings = EvaluationSettings(sampled_games=REGRET_GAMES)
+        with torch.inference_mode():
+            moves, _ = played_moves(self.game, self.greedy, self.opponent, settings, rng)
+        loss = with_values(moves, self.game, self._solver).loss
+        known = loss[~loss.isnan()]
+        return float(known.mean()) if len(known) else None
 
     def better(self, metrics: dict[str, float], best: list[float] | None) -> list[float] | None:
         """The highest evaluation so far, by best_by and then by points, if this checkpoint is the
@@ -171,33 +192,3 @@ EVAL_METRICS: dict[str, Callable[[Evaluator, EvaluationResult], float]] = {
 To add one, add it here, to core/metrics.py, which says which games have it and whether higher or
 lower is better there, and to docs/metrics.md.
 """
-
-
-class Regret:
-    """Measures the mean value that a move of the greedy policy loses against perfect play, as
-    `rlgames analyze` counts it, with its own random stream.
-
-    every: games between two measurements, for the error.
-    Raises ConfigError for a game without an exact solver.
-    """
-
-    def __init__(self, evaluator: Evaluator, every: int) -> None:
-        self.evaluator, game = evaluator, evaluator.game
-        solver = position_solver(game, max_positions=REGRET_POSITIONS)
-        if solver is None:
-            raise ConfigError(
-                f"no exact solver supports these rules of game={game.spec.name}",
-                f"remove analyze_every={every}",
-            )
-        self._solver = solver
-
-    def measure(self) -> float | None:
-        """The value, None if the solver knows none; changes nothing."""
-        subject = self.evaluator
-        rng = make_generator(subject.seed, "regret", subject.game.device)
-        settings = EvaluationSettings(sampled_games=REGRET_GAMES)
-        with torch.inference_mode():
-            moves, _ = played_moves(subject.game, subject.greedy, subject.opponent, settings, rng)
-        loss = with_values(moves, subject.game, self._solver).loss
-        known = loss[~loss.isnan()]
-        return float(known.mean()) if len(known) else None

@@ -8,16 +8,18 @@ from pathlib import Path
 
 from rlgames.config.registry import REGISTRY
 from rlgames.config.typed import to_plain
-from rlgames.core.callbacks import CallbackList
+from rlgames.core.callbacks import Callback, CallbackList
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupts
 from rlgames.evaluation.references import EARLY_SOLVE_SECONDS
+from rlgames.learners.learner import unlearned_entries
 from rlgames.runs.checkpoint import Checkpoint, Tree
 from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog
 from rlgames.training.evaluator import WHY_NO_REGRET
 from rlgames.training.parts import Training
+from rlgames.training.pictures import ImageCallback
 from rlgames.training.progress import Progress
 
 
@@ -33,11 +35,13 @@ class TrainingLoop:
         training: Training,
         progress: Progress,
         log: RunLog,
-        callbacks: CallbackList,
         interrupts: Interrupts,
+        callback: Callback | None = None,
     ) -> None:
         self.training, self.progress, self.log = training, progress, log
-        self.callbacks, self.interrupts = callbacks, interrupts
+        self.interrupts = interrupts
+        images = ImageCallback(training.evaluator, log, progress)
+        self.callbacks = CallbackList([log, images, *filter(None, [callback])])
         self.mark = training.source.mark()
 
     def run(self) -> None:
@@ -49,7 +53,6 @@ class TrainingLoop:
             with self.interrupts.shielded():
                 self.end_evaluation()
                 self.save()
-        self.pretrain()
         self.run_due_tasks()  # those that were due when an earlier process was interrupted
         if not progress.is_over:
             with self.phase("playing"):
@@ -71,18 +74,6 @@ class TrainingLoop:
         metric = self.training.evaluator.goal_metric
         with self.interrupts.shielded():
             self.callbacks.on_references(metric, references.random, references.optimal)
-
-    def pretrain(self) -> None:
-        """Fit the policy to recorded games, clone_epochs times, before any game is played."""
-        source = self.training.source
-        while True:
-            with self.phase("learning"), self.interrupts.shielded():
-                metrics = source.pretrain()
-                if metrics is None:
-                    return
-                metrics = {f"train/pretrain_{name}": value for name, value in metrics.items()}
-                self.callbacks.on_metrics(0, metrics)
-                self.mark = source.mark()
 
     def train_on_batch(self) -> None:
         """Play the next batch of games, or sample recorded ones, and learn from it."""
@@ -113,10 +104,12 @@ class TrainingLoop:
                 do()
 
     def log_metrics(self) -> None:
-        """Log the means since the last line."""
+        """Log the means since the last line, and what is measured now."""
         with self.interrupts.shielded():
             self.progress.mark_done("log")
-            self.tell(self.progress.line.close())
+            entries = unlearned_entries(self.training.agent.policy)
+            line = {f"train/{name}": value for name, value in entries.items()}
+            self.tell(self.progress.line.close() | line)
 
     def evaluate(self) -> None:
         """Evaluate the greedy policy, log the metrics, and save the weights if they are the best
@@ -142,10 +135,9 @@ class TrainingLoop:
 
     def measure(self) -> None:
         """Measure the mistakes of the greedy policy and log what was found."""
-        progress, regret = self.progress, self.training.regret
-        assert regret is not None
+        progress = self.progress
         with self.phase("evaluating"):
-            value = regret.measure()
+            value = self.training.evaluator.regret()
         if value is None and not progress.done_at["measure"]:
             self.log.warn(WHY_NO_REGRET)
         with self.interrupts.shielded():
@@ -176,7 +168,7 @@ class TrainingLoop:
         """Write weights, and all that the rest of the run depends on, under each of these names.
         Raises OSError."""
         progress, log = self.progress, self.log
-        progress.num_log_lines, progress.num_event_bytes = log.num_lines, log.num_event_bytes
+        progress.num_log_lines = log.num_lines
         log.flush()  # a checkpoint never counts lines that are not on the disk
         state = {
             "progress": progress.state_dict(),

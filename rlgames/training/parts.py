@@ -16,7 +16,7 @@ from rlgames.config.options.players import PastConfig
 from rlgames.config.registry import check_installed, make
 from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import to_plain
-from rlgames.core.devices import build_device, compute_dtype
+from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.memory import check_memory, check_weight_memory
 from rlgames.core.rng import make_generator
@@ -26,7 +26,6 @@ from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.learners.td_ntuple import TdNtuple
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
-from rlgames.policies.policy import computing_in
 from rlgames.rollouts.holdout import Split, split_layouts
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import (
@@ -48,7 +47,7 @@ from rlgames.sampling import EpsilonGreedy
 from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.training.checks import Plan, check_fits
-from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator, Regret
+from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
 from rlgames.training.sources import Batch, Demonstrations, GameSource, WholeGames
 
 FLOATS_PER_TABLE_VALUE = 2
@@ -57,10 +56,7 @@ FLOATS_PER_TABLE_VALUE = 2
 
 @dataclass(frozen=True)
 class Training:
-    """What a training is made of, built once from a checked config.
-
-    regret: None without analyze_every=. compute_dtype: of the policy while it plays and learns.
-    """
+    """What a training is made of, built once from a checked config."""
 
     cfg: TrainConfig
     game: Game[Any]
@@ -68,9 +64,7 @@ class Training:
     learner: Learner
     source: GameSource
     evaluator: Evaluator
-    regret: Regret | None
     references: References
-    compute_dtype: torch.dtype
 
     def learn(self, batch: Batch | GamePool) -> tuple[FinalStates, dict[str, float]]:
         """Learn from the agent's moves in a batch, and from recorded ones; how the games ended, and
@@ -79,20 +73,17 @@ class Training:
         metrics: dict[str, float] = {}
         if isinstance(sampling, EpsilonGreedy):
             metrics["exploration_rate"] = sampling.epsilon.at(fraction)
-        with computing_in(self.agent.policy, self.compute_dtype):
-            if isinstance(batch, GamePool):
-                final_states, learned = self.learner.play_and_learn(
-                    batch, self.cfg.window, fraction
-                )
-                return final_states, learned | metrics
-            trajectories, final_states = self.source.examples(batch)
-            if len(trajectories):  # an opponent may have won before the agent moved
-                steps = self.learner.num_gradient_steps
-                metrics = self.learner.update(trajectories, final_states, fraction) | metrics
-                steps = self.learner.num_gradient_steps - steps
-                metrics |= {"gradient_steps": float(steps)} if steps else {}
-                if len(self.source.games.players) == 2:
-                    metrics |= agent_points(trajectories, final_states)
+        if isinstance(batch, GamePool):
+            final_states, learned = self.learner.play_and_learn(batch, self.cfg.window, fraction)
+            return final_states, learned | metrics
+        trajectories, final_states = self.source.examples(batch)
+        if len(trajectories):  # an opponent may have won before the agent moved
+            steps = self.learner.num_gradient_steps
+            metrics = self.learner.update(trajectories, final_states, fraction) | metrics
+            steps = self.learner.num_gradient_steps - steps
+            metrics |= {"gradient_steps": float(steps)} if steps else {}
+            if len(self.source.games.players) == 2:
+                metrics |= agent_points(trajectories, final_states)
         return batch[1], metrics | self.source.metrics()
 
     def weights(self) -> dict[str, Tensor]:
@@ -125,7 +116,6 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     check_fits(Plan(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
-    regret = None if cfg.analyze_every is None else Regret(evaluator, cfg.analyze_every)
     policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
     if cfg.init_from and checkpoint is None:
         init_policy_from(Path(cfg.init_from), cfg, policy)
@@ -136,16 +126,14 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     learner = build_learner(cfg.learner, context, cfg.lr)
     evaluator.set_policy(learner.evaluated_policy)
     agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
-    dtype = compute_dtype(cfg.precision, device)
     games = WholeGames(game, playing(cfg, game, agent), split)
-    has_played = checkpoint is not None and checkpoint.games > 0
-    source = build_source(cfg, learner, agent, games, dtype, has_played)
+    source = build_source(cfg, learner, agent, games)
     if device.type == "cpu":
         batch, size = min(cfg.batch, cfg.games), bytes_per_game(game, cfg.window)
         check_memory("batch", batch, size, "for its moves")
     layouts = () if split is None else (split.trained_on, split.held_out)
     references = References(game, *layouts)
-    return Training(cfg, game, agent, learner, source, evaluator, regret, references, dtype)
+    return Training(cfg, game, agent, learner, source, evaluator, references)
 
 
 def check_parts(cfg: TrainConfig) -> None:
@@ -155,24 +143,13 @@ def check_parts(cfg: TrainConfig) -> None:
     check_fits(Plan(cfg, game, make_reward(cfg.reward, game), split is not None))
 
 
-def build_source(
-    cfg: TrainConfig,
-    learner: Learner,
-    agent: Agent,
-    games: WholeGames,
-    dtype: torch.dtype,
-    has_played: bool,
-) -> GameSource:
-    """Where a training's games come from. has_played: it needs no record to fit the policy to.
-
-    Raises ConfigError for a record that does not fit.
-    """
-    recorded, is_clone = None, "teacher" in learner.learns_from
-    if cfg.demonstrations and (is_clone or cfg.demos_per_batch or not has_played):
+def build_source(cfg: TrainConfig, learner: Learner, agent: Agent, games: WholeGames) -> GameSource:
+    """Where a training's games come from. Raises ConfigError for a record that does not fit."""
+    recorded = None
+    if cfg.demonstrations:
         path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
         recorded = Demonstrations.read(path, games.game, rules, cfg.demonstrator, learner.rng)
-    parts = (cfg, learner, agent, games, recorded, dtype)
-    source: GameSource = make("engine", cfg.engine, *parts)
+    source: GameSource = make("engine", cfg.engine, cfg, learner, agent, games, recorded)
     return source
 
 
@@ -194,7 +171,8 @@ def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> E
     opponent = None
     if game.spec.seats == 2:
         opponent = build_player(cfg.eval_opponent, game, cfg.game, in_training=True)
-    return Evaluator(game, opponent, split, greedy_rule(cfg), cfg.best_by, cfg.seed)
+    rule = greedy_rule(cfg)
+    return Evaluator(game, opponent, split, rule, cfg.best_by, cfg.seed, cfg.analyze_every)
 
 
 def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor]) -> None:

@@ -14,15 +14,8 @@ from rlgames.core.callbacks import Callback
 from rlgames.core.rng import make_generator
 from rlgames.core.text import short_number
 from rlgames.drawing.figures import Line, histogram_lines, line_chart
-from rlgames.drawing.pictures import (
-    WIDTH,
-    ActionOverlay,
-    draw_scene,
-    encode_gif,
-    encode_png,
-    format_percent,
-    position_scene,
-)
+from rlgames.drawing.images import draw_scene, encode_gif, encode_png
+from rlgames.drawing.pictures import WIDTH, ActionOverlay, format_percent, position_scene
 from rlgames.evaluation.analysis import distinct
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Random

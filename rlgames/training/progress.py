@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rlgames.config.commands import TrainConfig
-from rlgames.core.untrusted import MAX_NUMBER, checked_float, checked_int, sanitized
-from rlgames.games.capabilities import measures
+from rlgames.core.untrusted import MAX_NUMBER, checked_float, checked_int
 from rlgames.games.game import Game, State
 from rlgames.kernels.jit import clock
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.files import MAX_SECONDS
-
-METRIC_NAME = re.compile(r"[\w ,:/.+=()%-]{1,100}")
-"""Names of metrics that a checkpoint may contain."""
 
 PHASES = ("playing", "learning", "evaluating", "saving", "solving")
 """What a process does. Every line of the log has the fraction of the time of each of them."""
@@ -34,7 +29,7 @@ def game_statistics(game: Game[Any], final: State) -> dict[str, float]:
     statistics = {"turns": float(final.turn.float().mean())}
     if game.spec.goal == "score":
         statistics["score"] = float(score[:, 0].mean())
-        values = measures(game, final)
+        values = game.measures(final)
         if "grid_sum" in values:
             statistics["grid_sum"] = float(values["grid_sum"].mean())
     if game.spec.goal == "outcome":
@@ -115,16 +110,14 @@ class LogLine:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Raises LookupError, TypeError or ValueError for what does not match."""
-        sums, weights = dict(state["sums"]), dict(state["weights"])
-        for name, value in sums.items():
-            checked_float(weights[name], MIN_WEIGHT)
-            if type(value) not in (int, float) or not METRIC_NAME.fullmatch(name):
-                raise ValueError(f"there is no metric {sanitized(name, 40)} of such a value")
+        self._sums = {name: float(value) for name, value in state["sums"].items()}
+        self._weights = {
+            name: checked_float(state["weights"][name], MIN_WEIGHT) for name in self._sums
+        }
         self._start = clock() - checked_float(state["seconds"], 0, MAX_SECONDS)
-        phases = dict(state["phases"])
-        for name in PHASES:
-            self._seconds_by_phase[name] = checked_float(phases[name], 0, MAX_SECONDS)
-        self._sums, self._weights = sums, weights
+        self._seconds_by_phase = {
+            phase: checked_float(state["phases"][phase], 0, MAX_SECONDS) for phase in PHASES
+        }
         self.num_games = checked_int(state["num_games"], 0)
         self.num_moves = checked_int(state["num_moves"], 0)
 
@@ -135,9 +128,8 @@ class Progress:
     games, updates, moves: played and made so far. done_at: games played at the last line of the
     log, evaluation, measurement of mistakes, save (-1: none yet) and kept checkpoint. best: the
     best evaluation so far, as Evaluator.better compares it. has_converged: more training would
-    change nothing. regret: the last measurement, see evaluator.Regret. num_log_lines,
-    num_event_bytes: lines of the log, and bytes of TensorBoard's files, at the last save.
-    line: the next line of the log.
+    change nothing. regret: the last measurement, see Evaluator.regret. num_log_lines: of the
+    log at the last save. line: the next line of the log.
     """
 
     def __init__(self, cfg: TrainConfig) -> None:
@@ -155,7 +147,7 @@ class Progress:
         self.best: list[float] | None = None
         self.has_converged = False
         self.regret: float | None = None
-        self.num_log_lines = self.num_event_bytes = 0
+        self.num_log_lines = 0
         self._earlier_seconds, self._started_at = 0.0, time.perf_counter()
 
     @property
@@ -211,8 +203,7 @@ class Progress:
 
     def state_dict(self) -> dict[str, Any]:
         """Plain numbers."""
-        names = ["games", "updates", "moves", "best", "has_converged", "regret"]
-        names += ["num_log_lines", "num_event_bytes"]
+        names = ["games", "updates", "moves", "best", "has_converged", "regret", "num_log_lines"]
         return {
             **{name: getattr(self, name) for name in names},
             "done_at": dict(self.done_at),
@@ -224,19 +215,14 @@ class Progress:
         """Raises LookupError, TypeError or ValueError for what is impossible after this many
         games."""
         self.games = checked_int(state["games"], games, games)
-        for name in ("updates", "moves", "num_log_lines", "num_event_bytes"):
+        for name in ("updates", "moves", "num_log_lines"):
             setattr(self, name, checked_int(state[name], 0))
         for task, lowest in self.done_at.items():
             self.done_at[task] = checked_int(state["done_at"][task], lowest, games)
-        if self.done_at["save"] < 0:  # stopped before all references were written
-            self.num_event_bytes = 0
         self._earlier_seconds = checked_float(state["seconds"])
-        self.best, self.has_converged = state["best"], state["has_converged"]
-        if self.best is not None:
-            first, second = self.best
-            self.best = [checked_float(each, -MAX_NUMBER, MAX_NUMBER) for each in (first, second)]
-        if type(self.has_converged) is not bool:
-            raise ValueError("has_converged is neither true nor false")
-        regret = state["regret"]
-        self.regret = None if regret is None else checked_float(regret, -MAX_NUMBER, MAX_NUMBER)
+        self.has_converged = bool(checked_int(int(state["has_converged"]), 0, 1))
+        best, regret = state["best"], state["regret"]
+        limits = (-MAX_NUMBER, MAX_NUMBER)
+        self.best = None if best is None else [checked_float(each, *limits) for each in best]
+        self.regret = None if regret is None else checked_float(regret, *limits)
         self.line.load_state_dict(state["line"])

@@ -28,7 +28,6 @@ from rlgames.config.typed import from_plain, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.signals import Interrupts
-from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.parts import build_actor
@@ -66,9 +65,6 @@ MAX_RESTARTS = 100
 POLL_SECONDS = 0.2
 """Ctrl-C and SIGTERM wait this long at most for a call of Ray, which would swallow them."""
 
-SILENT_SECONDS = 5.0
-"""A longer wait for a cluster or an actor is announced."""
-
 
 @dataclass(frozen=True)
 class Weights:
@@ -94,16 +90,15 @@ class Games:
     def __len__(self) -> int:
         return self.trajectories.num_games
 
-    def split(self, num_games: int) -> tuple[Games, Games]:
+    def split(self, num_games: int) -> list[Games]:
         """The first games, and the others."""
-        first, rest = torch.arange(len(self)).split([num_games, len(self) - num_games])
-        return self._select(first), self._select(rest)
-
-    def _select(self, chosen: Tensor) -> Games:
-        trajectories = self.trajectories.select_games(chosen)
-        final_states = FinalStates(self.final_states.state[chosen], len(trajectories))
-        seconds = self.seconds * len(chosen) / len(self)
-        return Games(trajectories, final_states, self.version, seconds, self.process)
+        parts = []
+        for chosen in torch.arange(len(self)).split([num_games, len(self) - num_games]):
+            trajectories = self.trajectories.select_games(chosen)
+            final_states = FinalStates(self.final_states.state[chosen], len(trajectories))
+            seconds = self.seconds * len(chosen) / len(self)
+            parts.append(Games(trajectories, final_states, self.version, seconds, self.process))
+        return parts
 
 
 class SelfPlayActor:
@@ -148,16 +143,11 @@ def send_compactly() -> None:
 
 def wait_for(awaited: str, is_there: Callable[[], object], seconds: float) -> None:
     """Wait for something. Raises ConnectionError when the time, join_seconds=, is over."""
-    start, has_spoken = time.monotonic(), False
+    deadline = time.monotonic() + seconds
     while not is_there():
-        waited = time.monotonic() - start
-        if waited >= seconds:
+        if time.monotonic() >= deadline:
             raise ConnectionError(f"{awaited} did not join within join_seconds={seconds:g}")
-        if not has_spoken and waited >= SILENT_SECONDS:
-            has_spoken = True
-            line = f"waiting for {awaited}, at most {seconds:g} s"
-            print(printable(f"rlgames: {line}"), file=sys.stderr, flush=True)
-        time.sleep(min(0.1, seconds - waited))
+        time.sleep(0.1)
 
 
 class RaySource(GameSource):
@@ -169,7 +159,6 @@ class RaySource(GameSource):
     instead.
     """
 
-    last_words = "the run ended at once: it was killed, or the Ray process of this machine died"
     is_exact = False
 
     def __init__(

@@ -16,10 +16,8 @@ from rlgames.core.rng import make_generator, restore_generator
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import checked_int, sanitized
 from rlgames.games.game import Game, State
-from rlgames.learners.behavior_cloning import BehaviorCloning
-from rlgames.learners.learner import Learner, LearnerContext
+from rlgames.learners.learner import Learner
 from rlgames.players.player import Agent, Player
-from rlgames.policies.policy import Network, computing_in
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import Split, sampled_from
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates, collect_games
@@ -141,14 +139,10 @@ class GameSource:
     that a run that was interrupted in the next one plays that again.
 
     learner_plays: whether the learner plays the games itself. is_cloned: whether recorded games are
-    all that it learns from. last_words: what to say if the process ends at once, without an
-    exception; empty if nothing in the source does that. is_exact: whether a resumed run is bit-
-    equal to one that never stopped. pool: games in progress, with window= only. num_pretrained:
-    passes over the recorded games so far. pretraining: the learner of those passes, None before and
-    after.
+    all that it learns from. is_exact: whether a resumed run is bit-equal to one that never stopped.
+    pool: games in progress, with window= only.
     """
 
-    last_words = ""
     is_exact = True
 
     def __init__(
@@ -158,17 +152,13 @@ class GameSource:
         agent: Agent,
         games: WholeGames,
         recorded: Demonstrations | None,
-        dtype: torch.dtype,
     ) -> None:
         """cfg: of the training. learner: its generator also samples recorded games. agent: in
-        training. games: how its games are played. recorded: games to learn from, or None. dtype:
-        what the agent's network computes in."""
+        training. games: how its games are played. recorded: games to learn from, or None."""
         self.cfg, self.learner, self.agent, self.games = cfg, learner, agent, games
-        self.recorded, self.dtype = recorded, dtype
+        self.recorded = recorded
         self.rng = make_generator(cfg.seed, "play", learner.rng.device)
         self.pool: GamePool | None = None
-        self.pretraining: BehaviorCloning | None = None
-        self.num_pretrained = 0
         self._held_out: Trajectories | None = None
         self.learner_plays = learner.learns_while_playing
         self.is_cloned = "teacher" in learner.learns_from and self.cfg.teacher is None
@@ -192,13 +182,12 @@ class GameSource:
         """
         for player in self.games.players:
             player.start_batch(games_played, self.rng)
-        with computing_in(self.agent.policy, self.dtype):
-            if self.is_cloned and self.recorded:
-                return self.recorded.sample(num_games)
-            if not (self.learner_plays or self.cfg.window):
-                return self.play(num_games, games_played, self.rng)
-            pool = self._pool(num_games)
-            return pool if self.learner_plays else pool.collect(self.cfg.window)
+        if self.is_cloned and self.recorded:
+            return self.recorded.sample(num_games)
+        if not (self.learner_plays or self.cfg.window):
+            return self.play(num_games, games_played, self.rng)
+        pool = self._pool(num_games)
+        return pool if self.learner_plays else pool.collect(self.cfg.window)
 
     def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:
         """Whole games of the agent in training, or of a teacher that replaces it."""
@@ -230,16 +219,6 @@ class GameSource:
             self._held_out = steady.play(count, 0, rng)[0].by_player(0)
         return self._held_out
 
-    def pretrain(self) -> dict[str, float] | None:
-        """Fit the policy to all recorded moves once. Returns the metrics, or None after
-        clone_epochs passes."""
-        if self.recorded is None or self.num_pretrained >= self.cfg.clone_epochs:
-            self.pretraining = None
-            return None
-        self.pretraining = self.pretraining or self._make_pretraining()
-        self.num_pretrained += 1
-        return self.pretraining.update(self.recorded.trajectories, self.recorded.final_states, 0.0)
-
     def mark(self) -> dict[str, Any]:
         """What playing changes; playing on changes no tensor in it."""
         return {
@@ -247,8 +226,6 @@ class GameSource:
             "players": {
                 str(index): player.state_dict() for index, player in enumerate(self.games.players)
             },
-            "num_pretrained": self.num_pretrained,
-            "pretraining": None if self.pretraining is None else self.pretraining.state_dict(),
             "pool": None if self.pool is None else self.pool.state_dict(),
         }
 
@@ -257,12 +234,6 @@ class GameSource:
         does not fit."""
         for index, player in enumerate(self.games.players):
             player.load_state_dict(mark["players"][str(index)])
-        self.num_pretrained = checked_int(mark["num_pretrained"], 0)
-        if mark["pretraining"] is not None:
-            if not isinstance(self.agent.policy, Network):
-                raise ValueError("only a network is fitted to a record")
-            self.pretraining = self._make_pretraining()
-            self.pretraining.load_state_dict(mark["pretraining"])
         if mark["pool"] is not None:
             num_parallel = checked_int(mark["pool"]["batch"], 1, self.cfg.batch)
             self.pool = self._make_pool(UNLIMITED_GAMES, num_parallel)
@@ -292,12 +263,6 @@ class GameSource:
         if self.cfg.restart_fraction:
             pool.initial_states = restarting_from_pool(pool, self.cfg.restart_fraction)
         return pool
-
-    def _make_pretraining(self) -> BehaviorCloning:
-        learner = self.learner
-        game, policy = learner.game, learner.policy
-        context = LearnerContext(game, policy, learner.sampling, learner.reward, learner.rng)
-        return BehaviorCloning(context, lr=self.cfg.lr)
 
 
 def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStates:

@@ -12,9 +12,8 @@ from typing import Any
 from rlgames.config import plugins
 from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
-from rlgames.core.callbacks import Callback, CallbackList
+from rlgames.core.callbacks import Callback
 from rlgames.core.devices import choose_device
-from rlgames.core.processes import last_words
 from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.schedule import Schedule
 from rlgames.core.signals import Interrupted, Interrupts
@@ -24,22 +23,15 @@ from rlgames.games.game import Game
 from rlgames.runs.checkpoint import (
     BadCheckpoint,
     Checkpoint,
-    drop_state,
     restore_weights,
-    tensor_bytes,
 )
 from rlgames.runs.directory import DirectoryLock, claim_directory, lock_directory
 from rlgames.runs.files import BEST, LATEST
-from rlgames.runs.log import RunLog, RunResults
-from rlgames.runs.loggers import ResumePoint
+from rlgames.runs.log import RunLog
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.parts import Training, build_training
-from rlgames.training.pictures import ImageCallback
 from rlgames.training.progress import Progress
-
-MAX_RESUME_STATE_BYTES = 1 << 26
-"""A finished run keeps no more to be extended, unless asked."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,7 @@ def train(
         training = dataclasses.replace(training, cfg=cfg)
         metrics = (training.evaluator.goal_metric, training.evaluator.best_by)
         log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts)
-        return Run(training, Progress(cfg), log, interrupts, callback).run()
+        return Run(training, Progress(cfg), log, interrupts, callback).finish()
 
 
 def resume(
@@ -104,14 +96,9 @@ def resume(
             training = build_training(cfg, checkpoint)
         progress = Progress(cfg)
         restore(training, progress, checkpoint)
-        resumed_at = ResumePoint(
-            games=progress.games,
-            num_lines=progress.num_log_lines,
-            num_event_bytes=progress.num_event_bytes,
-            is_changed=to_plain(cfg) != checkpoint.config,
-        )
         metrics = (training.evaluator.goal_metric, training.evaluator.best_by)
-        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts, resumed_at)
+        point = (progress.games, progress.num_log_lines)
+        log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts, *point)
         trained = from_plain(checkpoint.config)
         if changes := schedule_changes(trained, cfg, checkpoint.games):
             log.warn(changes)
@@ -125,8 +112,8 @@ def resume(
                 log.warn(f"{error.error}; the best evaluation from now on replaces it")
                 progress.best = None
                 with interrupts.shielded():
-                    run.loop.write(BEST, {})
-        return run.run()
+                    run.write(BEST, {})
+        return run.finish()
 
 
 def restore(training: Training, progress: Progress, checkpoint: Checkpoint) -> None:
@@ -167,74 +154,50 @@ def schedule_changes(trained: TrainConfig, cfg: TrainConfig, games: int) -> str:
     return f"{', '.join(jumps)}; schedule_games={first} keeps the first schedule"
 
 
-class Run:
+class Run(TrainingLoop):
     """A training loop with its files: how it ends when done, interrupted or failed."""
 
-    def __init__(
-        self,
-        training: Training,
-        progress: Progress,
-        log: RunLog,
-        interrupts: Interrupts,
-        callback: Callback | None,
-    ) -> None:
-        self.training, self.progress, self.log = training, progress, log
-        self.cfg, self.interrupts = training.cfg, interrupts
-        images = ImageCallback(training.evaluator, log, progress)
-        self.callbacks = CallbackList([log, images, *filter(None, [callback])])
-        self.loop = TrainingLoop(training, progress, log, self.callbacks, interrupts)
-        self.has_best_weights = self.is_done = self.has_told = False
+    has_best_weights = is_done = False
 
-    def run(self) -> TrainingResult:
+    def finish(self) -> TrainingResult:
         """Train and evaluate the result. Raises what train raises."""
-        with self.last_words():
-            try:
-                self.tell_if_final(tensor_bytes(self.training.learner.state_dict()))
-                self.loop.run()
-                return self.evaluate_result()
-            except Interrupted as signal:
-                raise Interrupted(signal.number, self.save_on_interrupt()) from None
-            except BaseException as error:
-                self.log.note(f"{type(error).__name__}: {error}")
-                if self.loop.checkpoint_path(LATEST).exists():
-                    error.add_note(f"resume from the last checkpoint: {self.resume_command}")
-                self.close_log("failed")
-                raise
-            finally:
-                self.training.source.close()
-
-    def last_words(self) -> contextlib.AbstractContextManager[None]:
-        """A block that says how to resume if a library ends this process."""
-        words = self.training.source.last_words
-        if not words:
-            return contextlib.nullcontext()
-        return last_words(f"{words}; resume from the last checkpoint: {self.resume_command}")
+        try:
+            self.run()
+            return self.evaluate_result()
+        except Interrupted as signal:
+            raise Interrupted(signal.number, self.save_on_interrupt()) from None
+        except BaseException as error:
+            self.log.note(f"{type(error).__name__}: {error}")
+            if self.checkpoint_path(LATEST).exists():
+                error.add_note(f"resume from the last checkpoint: {self.resume_command}")
+            self.close_log("failed")
+            raise
+        finally:
+            self.training.source.close()
 
     def evaluate_result(self) -> TrainingResult:
         """Evaluate the final and the best weights and compare them with the references."""
-        cfg, training, log = self.cfg, self.training, self.log
-        progress, references = self.progress, training.references
+        training, log = self.training, self.log
+        cfg, progress, references = training.cfg, self.progress, training.references
         self.callbacks.on_phase("evaluating")
         best, final, best_games = self.evaluate_checkpoints()
-        if training.regret is not None and progress.regret is not None:
+        if progress.regret is not None:
             final.metrics["regret"] = progress.regret  # of the final weights
         if training.game.spec.seats == 1:
             self.callbacks.on_phase("solving")
             references.solve(cfg.solve_seconds)
             references.solve_held_out(cfg.solve_seconds)
         references.compute_random()
-        results = RunResults(
-            best=best.metrics,
-            final=final.metrics,
-            best_games=best_games,
-            is_exact=best.evaluation.is_exact,
-            references=references.as_dict(),
-            opponent_statistics=best.opponent_statistics,
-        )
-        with self.interrupts.shielded():  # a checkpoint must not count events of the results
+        results = {
+            "results": best.metrics | references.as_dict(),
+            "final_results": final.metrics,
+            "best_games": best_games,
+            "exact": best.evaluation.is_exact,
+            "opponent_statistics": best.opponent_statistics,
+        }
+        with self.interrupts.shielded():
             log.finish("done", progress.games, progress.seconds, results)
             self.is_done = True
-            self.drop_resume_state()
             log.close()
         self.callbacks.on_run_end(log.directory)
         return TrainingResult(
@@ -247,35 +210,11 @@ class Run:
             seconds=progress.seconds,
         )
 
-    def drop_resume_state(self) -> None:
-        """Keep no resume state of a run that is done, unless it is small or asked for."""
-        keeps = self.cfg.keep_resume_state
-        if keeps:
-            return
-        latest = self.loop.checkpoint_path(LATEST)
-        try:
-            dropped = drop_state(latest, 0 if keeps is False else MAX_RESUME_STATE_BYTES)
-        except (OSError, BadCheckpoint) as error:
-            self.log.warn(f"the resume state is still there: {error}")
-            return
-        self.tell_if_final(dropped)
-
-    def tell_if_final(self, num_bytes: int) -> None:
-        """Say once that the run cannot be extended after its end, if its resume state has so many
-        bytes: at the start if the learner has them then, as tables do."""
-        is_kept = self.cfg.keep_resume_state is not None or num_bytes <= MAX_RESUME_STATE_BYTES
-        if not (is_kept or self.has_told):
-            self.has_told = True
-            self.log.warn(
-                f"the finished run cannot be extended: its resume state of {num_bytes >> 20:,} "
-                "MiB is not kept; keep_resume_state=true keeps it"
-            )
-
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
         """Evaluate the best and the final weights on the same games, which selected neither, and
         once if they are the same; the third value: games played before the best were saved."""
         evaluator = self.training.evaluator
-        games = FINAL_EVAL_FACTOR * self.cfg.eval_games
+        games = FINAL_EVAL_FACTOR * self.training.cfg.eval_games
         with self.interrupts.shielded():
             best = self.read_best()
         final_result = evaluator.evaluate(games, FINAL_STREAM)
@@ -287,7 +226,7 @@ class Run:
 
     def read_best(self) -> Checkpoint:
         """The checkpoint of the best evaluation."""
-        return Checkpoint.read(self.loop.checkpoint_path(BEST))
+        return Checkpoint.read(self.checkpoint_path(BEST))
 
     def save_on_interrupt(self) -> str:
         """Save, if there is anything to save and nothing was torn apart; a message about it."""
@@ -297,7 +236,7 @@ class Run:
         try:
             if not (self.has_best_weights or self.interrupts.is_forced):
                 self.callbacks.on_phase("saving")
-                self.loop.save_state(LATEST)
+                self.save_state(LATEST)
                 self.callbacks.on_checkpoint(games, is_best=False)
             message = f"saved after {games:,} games; resume with: {self.resume_command}"
         except (Interrupted, OSError) as error:
@@ -316,4 +255,6 @@ class Run:
 
     @property
     def resume_command(self) -> str:
-        return plugins.command_for_run("resume", self.log.directory, list(self.cfg.plugins))
+        return plugins.command_for_run(
+            "resume", self.log.directory, list(self.training.cfg.plugins)
+        )

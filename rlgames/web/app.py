@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
 import os
 import secrets
 import socket
@@ -16,22 +15,24 @@ import sys
 import threading
 import webbrowser
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlencode
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rlgames.config.commands import PageConfig
 from rlgames.core.errors import ConfigError, nearest, to_user_error
@@ -44,7 +45,7 @@ from rlgames.web.table import YOU, Table
 
 STATIC = Path(__file__).parent / "static"
 
-MAX_BODY_BYTES, BODY_SECONDS = 1 << 16, 10.0
+MAX_BODY_BYTES = 1 << 16
 """Of a request."""
 
 MAX_SESSIONS = 256
@@ -53,57 +54,15 @@ MAX_SESSIONS = 256
 MAX_THINKING = 8
 """Players that think at the same time; one whose game was left goes on until it has its move."""
 
-MAX_WAITING = 64
-"""Moves and hints that wait for a player; more are turned away."""
-
 LOOPBACK = ("localhost", "127.0.0.1")
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
 POLICY += "img-src 'self' data:; base-uri 'none'; form-action 'none'"
 
-T = TypeVar("T")
-
 DEFAULT_PORT = 8765
 """Tried first, so that an address that was sent to somebody stays the same."""
 
 MAX_CONNECTIONS = 512
-
-
-class Refused(Exception):
-    """A request that is answered with an error. status: of HTTP."""
-
-    def __init__(self, error: str, status: int = 400) -> None:
-        super().__init__(error)
-        self.status = status
-
-
-class Guard:
-    """Refuses requests of other pages, and adds the headers that keep this page to itself."""
-
-    def __init__(self, app: ASGIApp, is_public: bool) -> None:
-        self.app = app
-        policy = POLICY if is_public else POLICY + "; frame-ancestors 'none'"
-        headers = {
-            "content-security-policy": policy,
-            "x-content-type-options": "nosniff",
-            "referrer-policy": "no-referrer",
-            "cache-control": "no-store",
-        }
-        self.headers = [(name.encode(), value.encode()) for name, value in headers.items()]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *self.headers]
-            await send(message)
-
-        headers = dict(scope.get("headers", []))
-        origin = headers.get(b"origin")
-        if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
-            response = JSONResponse({"error": "this page answers its own requests only"}, 403)
-            await response(scope, receive, send_with_headers)
-            return
-        await self.app(scope, receive, send_with_headers)
 
 
 class Page:
@@ -116,7 +75,6 @@ class Page:
         self.tables, self.seed = tables, seed
         self.sessions: OrderedDict[str, Session] = OrderedDict()
         self.players, self.solvers = ThreadPoolExecutor(MAX_THINKING), ThreadPoolExecutor(1)
-        self.waiting = 0
 
     async def games(self, request: Request) -> Response:
         return JSONResponse({"games": {name: table.title for name, table in self.tables.items()}})
@@ -126,27 +84,19 @@ class Page:
         id, if it is still here."""
         body = await read_json(request)
         key = body.get("id") or ""
-        if (known := self.sessions.get(key)) is not None:
-            return JSONResponse({"id": key, "about": about(known), **known.view(None)})
-        name = body.get("game") or next(iter(self.tables))
-        if name not in self.tables:
-            hint = nearest(name, [*self.tables])
-            raise ConfigError(f"there is no game {name!r} on this page", hint)
-        table = self.tables[name]
-
-        def make() -> Session:
-            seats = body.get("seats")
-            if seats is None:
-                seats = [YOU, *table.players[:1] * (table.game.spec.seats - 1)]
-            search, text, fleet = body.get("search"), body.get("position"), body.get("fleet")
-            return Session(name, table, seats, search, text, fleet, self.seed)
-
-        session = await run_in_threadpool(make)
-        key = secrets.token_urlsafe(16)
-        self.sessions[key] = session
-        while len(self.sessions) > MAX_SESSIONS:
-            self.sessions.popitem(last=False)
-        return JSONResponse({"id": key, "about": about(session), **session.view(body.get("ply"))})
+        if key not in self.sessions:
+            name = body.get("game") or next(iter(self.tables))
+            if name not in self.tables:
+                hint = nearest(name, [*self.tables])
+                raise ConfigError(f"there is no game {name!r} on this page", hint)
+            parts = {part: body.get(part) for part in ("seats", "search", "position", "fleet")}
+            session = await run_in_threadpool(Session, name, self.tables[name], self.seed, **parts)
+            key = secrets.token_urlsafe(16)
+            self.sessions[key] = session
+            while len(self.sessions) > MAX_SESSIONS:
+                self.sessions.popitem(last=False)
+        session = self.sessions[key]
+        return JSONResponse({"id": key, "about": about(session), **session.view()})
 
     async def act(self, request: Request) -> Response:
         """{do, ply} and what the action needs; the answer is the next state of the page."""
@@ -154,34 +104,19 @@ class Page:
         key = request.path_params["key"]
         session = self.sessions.get(key)
         if session is None:
-            raise Refused("this game is no longer here; start a new one", 404)
+            raise HTTPException(404, "this game is no longer here; start a new one")
         self.sessions.move_to_end(key)
         do, ply, kind = body.get("do") or "view", body.get("ply"), body.get("kind") or ""
-        actions: dict[str, Callable[[], None]] = {
-            "move": lambda: session.move(body.get("move") or ""),
-            "undo": session.undo,
-            "sit": lambda: session.sit(body.get("seats") or [], body.get("search")),
-        }
+        run = asyncio.get_running_loop().run_in_executor
         if do == "hint":
             worker = self.solvers if kind in ("exact", "ships") else self.players
-            return JSONResponse(await self._in_turn(worker, lambda: session.hint(kind, ply)))
+            return JSONResponse(await run(worker, session.hint, kind, ply))
         if do == "reply":
-            await self._in_turn(self.players, lambda: session.reply(ply))
+            await run(self.players, session.reply, ply)
             ply = None
-        elif do in actions:
-            await run_in_threadpool(_change, session, actions[do])
         elif do != "view":
-            raise Refused(f"do is one of {', '.join([*actions, 'hint', 'reply', 'view'])}")
+            await run_in_threadpool(session.change, do, body)
         return JSONResponse(await run_in_threadpool(session.view, ply))
-
-    async def _in_turn(self, worker: ThreadPoolExecutor, task: Callable[[], T]) -> T:
-        if self.waiting >= MAX_WAITING:
-            raise Refused("too many are playing; try again later", 503)
-        self.waiting += 1
-        try:
-            return await asyncio.wrap_future(worker.submit(task))
-        finally:
-            self.waiting -= 1
 
     def close(self) -> None:
         """Give up what waits."""
@@ -206,86 +141,69 @@ def about(session: Session) -> dict[str, Any]:
     }
 
 
-def _change(session: Session, action: Callable[[], None]) -> None:
-    if not session.lock.acquire(blocking=False):
-        raise Refused("a player is thinking; wait for its move", 409)
-    try:
-        action()
-    finally:
-        session.lock.release()
-
-
 async def read_json(request: Request) -> dict[str, Any]:
     """The object in a request: ply is a number, seats a list of texts, all else is text.
 
-    Raises Refused for anything else, and for too large a body.
+    Raises HTTPException for anything else.
     """
-    too_large = Refused(f"a request has at most {MAX_BODY_BYTES} bytes", 413)
-    size = request.headers.get("content-length", "0")
-    if not size.isdecimal() or int(size) > MAX_BODY_BYTES:
-        raise too_large
-    data = b""
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > MAX_BODY_BYTES:
-                    raise too_large
-    except TimeoutError:
-        raise Refused("the request took too long", 408) from None
-    try:
-        body = json.loads(data)
+        body = await request.json()
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        raise Refused("a request is a JSON object")
+        raise HTTPException(400, "a request is a JSON object")
     for name, value in body.items():
-        if value is None:
-            continue
+        is_valid, kind = isinstance(value, str), "text"
         if name == "ply":
-            if type(value) is not int or not 0 <= value < 1 << 31:
-                raise Refused("ply is a whole number")
+            is_valid, kind = type(value) is int and 0 <= value < 1 << 31, "a whole number"
         elif name == "seats":
-            if not (isinstance(value, list) and all(isinstance(seat, str) for seat in value)):
-                raise Refused("seats is a list of texts")
-        elif not isinstance(value, str):
-            raise Refused(f"{name} is text")
+            is_list = isinstance(value, list) and all(isinstance(seat, str) for seat in value)
+            is_valid, kind = is_list, "a list of texts"
+        if value is not None and not is_valid:
+            raise HTTPException(400, f"{name} is {kind}")
     return body
 
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-def _answered(endpoint: Endpoint) -> Endpoint:
-    """An endpoint whose errors are answers, so that the server goes on."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except Exception as error:
-            status = error.status if isinstance(error, Refused) else 400
-            if not isinstance(error, Refused | ConfigError):
-                error, status = to_user_error(error), 500
-            return JSONResponse({"error": sanitized(str(error))}, status)
-
-    return answer
+async def _answer(request: Request, error: Exception) -> Response:
+    """An error as an answer, so that the server goes on."""
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": sanitized(error.detail)}, error.status_code)
+    status = 400 if isinstance(error, ConfigError) else 500
+    return JSONResponse({"error": sanitized(str(to_user_error(error)))}, status)
 
 
 def make_app(page: Page, hosts: Sequence[str] = ()) -> Starlette:
     """The application. hosts: names that others open it by, besides the loopback's."""
+    headers = {
+        "content-security-policy": POLICY if hosts else POLICY + "; frame-ancestors 'none'",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store",
+    }
+
+    async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        """Refuse requests of other pages, and add the headers that keep this page to itself."""
+        origin = request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+            return JSONResponse({"error": "this page answers its own requests only"}, 403)
+        response = await call_next(request)
+        response.headers.update(headers)
+        return response
+
+    names = [*LOOPBACK, *hosts]
     return Starlette(
         routes=[
             Route("/api/games", page.games),
-            Route("/api/sessions", _answered(page.open), methods=["POST"]),
-            Route("/api/sessions/{key}", _answered(page.act), methods=["POST"]),
+            Route("/api/sessions", page.open, methods=["POST"]),
+            Route("/api/sessions/{key}", page.act, methods=["POST"]),
             Mount("/", StaticFiles(directory=STATIC, html=True)),
         ],
         middleware=[
-            Middleware(Guard, is_public=bool(hosts)),
-            Middleware(
-                TrustedHostMiddleware, allowed_hosts=[*LOOPBACK, *hosts], www_redirect=False
-            ),
+            Middleware(BaseHTTPMiddleware, dispatch=guard),
+            Middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False),
+            Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
         ],
+        exception_handlers=dict.fromkeys((HTTPException, ConfigError, Exception), _answer),
     )
 
 
@@ -327,19 +245,19 @@ def serve(
 
 def _listen(host: str, port: int | None) -> socket.socket:
     """A socket at a port, the default one, or any that is free."""
-    ports = [DEFAULT_PORT, 0] if port is None else [port]
-    for number in ports:
-        try:
-            listener = socket.create_server((host, number))
-        except OSError as error:
-            number = error.errno or 0  # negative: no address was found
-            reason = os.strerror(number) if number > 0 else str(error.strerror or error)
-        else:
-            # Else the body of an answer waits 40 ms for the browser to confirm its headers.
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return listener
-    hint = "leave out port= for a free one" if port else "use host=127.0.0.1"
-    raise ConfigError(f"cannot listen on {host}:{ports[-1]}: {reason}", hint)
+    number = DEFAULT_PORT if port is None else port
+    try:
+        listener = socket.create_server((host, number))
+    except OSError as error:
+        if port is None:
+            return _listen(host, 0)
+        code = error.errno or 0  # negative: no address was found
+        reason = os.strerror(code) if code > 0 else str(error.strerror or error)
+        hint = "leave out port= for a free one" if port else "use host=127.0.0.1"
+        raise ConfigError(f"cannot listen on {host}:{port}: {reason}", hint) from None
+    # Else the body of an answer waits 40 ms for the browser to confirm its headers.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _is_local_or_any(host: str) -> bool:

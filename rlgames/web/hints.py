@@ -17,7 +17,6 @@ from rlgames.evaluation.advice import advise, exact_text, unit_of
 from rlgames.games.fleets.game import FleetGame
 from rlgames.games.game import Game, State
 from rlgames.games.notation import legal_names
-from rlgames.players.player import Player
 from rlgames.runs.agents import make_advisor
 
 if TYPE_CHECKING:
@@ -49,45 +48,40 @@ def policy_hint(table: Table, seats: Sequence[str], search: str | None, seen: St
     """The probabilities or values of the advisor's moves, or the shares of a search's visits."""
     name = table.advisor(seats)
     assert name is not None
-    player: Player = table.idle_player(name, search)
     who = name if search is None else f"{name}+{search}"
-    with table.thinking(player):
+    with table.player(name, search) as player:
         found = advise(table.game, seen, make_advisor(player), who, 0)
     value = "" if found.value is None else f"expects a return of {short_number(found.value)}"
     if found.likely is None:
         return Hint(f"{who} {value or 'has no probabilities'}")
-    scores = {move.action: move.score for move in found.moves if move.score is not None}
-    if scores:
-        low, high = min(scores.values()), max(scores.values())
-        opinions = [
-            (name, _between(score, low, high), short_number(score), short_number(score))
-            for name, score in scores.items()
-        ]
-        return _hint(table.game, seen, f"{who} {value}", opinions)
-    likely = {move.action: move.probability or 0.0 for move in found.moves}
-    opinions = [(name, share, "", f"{share:.1%}") for name, share in likely.items()]
-    return _hint(table.game, seen, f"{who} {value}", opinions, is_distribution=True)
+    opinions, scores = [], [move.score for move in found.moves if move.score is not None]
+    for move in found.moves:
+        if scores:
+            share, label = _between(move.score or 0.0, scores), short_number(move.score or 0.0)
+            opinions.append((move.action, share, label, label))
+        else:
+            share = move.probability or 0.0
+            opinions.append((move.action, share, "", f"{share:.1%}"))
+    return _hint(table.game, seen, f"{who} {value}", opinions, is_distribution=not scores)
 
 
 def exact_hint(table: Table, seats: Sequence[str], search: str | None, seen: State) -> Hint:
     """The values of the moves if every seat plays perfectly."""
     game, unit = table.game, unit_of(table.game)
     found = advise(game, seen, None, "", EXACT_SECONDS)
-    values = [move.exact for move in found.moves if move.exact is not None]
+    sign, opinions = direction(game.spec.goal, GOAL_METRICS[game.spec.goal]), []
+    values = [sign * move.exact for move in found.moves if move.exact is not None]
     if found.exact is None or not values:
         return Hint(f"not solved within {EXACT_SECONDS:g} seconds")
-    sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
-    low, high = min(sign * value for value in values), max(sign * value for value in values)
     if unit == "outcome":
-        low, high = -1.2, 1.0  # a loss is still visible
-    opinions = []
+        values = [-1.2, 1.0]  # a loss is still visible
     for move in found.moves:
         if move.exact is not None:
             label = f"{move.exact:z.2f}"
             if unit == "outcome":
                 label = OUTCOMES.get(move.exact, f"{move.exact:+.2f}")
             text = exact_text(move.exact, unit) + (f" in {move.plies} plies" if move.plies else "")
-            opinions.append((move.action, _between(sign * move.exact, low, high), label, text))
+            opinions.append((move.action, _between(sign * move.exact, values), label, text))
     best = found.exact.value
     summary = "" if best is None else f"with perfect play: {exact_text(best, unit)}"
     return _hint(game, seen, summary, opinions)
@@ -125,7 +119,8 @@ HINTS: dict[str, Callable[[Table, Sequence[str], str | None, State], Hint]] = {
 """By the kinds of Table.hints."""
 
 
-def _between(value: float, low: float, high: float) -> float:
+def _between(value: float, values: Sequence[float]) -> float:
+    low, high = min(values), max(values)
     return (value - low) / (high - low) if high > low else 1.0
 
 

@@ -6,19 +6,20 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, takewhile
+from itertools import chain
 from typing import Any, cast
 
+import numpy as np
 import torch
+from starlette.exceptions import HTTPException
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.rng import make_generator
-from rlgames.core.text import counted, short_number
+from rlgames.core.text import counted
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
 from rlgames.drawing.svg import board_svg
-from rlgames.evaluation.advice import expected_returns
 from rlgames.evaluation.positions import parse_position
 from rlgames.games import board as boards_of
 from rlgames.games.capabilities import HiddenInformation, find
@@ -26,18 +27,13 @@ from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import State
 from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
-from rlgames.players.player import Agent, HasProbabilities, Player
+from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
-from rlgames.rollouts.trajectories import PlyRecord
-from rlgames.runs.agents import make_advisor
 from rlgames.web.hints import HINTS
 from rlgames.web.table import YOU, Table
 
 MAX_LISTED = 40
 """Hints that are listed."""
-
-NOT_JUDGED = {"expected": None, "probability": None, "text": ""}
-"""What is said of a ply that would give something away."""
 
 
 @dataclass
@@ -53,10 +49,11 @@ class Person(Player):
 class Session:
     """A game at a table, with a person or a player in each seat.
 
-    name: of the table. text: the position to start from, as `rlgames show` reads it; None: a new
-    game. fleet: of the person, where the game has one: random, the default, hand, or ships as in
-    "A1-A3 C2-C3"; those that it lacks are placed by hand. lock: held while the game changes. Raises
-    ConfigError for a seat, a search, a fleet or a position that there is not.
+    name: of the table. seats: None: a person, then the first player. position: to start from, as
+    `rlgames show` reads it; None: a new game. fleet: of the person, where the game has one: random,
+    the default, hand, or ships as in "A1-A3 C2-C3"; those that it lacks are placed by hand. lock:
+    held while the game changes. Raises ConfigError for a seat, a search, a fleet or a position that
+    there is not.
     """
 
     placement: Placement | None
@@ -66,21 +63,23 @@ class Session:
         self,
         name: str,
         table: Table,
-        seats: Sequence[str],
-        search: str | None = None,
-        text: str | None = None,
-        fleet: str | None = None,
         seed: int | None = None,
+        seats: Sequence[str] | None = None,
+        search: str | None = None,
+        position: str | None = None,
+        fleet: str | None = None,
     ) -> None:
         self.name, self.table, self.game = name, table, table.game
         self.lock = threading.Lock()
         self._person, self.placement = Person(), None
         seed = secrets.randbits(63) if seed is None else seed
         rng = make_generator(seed, "play", self.game.device)
-        state = self.game.initial(1, rng) if text is None else self._read(text, rng)
+        state = self.game.initial(1, rng) if position is None else self._read(position, rng)
         self.play = InteractiveGame(self.game, [self._person], [], state, rng)
+        if seats is None:
+            seats = [YOU, *table.players[:1] * (self.game.spec.seats - 1)]
         self.sit(seats, search)
-        if text is None and YOU in self.seats and fleet not in (None, "random"):
+        if position is None and YOU in self.seats and fleet not in (None, "random"):
             self._start_placement("" if fleet == "hand" else str(fleet))
 
     def _read(self, text: str, rng: torch.Generator) -> State:
@@ -109,17 +108,37 @@ class Session:
         if self.placement is not None and YOU not in seats:
             raise ConfigError("you are placing your fleet", "start a new game")
         self.table.search(search)
-        players = [self.table.idle_player(name, search) for name in seats if name != YOU]
-        numbers = iter(range(1, count + 1))
-        self.play.players = [self._person, *players]
-        self.play.order = [0 if name == YOU else next(numbers) for name in seats]
+        for name in seats:
+            if name != YOU:
+                self.table.check(name, search)
+        self._players: list[Player] = [self._person] * (1 + count)  # others sit down to move
+        self.play.players = self._players
+        self.play.order = [0 if name == YOU else 1 + seat for seat, name in enumerate(seats)]
         self.seats, self.search = [*seats], search
-        self._judged: list[tuple[PlyRecord, dict[str, Any]]] = []
 
     # What the page does
 
-    def move(self, name: str) -> None:
-        """Play a person's move, or place a ship. Raises ConfigError."""
+    def change(self, do: str, body: Mapping[str, Any]) -> None:
+        """Do what a person asks for: move, undo or sit, with what a request says of it.
+
+        Raises ConfigError, and HTTPException while a player thinks.
+        """
+        if not self.lock.acquire(blocking=False):
+            raise HTTPException(409, "a player is thinking; wait for its move")
+        try:
+            if do == "move":
+                self._move(body.get("move") or "")
+            elif do == "undo":
+                self._undo()
+            elif do == "sit":
+                self.sit(body.get("seats") or [], body.get("search"))
+            else:
+                raise ConfigError("do is one of hint, move, reply, sit, undo, view")
+        finally:
+            self.lock.release()
+
+    def _move(self, name: str) -> None:
+        """Play a person's move, or place a ship."""
         with value_errors():
             if self.placement is not None:
                 self._place(name)
@@ -135,11 +154,13 @@ class Session:
             if ply is not None and ply != len(self.play.plies):
                 return
             self._check_turn(is_person=False)
-            with self.table.thinking(self.play.players[self.play.mover]):
+            mover = self.play.mover
+            with self.table.player(self.seats[mover - 1], self.search) as player:
+                self._players[mover] = player
                 self.play.play_ply()
 
-    def undo(self) -> None:
-        """Take back the person's last move, or the last ship. Raises ConfigError."""
+    def _undo(self) -> None:
+        """Take back the person's last move, or the last ship."""
         if self.placement is not None:
             self.placement.remove_last()
         elif self.game.spec.hidden:
@@ -186,14 +207,10 @@ class Session:
         # A player may be making a move meanwhile, in another thread.
         positions = self.play.positions
         last = min(len(positions) - 1, len(self.play.plies))
-        at = last if ply is None else min(max(ply, 0), last)
-        state = positions[at]
-        seen = self._seen(state)
-        is_over = bool(state.done[0])
+        at = last if ply is None else min(ply, last)
+        state, boards = positions[at], self._boards(positions, at)
+        seen, is_over = self._seen(state), bool(state.done[0])
         is_yours = at == last and not is_over and self.play.mover == 0
-        if is_over and self._viewer is not None:
-            state = self.game.view_from_seat(state, self._viewer)
-        boards = self.game.boards(state if is_over else seen, 0, reveal=is_over)
         names = legal_names(self.game, seen, 0) if is_yours else {}
         cells = cells_to_choose(self.game, seen, 0) if is_yours else {}
         return self._common() | {
@@ -201,9 +218,8 @@ class Session:
             "plies": last,
             "status": self._status(seen, int(state.current_seat[0]), is_yours, at == last),
             "turn": "over" if is_over else "you" if is_yours else "player",
-            "caption": self.game.caption(seen, 0),
             "history": self.game.history(seen, 0),
-            "boards": self._draw(boards, self._changed(positions, at)),
+            "boards": boards,
             "text": "" if boards else render(self.game, seen, 0),
             "moves": [{"move": name, "cells": cells[a]} for a, name in names.items()],
             "undo": any(player == 0 for player, _ in self.play.plies) and not self.game.spec.hidden,
@@ -221,9 +237,8 @@ class Session:
         for _, record in [*self.play.plies]:
             name = self.game.action_to_string(record.before, 0, int(record.decision.action[0]))
             log.append({"move": name, "seat": int(record.before.current_seat[0]) + 1})
-        common = {"seats": self.seats, "search": self.search, "log": log}
         hints = self.table.hints(self.seats, self.search)
-        return common | {"hints": hints, "caption": "", "history": "", "text": ""}
+        return {"seats": self.seats, "search": self.search, "log": log, "hints": hints}
 
     def _view_placement(self) -> dict[str, Any]:
         placement = self.placement
@@ -242,31 +257,28 @@ class Session:
                 for name, cells in placement.open_places().items()
             ],
             "undo": bool(placement.cells),
-            "position": None,
-            "present": None,
+            **dict.fromkeys(("history", "text", "position", "present")),
         }
 
-    def _changed(self, positions: Sequence[State], at: int) -> list[list[int]]:
-        """Of each board, the cells that the last move changed."""
-        if not at:
-            return [[] for _ in self.game.boards(self._seen(positions[0]), 0)]
-        before = positions[at - 1]
-        if self.game.spec.num_chance_inputs:
+    def _boards(
+        self,
+        positions: Sequence[State],
+        at: int,
+        overlay: Mapping[int, tuple[float, str]] | None = None,
+    ) -> list[dict[str, str]]:
+        """The boards at a ply, with frames around the cells that the last move changed."""
+        state, before = positions[at], positions[max(0, at - 1)]
+        if at and self.game.spec.num_chance_inputs:
             action = self.play.plies[at - 1][1].decision.action
             before = self.game.apply_action(before, action)
-        pairs = zip(
-            self.game.boards(self._seen(positions[at]), 0),
-            self.game.boards(self._seen(before), 0),
-            strict=True,
-        )
-        return [
-            [
-                cell
-                for cell, (a, b) in enumerate(zip(chain(*now), chain(*then), strict=True))
-                if a != b
-            ]
-            for now, then in pairs
-        ]
+        now, then = (self.game.boards(self._seen(each), 0) for each in (state, before))
+        pairs = zip(map(np.array, now), map(np.array, then), strict=True)
+        changed = [np.flatnonzero(one != two).tolist() for one, two in pairs]
+        if bool(state.done[0]):
+            if self._viewer is not None:
+                state = self.game.view_from_seat(state, self._viewer)
+            now = self.game.boards(state, 0, reveal=True)
+        return self._draw(now, changed, overlay=overlay)
 
     def _draw(
         self,
@@ -309,63 +321,21 @@ class Session:
 
     def hint(self, kind: str, ply: int | None = None) -> dict[str, Any]:
         """What an agent, a search or a solver says about a position: {boards, summary, moves:
-        [{move, share, text}], judged}.
-
-        share: of a bar, 0 to 1. judged: for each ply, the return that the agent expected before it,
-        for the seat of the person or the first one, the probability of the move that was played,
-        and this or its value as text. Raises ConfigError.
+        [{move, share, text}]}; share: of a bar, 0 to 1. Raises ConfigError.
         """
         if kind not in self.table.hints(self.seats, self.search):
             raise ConfigError(f"there is no hint {kind!r} here")
-        plies = [record for _, record in self.play.plies]
-        positions = self.play.positions[: len(plies) + 1]
-        at = len(positions) - 1 if ply is None else min(max(ply, 0), len(positions) - 1)
-        state, judged = positions[at], self._judge(plies)
-        is_secret = self._is_secret(int(state.current_seat[0]))
-        if self.placement is not None or bool(state.done[0]) or is_secret:
-            return {"kind": kind, "boards": [], "summary": "", "moves": [], "judged": judged}
-        seen = self._seen(state)
-        found = HINTS[kind](self.table, self.seats, self.search, seen)
-        boards = self._draw(
-            self.game.boards(seen, 0), self._changed(positions, at), overlay=found.overlay
-        )
-        return {
-            "kind": kind,
-            "boards": boards,
-            "summary": found.summary,
-            "moves": found.moves[:MAX_LISTED],
-            "judged": judged,
-        }
-
-    def _judge(self, plies: Sequence[PlyRecord]) -> list[dict[str, Any]]:
-        """For each ply, what the agent thought before it and of it; see hint."""
-        name = self.table.advisor(self.seats)
-        # Moves may have been taken back since, and two hints be asked for at once.
-        pairs = zip(self._judged, plies, strict=False)
-        known = [each for each, _ in takewhile(lambda pair: pair[0][0] is pair[1], pairs)]
-        fresh = plies[len(known) :]
-        if name is None or not fresh:
-            return [judged for _, judged in known]
-        player = make_advisor(self.table.player(name))
-        before = type(fresh[0].before).cat([record.before for record in fresh])
-        returns = values = likely = None
-        if isinstance(player, Agent):
-            returns, values = expected_returns(player.game, player.policy, before)
-        if values is None and isinstance(player, HasProbabilities):
-            likely = player.probabilities(before)
-        for row, record in enumerate(fresh):
-            seat, action = int(record.before.current_seat[0]), int(record.decision.action[0])
-            sign = 1 if seat == (self._viewer or 0) else -1
-            expected = None if returns is None else sign * float(returns[row])
-            share = None if likely is None else float(likely[row, action])
-            text = "" if share is None else f"{share:.0%}"
-            if values is not None:
-                text = short_number(float(values[row, action]))
-            judged = {"expected": expected, "probability": share, "text": text}
-            known.append((record, NOT_JUDGED if self._is_secret(seat) else judged))
-        self._judged = known
-        return [judged for _, judged in known]
-
-    def _is_secret(self, seat: int) -> bool:
-        """Whether a seat to move knows what the person may not know."""
-        return self.game.spec.hidden and self._viewer not in (None, seat)
+        positions = self.play.positions[: len(self.play.plies) + 1]
+        at = len(positions) - 1 if ply is None else min(ply, len(positions) - 1)
+        state = positions[at]
+        # Whoever is to move may know what the person may not know.
+        is_foreign = self._viewer not in (None, int(state.current_seat[0]))
+        if (
+            self.placement is not None
+            or bool(state.done[0])
+            or (self.game.spec.hidden and is_foreign)
+        ):
+            return {"boards": [], "summary": "", "moves": []}
+        found = HINTS[kind](self.table, self.seats, self.search, self._seen(state))
+        boards = self._boards(positions, at, found.overlay)
+        return {"boards": boards, "summary": found.summary, "moves": found.moves[:MAX_LISTED]}

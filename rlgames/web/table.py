@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,11 +44,9 @@ class Table:
     runs: dict[str, OpenRun] = field(default_factory=dict)
     extra_players: dict[str, OptionConfig] = field(default_factory=dict)
     extra_searches: dict[str, OptionConfig] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._built: dict[tuple[str, str | None], Player] = {}
-        self._busy: dict[int, tuple[threading.Lock, int]] = {}  # see thinking, by id(player)
-        self._lock = threading.RLock()
+    _idle: dict[tuple[str, str | None], list[Player]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
     @cached_property
     def game(self) -> Game[Any]:
@@ -90,40 +88,29 @@ class Table:
             solver = solver_of(self.game)
             return solver is not None and solver.has_player
         try:
-            self.player(name, search)
+            self.check(name, search)
         except ConfigError:
             return False
         return True
 
-    def player(self, name: str, search: str | None = None) -> Player:
-        """The player of this name, with a search around it. Raises ConfigError."""
-        with self._lock:
-            if (name, search) not in self._built:
-                self._built[name, search] = self._build(name, search)
-            return self._built[name, search]
-
-    def idle_player(self, name: str, search: str | None) -> Player:
-        """As player, but another one if that one is thinking about a move of another game."""
-        with self._lock:
-            player = self.player(name, search)
-            if id(player) in self._busy:
-                player = self._built[name, search] = self._build(name, search)
-            return player
+    def check(self, name: str, search: str | None) -> None:
+        """Raises ConfigError unless there is a player of this name that supports the search."""
+        with self.player(name, search):
+            pass
 
     @contextmanager
-    def thinking(self, player: Player) -> Iterator[None]:
-        """A block in which this player thinks, for one game at a time."""
-        with self._lock:
-            lock, count = self._busy.get(id(player), (threading.Lock(), 0))
-            self._busy[id(player)] = lock, count + 1
+    def player(self, name: str, search: str | None = None) -> Iterator[Player]:
+        """A block with the player of this name, with a search around it, which thinks for no other
+        game meanwhile. Raises ConfigError."""
+        idle = self._idle[name, search]
         try:
-            with lock:
-                yield
+            player = idle.pop()
+        except IndexError:
+            player = self._build(name, search)
+        try:
+            yield player
         finally:
-            with self._lock:
-                lock, count = self._busy.pop(id(player))
-                if count > 1:
-                    self._busy[id(player)] = lock, count - 1
+            idle.append(player)
 
     def _build(self, name: str, search: str | None) -> Player:
         around = self.search(search)

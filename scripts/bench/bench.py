@@ -24,18 +24,15 @@ from pathlib import Path
 import bench_cpp
 import bench_play
 import bench_search
-import bench_start
 import bench_train
 import torch
 from bench_tools import PEERS, ROOT, progress
 
 from rlgames.core.text import with_section
+from rlgames.runs.log import processor
 
 DOCS = ROOT / "docs"
-PAGES = {
-    "cpu": DOCS / "dev" / "benchmarks.md",
-    "cuda": DOCS / "dev" / "benchmarks_gpu.md",
-}
+PAGES = {"cpu": DOCS / "dev" / "benchmarks.md", "cuda": DOCS / "dev" / "benchmarks_gpu.md"}
 """By device."""
 
 
@@ -55,7 +52,7 @@ PARTS = {
     "td_ntuple": Part(bench_train.td_ntuple),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "search": Part(bench_search.searching, rounds=3, on_gpu=True),
-    "start": Part(bench_start.starting, rounds=3),
+    "start": Part(bench_train.starting, rounds=3),
     "plies_pgx": Part(bench_play.beside_pgx, rounds=5, needs=PEERS),
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),
     "playouts": Part(bench_search.beside_openspiel, needs=PEERS),
@@ -111,15 +108,6 @@ def how(name: str, rounds: int, device: str) -> str:
     if device != "cpu":
         where, command = f"{torch.cuda.get_device_name()}, {where}", f"{command} --device {device}"
     return f"{where}; {of}. Regenerate: `{command}`."
-
-
-def processor() -> str:
-    """What this is measured on, as the system names it."""
-    names = set()
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = {line.partition(":")[2].strip() for line in lines if "model name" in line}
-    return f"{', '.join(sorted(names)) or 'unknown processor'}, {os.cpu_count()} cores"
 
 
 if __name__ == "__main__":

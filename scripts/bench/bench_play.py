@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
+from bench_tools import PEERS, Worker, in_turn, ratio, rows
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -29,12 +29,6 @@ NEXT_TO_PGX = {
     "othello 8×8": ["game=othello", "board=8"],
     "2048": ["game=2048"],
 }
-VARIANTS: tuple[dict[str, str | bool], ...] = (
-    {"numbers": "threefry2x32", "nth": False},  # as in its examples
-    {"numbers": "threefry2x32", "nth": True},
-    {"numbers": "unsafe_rbg", "nth": True},
-)
-"""Ways to play at random in pgx, of which the fastest is measured."""
 
 
 class Pool:
@@ -87,35 +81,23 @@ def plies(rounds: int) -> str:
 
 
 def beside_pgx(rounds: int) -> str:
-    """By the clock: one thread of ours, pgx on all cores with the fastest of VARIANTS."""
+    """By the clock: one thread of ours, pgx on all cores."""
     body = []
     with Worker("bench_peer_pgx.py", PEERS, threads=2) as pgx:
         for name, words in NEXT_TO_PGX.items():
-            sides: dict[str, Callable[[], float]] = {}
             for net, batch in itertools.product((True, False), PLY_BATCHES):
                 game = name.partition(" ")[0]
-                theirs = {
-                    "game": game,
-                    "batch": batch,
-                    "network": net,
-                    "moves": _moves(game, batch),
+                theirs = {"game": game, "batch": batch, "network": net}
+                theirs["moves"] = _moves(game, batch)
+                pgx.speed(**theirs)  # compiles
+                sides: dict[str, Callable[[], float]] = {
+                    "rlgames": Pool(words, batch, net, time.perf_counter),
+                    "pgx": partial(pgx.speed, **theirs),
                 }
-                tried = {}
-                for way in VARIANTS:
-                    pgx.speed(**theirs, **way)  # compiles
-                    tried[pgx.speed(**theirs, **way)] = way
-                row = f"{batch}, {'with a network' if net else 'at random'}"
-                sides[f"rlgames {row}"] = Pool(words, batch, net, time.perf_counter)
-                sides[f"pgx {row}"] = partial(pgx.speed, **theirs, **tried[max(tried)])
-            results = in_turn(sides, rounds)
-            for row in (side.removeprefix("pgx ") for side in sides if side.startswith("pgx ")):
-                body.append(_row(name, row, results[f"rlgames {row}"], results[f"pgx {row}"]))
-                progress(f"{name}, {row}: {body[-1][-1]}")
+                ours, other = in_turn(sides, rounds).values()
+                how = f"{batch}, {'with a network' if net else 'at random'}"
+                body.append([name, how, ours.text(), other.text(), ratio(ours, other)])
     return rows(["game", "games at once", "rlgames", "pgx", "ratio"], body)
-
-
-def _row(name: str, batch: str, ours: Rounds, peer_results: Rounds) -> list[str]:
-    return [name, batch, ours.text(), peer_results.text(), ratio(ours, peer_results)]
 
 
 def _moves(name: str, batch: int) -> int:

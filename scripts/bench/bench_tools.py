@@ -86,12 +86,6 @@ def progress(line: str) -> None:
     print(f"{time.perf_counter() - BEGUN:6.0f} s  {line}", file=sys.stderr, flush=True)
 
 
-def environment() -> dict[str, str]:
-    """That of a process that imports rlgames."""
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return os.environ | {"PYTHONPATH": path}
-
-
 class Worker:
     """A script of this folder in a process of its own, asked by lines of JSON and answering so."""
 
@@ -102,7 +96,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment() | {"OMP_NUM_THREADS": str(threads)},
+            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
         )
 
     def __enter__(self) -> Worker:

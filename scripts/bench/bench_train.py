@@ -1,4 +1,4 @@
-"""How many moves each learner learns from in a second, and MaskablePPO next to ours.
+"""How soon rlgames learns, from how many moves in a second, and MaskablePPO next to ours.
 
 Our figures are those that `rlgames train` logs: playing and learning together.
 """
@@ -6,6 +6,8 @@ Our figures are those that `rlgames train` logs: playing and learning together.
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -49,10 +51,7 @@ TD_NTUPLE = {
 }
 """n-tuples of 2048."""
 
-SELF_PLAY = {
-    "tictactoe": ["experiment=tictactoe_mlp", "games=30000"],
-    "connect4": ["experiment=connect4_mlp", "games=12000"],
-}
+SELF_PLAY = {name: LEARNERS[f"ppo, {name}"] for name in ("tictactoe", "connect4")}
 LIKE_OURS = {
     "tictactoe": {"units": [128, 128], "n_epochs": 4, "n_steps": 512, "batch_size": 8192},
     "connect4": {"units": [256, 256], "n_epochs": 1, "n_steps": 1024, "batch_size": 8192},
@@ -117,3 +116,48 @@ def _brief(words: list[str], device: str, lines: int | None = None) -> list[str]
     games = next(int(word.removeprefix("games=")) for word in words if word.startswith("games="))
     log = f"log_every={games // lines if lines else 1}"
     return [*words, log, f"eval_every={games}", "eval_games=1", f"device={device}"]
+
+
+FIRST = {
+    "tictactoe": ["game=tictactoe", "policy=mlp"],
+    "salvo": ["game=salvo"],
+    "connect4": ["game=connect4"],
+    "2048": ["game=2048"],
+}
+"""Trainings by their defaults, but for the log: `rlgames train`."""
+
+
+def begin(*words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "rlgames", *words]
+    none = subprocess.DEVNULL
+    return subprocess.Popen(command, stdout=none, stderr=none)
+
+
+def seconds_to_help() -> float:
+    start = time.perf_counter()
+    if begin("--help").wait(60):
+        raise RuntimeError("rlgames --help failed")
+    return time.perf_counter() - start
+
+
+def seconds_to_update(words: list[str]) -> float:
+    """From the start of the process until the log has its first line of learning."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run" / "metrics.jsonl"
+        start = time.perf_counter()
+        process = begin("train", *words, "log_every=1", "solve_seconds=0", f"out={path.parent}")
+        try:
+            while process.poll() is None:
+                if path.exists() and any("train/turns" in line for line in read_metrics(path)):
+                    return time.perf_counter() - start
+                time.sleep(0.01)
+        finally:
+            process.kill()
+            process.wait()
+    raise RuntimeError(f"rlgames train {' '.join(words)} has learned nothing")
+
+
+def starting(rounds: int) -> str:
+    sides = {f"first update, {name}": partial(seconds_to_update, FIRST[name]) for name in FIRST}
+    results = in_turn({"rlgames --help": seconds_to_help, **sides}, rounds)
+    return table(["from the command to", "seconds"], results)

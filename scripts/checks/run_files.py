@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
@@ -19,15 +19,13 @@ EVENTS = "events.out.tfevents.*"
 IGNORED = {"lock", "train.log", "output.log", "multirun.yaml"}
 """Files with times, process numbers or nothing in them."""
 
-JSON_FIELDS = {
-    "run.json": ("status", "games", *RESULT_FIELDS),
-}
+JSON_FIELDS = {"run.json": ("status", "games", *RESULT_FIELDS)}
 """The fields that depend on the config alone."""
 
 TIMES = ("seconds", "moves_per_s")
 
-UNEQUAL = ("seconds", "phases", "num_event_bytes")
-"""Times and counts of a checkpoint that differ between two runs of one config."""
+UNEQUAL = ("seconds", "phases")
+"""Times of a checkpoint that differ between two runs of one config."""
 
 
 def final_state(directory: Path) -> dict[str, Any]:
@@ -39,7 +37,7 @@ def final_state(directory: Path) -> dict[str, Any]:
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The leaves of a tree by path, except times and TensorBoard's events, which may fail."""
+    """The leaves of a tree by path, except times."""
     leaves: dict[str, Any] = {}
     for name, value in tree.items():
         if name in UNEQUAL:
@@ -70,20 +68,15 @@ def metrics_without_times(directory: Path) -> list[str]:
     ]
 
 
-def tensorboard_events(directory: Path) -> list[Any]:
-    """What all event files of a run hold, in order, except times: steps with tags and values."""
-    events: list[Any] = []
-    for path in sorted(directory.glob(EVENTS)):
-        for event in EventFileLoader(str(path)).Load():
-            for value in event.summary.value:
-                if value.tag == "_hparams_/session_start_info":  # with the time
-                    events.append((event.step, value.tag))
-                elif value.tag == "config/text_summary":
-                    text = value.tensor.string_val[0].decode()
-                    events.append((event.step, value.tag, _without_path(text)))
-                elif not value.tag.startswith(("time/", "_hparams_")):
-                    events.append((event.step, value.SerializeToString(deterministic=True)))
-    return events
+def tensorboard_events(directory: Path) -> dict[str, dict[int, Any]]:
+    """What TensorBoard shows of a run, except times and text: scalars and pictures by name and
+    step."""
+    events = EventAccumulator(str(directory), {"scalars": 0, "images": 0}).Reload()
+    names = [name for name in events.Tags()["scalars"] if not name.startswith("time/")]
+    shown = {name: {each.step: repr(each.value) for each in events.Scalars(name)} for name in names}
+    for name in events.Tags()["images"]:
+        shown[name] = {each.step: repr(each.encoded_image_string) for each in events.Images(name)}
+    return shown
 
 
 def differing_files(one: Path, two: Path) -> list[str]:

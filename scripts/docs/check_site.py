@@ -14,6 +14,7 @@ import http.server
 import sys
 import threading
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -52,46 +53,37 @@ FAULTS = r"""(() => {
 """What is wrong with a page, as a list of texts."""
 
 
-def faults_of_page(page: Any, url: str) -> list[str]:
-    """What is wrong with the page at url, which a page of the browser opens."""
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(f"error: Uncaught {error}"))
-    page.on(
-        "console",
-        lambda line: errors.append(f"error: {line.text}") if line.type == "error" else None,
-    )
-    page.goto(url)
-    found: list[str] = page.evaluate(FAULTS)
-    return [*found, *errors]
+def faults_of(site: Path) -> dict[str, list[str]]:
+    """What is wrong, by page and size."""
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8").lower()
+    unknown = [word for word in WORDS if word.lower() not in index]
+    faults = {"search": [f"the search does not find {word}" for word in unknown]}
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=site))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with browser() as chromium:
+        for path, (size, (width, height)) in product(PAGES, SIZES.items()):
+            page = chromium.new_page(
+                viewport={"width": width, "height": height}, is_mobile=width < 500
+            )
+            errors = faults[f"/{path} ({size})"] = []
+            for event in ("pageerror", "console"):
+                page.on(event, partial(_note_error, errors))
+            page.goto(f"http://127.0.0.1:{server.server_port}/{path}")
+            errors[:0] = page.evaluate(FAULTS)
+            page.close()
+    server.shutdown()
+    return faults
+
+
+def _note_error(errors: list[str], event: Any) -> None:
+    """Note an error that nothing caught, or a line of the console if it is an error."""
+    if getattr(event, "type", "error") == "error":
+        errors.append(f"error: {getattr(event, 'text', f'Uncaught {event}')}")
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *_: Any) -> None:
         pass
-
-
-def faults_of(site: Path) -> dict[str, list[str]]:
-    """What is wrong, by page and size."""
-    faults = {"search": missing_words(site)}
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=site))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with browser() as chromium:
-        for path in PAGES:
-            for size, (width, height) in SIZES.items():
-                page = chromium.new_page(
-                    viewport={"width": width, "height": height}, is_mobile=width < 500
-                )
-                url = f"http://127.0.0.1:{server.server_port}/{path}"
-                faults[f"/{path} ({size})"] = faults_of_page(page, url)
-                page.close()
-    server.shutdown()
-    return faults
-
-
-def missing_words(site: Path) -> list[str]:
-    """The words that the search does not know."""
-    index = (site / "search" / "search_index.json").read_text(encoding="utf-8").lower()
-    return [f"the search does not find {word}" for word in WORDS if word.lower() not in index]
 
 
 def main() -> None:

@@ -10,10 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = [
-    *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-]
 
 
 def program() -> str | None:
@@ -30,8 +26,6 @@ def browser() -> Iterator[Any]:
     if path is None:
         sys.exit("there is no Chromium; install it, as in: apt-get install chromium")
     with sync_playwright() as playwright:
-        # Root has no sandbox.
-        arguments = [*ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else ARGUMENTS
-        started = playwright.chromium.launch(executable_path=path, args=arguments)
+        started = playwright.chromium.launch(executable_path=path)
         yield started
         started.close()

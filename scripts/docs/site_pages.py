@@ -19,29 +19,18 @@ ROOT = Path(__file__).parents[2]
 
 PAGES = {
     "Start": [
-        *(
-            "install",
-            "tutorial",
-            "concepts",
-            "faq",
-            "does-not-learn",
-            "teaching",
-            "python",
-            "coming-from",
-        ),
-        "comparison",
+        *("install", "tutorial", "concepts", "faq", "does-not-learn"),
+        *("teaching", "python", "coming-from", "comparison"),
     ],
     "Use": [
-        *("recipes", "play", "agents", "train", "evaluate", "sweep", "metrics", "trackers"),
-        "clusters",
+        *("recipes", "play", "agents", "train", "evaluate"),
+        *("sweep", "metrics", "trackers", "clusters"),
     ],
     "Extend": [
         *("extend", "adding-a-game", "architecture", "other-tools"),
         *("studies", "not-here", "contributing", "changelog"),
     ],
-    "Results": [
-        *("results", "reproductions", "statistics", "benchmarks", "reliability"),
-    ],
+    "Results": ["results", "reproductions", "statistics", "benchmarks", "reliability"],
     "Reference": ["configs", "json", "hydra"],
 }
 """The sections of the site and their pages. docs/dev/, the notes of maintainers, is not there."""

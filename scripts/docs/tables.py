@@ -14,15 +14,9 @@ from rlgames.commands.games import list_presets
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import (
-    as_typed,
-    key_fields,
-    kind_in_words,
-    kind_of,
-    range_in_words,
-)
+from rlgames.config.schema import as_typed, key_fields, kind_in_words, kind_of, range_in_words
 from rlgames.config.words import typed_groups
-from rlgames.core.text import markdown_table
+from rlgames.core.text import markdown_table, with_section
 from rlgames.runs.find import agent_strengths
 
 ROOT = Path(__file__).parents[2]
@@ -108,15 +102,14 @@ def filled_pages() -> Iterator[tuple[Path, str]]:
     """Each page with a table between `<!-- NAME -->` and `<!-- end of NAME -->`, and its text."""
     path = DOCS / "agents.md"
     agents = ([f"`{name}`", text] for name, text in agent_strengths().items())
-    yield (
-        path,
-        _fill(path.read_text(encoding="utf-8"), "agents", _table(["agent", "strength"], agents)),
-    )
+    table = _table(["agent", "strength"], agents)
+    yield path, with_section(path.read_text(encoding="utf-8"), "agents", table)
     for group, folder in PAGES.items():
         for name in FILES.names(group):
             path = folder / f"{name}.md"
-            text = _fill(path.read_text(encoding="utf-8"), "keys", option_table(group, name))
-            yield path, _fill(text, "presets", _presets_of(group, name))
+            text = path.read_text(encoding="utf-8")
+            text = with_section(text, "keys", option_table(group, name))
+            yield path, with_section(text, "presets", _presets_of(group, name))
 
 
 def with_figures(text: str) -> str:
@@ -149,12 +142,6 @@ def _presets_of(group: str, name: str) -> str:
 def _presets() -> list[dict[str, str]]:
     """The presets with their names as code."""
     return [each | {"name": f"`{each['name']}`"} for each in list_presets()]
-
-
-def _fill(text: str, name: str, table: str) -> str:
-    """The text with the table of this name replaced."""
-    block = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)", re.DOTALL)
-    return block.sub(lambda _: table, text)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -154,5 +154,5 @@ def test_a_checkpoint_that_is_not_there_is_refused(run, tmp_path):
         command("eval", unfinished, ["checkpoint=final"])
     with pytest.raises(ConfigError, match="has no best checkpoint"):
         command("eval", unfinished, ["checkpoint=best"])
-    assert command("eval", unfinished, []).checkpoint["checkpoint"] == "latest"
-    assert command("eval", path, []).checkpoint["checkpoint"] == "final"
+    assert command("eval", unfinished, []).as_dict()["checkpoint"] == "latest"
+    assert command("eval", path, []).as_dict()["checkpoint"] == "final"

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from helpers import check_refused
+from written_runs import reported, write_run
 
 RANGES = {"small": (7.0, 3.0), "large": (20.0, 10.0)}
 """What random and optimal play take on each board."""
@@ -11,21 +13,18 @@ LEVELS = {"ppo": (0.9, 0.92, 0.94), "reinforce": (0.5, 0.7, 0.6)}
 """The normalized scores of each learner's seeds."""
 
 
-def write_run(path, board, learner, seed, score, **more):
+def write(path, board, learner, seed, score, **more):
     random, optimum = RANGES[board]
     turns = random + (optimum - random) * score
-    path.mkdir(parents=True)
-    size = {"small": 4, "large": 6}[board]
-    config = {"game": {"name": "salvo", "board": size}, "learner": {"name": learner}, "seed": seed}
-    run = {
-        "config": config | {"out": str(path)} | more,
-        "status": "done",
-        "metric": "turns",
-        "best_by": "turns",
-        "results": {"turns": turns, "random": random, "optimal": optimum},
-        "final_results": {"turns": turns + 0.5},
-    }
-    (path / "run.json").write_text(json.dumps(run))
+    write_run(
+        path,
+        results={"turns": turns, "random": random, "optimal": optimum},
+        facts={"final_results": {"turns": turns + 0.5}},
+        game={"name": "salvo", "board": {"small": 4, "large": 6}[board]},
+        learner={"name": learner},
+        seed=seed,
+        **more,
+    )
 
 
 @pytest.fixture
@@ -34,14 +33,8 @@ def runs(tmp_path):
         for learner, scores in LEVELS.items():
             for seed, score in enumerate(scores):
                 path = tmp_path / "runs" / board / f"{learner}_{seed}"
-                write_run(path, board, learner, seed, score)
+                write(path, board, learner, seed, score)
     return tmp_path / "runs"
-
-
-def compared(typed, *words):
-    done = typed("report", *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def entry(entries, **fields):
@@ -49,7 +42,7 @@ def entry(entries, **fields):
 
 
 def test_several_games_are_compared_between_random_play_and_the_optimum(runs, typed):
-    report = json.loads(compared(typed, "runs", "compare=learner", "format=json"))
+    report = json.loads(reported(typed, "runs", "compare=learner", "format=json"))
     assert [each["agent"] for each in report["agents"]] == ["learner=ppo", "learner=reinforce"]
     assert {each["metric"] for each in report["statistics"]} == {"normalized score"}
     best = {"metric": "normalized score", "checkpoint": "best (selected)"}
@@ -66,7 +59,7 @@ def test_several_games_are_compared_between_random_play_and_the_optimum(runs, ty
 
 
 def test_one_game_is_also_compared_in_its_own_metric(runs, typed):
-    report = json.loads(compared(typed, "runs/large", "compare=learner", "format=json"))
+    report = json.loads(reported(typed, "runs/large", "compare=learner", "format=json"))
     turns = entry(report["statistics"], metric="turns", checkpoint="final", agent="learner=ppo")
     assert turns["mean"]["value"] == pytest.approx(10.8 + 0.5)
     pair = entry(report["pairs"], metric="turns", checkpoint="best (selected)")
@@ -79,12 +72,12 @@ def test_values_that_differ_by_rounding_are_equal(tmp_path, typed):
     for learner in ("first", "second"):
         for seed in range(10):
             path = tmp_path / "runs" / f"{learner}_{seed}"
-            write_run(path, "small", learner, seed, 1.0)
+            write(path, "small", learner, seed, 1.0)
             run = json.loads((path / "run.json").read_text())
             is_exact = (seed + (learner == "first")) % 3
             run["results"]["turns"] = 3.0 if is_exact else nearly
             (path / "run.json").write_text(json.dumps(run))
-    report = json.loads(compared(typed, "runs", "compare=learner", "format=json"))
+    report = json.loads(reported(typed, "runs", "compare=learner", "format=json"))
     assert [each["agent"] for each in report["agents"]] == ["learner=first", "learner=second"]
     for pair in report["pairs"]:
         assert pair["difference"] == {"value": 0.0, "ci95": None}
@@ -92,38 +85,35 @@ def test_values_that_differ_by_rounding_are_equal(tmp_path, typed):
     for row in report["statistics"]:
         assert row["mean"]["ci95"] is None
         assert row["iqm"]["ci95"] is None
-    rows = json.loads(compared(typed, "runs", "format=json"))["rows"]
+    rows = json.loads(reported(typed, "runs", "format=json"))["rows"]
     assert [row["config"]["learner"] for row in rows] == ["first", "second"]
     assert [row["gap_to_optimal"] for row in rows] == [0.0, 0.0]
-    assert "-0.0" not in compared(typed, "runs", "compare=learner") + compared(typed, "runs")
+    assert "-0.0" not in reported(typed, "runs", "compare=learner") + reported(typed, "runs")
 
 
 def test_every_format_shows_the_statistics(runs, typed):
-    write_run(runs / "odd", "small", "ppo", 3, 0.9)
+    write(runs / "odd", "small", "ppo", 3, 0.9)
     (runs / "odd" / "run.json").write_text("{")
-    table = compared(typed, "runs", "compare=learner")
+    table = reported(typed, "runs", "compare=learner")
     assert "left out, because they are not done or damaged: 1 of 13 runs" in table
     assert "0.9200 (" in table
     assert "A - B" in table
-    markdown = compared(typed, "runs", "compare=learner", "format=markdown")
+    markdown = reported(typed, "runs", "compare=learner", "format=markdown")
     assert "| learner=ppo | normalized score, best (selected) | 6 of 2 games | 0.9200 (" in markdown
 
 
 def test_what_cannot_be_compared_is_refused_in_one_line(runs, typed):
-    write_run(runs / "odd", "small", "ppo", 3, 0.9, lr=0.5)
-    write_run(runs / "even", "small", "ppo", 4, 0.9, lr=0.1)
+    write(runs / "odd", "small", "ppo", 3, 0.9, lr=0.5)
+    write(runs / "even", "small", "ppo", 4, 0.9, lr=0.1)
     for words, hint in (
         (["compare=lerner"], "learner"),
         (["compare=learner"], "differ in lr"),
         (["compare=learner", "width=column"], "width= is for learning curves"),
         (["compare=learner", "format=csv"], "use format=json"),
     ):
-        done = typed("report", "runs", *words)
-        assert done.returncode == 2
-        assert hint in done.stderr
-        assert len(done.stderr.strip().splitlines()) == 1
-    done = typed("report", "runs/small/ppo_0", "runs/large/reinforce_0", "compare=learner")
-    assert "has no run of" in done.stderr
+        check_refused(typed("report", "runs", *words), hint)
+    names = ["runs/small/ppo_0", "runs/large/reinforce_0"]
+    check_refused(typed("report", *names, "compare=learner"), "has no run of")
 
 
 def test_the_best_agents_of_many_are_compared(tmp_path, typed):
@@ -131,6 +121,6 @@ def test_the_best_agents_of_many_are_compared(tmp_path, typed):
         for seed in range(2):
             score = 0.05 * number + 0.01 * seed
             folder = tmp_path / "runs" / f"{number}_{seed}"
-            write_run(folder, "small", "ppo", seed, score, lr=number)
-    found = json.loads(compared(typed, "runs", "compare=lr", "top=10", "format=json"))
+            write(folder, "small", "ppo", seed, score, lr=number)
+    found = json.loads(reported(typed, "runs", "compare=lr", "top=10", "format=json"))
     assert [agent["config"]["lr"] for agent in found["agents"]] == [*range(11, 1, -1)]

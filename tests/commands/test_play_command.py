@@ -9,7 +9,7 @@ import termios
 import time
 
 import pytest
-from helpers import make_game_and_rules
+from helpers import check_refused, make_game_and_rules
 from markers import quick
 from processes import Terminal
 
@@ -146,15 +146,12 @@ def test_a_game_ends_with_the_share_of_proven_moves(tmp_path):
 
 def test_an_evaluation_without_its_person_ends_in_one_line(rlgames):
     done = rlgames("eval", "player=human", "game=tictactoe", "games=2")
-    assert done.returncode == 2
-    assert done.stderr == "rlgames: the input ended before the game did\n"
+    assert (done.returncode, done.stderr) == (2, "rlgames: the input ended before the game did\n")
 
 
 def test_a_seat_that_is_not_there_is_refused(rlgames):
     for words in (["game=tictactoe", "seat=3"], ["game=tictactoe", "seat=0"], []):
-        done = rlgames("play", *words)
-        assert done.returncode == 2
-        assert len(done.stderr.strip().splitlines()) == 1
+        check_refused(rlgames("play", *words))
 
 
 def test_the_opponent_is_named_first(rlgames):

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from processes import Process, run
 
-from rlgames.commands.study import section
+from rlgames.commands.study import cell_text, logged, make_cell, make_record
 from rlgames.commands.study_file import parse_column, read_study
 from rlgames.commands.study_plan import plan_study
-from rlgames.commands.study_record import cell_text, logged, make_cell, make_record
 from rlgames.config.commands import StudyConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -81,7 +80,7 @@ def study(tmp_path):
 
 def complete(work, *names, **changed):
     """Make the directories of jobs as if they were done, with these keys changed."""
-    for job in work.jobs:
+    for job in work.jobs.values():
         if names and job.name not in names:
             continue
         links = {key: str((work.directory / link).absolute()) for key, link in job.links.items()}
@@ -92,6 +91,10 @@ def complete(work, *names, **changed):
         for each in job.evaluations:
             saved = {"report": {"win": {"rate": 0.5}}, "date": "2026-01-02", "seconds": 1.0}
             work.save(job, each, saved)
+
+
+def names(jobs):
+    return [job.name for job in jobs]
 
 
 def starts(folder):
@@ -191,11 +194,11 @@ def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
 def test_only_a_training_with_the_settings_of_the_study_counts(
     edit, changed, stale, reason, planned, typed, tmp_path
 ):
-    complete(planned(CHAIN).work)
-    work = planned(CHAIN.replace(*edit)).work
+    complete(planned(CHAIN))
+    work = planned(CHAIN.replace(*edit))
     for name, values in changed.items():
         complete(work, name, **values)
-    stale = stale.split()
+    stale = stale.split()[::-1]
     lines = typed("study", "mine.yaml", "dry_run=true").stdout.splitlines()
     assert [line.partition("/")[0] for line in lines if ": replaced (" in line] == stale
     assert any(reason in line for line in lines)
@@ -209,17 +212,16 @@ def test_only_a_training_with_the_settings_of_the_study_counts(
     # A match against a run that does not count has no value either.
     assert (not cells["other"][2]) == ("first" in stale or "other" in stale)
     assert (tmp_path / "page.md").read_text().count("| – | – | – |") == len(stale)
-    assert work.jobs
-    work.set_aside(work.jobs)
+    work.set_aside([*work.jobs.values()])
     replaced = {path.name for path in work.directory.glob(".replaced/*")}
     assert replaced == {*stale}
 
 
 def test_a_record_drops_what_starts_from_a_changed_run(planned):
     before = planned(CHAIN)
-    complete(before.work)
+    complete(before)
     old = make_record(before, {})
-    shutil.rmtree(before.work.directory)
+    shutil.rmtree(before.directory)
     assert make_record(before, old) == old
     runs = make_record(planned(CHAIN.replace("first: ", "first: lr=0.1 ")), old)["runs"]
     assert [name for name, run in runs.items() if run["n"]] == ["other"]
@@ -234,57 +236,37 @@ def test_what_learns_from_the_games_of_a_changed_player_is_replaced(planned):
     text = CHAIN.replace("init_from={first}", "demonstrations={first}/games.jsonl")
     text = text.replace(f"first: {TINY}", "first: player=win_or_block game=tictactoe")
     text = text.replace(", met: match.win.rate", "").replace("opponent={first}", "")
-    complete(planned(text).work)
-    assert planned(text).work.replaced(planned(text).work.jobs) == []
-    work = planned(text.replace("win_or_block", "random")).work
-    assert work.replaced(work.jobs) == ["last/0", "middle/0"]
-    assert "middle/0, which it needs, does not count" in work.difference(work.jobs[0])
+    complete(planned(text))
+    work = planned(text)
+    assert work.replaced([*work.jobs.values()]) == []
+    work = planned(text.replace("win_or_block", "random"))
+    assert names(work.replaced([*work.jobs.values()])) == ["last/0", "middle/0"]
+    assert "middle/0, which it needs, does not count" in work.difference(work.jobs["last/0"])
 
 
 def test_only_the_chosen_runs_are_replaced(planned, typed):
-    complete(planned(CHAIN).work)
-    work = planned(CHAIN.replace(TINY, f"{TINY} lr=0.1")).work
-    jobs = [job for job in work.jobs if job.name in ("middle/0", "first/0")]
-    assert work.replaced(jobs) == ["last/0", "middle/0", "first/0"]
-    assert work.replaced([job for job in work.jobs if job.name == "other/0"]) == ["other/0"]
+    complete(planned(CHAIN))
+    work = planned(CHAIN.replace(TINY, f"{TINY} lr=0.1"))
+    middle, first = (work.jobs[name] for name in ("middle/0", "first/0"))
+    assert names(work.replaced([middle, first])) == ["last/0", "middle/0", "first/0"]
+    assert names(work.replaced([work.jobs["other/0"]])) == ["other/0"]
     lines = typed("study", "mine.yaml", "dry_run=true", "only=first").stdout.splitlines()
     assert [line.split()[:2] for line in lines[:-1]] == [
-        [f"{name}/0:", "replaced"] for name in ("last", "middle", "first")
+        [f"{name}/0:", "replaced"] for name in ("first", "middle", "last")
     ]
     assert lines[-1] == "1 of 4 jobs would run, in outputs/studies/mine"
 
 
 def test_a_job_starts_only_after_those_it_needs(planned, monkeypatch):
-    work, started = planned(CHAIN).work, []
+    work, started = planned(CHAIN), []
 
     def run(self, job, stop):
         started.append(job.name)
         complete(work, job.name)
 
     monkeypatch.setattr(type(work), "_run", run)
-    work.run(work.jobs, 1)
+    work.run([*work.jobs.values()], 1)
     assert started == ["first/0", "middle/0", "other/0", "last/0"]
-
-
-def test_studies_of_one_name_do_not_share_a_directory(typed, tmp_path):
-    for folder in ("pa", "pb"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "same.yaml").write_text(PLAYERS)
-    assert typed("study", "pa/same.yaml").returncode == 0
-    for words in (["run=false"], ["dry_run=true"], ["out=outputs/studies/same"]):
-        said = typed("study", "pb/same.yaml", *words)
-        assert (said.returncode, said.stdout) == (2, "")
-        assert "pa/same.yaml; use another out= for pb/same.yaml" in said.stderr
-    assert typed("study", "pb/same.yaml", "out=other").returncode == 0
-    # The project, and then the file, may be moved.
-    for name in ("pa", "outputs"):
-        (tmp_path / "moved").mkdir(exist_ok=True)
-        (tmp_path / name).rename(tmp_path / "moved" / name)
-    out = "out=moved/outputs/studies/same"
-    assert typed("study", "pb/same.yaml", out, "run=false").returncode == 2
-    assert typed("study", "moved/pa/same.yaml", out, "run=false").returncode == 0
-    (tmp_path / "moved/pa/same.yaml").rename(tmp_path / "same.yaml")
-    assert typed("study", "same.yaml", out).returncode == 0
 
 
 def test_a_format_is_the_only_output(typed, tmp_path):
@@ -324,14 +306,11 @@ def test_names_are_text_as_it_is_typed(planned, typed):
     ("old", "new", "message"),
     [
         ("seeds: 2", "seeds: two", "seeds=two is neither a number of seeds nor a list"),
-        ("seeds: 2", "seeds: [true]", "seeds=['true'] is neither a number of seeds nor a list"),
         ("runs:", "rums:", "did you mean runs"),
-        ("columns:", "colums:", "did you mean columns"),
         ("two:", "one:", "line 5 is not YAML: one is set twice"),
-        ("two:", "ppo+:", "'ppo+' cannot be the name of a run; use letters, digits, _, - and ."),
+        ("two:", "ppo+:", "'ppo+' cannot be the name of a run; use letters, digits, _ and -"),
         ("played:", "v1.2:", "'v1.2' cannot be the name of an evaluation; use letters, digits"),
         ("played:", "training:", "'training' cannot be the name of an evaluation"),
-        ("played:", "reported:", "'reported' cannot be the name of an evaluation"),
         ("won: played", "won: plaid", "no evaluation is called 'plaid'; did you mean played"),
         ("played.win.rate", "played", "'played | 100*.1f' is not a column"),
         ("played.win.rate |", "played.win.rate - 1 |", "is not a column; as in EVALUATION.PATH"),
@@ -339,10 +318,8 @@ def test_names_are_text_as_it_is_typed(planned, typed):
         ("100*.1f", "+.2z", ".2z is not a format"),
         ("games=20 ", "games=20 plugins=[x] ", "plugins=[x] is typed"),
         ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
-        ("games=20 ", "games=20 picture=a.svg ", "picture=a.svg is outside the run"),
         ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
         ("table:", "table: [3]\ntables:", "no key is called 'tables'; did you mean table?"),
-        ("table:", "table:\n  rows: [one, two, one]", "rows has one twice"),
         ("table:", "reported: {x: {three: 1}}\ntable:", "reported.x: no run is called 'three'"),
         ("training.seconds", "training.turns.last0", "training.turns.last0 is not a metric of"),
         ("training.seconds", "reported.x", "reported.x: no values is called 'x'"),
@@ -361,15 +338,10 @@ def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
     [
         (TINY, "hikman", "runs.one: no experiment is called 'hikman'; did you mean hickman"),
         ("game=tictactoe", "game=salvo", "salvo is a one-player game; remove opponent="),
-        ("games=20 ", "search=expectimax ", "expectimax plays one-player games with chance"),
+        ("games=20 ", "search=expectimax ", "search=expectimax plays 2048"),
         ("games=20 ", "games=al ", "played of one: games=al is not a choice; did you mean all?"),
         ("games=20 ", "games=1 ", "games=1 leaves out a seat of tictactoe; use games=2"),
         ("opponent=random", "opponent=density", "density plays battleship and salvo"),
-        (
-            "games=20 opponent=random solve_seconds=0",
-            "arena random density",
-            "density plays battle",
-        ),
         ("two:", "records:", "runs.records: a study has its own file or folder of that name"),
         ("lr=0.1", "init_from={two}", "two/0 needs two/0, which needs it"),
         ("lr=0.1", "init_from={too}", "two/0 needs too/0, which the study lacks; did you mean"),
@@ -397,7 +369,6 @@ def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, type
         ("page=latin.md", "page=latin.md cannot be updated: it is not UTF-8 text"),
         ("page=damaged", "page=damaged cannot be updated: Is a directory"),
         ("records=mine.yaml", "mine.yaml is not a directory"),
-        ("out=mine.yaml", "mine.yaml is not a directory"),
         ("records=damaged", "mine.json is not a record of a study"),
     ],
 )
@@ -421,7 +392,6 @@ BEGIN, END = "<!-- study a -->", "<!-- end of study a -->"
         f"{BEGIN}\nold\n\n## Mine\n",
         f"{BEGIN}\nold\n<!-- End of study a -->\n## Mine\n",
         f"{BEGIN}\nold\n<!-- end of study a-->\n## Mine\n",
-        f"{BEGIN}\nold {END}\n## Mine\n",
         f"{END}\n{BEGIN}\nold\n",
         f"{END}\nold\n",
         f"{BEGIN}\nold\n{END}\n{BEGIN}\nold\n{END}\n",
@@ -446,14 +416,14 @@ def test_a_section_changes_nothing_else_of_a_page(end):
 
 def test_a_record_keeps_the_seeds_that_this_directory_lacks(planned):
     three = planned(STUDY, "seeds=3")
-    complete(three.work, "one/0", "one/1")
+    complete(three, "one/0", "one/1")
     both = make_record(three, {})
     runs = both["runs"]
-    assert (runs["one"]["seeds"], runs["one"]["seconds"]["n"]) == ([0, 1], 2)
-    assert (runs["two"]["seeds"], "seconds" in runs["two"]) == ([], False)
-    shutil.rmtree(three.work.directory / "one/1")
+    assert (runs["one"]["seeds"], runs["one"]["n"]) == ([0, 1], 2)
+    assert (runs["two"]["seeds"], runs["two"]["n"]) == ([], 0)
+    shutil.rmtree(three.directory / "one/1")
     assert make_record(three, both) == both
-    complete(three.work, "one/1", "one/2")
+    complete(three, "one/1", "one/2")
     assert make_record(three, both)["runs"]["one"]["seeds"] == [0, 1, 2]
     fewer = planned(STUDY, "seeds=1")
     assert make_record(fewer, both)["runs"]["one"]["seeds"] == [0]
@@ -471,10 +441,8 @@ def test_a_dry_run_lists_the_jobs(typed, tmp_path):
     [
         ("turns.last63", 8.0 + 1 / 63),
         ("turns.first32", 7.0),
-        ("turns.last1", 9.0),
         ("turns.first1", 7.0),
         ("turns.last65", nan),
-        ("turns.first65", nan),
     ],
 )
 def test_a_metric_of_training_is_a_mean_over_its_first_or_last_games(name, value):
@@ -498,43 +466,7 @@ def test_equal_values_of_three_seeds_have_no_interval():
     assert shown([0.5], "") == "0.5"
 
 
-def test_a_page_is_made_from_the_record(tmp_path):
-    (tmp_path / "mine.yaml").write_text("""
-runs:
-  one: tictactoe
-  theory: player=exact game=tictactoe
-evaluations:
-  played: games=2000
-before: Before.
-reported: {article: {one: 0.5, theory: most}}
-table:
-  rows: {one: this, theory: exact}
-  columns:
-    reported: reported.article | .2f
-    won: played.win.rate | .2f
-""")
-    study = read_study(str(tmp_path / "mine.yaml"))
-    played = {"cells": {"win.rate": make_cell([0.9, 0.92, 0.94])}}
-    record = {"dates": ["2026-01-02"], "runs": {"one": {"evaluations": {"played": played}}}}
-    text = section(study, record)
-    assert text.startswith("Before.\n\n| run | reported | won |\n| --- | --- | --- |\n")
-    assert "| this | 0.50 | 0.92 ± 0.05 |\n| exact | most | – |\n\n<details" in text
-    assert "- `one`: `rlgames train experiment=tictactoe seed=SEED`" in text
-    assert "- `theory`: `player=exact game=tictactoe`" in text
-    assert "- played: `rlgames eval RUN games=2000`" in text
-
-
 def test_a_negative_number_has_a_minus_sign_in_latex():
     assert escape_latex("-1.5 ± 2, +3.7, 2026-11-24, (-2, -.5)") == (
         "$-$1.5 $\\pm$ 2, +3.7, 2026-11-24, ($-$2, -.5)"
     )
-
-
-def test_the_arena_of_a_player_names_it_once(planned):
-    text = """
-runs: {shooter: player=density game=salvo}
-evaluations: {beside: arena density random game=salvo games=4}
-table: {rows: [shooter], columns: {lead: beside.pairs.0.difference.mean | .2f}}
-"""
-    command = "rlgames arena density random game=salvo games=4"
-    assert planned(text).commands == {("shooter", "beside"): command}

@@ -50,15 +50,6 @@ def test_the_file_of_a_command_has_exactly_the_keys_of_its_schema(command):
     assert content.values.keys() - {"hydra"} == key_fields(schema).keys()
 
 
-def test_every_key_has_help_and_no_default_in_python():
-    schemas = [each.schema for options in REGISTRY.values() for each in options.values()]
-    for schema in [*schemas, *COMMAND_SCHEMAS.values()]:
-        for name, item in key_fields(schema).items():
-            assert name == "name" or item.metadata["help"], (schema, name)
-            with pytest.raises(TypeError, match="needs"):
-                schema()
-
-
 def plain_app(*words):
     """What ten lines with hydra.main compose, with its types."""
     composed = []
@@ -91,13 +82,6 @@ def test_rlgames_adds_the_preset_of_the_game(game, tmp_path, monkeypatch):
     # Who changes the policy does not change the game.
     assert plain.game == config.game
     assert plain.reward.scored == "goal"
-
-
-def test_a_plain_hydra_app_takes_words_as_hydra_has_them(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    words = ["experiment=hex", "game.board=5", "player@opponent=past", "opponent.keep=3", "lr=1e-3"]
-    short = ["game=hex", "board=5", "opponent=past", "opponent.keep=3", "lr=1e-3"]
-    assert plain_app(*words) == load_config(TrainConfig, short)
 
 
 LEARNERS = {

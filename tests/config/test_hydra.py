@@ -27,6 +27,7 @@ def folder(monkeypatch, tmp_path):
         "  - override /reward: gentle\ngames: 20\n",
         "own/reward/gentle.yaml": "# gentler\ndefaults: [hits]\ndiscount: 0.8\n",
         "own/experiment/broken.yaml": "games: [\n",
+        "own/experiment/dotted.yaml": "# @package _global_\nlearner.lr_end: 0.5\n",
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
@@ -78,6 +79,10 @@ REFUSED = [
     (["seed=${oc.env:NO_NAME}"], "NO_NAME"),
     (["batch=${bacth}"], "bacth"),
     (["--config-dir=own", "experiment=broken"], "broken.yaml, line 2 is not YAML"),
+    (
+        ["--config-dir=own", "experiment=dotted"],
+        "'learner.lr_end' here; write lr_end: below learner:",
+    ),
     (["--config-dir", "nowhere"], "nowhere is not a folder"),
     (["--config-dir=.", "--config-dir=.."], "use hydra.searchpath="),
     (["--confg", "job"], "did you mean --cfg?"),
@@ -216,10 +221,7 @@ def test_a_failed_job_ends_no_other(typed):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (
-            ["learner=ppo,dqn", "policy=ntuple"],
-            "rlgames: learner=ppo does not train policy=ntuple",
-        ),
+        (["learner=ppo,dqn", "policy=ntuple"], "rlgames: learner=ppo does not train policy=ntuple"),
         (
             ["policy=mlp,conv", "learner=ppo,dqn", "sampling=stochastic"],
             "rlgames: policy=mlp: learner=dqn outputs action values",

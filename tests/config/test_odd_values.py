@@ -3,13 +3,12 @@
 import math
 import os
 import pickle
-from dataclasses import FrozenInstanceError, replace
 
 import pytest
 from helpers import check_message
 from markers import one_in
 
-from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
+from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import Files
 from rlgames.config.registry import REGISTRY
@@ -68,15 +67,6 @@ def test_an_odd_word_is_refused_in_one_line(word):
     with pytest.raises(ConfigError) as raised:
         load_config(TrainConfig, ["game=tictactoe", word])
     check_message(raised.value)
-
-
-def test_a_config_is_frozen_and_has_only_its_keys():
-    config = load_config(SolveConfig, ["game=salvo"])
-    with pytest.raises(FrozenInstanceError):
-        config.seconds = 1.0
-    with pytest.raises(TypeError, match="SolveConfig has no secnds"):
-        replace(config, secnds=1.0)
-    assert replace(config, seconds=1.0) != config == load_config(SolveConfig, ["game=salvo"])
 
 
 @pytest.mark.parametrize("group", REGISTRY)

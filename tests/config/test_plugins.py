@@ -211,16 +211,12 @@ def test_every_command_takes_them(typed):
     assert "seat" in typed("play", "run", "plugins=[mine]", "seat=3").stderr
 
 
-@pytest.mark.parametrize(
-    "command",
-    COMMANDS.values(),
-    ids=lambda command: command.name,
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_lists_them(command, typed):
-    shown = typed(command.name, "--help", "plugins=[mine]").stdout
-    if "game" in groups_of(COMMAND_SCHEMAS[command.name]):
+    shown = typed(command, "--help", "plugins=[mine]").stdout
+    if "game" in groups_of(COMMAND_SCHEMAS[command]):
         assert re.search(r"\brow\b", shown)
-    if "player" in groups_of(COMMAND_SCHEMAS[command.name]):
+    if "player" in groups_of(COMMAND_SCHEMAS[command]):
         assert re.search(r"\bfirst\b", shown)
     assert "plugins=" in shown
     assert "--config-dir" in shown
@@ -255,7 +251,7 @@ def test_mistyped_words_are_answered_as_ever(words, typed):
         ("mine\n", "does not list modules by name"),
         ("mine,3", "does not list modules by name"),
         ("${oc.env:HOME}", "does not list modules by name"),
-        ("broken", "plugins=[broken] fails: ZeroDivisionError: division by zero, line 3"),
+        ("broken", "broken.py, line 3"),
         ("leaving", "plugins=[leaving] fails: SystemExit: 0"),
         ("lacking", "plugins=[lacking] fails: ModuleNotFoundError: No module named 'nowhere'"),
         ("json", "give the file another name"),
@@ -269,10 +265,7 @@ def test_modules_that_cannot_be_imported_are_refused_in_one_line(listed, told, t
     assert told in check_refused(typed("train", f"plugins=[{listed}]"))
 
 
-@pytest.mark.parametrize(
-    "word",
-    ["plugins=[mine],[json]", "plugins=null", "plugins=", "~plugins"],
-)
+@pytest.mark.parametrize("word", ["plugins=[mine],[json]", "plugins=null", "plugins=", "~plugins"])
 def test_other_words_for_plugins_are_refused(word, typed):
     check_refused(typed("train", word), "plugins")
     assert "mine" not in sys.modules

@@ -4,8 +4,7 @@ import pytest
 from helpers import check_refused
 
 from rlgames.config.files import Files
-from rlgames.config.flags import split_flags
-from rlgames.config.words import hydra_words, quoted
+from rlgames.config.words import hydra_words, quoted, split_flags
 from rlgames.core.errors import ConfigError
 
 FILES = Files()
@@ -20,11 +19,7 @@ FILES = Files()
         ("train", "game=hex experiment=null", "game=hex"),
         ("train", "game=connect4 policy=mlp", "policy=mlp experiment=connect4_mlp"),
         ("train", "game=tictactoe learner=dqn", "learner=dqn experiment=tictactoe_dqn"),
-        (
-            "train",
-            "opponent=random search=null",
-            "player@opponent=random ~search experiment=salvo",
-        ),
+        ("train", "opponent=random search=null", "player@opponent=random ~search experiment=salvo"),
         (
             "train",
             "opponent=runs/a lr=1e-3",
@@ -106,21 +101,13 @@ def test_mistyped_words(command, words, message):
         ("train --sweep", "did you mean -m?"),
         ("train --dry-run", "did you mean --cfg job?"),
         ("study --dry-run", "use dry_run=VALUE"),
+        ("eval --multirnu", "did you mean --multirun?"),
+        ("eval --config-dir", "nothing is not a folder"),
         ("train --quick", "--quick is not a flag; --help lists the keys, as in key=value"),
     ],
 )
 def test_a_suggestion_is_close_or_means_the_same(words, message, typed):
     check_refused(typed(*words.split()), message)
-
-
-def test_a_dotted_key_in_a_file_belongs_below_its_group(typed, tmp_path):
-    file = tmp_path / "own/experiment/mine.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text("# @package _global_\ndefaults: [salvo]\nlearner.lr_end: 0.5\n")
-    words = ["train", "--config-dir", "own", "experiment=mine"]
-    check_refused(
-        typed(*words), "no key is called 'learner.lr_end' here; write lr_end: below learner:"
-    )
 
 
 def test_flags_may_stand_anywhere():
@@ -129,17 +116,3 @@ def test_flags_may_stand_anywhere():
     assert flags.hydra == ["-m", "--cfg", "job", "-p", "game", "--resolve"]
     assert flags.is_sweep
     assert split_flags("eval", ["--help"]).is_help
-    for words, message in (
-        (["--multirnu"], "did you mean --multirun?"),
-        (["--opponent", "random"], "use opponent=VALUE"),
-        (["--n-eval-episodes=3"], "--help lists the keys"),
-        (["--env", "hex"], "use game=VALUE"),
-        (["--quick"], "--quick is not a flag; --help lists the keys, as in key=value"),
-        (["--dry-run"], "did you mean --cfg job?"),
-        (["-m"], "only train can sweep"),
-        (["--config-dir", "nowhere"], "nowhere is not a folder"),
-        (["--config-dir"], "nothing is not a folder"),
-    ):
-        with pytest.raises(ConfigError) as error:
-            split_flags("eval", words)
-        assert message in str(error.value)

@@ -12,15 +12,13 @@ import rlgames
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core import devices
-from rlgames.core.devices import choose_device, compute_dtype, find_device
+from rlgames.core.devices import choose_device, find_device
 from rlgames.core.errors import ConfigError
-from rlgames.learners.ppo import Ppo
 from rlgames.players.player import Random
 from rlgames.policies.build import policy_to
 from rlgames.rollouts.play import collect_games
 from rlgames.runs.agents import make_reward
 from rlgames.training.checks import Plan, check_fits
-from rlgames.training.evaluator import Evaluator
 from rlgames.training.sources import GameSource
 
 MPS = torch.device("mps")
@@ -99,51 +97,26 @@ class NoFloat64(TorchDispatchMode):
         return result
 
 
-NETWORK = ["policy=mlp", "policy.layers=[8]"]
+NETWORK = "policy=mlp policy.layers=[8]"
+GREEDY = "sampling=epsilon_greedy"
+FOUR = "game=2048 board=2 reward=score sampling=argmax"
+TRAININGS = [
+    f"game=othello board=4 learner=ppo {GREEDY} {NETWORK}",
+    f"game=hex board=3 learner=reinforce {NETWORK}",
+    f"game=gomoku board=5 line=3 learner=dqn {GREEDY} {NETWORK}",
+    f"game=tictactoe learner=td policy=table {GREEDY}",
+    f"{FOUR} learner=td policy=table",
+    f"{FOUR} learner=td_lambda {NETWORK}",
+    "game=salvo_duel board=3 ships=[2] learner=ppo policy=conv",
+]
 
 
-@pytest.mark.parametrize(
-    "words",
-    one_in(
-        3,
-        [
-            ["game=othello", "board=4", "learner=ppo", "sampling=epsilon_greedy", *NETWORK],
-            ["game=hex", "board=3", "learner=reinforce", *NETWORK],
-            [
-                "game=gomoku",
-                "board=5",
-                "line=3",
-                "learner=dqn",
-                "sampling=epsilon_greedy",
-                *NETWORK,
-            ],
-            ["game=tictactoe", "learner=td", "policy=table", "sampling=epsilon_greedy"],
-            [
-                "game=2048",
-                "board=2",
-                "reward=score",
-                "learner=td",
-                "policy=table",
-                "sampling=argmax",
-            ],
-            [
-                "game=2048",
-                "board=2",
-                "reward=score",
-                "learner=td_lambda",
-                "sampling=argmax",
-                *NETWORK,
-            ],
-            ["game=salvo_duel", "board=3", "ships=[2]", "learner=ppo", "policy=conv"],
-        ],
-    ),
-    ids=lambda words: "-".join(word.partition("=")[2] for word in words[:3]),
-)
+@pytest.mark.parametrize("words", one_in(3, TRAININGS))
 def test_playing_and_learning_need_no_float64(words, monkeypatch):
     """As on a device that has none."""
     monkeypatch.setattr(devices, "has_float64", lambda device: False)
-    reward = [] if any(word.startswith("reward") for word in words) else ["reward=outcome"]
-    game, agent, learner = make_agent("experiment=null", *words, *reward)
+    reward = [] if "reward" in words else ["reward=outcome"]
+    game, agent, learner = make_agent("experiment=null", *words.split(), *reward)
     with NoFloat64():
         trajectories, final_states = collect_games(game, [agent], 16, rng())
         learner.update(trajectories, final_states, 0.5)
@@ -192,54 +165,3 @@ def as_on_cuda(find):
         return find(name)
 
     return there
-
-
-def test_bfloat16_is_used_only_where_the_processor_has_it(monkeypatch):
-    cpu = torch.device("cpu")
-    for capability, expected in (("avx512_bf16", torch.bfloat16), ("avx2", torch.float32)):
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda name=capability: {name: True})
-        assert compute_dtype("bf16", cpu) == expected
-        assert compute_dtype("float32", cpu) == torch.float32
-    assert compute_dtype("bf16", MPS) == torch.float32
-
-
-def test_a_training_in_bfloat16_plays_and_learns_in_it_and_evaluates_in_float32(
-    monkeypatch, tmp_path
-):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
-    seen: set[tuple[str, torch.dtype]] = set()
-    for part in ("agent", "learner", "evaluator"):
-        monkeypatch.setattr(*_noting_the_dtype(part, seen))
-    rlgames.train([*SMALL_TRAINING, "precision=bf16", f"out={tmp_path / 'run'}"])
-    assert seen == {
-        ("agent", torch.bfloat16),
-        ("learner", torch.bfloat16),
-        ("evaluator", torch.float32),
-    }
-
-
-def _noting_the_dtype(part, seen):
-    """A method of a part of a training, replaced by one that notes the policy's type as well."""
-    owner, name, policy_of = {
-        "agent": (GameSource, "play", lambda source: source.agent.policy),
-        "learner": (Ppo, "update", lambda learner: learner.policy),
-        "evaluator": (Evaluator, "evaluate", lambda evaluator: evaluator.greedy.policy),
-    }[part]
-    method = getattr(owner, name)
-
-    def noting(self, *args, **kwargs):
-        seen.add((part, policy_of(self).compute_dtype))
-        return method(self, *args, **kwargs)
-
-    return owner, name, noting
-
-
-@pytest.mark.parametrize(
-    "words", [["policy=ntuple", "learner=td_ntuple"], ["learner=td_lambda", "sampling=argmax"]]
-)
-def test_bfloat16_is_for_networks_that_score_actions(words):
-    cfg = load_config(TrainConfig, ["game=2048", *words, "experiment=null", "precision=bf16"])
-    game = make_game("game=2048")
-    reward = make_reward(cfg.reward, game)
-    with pytest.raises(ConfigError, match="precision=bf16 is only for networks that score actions"):
-        check_fits(Plan(cfg, game, reward, False))

@@ -115,29 +115,6 @@ LOST_AT_ONCE = {"board": 2, "ships": [1], "seat": 2}
 """A duel of one hidden cell each, which one shot in four ends before the agent's first move."""
 
 
-def test_a_game_that_is_lost_before_the_first_move_is_paid_with_the_first_step():
-    """Without draws every game pays 1 or -1, whoever made its last move."""
-    env = gymnasium.make("rlgames/SalvoDuel-v0", reward="outcome", **LOST_AT_ONCE)
-    lost_at_once = 0
-    for game in range(100):
-        _, info = env.reset(seed=game)
-        is_over = bool(env.unwrapped.games.terminated[0])
-        paid, steps, terminated = [], 0, False
-        while not terminated:
-            seen, reward, terminated, truncated, info = env.step(some_legal(info["action_mask"]))
-            assert seen in env.observation_space
-            assert not truncated
-            paid.append(reward)
-            steps += 1
-        assert paid[:-1] == [0] * (steps - 1)
-        assert abs(paid[-1]) == 1
-        if is_over:
-            assert (steps, paid) == (1, [-1])
-            assert env.unwrapped.games.step(torch.tensor([0])).tolist() == [0], "once"
-        lost_at_once += is_over
-    assert 10 < lost_at_once < 40
-
-
 @pytest.mark.parametrize("reward", ["outcome", "score"])
 def test_every_game_of_a_batch_is_paid_once(reward):
     """Also those that the opponent wins in the step that starts them."""
@@ -362,12 +339,6 @@ def test_an_action_is_a_whole_number_of_the_space(single, batch):
         envs.step(np.array([valid, valid]))
 
 
-@pytest.mark.parametrize("num_envs", [0, -1, 1.5, True])
-def test_a_batch_has_a_game_at_least(num_envs):
-    with pytest.raises(ConfigError, match=f"num_envs={num_envs} is not a whole number from 1"):
-        gymnasium.make_vec("rlgames/TicTacToe-v0", num_envs=num_envs)
-
-
 @pytest.mark.parametrize("name", ["2048", "Hex", "SalvoDuel"])
 def test_a_board_is_drawn_as_text_or_as_a_picture(name, recwarn):
     env = gymnasium.make(f"rlgames/{name}-v0", render_mode="rgb_array")
@@ -388,9 +359,12 @@ def test_a_board_is_drawn_as_text_or_as_a_picture(name, recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.parametrize("num_envs", [0, -1, 1.5, True])
 @pytest.mark.parametrize("render_mode", ["human", "rgb", "rgb_array_list"])
 @pytest.mark.filterwarnings("ignore:.*render_mode:UserWarning")
-def test_a_render_mode_is_never_ignored(render_mode):
+def test_numbers_of_games_and_render_modes_are_never_ignored(num_envs, render_mode):
+    with pytest.raises(ConfigError, match=f"num_envs={num_envs} is not a whole number from 1"):
+        gymnasium.make_vec("rlgames/TicTacToe-v0", num_envs=num_envs)
     with pytest.raises(ConfigError, match=f"render_mode={render_mode} is not ansi or rgb_array"):
         gymnasium.make_vec("rlgames/Hex-v0", num_envs=2, render_mode=render_mode)
 

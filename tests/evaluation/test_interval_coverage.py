@@ -1,5 +1,6 @@
 """Every interval that a command prints contains the truth about 95% of the time."""
 
+import math
 import re
 from pathlib import Path
 
@@ -27,10 +28,11 @@ NAMES = [f"{case.kind}, {case.situation}" for case in RIGHT]
 def test_an_interval_contains_the_truth(case):
     """Within 94 to 96% and three standard errors of this short simulation."""
     for size in case.sizes:
-        coverage = interval_coverage.measure(case.experiment, size, SIMULATIONS // case.cost)
-        margin = 3 * coverage.error
+        simulations = SIMULATIONS // case.cost
+        fraction, intervals = interval_coverage.measure(case.experiment, size, simulations)
+        margin = 3 * math.sqrt(0.95 * 0.05 / intervals)
         low, high = (0.935, 0.97) if size < 20 else (0.935, 0.965)
-        assert low - margin < coverage.fraction < high + margin, size
+        assert low - margin < fraction < high + margin, size
 
 
 def test_the_table_of_the_page_has_every_case_and_claims_what_it_found():

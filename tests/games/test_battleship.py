@@ -7,7 +7,7 @@ import torch
 from helpers import rng
 
 from rlgames.games.battleship import Battleship
-from rlgames.games.game import HIDDEN, Game
+from rlgames.games.game import HIDDEN
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, parse_action, render
@@ -127,18 +127,6 @@ def test_moves_are_read_as_people_write_them():
     sets = Battleship(4, 4, [2], 2)
     start = sets.initial(1, rng())
     assert parse_action(sets, start, 0, "B1 A1") == parse_action(sets, start, 0, "a1 b1")
-
-
-@pytest.mark.parametrize(("rows", "columns", "line"), [(6, 7, 4), (4, 5, 3), (7, 3, 3), (2, 16, 2)])
-def test_a_random_stone_falls_as_the_legal_columns_have_it(rows, columns, line):
-    game, rng = KInARow(rows, columns, line, gravity=True), torch.Generator().manual_seed(0)
-    state = game.initial(200, rng)
-    for _ in range(rows * columns):
-        u, live = torch.rand(200, generator=rng), ~state.done
-        action = game.sample_legal_action(state, u)
-        assert torch.equal(action[live], Game.sample_legal_action(game, state, u)[live])
-        state = game.apply_action(state, action)
-    assert bool(state.done.all())
 
 
 def test_positions_are_put_in_the_place_of_others():

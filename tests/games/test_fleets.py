@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 from helpers import rng
-from markers import one_in
+from markers import one_in, slow
 
-from rlgames.games.fleets.layouts import Fleet, placements
+from rlgames.games.fleets.counts import LayoutCounter
+from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import Posterior
 from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
 
@@ -65,18 +66,6 @@ def posteriors(rows, columns, ships):
     """The same beliefs by the list of all layouts and by samples."""
     fleet = Fleet(rows, columns, ships)
     return fleet.layouts, Posterior(fleet), Posterior(unlisted(rows, columns, ships))
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "length"), [(1, 5, 2), (3, 4, 3), (3, 3, 1), (2, 5, 4)]
-)
-def test_placements_are_the_straight_lines_each_once(rows, columns, length):
-    table = placements(rows, columns, length)
-    found = [frozenset(row.nonzero()[:, 0].tolist()) for row in table]
-    assert table.dtype == torch.uint8
-    assert table.shape[1] == rows * columns
-    assert len(found) == len(set(found))
-    assert set(found) == lines(rows, columns, length)
 
 
 @pytest.mark.parametrize(("rows", "columns", "ships"), FLEETS)
@@ -135,7 +124,7 @@ def test_agreeing_layouts_are_drawn_equally_often(listing):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
-def test_draws_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
+def test_draws_and_probabilities_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
     ships = [5, 4, 3, 3, 2]
     posterior = Posterior(Fleet(10, 10, ships))
     shot, hit = seen_of(Fleet(10, 10, ships).sample(30, rng(12)), share, 13)
@@ -144,6 +133,11 @@ def test_draws_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
     for layout in drawn:
         parts = by_number(layout, ships)
         assert all(part in lines(10, 10, ship) for part, ship in zip(parts, ships, strict=True))
+    found = posterior.occupancy(Seen(shot, hit), 32, rng(20))
+    torch.testing.assert_close(found.sum(1), torch.full((30,), 17.0))
+    torch.testing.assert_close(found[hit], torch.ones(int(hit.sum())))
+    assert not found[shot & ~hit].any()
+    assert float(found.max()) < 1.0001
 
 
 def announced(layouts, hit, ships, names_length, seed):
@@ -169,26 +163,32 @@ def sinkings_of(fleet, hit_turn, names_length):
 
 
 @pytest.mark.parametrize("names_length", [True, False])
-@pytest.mark.parametrize("listing", [True, False])
-def test_draws_and_probabilities_agree_with_the_announced_sinkings(listing, names_length):
+@pytest.mark.parametrize(
+    ("rows", "columns", "ships"),
+    [SMALL, (1, 9, [2, 2, 1]), (4, 4, [2, 2, 2]), slow((4, 5, [4, 3, 2, 2])), slow((3, 5, [3]))],
+)
+def test_draws_counts_and_probabilities_agree_with_the_announced_sinkings(
+    rows, columns, ships, names_length
+):
     """Each row has its own history; all layouts that explain it are equally likely."""
-    rows, columns, ships = SMALL
     listed, exact, sampled = posteriors(rows, columns, ships)
     layouts = unlisted(rows, columns, ships).sample(40, rng(15))
     shot, hit = seen_of(layouts, 0.7, 16)
     sinkings = announced(layouts, hit, ships, names_length, 18)
-    assert {0, 1, 2} <= set((sinkings.turns > 0).sum(1).tolist())
-    posterior = exact if listing else sampled
-    drawn = posterior.sample(Seen(shot, hit, sinkings), 16, rng(17))
-    assert torch.equal((drawn > 0) & shot, hit)
-    probability = posterior.occupancy(Seen(shot, hit, sinkings), 4000, rng(19))
+    seen = Seen(shot, hit, sinkings)
+    drawn = [posterior.sample(seen, 16, rng(17)) for posterior in (exact, sampled)]
+    found = [posterior.occupancy(seen, 4000, rng(19)) for posterior in (exact, sampled)]
+    counter = LayoutCounter(Fleet(rows, columns, ships), sinkings.slots)
+    counted, total = counter.occupancy(seen, 10**9)
+    assert all(torch.equal((each > 0) & shot, hit) for each in drawn)
     fleets_listed = [by_number(layout, ships) for layout in listed]
     agree = agreeing(listed, shot, hit)
     has_excluded = False
-    for row in range(len(layouts)):
+    for row, layout in enumerate(layouts):
         hit_turn = sinkings.hit_turn[row].tolist()
-        truth = sinkings_of(by_number(layouts[row], ships), hit_turn, names_length)
-        assert sinkings_of(by_number(drawn[row], ships), hit_turn, names_length) == truth
+        truth = sinkings_of(by_number(layout, ships), hit_turn, names_length)
+        for each in drawn:
+            assert sinkings_of(by_number(each[row], ships), hit_turn, names_length) == truth
         candidates = agree[row].nonzero()[:, 0].tolist()
         possible = [
             number
@@ -196,10 +196,12 @@ def test_draws_and_probabilities_agree_with_the_announced_sinkings(listing, name
             if sinkings_of(fleets_listed[number], hit_turn, names_length) == truth
         ]
         has_excluded |= len(possible) < len(candidates)
-        expected = (listed[possible] > 0).float().mean(0)
-        tolerance = 1e-5 if listing else 0.06
-        assert float((probability[row] - expected).abs().max()) < tolerance
-    assert has_excluded
+        expected = (listed[possible] > 0).double().mean(0)
+        assert total[row] == len(possible)
+        assert counted[row] == pytest.approx(expected.numpy(), abs=1e-12)
+        for each, tolerance in zip(found, (1e-5, 0.06), strict=True):
+            assert float((each[row] - expected).abs().max()) < tolerance
+    assert has_excluded == (len(ships) > 1)
 
 
 @pytest.mark.parametrize("listing", [True, False])
@@ -209,18 +211,6 @@ def test_a_board_that_no_layout_agrees_with_is_refused(listing):
     shot = torch.ones(1, 16, dtype=torch.bool)
     with pytest.raises(RuntimeError, match="no layout"):
         (exact if listing else sampled).sample(Seen(shot, ~shot), 8, rng())
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
-def test_probabilities_add_up_to_the_ship_cells(share):
-    ships = [5, 4, 3, 3, 2]
-    posterior = Posterior(Fleet(10, 10, ships))
-    shot, hit = seen_of(Fleet(10, 10, ships).sample(20, rng(18)), share, 19)
-    found = posterior.occupancy(Seen(shot, hit), 32, rng(20))
-    torch.testing.assert_close(found.sum(1), torch.full((20,), 17.0))
-    torch.testing.assert_close(found[hit], torch.ones(int(hit.sum())))
-    assert not found[shot & ~hit].any()
-    assert float(found.max()) < 1.0001
 
 
 # Board, fleet, cells shot at, cells hit: nothing seen, misses alone, and hits open to more ships.

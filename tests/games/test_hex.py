@@ -4,7 +4,6 @@ import pytest
 import torch
 from helpers import rng
 from markers import slow
-from reference_rules import HexBook
 
 from rlgames.games.hex import CAN_SWAP, Hex
 from rlgames.games.notation import parse, parse_action, render
@@ -32,26 +31,6 @@ def test_the_published_openings_win(size):
     best = graph.best_actions(solution, start)[0].nonzero()[:, 0].tolist()
     names = " ".join(game.action_to_string(start, 0, action) for action in best)
     assert names == SHORT_DIAGONAL[size]
-
-
-def test_the_openings_of_3x3_win_by_the_book():
-    values: dict[str, float] = {}
-    winning = [action for action in range(9) if value_of([action], values) == 1]
-    assert winning == [2, 3, 4, 5, 6]
-
-
-def value_of(actions, values):
-    """What the first seat gets on 3x3, by the reference rules; values: of positions, by text."""
-    book = HexBook(3, False)
-    for action in actions:
-        book.play(action)
-    if book.done:
-        return book.score[0]
-    name = str(book.cells)
-    if name not in values:
-        results = [value_of([*actions, each], values) for each in book.legal_action_mask()]
-        values[name] = max(results) if book.current_seat == 0 else min(results)
-    return values[name]
 
 
 @pytest.mark.parametrize("size", [2, 3])

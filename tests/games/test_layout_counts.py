@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from markers import slow
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets.counts import LayoutCounter
 from rlgames.games.fleets.layouts import Fleet
-from rlgames.games.fleets.sunk_ships import Seen, Sinkings, SinkingSlots
+from rlgames.games.fleets.sunk_ships import Seen
 from rlgames.players.fleets import Density, DensityRollout
-from rlgames.sampling import sample_uniform
 
 FLEETS = [
     (1, 9, [2, 2, 1]),
@@ -26,7 +26,9 @@ def seen(shot, hit):
     return Seen(torch.from_numpy(shot), torch.from_numpy(hit))
 
 
-def check_positions(fleet, count):
+@pytest.mark.parametrize("count", [40, slow(15_000)])
+@pytest.mark.parametrize("fleet", FLEETS)
+def test_counts_are_those_of_all_layouts(fleet, count):
     rows, columns, ships = fleet
     game = Fleet(rows, columns, ships)
     layouts, counter = (game.layouts > 0).numpy(), LayoutCounter(game)
@@ -41,17 +43,6 @@ def check_positions(fleet, count):
         expected.append(layouts[((layouts & shot) == hit).all(1)].mean(0))
     occupancy, _ = counter.occupancy(seen(np.array(shots), np.array(hits)), 10**9)
     assert occupancy == pytest.approx(np.array(expected), abs=1e-12)
-
-
-@pytest.mark.parametrize("fleet", FLEETS)
-def test_counts_are_those_of_all_layouts(fleet):
-    check_positions(fleet, 40)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fleet", FLEETS)
-def test_counts_of_many_positions_are_those_of_all_layouts(fleet):
-    check_positions(fleet, 15_000)
 
 
 def test_impossible_positions_and_too_long_counts_give_nan():
@@ -92,46 +83,6 @@ def test_density_says_whether_it_counted(steps, share):
     agree = ((listed[None] * shot[:, None]) == hit[:, None].float()).all(2).float()
     exact = agree @ listed / agree.sum(1, keepdim=True)
     assert (priority - exact).abs().max() < (1e-6 if steps else 0.4)
-
-
-@pytest.mark.parametrize("shots", [1, 3])
-@pytest.mark.parametrize(
-    "fleet",
-    [*FLEETS[:4], *(pytest.param(fleet, marks=pytest.mark.slow) for fleet in FLEETS[4:])],
-)
-def test_counts_with_announced_sinkings_are_those_of_all_layouts(fleet, shots):
-    """Random games, with ships named and not: each sunk ship was completed when it sank."""
-    rows, columns, ships = fleet
-    game = Battleship(rows, columns, ships, shots, aim="sequential", show=["sunk"])
-    layouts = game.fleet.layouts
-    all_slots = [SinkingSlots(ships, names_length) for names_length in (True, False)]
-    counters = [(slots, LayoutCounter(game.fleet, slots)) for slots in all_slots]
-    rng = torch.Generator().manual_seed(shots)
-    state = game.initial(30, rng)
-    has_excluded = False
-    for _ in range(rows * columns - 1):
-        state = game.step(state, sample_uniform(game.legal_action_mask(state), rng), rng)
-        shot, hit, sinkings = state.shot, state.hit, game.seen(state).sinkings
-        agrees = ((layouts[None] > 0) & shot[:, None]).eq(hit[:, None]).all(2)
-        for slots, counter in counters:
-            ordered = sinkings.turns
-            if not slots.names_length:  # slots of one group are filled in the order of the sinkings
-                last = torch.where(ordered == 0, 10**4, ordered).sort(1).values
-                ordered = torch.where(last == 10**4, 0, last).to(torch.int16)
-            told = Sinkings(slots, sinkings.hit_turn, ordered)
-            expected = torch.zeros(shot.shape, dtype=torch.float64)
-            count = []
-            for row in range(len(shot)):
-                agreeing = layouts[agrees[row]]
-                history = told[torch.full((len(agreeing),), row)]
-                possible = agreeing[history.agree(agreeing)]
-                count.append(len(possible))
-                has_excluded |= len(possible) < len(agreeing)
-                expected[row] = (possible > 0).double().mean(0)
-            found, total = counter.occupancy(Seen(shot, hit, told), 10**9)
-            assert total.tolist() == count
-            assert found == pytest.approx(expected.numpy(), abs=1e-12)
-    assert has_excluded == (len(ships) > 1)
 
 
 def test_many_equal_ships_with_announced_sinkings_are_sampled():

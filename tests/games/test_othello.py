@@ -5,15 +5,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from helpers import rng
 
 from rlgames.games import othello
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.games.othello import Othello
 from rlgames.kernels.rules import implement
 from rlgames.kernels.words import Array, compiled, count_bits
-from rlgames.players.player import Random
-from rlgames.rollouts.play import collect_games
 from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import find_optimum
 
@@ -42,13 +39,7 @@ def play(rules, position, action):
     return (own, other, moves), is_over, points * np.float32(abs(lead))
 
 
-implement(
-    DiscRules,
-    play=play,
-    is_legal=othello.is_legal,
-    write_cells=othello.write_cells,
-    set_up=othello.set_up,
-)
+implement(DiscRules, play, othello.is_legal, othello.write_cells, othello.set_up)
 
 
 class Discs(Othello):
@@ -57,12 +48,6 @@ class Discs(Othello):
     def __init__(self, board):
         super().__init__(board)
         self.rules = DiscRules(*self.rules)
-
-
-def some_positions(game):
-    """Every ninth position of random games."""
-    moves, _ = collect_games(game, [Random(game)], 30, rng(2))
-    return moves.state[torch.arange(0, len(moves), 9)]
 
 
 @pytest.mark.others

@@ -10,11 +10,11 @@ import torch
 from helpers import rng
 from markers import one_in
 from reference_rules import DuelBook, SalvoBook
+from test_fleets import assert_as_often, fleets, unlisted
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.capabilities import ExactKey, find
 from rlgames.games.fleets import game as fleets_module
-from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.posterior import Posterior
 from rlgames.games.notation import render
 from rlgames.games.salvo_duel import SalvoDuel
@@ -53,41 +53,30 @@ def plane(cells, area):
     return [float(cell in cells) for cell in range(area)]
 
 
-def all_fleets(rows, columns, ships):
-    """Every fleet as a frozenset of ships, each of them a frozenset of cells; found by trying."""
-    lines = []
-    for length in ships:
-        across = [
-            frozenset(row * columns + column + step for step in range(length))
-            for row in range(rows)
-            for column in range(columns - length + 1)
-        ]
-        down = [
-            frozenset((row + step) * columns + column for step in range(length))
-            for row in range(rows - length + 1)
-            for column in range(columns)
-        ]
-        lines.append(set(across + down))
-    return {
-        frozenset(chosen)
-        for chosen in itertools.product(*lines)
-        if len(frozenset().union(*chosen)) == sum(ships)
-    }
-
-
 def sampling_posterior(game):
     """As if there were too many layouts to list."""
-    fleet = Fleet(game.rows, game.columns, game.fleet.ships)
-    fleet.layouts = None
-    return Posterior(fleet)
+    return Posterior(unlisted(game.rows, game.columns, game.fleet.ships))
 
 
-def assert_equally_often(counts, total):
-    """Pearson's test of equal frequencies, at about five standard deviations."""
-    mean = total / len(counts)
-    distance = sum((count - mean) ** 2 / mean for count in counts)
-    freedom = len(counts) - 1
-    assert abs(distance - freedom) <= 5 * (2 * freedom) ** 0.5
+def play(game, state, books, compare, plies):
+    """Play batched and by the book; plies: for every ply a number a row to choose by."""
+    compare(game, state, books)
+    for numbers in plies:
+        options = [book.legal_action_mask() or range(game.spec.actions) for book in books]
+        chosen = [
+            actions[number % len(actions)] for actions, number in zip(options, numbers, strict=True)
+        ]
+        state = game.apply_action(state, torch.tensor(chosen))
+        for book, action in zip(books, chosen, strict=True):
+            if not book.done:
+                book.play(action)
+        compare(game, state, books)
+    assert all(book.done for book in books)
+
+
+def random_numbers(rows, columns, batch, plies):
+    draw = random.Random(rows * 10 + columns)
+    return [[draw.randrange(1 << 20) for _ in range(batch)] for _ in range(plies)]
 
 
 # ---------------------------------------------------------------- Two-player Salvo: by the book
@@ -167,49 +156,13 @@ def compare_duel(game, state, books):
         assert ships_of(state.own[row], count) == book.fleets[book.current_seat]
 
 
-def play_duel(game, state, plies):
-    """Play batched and by the book; plies: for every ply a number a row to choose by."""
-    books = books_of(game, state)
-    compare_duel(game, state, books)
-    for numbers in plies:
-        options = [book.legal_action_mask() or range(book.area) for book in books]
-        chosen = [
-            cells[number % len(cells)] for cells, number in zip(options, numbers, strict=True)
-        ]
-        state = game.apply_action(state, torch.tensor(chosen))
-        for book, cell in zip(books, chosen, strict=True):
-            if not book.done:
-                book.play(cell)
-        compare_duel(game, state, books)
-    return books
-
-
 @pytest.mark.parametrize(("rows", "columns", "ships"), DUELS)
 def test_many_random_duels_play_by_the_book_to_their_end(rows, columns, ships):
-    draw = random.Random(rows * 10 + columns)
     game = SalvoDuel(rows, columns, ships)
-    plies = [[draw.randrange(1 << 20) for _ in range(60)] for _ in range(game.spec.max_plies)]
-    books = play_duel(game, game.initial(60, rng(1)), plies)
-    assert all(book.done for book in books)
+    state = game.initial(60, rng(1))
+    books = books_of(game, state)
+    play(game, state, books, compare_duel, random_numbers(rows, columns, 60, game.spec.max_plies))
     assert sorted(books[0].score) == [-1, 1]
-
-
-@pytest.mark.parametrize(("rows", "columns", "ships"), DUELS)
-def test_nothing_that_the_mover_is_shown_depends_on_the_other_fleet(rows, columns, ships):
-    game = SalvoDuel(rows, columns, ships)
-    state = game.initial(40, rng(2))
-    for ply in range(game.spec.max_plies):
-        strange = game.initial(40, rng(100 + ply)).ships
-        mine = torch.nn.functional.one_hot(state.current_seat, 2).bool()[:, :, None]
-        changed = replace(state, ships=torch.where(mine, state.ships, strange))
-        assert torch.equal(game.observe(changed), game.observe(state))
-        assert torch.equal(game.legal_action_mask(changed), game.legal_action_mask(state))
-        for row in range(0, 40, 8):
-            assert render(game, changed, row) == render(game, state, row)
-            assert render(game, game.public(state), row) == render(game, state, row)
-        state = game.apply_action(
-            state, game.sample_legal_action(state, torch.rand(40, generator=rng(200 + ply)))
-        )
 
 
 # ---------------------------------------------------------------- Two-player Salvo: by hand
@@ -277,7 +230,7 @@ def fleet_that_agrees(game, book, seat):
     shot, hit, turn = book.shot[seat], hits_of(book, seat), book.hit_turn[seat]
     return {
         fleet
-        for fleet in all_fleets(game.rows, game.columns, game.fleet.ships)
+        for fleet in fleets(game.rows, game.columns, game.fleet.ships)
         if shot & frozenset().union(*fleet) == hit
         and sorted(max(turn[cell] for cell in ship) for ship in fleet if ship <= hit)
         == book.sunk_turns[seat]
@@ -320,7 +273,7 @@ def test_fleets_are_drawn_as_often_as_they_agree(
         for layout in drawn[:, 1 - current_seat]
     )
     assert set(found) <= possible
-    assert_equally_often([found[fleet] for fleet in possible], count)
+    assert_as_often([found[fleet] for fleet in possible], [count / len(possible)] * len(possible))
 
 
 # ---------------------------------------------------------------- Battleship with all it can show
@@ -426,29 +379,12 @@ def compare_sea(game, state, seas):
         assert {c: t for c, t in enumerate(state.hit_turn[row].tolist()) if t} == sea.book.hit_turn
 
 
-def play_sea(game, batch, seed, plies):
-    state = game.initial(batch, rng(seed))
-    seas = [Sea(game, ships_of(layout, len(game.fleet))) for layout in state.ships]
-    compare_sea(game, state, seas)
-    for numbers in plies:
-        options = [sea.legal_action_mask() or range(game.spec.actions) for sea in seas]
-        chosen = [
-            actions[number % len(actions)] for actions, number in zip(options, numbers, strict=True)
-        ]
-        state = game.apply_action(state, torch.tensor(chosen))
-        for sea, action in zip(seas, chosen, strict=True):
-            if not sea.done:
-                sea.play(action)
-        compare_sea(game, state, seas)
-    return seas
-
-
 @pytest.mark.parametrize(("rows", "columns", "ships", "shots", "aim"), SEAS)
 def test_many_random_seas_are_cleared_by_the_book(rows, columns, ships, shots, aim):
-    draw = random.Random(rows * 10 + columns)
     game = Battleship(rows, columns, ships, shots, aim, show=SHOW)
-    plies = [[draw.randrange(1 << 20) for _ in range(40)] for _ in range(game.spec.max_plies)]
-    assert all(sea.done for sea in play_sea(game, 40, 5, plies))
+    state = game.initial(40, rng(5))
+    seas = [Sea(game, ships_of(layout, len(game.fleet))) for layout in state.ships]
+    play(game, state, seas, compare_sea, random_numbers(rows, columns, 40, game.spec.max_plies))
 
 
 # ---------------------------------------------------------------- what the history tells

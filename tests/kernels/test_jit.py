@@ -115,7 +115,7 @@ class {name}(NamedTuple):
 def play(rules, position, action):
     return (position[0] + {added},), False, 0.0
 
-implement({name}, play=play)
+implement({name}, play)
 """
 
 PLAYER = """

@@ -9,7 +9,6 @@ from markers import quick
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.capabilities import chance_outcomes
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
@@ -57,7 +56,7 @@ def follows(game, before, after):
     for action in range(game.spec.actions):
         moved = game.apply_action(before, torch.full((len(before),), action))
         if game.spec.num_chance_inputs:
-            probability, outcomes = chance_outcomes(game, moved)
+            probability, outcomes = game.chance_outcomes(moved)
             for number, likely in enumerate(probability.T):
                 is_next = is_same(outcomes[number :: probability.shape[1]], after)
                 found |= legal[:, action] & (likely > 0) & is_next
@@ -71,7 +70,7 @@ def check_walks(game, positions, batch=97):
     checked, seed = 0, 0
     state = game.initial(batch, rng(1))
     while checked < positions:
-        after, num_moves = game.play_randomly(state, batch, seed, plies=1, observe=True)
+        after, num_moves = game.play_randomly(state, batch, seed, plies=1)
         assert num_moves == len(state)
         assert bool(follows(game, state, after).all())
         checked, seed = checked + len(state), seed + 1
@@ -100,7 +99,7 @@ def test_legal_moves_and_new_tiles_have_their_probabilities(game):
     after, _ = game.play_randomly(state[torch.zeros(count).long()], 64, 1, plies=1)
     total = 0.0
     for action in game.legal_action_mask(state)[0].nonzero()[:, 0]:
-        probability, outcomes = chance_outcomes(game, game.apply_action(state, action[None]))
+        probability, outcomes = game.chance_outcomes(game.apply_action(state, action[None]))
         for chance, row in zip(probability[0].tolist(), range(len(outcomes)), strict=True):
             expected = chance / int(game.legal_action_mask(state).sum())
             rate = float(is_same(after, outcomes[[row] * count]).double().mean()) if chance else 0.0
@@ -126,11 +125,11 @@ def half_played(game):
 
 
 @pytest.mark.parametrize("game", quick(GAMES, *GAMES[:3]), ids=name)
-def test_equal_seeds_give_equal_games_also_with_observations(game):
+def test_equal_seeds_give_equal_games(game):
     start = game.initial(200, rng(0))
     before = game.initial(200, rng(0))
     first, num_moves = game.play_randomly(start, 32, 7)
-    second, _ = game.play_randomly(start, 32, 7, observe=True)
+    second, _ = game.play_randomly(start, 32, 7)
     assert bool(is_same(start, before).all())  # the positions given do not change
     assert bool(is_same(first, second).all())
     if game.spec.actions > 1:
@@ -158,7 +157,7 @@ def test_the_number_of_threads_does_not_change_an_evaluation(game, monkeypatch):
     settings = EvaluationSettings(game.min_random_games, batch=500)
     for threads in (1, 2):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        player = Random(game, observe=True)
+        player = Random(game)
         opponent = player if game.spec.seats == 2 else None
         results.append(evaluate(game, player, settings, rng(4), opponent))
     assert bool(is_same(results[0].state, results[1].state).all())

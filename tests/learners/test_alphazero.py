@@ -1,6 +1,7 @@
 """Learning from search: what is learnt is what was found, and noise stays where it belongs."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from helpers import learner_of, make_policy, rng
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
+from rlgames.evaluation.positions import read_positions
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.alphazero import SearchTargets
 from rlgames.players.player import Agent, Random
@@ -171,11 +173,14 @@ def test_learning_lowers_the_loss(games):
 
 
 def test_no_test_position_is_among_those_that_select_networks():
-    from connect4_boards import FILE, TEST_FILE, boards_of
-
-    used, test = boards_of(FILE), boards_of(TEST_FILE)
-    assert len(set(test)) == len(test) == 6000
-    assert not set(used) & set(test)
+    folder = Path(__file__).parents[2] / "scripts/checks"
+    used, test = (
+        read_positions(folder / f"connect4_{name}.txt", CONNECT4).state.words.tolist()
+        for name in ("positions", "test_positions")
+    )
+    boards = set(map(tuple, test))
+    assert len(boards) == len(test) == 6000
+    assert not boards & set(map(tuple, used))
 
 
 @pytest.mark.slow

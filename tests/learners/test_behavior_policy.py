@@ -34,8 +34,7 @@ def test_the_log_probability_of_an_action_is_that_of_choosing_it(name):
     rule, count = RULES[name], 40_000
     scores = torch.tensor([[2.0, -1.0, 0.5, 2.0, 1e9]]).expand(count, -1)
     legal = torch.tensor([[True, True, True, True, False]]).expand(count, -1)
-    action = rule.choose(scores, legal, rng(1), 0.5)
-    log_prob = rule.log_prob(scores, legal, action, 0.5)
+    action, log_prob = rule.choose_and_tell(scores, legal, rng(1), 0.5)
     assert log_prob.dtype == torch.float32
     for number in range(4):
         rows = action == number
@@ -48,8 +47,8 @@ def test_the_log_probability_of_an_action_is_that_of_choosing_it(name):
 def test_scores_that_are_not_finite_wait_for_the_learner_to_refuse_them():
     scores, legal = torch.tensor([[math.nan, 1.0]]), torch.ones(1, 2, dtype=torch.bool)
     for rule in RULES.values():
-        action = rule.choose(scores, legal, rng(), 0.0)
-        assert bool(rule.log_prob(scores, legal, action, 0.0).isfinite().all())
+        _, log_prob = rule.choose_and_tell(scores, legal, rng(), 0.0)
+        assert bool(log_prob.isfinite().all())
 
 
 @pytest.mark.parametrize("name", RULES)

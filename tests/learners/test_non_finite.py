@@ -168,15 +168,9 @@ def test_the_tensor_with_the_bad_gradient_is_named(optimizer):
 
 
 def test_divergence_is_reported_in_one_line(typed, tmp_path):
-    words = [
-        "game=tictactoe",
-        "policy=mlp",
-        "games=400",
-        "batch=20",
-        "learner.optimizer=sgd",
-        "lr=100",
-    ]
-    done = typed("train", *words, "reward.scale=1000000", "learner.max_grad_norm=null", "out=run")
+    words = ["game=tictactoe", "policy=mlp", "games=400", "batch=20", "learner.optimizer=sgd"]
+    words += ["lr=100", "reward.scale=1000000", "learner.max_grad_norm=null", "out=run"]
+    done = typed("train", *words)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "is not a finite number" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

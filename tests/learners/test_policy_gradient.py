@@ -123,14 +123,6 @@ def test_each_stage_has_its_own_network():
     assert learnt == [True, False, False]
 
 
-def test_stages_fit_other_games_by_turn():
-    game, agent, learner = make_agent(
-        "game=tictactoe", "policy=staged", "policy.by=turn", "policy.at=[3]"
-    )
-    moves, results = collect_games(game, [agent], 8, rng())
-    learner.update(moves, results, 0.0)
-
-
 def test_distance_to_certainty():
     probability = torch.tensor([[0.25] * 4, [1.0, 0, 0, 0], [0.7, 0.1, 0.1, 0.1]])
     assert distance_to_certainty(probability).tolist() == pytest.approx([1.5, 0.0, 0.6])

@@ -14,7 +14,7 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
 from rlgames.players.player import Agent, Random
-from rlgames.rewards import SCORED, SUBTRACTED, Reward
+from rlgames.rewards import FINAL_TERMS, MOVE_TERMS, SUBTRACTED, Reward
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Stochastic
 
@@ -60,19 +60,10 @@ def learner(game, *overrides):
 def test_the_step_is_the_documents_estimator(masked):
     """One game a batch and SGD: θ ← θ + α Σ r ∇ log p, written out move by move."""
     game, moves, results = some_moves(1, 10, [3], games=1)
-    policy, taught = learner(
-        game,
-        "game=battleship",
-        "reward=hits",
-        "lr=0.06",
-        "learner=reinforce",
-        f"learner.masked={masked}",
-        "learner.optimizer=sgd",
-        "learner.baseline=none",
-        "learner.entropy_coef=0",
-        "learner.entropy_coef_end=null",
-        "learner.max_grad_norm=null",
-    )
+    words = ["game=battleship", "reward=hits", "lr=0.06", "learner=reinforce"]
+    words += [f"learner.masked={masked}", "learner.optimizer=sgd", "learner.baseline=none"]
+    words += ["learner.entropy_coef=0", "learner.entropy_coef_end=null"]
+    policy, taught = learner(game, *words, "learner.max_grad_norm=null")
     before = [p.detach().clone() for p in policy.parameters()]
     returns = Reward(game, "score_delta", "random_shot", 0.5).returns(moves, results)
     total = torch.zeros(())
@@ -118,15 +109,12 @@ def test_a_step_per_move_uses_the_weights_that_the_step_before_left(games):
 
 
 LEARNERS = {
-    name: ["learner=reinforce", f"learner.baseline={name}"]
-    for name in ("none", "mean", "standardized", "value")
-} | {
-    # On a board mirrored at random the ship would lie on either cell.
-    name: ["learner=ppo", *more]
-    for name, more in {
-        "ppo": [],
-        "ppo, half the credit": ["learner.gae_lambda=0.5", "learner.num_minibatches=2"],
-    }.items()
+    **{
+        name: ["learner=reinforce", f"learner.baseline={name}"]
+        for name in ("none", "mean", "standardized", "value")
+    },
+    "ppo": ["learner=ppo"],
+    "ppo, half the credit": ["learner=ppo", "learner.gae_lambda=0.5", "learner.num_minibatches=2"],
 }
 
 
@@ -134,15 +122,8 @@ LEARNERS = {
 def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
     """Two cells, of which the ship lies on the first or the second: always on the first here."""
     game = Battleship(1, 2, [1])
-    policy, taught = learner(
-        game,
-        "game=battleship",
-        "board=2",
-        "ships=[1]",
-        "lr=0.02",
-        *LEARNERS[baseline],
-    )
-
+    words = ["game=battleship", "board=2", "ships=[1]", "lr=0.02"]
+    policy, taught = learner(game, *words, *LEARNERS[baseline])
     agent = Agent(game, policy, Stochastic())
     first = game.openings(10)[0][torch.zeros(64, dtype=torch.int64)]
     for step in range(60):
@@ -257,5 +238,5 @@ def test_trajectories_of_one_player():
 def test_the_schema_offers_what_a_reward_can_score_and_subtract():
     game = Game2048(2, 2)
     measured = {*game.measures(game.example_state())}
-    assert {*rewards.SCORED} == {"goal", *SCORED, *measured}
+    assert {*rewards.SCORED} == {"goal", *MOVE_TERMS, *FINAL_TERMS, *measured}
     assert {*rewards.SUBTRACTED} == {"nothing", *SUBTRACTED}

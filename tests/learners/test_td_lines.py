@@ -12,12 +12,8 @@ from rlgames.solvers.graph import Graph, exploitability
 
 SMALL = [
     *("game=connect4", "rows=4", "columns=4", "line=3", "experiment=null", "reward=outcome"),
-    *(
-        "policy=ntuple",
-        "policy.tuples=[[0,1,5,8],[12,13,14,9],[6,7,10]]",
-        "learner=td_ntuple",
-        "lr=0.5",
-    ),
+    *("policy=ntuple", "policy.tuples=[[0,1,5,8],[12,13,14,9],[6,7,10]]"),
+    *("learner=td_ntuple", "lr=0.5"),
     *("sampling=epsilon_greedy", "sampling.epsilon=0.3", "reward.discount=0.81"),
 ]
 
@@ -108,13 +104,7 @@ def test_equal_seeds_give_equal_values_and_two_threads_play_all_games():
 
 
 def test_tic_tac_toe_is_learned_so_that_nobody_can_win():
-    words = [
-        "game=tictactoe",
-        "reward=outcome",
-        "experiment=null",
-        "policy=ntuple",
-        "learner=td_ntuple",
-    ]
+    words = ["game=tictactoe", "reward=outcome", "experiment=null", "policy=ntuple"]
     words += ["learner=td_ntuple", "sampling=epsilon_greedy", "sampling.epsilon=0.3", "lr=0.5"]
     game, player, learner = make_agent(*words)
     for seed in range(10):

@@ -150,31 +150,3 @@ def test_in_training_its_moves_depend_on_the_position_alone():
     in_training = build_player(cfg.player, game, cfg.game, in_training=True)
     assert (in_training._max_positions, in_training._seconds) == (200_000, math.inf)
     assert build_player(cfg.player, game, cfg.game)._seconds == 0.5
-
-
-@pytest.mark.parametrize("rules", [(4, 4, 3), (3, 5, 3), (4, 4, 4)])
-def test_exact_scores_win_as_soon_and_lose_as_late_as_possible(rules):
-    rows, columns, line = rules
-    game = make_game("game=connect4", f"rows={rows}", f"columns={columns}", f"line={line}")
-    player = exact_player(game, 60, 1.0, move_positions=10**6, scores=True)
-    moves, _ = collect_games(game, [Random(game)], 20, rng(3))
-    state, search, seen = moves.state, AlphaBeta(*rules), set()
-    actions = player.choose(state, rng()).tolist()
-    for row, column in enumerate(actions):
-        result = search.analyze(*state.words[row].tolist())
-        plies = {c: result.plies(c) for c in result.bounds if result.outcome(c) == result.value}
-        end = {1: min, 0: min, -1: max}[result.value](plies.values())
-        assert plies[column] == end
-        seen.add(result.value)
-    assert {-1, 1} <= seen
-    assert player.statistics() == {"proven_moves": 1.0}
-
-
-def test_scores_that_are_not_known_within_the_limit_are_not_called_proven():
-    game = make_game("game=connect4")
-    players = [exact_player(game, 60, 1.0, move_positions=3000, scores=s) for s in (False, True)]
-    moves, _ = collect_games(game, [Random(game)], 20, rng(4))
-    for player in players:
-        player.choose(moves.state, rng())
-    outcomes, scores = (player.statistics()["proven_moves"] for player in players)
-    assert 0 < scores < outcomes < 1

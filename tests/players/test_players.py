@@ -188,15 +188,6 @@ def test_players_refuse_other_games():
             build_player(cfg.player, sitting_at, cfg.game)
 
 
-def test_results_of_random_tic_tac_toe_match_theory():
-    game = KInARow(3, 3, 3, False)
-    player = Random(game)
-    found = evaluate(game, player, EvaluationSettings(40_000, batch=1000), rng(4), player)
-    low, high = found.outcome_rate("win", 0).interval
-    assert low - 0.002 < 737 / 1260 < high + 0.002
-    assert abs(found.outcome_rate("draw").value - 8 / 63) < 4 * math.sqrt(0.127 * 0.873 / 40_000)
-
-
 def test_tile_rates_are_those_of_the_final_boards():
     game = Game2048(3, 3)
     found: Any = evaluate(game, Random(game), EvaluationSettings(500), rng(5))

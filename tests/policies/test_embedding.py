@@ -13,18 +13,8 @@ CONNECT4 = KInARow(6, 7, 4, gravity=True)
 
 
 def network(game, line_length, num_cell_values=4, open_cells=True):
-    return Embedding(
-        game,
-        8,
-        num_cell_values,
-        open_cells,
-        line_length,
-        [5],
-        activation="relu",
-        init="orthogonal",
-        value=True,
-        rng=rng(),
-    )
+    keys = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
+    return Embedding(game, 8, num_cell_values, open_cells, line_length, [5], **keys)
 
 
 def played(game, count, plies):

@@ -50,22 +50,6 @@ def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
         assert float(actual[row]) == pytest.approx(total, rel=1e-5)
 
 
-def test_boards_have_the_values_of_the_stage_that_their_largest_tile_has_reached():
-    game = Game2048(4, 4)
-    tuples, marks = [[0, 1, 2], [1, 4, 5, 7]], 8
-    policy = Ntuple(game, 1.0, tuples, marks, 0.0, stage_tiles=[8, 64])
-    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)))
-    state = game.from_exponents(boards(4, 4, 7) * (torch.rand(200, 4, 4, generator=rng(3)) < 0.1))
-    largest = game.tiles(state).amax(1)
-    stage = (largest >= 3).int() + (largest >= 6).int()
-    assert stage.unique().tolist() == [0, 1, 2]
-    for number, values in enumerate(policy.values.chunk(3)):
-        part = Ntuple(game, 1.0, tuples, marks, 0.0)
-        part.values.copy_(values)
-        members = (stage == number).nonzero()[:, 0]
-        assert policy.value(game, state[members]).equal(part.value(game, state[members]))
-
-
 def test_places_are_exact_where_floats_of_32_bits_would_not_be():
     game = Game2048(3, 3)
     policy = Ntuple(game, 1.0, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, 0.0)  # 9^8 values

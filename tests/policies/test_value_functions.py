@@ -225,7 +225,9 @@ def test_targets_are_those_of_a_naive_loop(kind, rewards):
 def test_replay_buffer_has_the_latest_moves_and_next_states():
     """Through several turns of the ring, and with more moves at once than it holds."""
     game = Battleship(1, 5, [2])
-    replay = ReplayBuffer(40)
+    start, zero = game.public(game.example_state()), torch.zeros(1)
+    example = ReplayTransitions(start, start.turn, zero, zero, start.turn)
+    replay = ReplayBuffer(40, example)
     added = []
     for seed, games in enumerate((3, 5, 2, 20, 4)):
         moves, _ = collect_games(game, [Random(game)], games, rng(seed))
@@ -237,15 +239,9 @@ def test_replay_buffer_has_the_latest_moves_and_next_states():
         ]
         exists = torch.tensor([j is not None for j in later])
         number = order + 1000.0 * seed
-        replay.add(
-            ReplayTransitions(
-                states,
-                moves.action,
-                number,
-                exists.float(),
-                torch.tensor([j or 0 for j in later]),
-            )
-        )
+        next_index = torch.tensor([j or 0 for j in later])
+        rows = ReplayTransitions(states, moves.action, number, exists.float(), next_index)
+        replay.add(rows)
         added += [
             (float(number[i]), states.shot[i].tolist())
             + ((states.shot[j].tolist(),) if (j := later[i]) is not None else (None,))
@@ -285,30 +281,12 @@ def test_target_network_updates():
 # What the presets reach
 
 
-def reached(words, games=2000):
-    """Train, then evaluate over other games."""
-    run = package.train([*words, "solve_seconds=0"])
-    return package.evaluate(run, [f"games={games}", "seed=1", "solve_seconds=0"])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_q_finds_the_optimum_of_case_one(seed, tmp_path):
     words = ["experiment=ramesh_case1_dqn", f"seed={seed}", f"out={tmp_path}/run"]
-    assert reached(words, games="all")["moves"]["mean"] == pytest.approx(6.0)
-
-
-@pytest.mark.long
-def test_q_never_loses_tic_tac_toe_to_random_play(tmp_path):
-    report = reached(["experiment=tictactoe_dqn", f"out={tmp_path}/run"])
-    assert report["loss"]["count"] == 0
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("name", "least"), [("adp", 2), ("adp_tuned", 12), ("dqn", 3)])
-def test_2048_by_values_against_random_play(name, least, tmp_path):
-    report = reached([f"experiment=dedieu_amar_{name}", f"out={tmp_path}/run"])
-    assert report["score"]["mean"] >= least * report["reference"]["random"]
+    run = package.train([*words, "solve_seconds=0"])
+    assert package.evaluate(run, ["games=all"])["moves"]["mean"] == pytest.approx(6.0)
 
 
 @pytest.mark.parametrize("decay", one_in(2, [0.0, 0.7, 1.0]))

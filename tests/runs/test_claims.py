@@ -57,7 +57,6 @@ def started_run(out: Path | None) -> Iterator[Path]:
                 os.getpid()
             ]
             assert read_run(run.directory)["pid"] == os.getpid()
-            assert (run.directory / "lock").read_text() == str(os.getpid())
             names = ("config.yaml", "train.log", "checkpoints")
             assert all((run.directory / name).exists() for name in names)
         finally:

@@ -2,10 +2,19 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
-from rlgames.runs.diagnosis import RULES, diagnose, still_improves, verdict
+from rlgames.runs.diagnosis import (
+    ADVICE,
+    CERTAIN,
+    RULES,
+    diagnose,
+    first_cause,
+    still_improves,
+    verdict,
+)
 from rlgames.runs.files import RunInfo
 from rlgames.runs.history import MAX_LINES, History
 
@@ -22,15 +31,23 @@ BUFFER = {"time/moves": [100.0], "time/updates": [10.0], "buffer_size": [15.0]}
 CASES = {
     "not_finite": ("td", {}, {"failure": "NonFiniteError: update 3"}),
     "no_reward_signal": ("ppo", {"return": [-1.0, -1.0], "return_std": [0.0, 1e-8]}, {}),
+    "never_rewarded": ("ppo", {"rewarded_games": [0.0], "return_std": [0.002]}, {}),
     "lr_ran_out": ("dqn", {"lr": [0.1, 0.05, 0.0, 0.0]}, {}),
     "policy_does_not_move": ("ppo", {"approx_kl": [1e-9, 1e-8]}, {}),
+    "lr_too_low": (
+        "alphazero",
+        {"lr": [1e-7, 1e-7], "gradient_steps": [50.0], "time/updates": [4.0, 9.0]},
+        {},
+    ),
     "first_update_blew_up": ("reinforce", {"grad_norm": [400.0, 3.0, 0.1, 0.1]}, {}),
+    "steps_too_large": ("ppo", {"approx_kl": [0.1, 0.1], "clip_fraction": [0.4, 0.4]}, {}),
     "q_out_of_range": ("dqn", {"q_values": [0.1, 2.0], "q_max": [1.0, 3.0], "return": [0.5]}, {}),
     "reward_scale_too_large": (
         "ppo",
         {"grad_norm": [5e4, 6e4], "explained_variance": [1e-5, 1e-4], "return": [4e3, 4e3]},
         {},
     ),
+    "discount_too_low": ("dqn", {"turns": [7.5, 7.5]}, {"reward.discount": 0.1}),
     "no_noise": ("alphazero", WEAK | {"distinct_games": [0.5, 0.01, 0.01, 0.01]}, {}),
     "same_games": ("td", WEAK | {"distinct_games": [0.5, 0.01, 0.01, 0.01]}, {}),
     "entropy_collapsed": ("ppo", WEAK | {"entropy": [1.6, 0.3, 0.3, 0.3]}, {}),
@@ -43,7 +60,6 @@ CASES = {
     "plays_at_random": ("td_ntuple", {"exploration_rate": [1.0, 0.95]}, {}),
     "tiles_share_values": ("td_ntuple", {"clipped_boards": [0.6, 0.9]}, {}),
     "values_diverge": ("td_ntuple", {"td_error": [3.0, 9.0], "score": [100.0, 120.0]}, {}),
-    "lr_too_low": ("td", TD, {"lr": 1e-5}),
     "values_cannot_fit": ("td_ntuple", TD, {}),
     "too_few_updates": ("dqn", WEAK | {"samples_per_move": [0.3]}, {}),
     "learns_same_moves_too_often": ("alphazero", WEAK | BUFFER | {"samples_per_move": [80.0]}, {}),
@@ -75,6 +91,8 @@ HARMLESS = {
     "one bad evaluation": ("ppo", {"std_error": [0.01], "result": [0.2, 0.6, 0.6, 0.6]}, {}),
     "noise": ("ppo", {"result": [0.6, 0.63, 0.6], "std_error": [0.01]}, {}),
     "an optimum of seven turns": ("ppo", {"result": [9.0, 7.0]}, {"metric": "turns"}),
+    "many epochs that learn": ("ppo", {"approx_kl": [0.04], "clip_fraction": [0.36]}, {}),
+    "random games that DQN learns from": ("dqn", WEAK | {"exploration_rate": [1.0]}, {}),
     "nothing is logged": ("ppo", {}, {}),
     "another learner": ("adp", CASES["too_short"][1], {}),
 }
@@ -113,11 +131,21 @@ def test_what_does_no_harm_is_no_cause(name):
 
 
 def test_every_rule_has_a_case():
-    assert [rule.name for rule in RULES] == [*CASES]
+    assert [*dict.fromkeys(name for name, *_ in RULES)] == [*CASES]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_training_is_told_a_cause_but_no_advice_and_while_it_runs_what_is_certain(
+    name, monkeypatch
+):
+    monkeypatch.setattr(History, "read", lambda directory: history(*CASES[name]))
+    assert bool(first_cause(Path())) == (name not in ADVICE)
+    assert bool(first_cause(Path(), is_running=True)) == (name in CERTAIN)
 
 
 def test_a_remedy_multiplies_a_setting_and_keeps_whole_numbers():
     assert diagnose(history(*CASES["not_finite"]))[0]["try"] == "lr=0.001"
+    assert diagnose(history("td", TD, {"lr": 1e-5}))[0]["name"] == "lr_too_low"
     assert diagnose(history(*CASES["too_short"]))[0]["try"] == "games=50000"
 
 
@@ -135,11 +163,6 @@ def test_without_a_cause_the_result_decides_what_is_said(metrics, words):
     run = history("ppo", metrics, {})
     assert words in verdict(run)
     assert still_improves(run) == (words == "it still improves")
-
-
-def test_advice_is_not_a_cause():
-    for name in ("too_short", "judged_by_training_opponent"):
-        assert diagnose(history(*CASES[name]), with_advice=False) == []
 
 
 def test_a_hundred_thousand_lines_take_less_than_a_second(tmp_path):

@@ -10,18 +10,17 @@ import torch
 from helpers import make_game, rng
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.hparams import metadata
 
 import rlgames as package
 from rlgames.config.registry import REGISTRY
 from rlgames.drawing import pictures
-from rlgames.drawing.pictures import ActionOverlay
+from rlgames.drawing.images import MAX_GIF_BYTES, draw_scene, encode_gif
 from rlgames.drawing.scene import Cell, Label
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.play import collect_games
-from rlgames.runs.loggers import ResumePoint, RunStart, TensorBoardLogger, event_files
+from rlgames.runs.loggers import RunStart, TensorBoardLogger
 from rlgames.training import pictures as images
 
 GAMES = {
@@ -38,37 +37,26 @@ GAMES = {
 }
 
 
-def start_of_run(directory, games=0, num_event_bytes=0):
-    """That of a run which resumes after this many games and bytes of event files."""
-    return RunStart(
-        directory, "1", {}, "", "turns", "turns", ResumePoint(games, 0, num_event_bytes)
-    )
-
-
 @pytest.mark.parametrize("seconds", [0, 1, -3600, 3600])
 def test_steps_are_shown_once_and_in_order_whatever_the_clock_says(tmp_path, monkeypatch, seconds):
     """Each of three processes is killed 20 games after its checkpoint; until the next one the clock
     goes on or back."""
-    now, num_bytes = 1_800_000_000, 0
+    now = 1_800_000_000
     (tmp_path / "events.out.tfevents.1.of.another.program").touch()
     for first in (0, 30, 60):
         monkeypatch.setattr(time, "time", lambda now=now: float(now))
         charts = TensorBoardLogger()
-        charts.start(start_of_run(tmp_path, first, num_bytes))
+        charts.start(RunStart(tmp_path, "1", {}, "", first - 10 if first else None))
         for games in range(first, first + 50, 10):
             charts.scalars(games, {"train/loss": first, f"train/{first}": games})
-            if games == first + 20:
-                num_bytes = sum(path.stat().st_size for path in event_files(tmp_path))
-        charts.abandon()
+        with open(max(tmp_path.glob("*.rlgames")), "ab") as file:
+            file.write(b"torn")
         now += seconds
-    with open(max(tmp_path.glob("*.rlgames")), "ab") as file:
-        file.write(b"torn")
-    found = EventAccumulator(str(tmp_path), purge_orphaned_data=False).Reload()
+    found = EventAccumulator(str(tmp_path)).Reload()
     shown = [(event.step, event.value) for event in found.Scalars("train/loss")]
     assert shown == [(games, min(games // 30 * 30, 60)) for games in range(0, 110, 10)]
     assert [event.step for event in found.Scalars("train/0")] == [0, 10, 20]
     assert [event.step for event in found.Scalars("train/30")] == [30, 40, 50]
-    assert (tmp_path / "events.out.tfevents.1.of.another.program").exists()
 
 
 class Plain(KInARow):
@@ -111,7 +99,7 @@ def test_every_game_is_shown_move_by_move(name, logits):
     assert all(still.mode == "RGB" and 100 < still.width < 500 for still in stills)
     assert len(stills) == min(4, len(moves))
     assert len({still.tobytes() for still in stills}) == len(stills)
-    assert len(gif) <= pictures.MAX_GIF_BYTES
+    assert len(gif) <= MAX_GIF_BYTES
     film: Any
     with Image.open(io.BytesIO(gif)) as film:
         assert film.format == "GIF"
@@ -133,9 +121,10 @@ def test_the_likeliest_cell_is_the_darkest(name):
     state = game.public(game.initial(1, rng()))
     weights = np.full(game.spec.actions, 0.2 / (game.spec.actions - 1))
     weights[2] = 0.8
-    overlay = ActionOverlay(weights, [*map(pictures.format_percent, weights)], is_distribution=True)
+    labels = [*map(pictures.format_percent, weights)]
+    overlay = pictures.ActionOverlay(weights, labels, True)
     scene = pictures.position_scene(game, state, 0, "", overlay)
-    picture: Any = pictures.draw_scene(scene)
+    picture: Any = draw_scene(scene)
     cells = [item for item in scene.items if isinstance(item, Cell)]
     blue = {number: color_of(picture, cell)[2] for number, cell in enumerate(cells)}
     darkest = {cell for cell, value in blue.items() if value == min(blue.values())}
@@ -174,17 +163,16 @@ def test_arrows_show_the_likeliest_direction():
     game = make_game("game=2048", "board=3")
     state = game.initial(1, rng())
     weights = np.array([0.1, 0.7, 0.1, 0.1])
-    overlay = ActionOverlay(weights, [""] * 4, is_distribution=True)
-    picture: Any = pictures.draw_scene(pictures.position_scene(game, state, 0, "", overlay))
-    middle = picture.height // 2
-    right, left = picture.getpixel((picture.width - 25, middle)), picture.getpixel((25, middle))
+    overlay = pictures.ActionOverlay(weights, [""] * 4, is_distribution=True)
+    picture: Any = draw_scene(pictures.position_scene(game, state, 0, "", overlay))
+    right, left = (picture.getpixel((x, picture.height // 2)) for x in (picture.width - 25, 25))
     assert right[2] < left[2] - 30
 
 
 def test_a_long_game_leaves_frames_out():
     many = [Image.new("RGB", (50, 50), (5 * n, 0, 0)) for n in range(40)]
     film: Any
-    with Image.open(io.BytesIO(pictures.encode_gif(many, max_bytes=1))) as film:
+    with Image.open(io.BytesIO(encode_gif(many, max_bytes=1))) as film:
         assert film.n_frames == 2
     assert images.evenly_spaced(1000, 5) == [0, 250, 500, 749, 999]
     assert images.evenly_spaced(3, 5) == [0, 1, 2]
@@ -212,22 +200,3 @@ def test_a_run_shows_games_in_tensorboard(tmp_path, monkeypatch):
         assert (film.format, film.is_animated) == ("GIF", True)
     assert "policy:" in str(events.Tensors("config/text_summary")[0].tensor_proto.string_val[0])
     assert (run / "pictures" / "game_animation.gif").exists()
-
-
-def test_hparams_list_the_settings_of_a_run_and_its_metric_first(tmp_path):
-    words = ["game=salvo", "board=3", "ships=[2]", "games=20", "batch=10", "policy.layers=[8]"]
-    run = package.train([*words, "eval_games=4", "solve_seconds=0", f"out={tmp_path}/run"])
-    events = EventAccumulator(str(run)).Reload()
-    content = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
-    listed = metadata.parse_session_start_info_plugin_data(content).hparams
-    assert {"lr", "seed", "board", "games", "learner.clip_range"} <= {*listed}
-    content = events.summary_metadata["_hparams_/experiment"].plugin_data.content
-    columns = metadata.parse_experiment_plugin_data(content)
-    assert {info.name for info in columns.hparam_infos} == {*listed}
-    tags = [info.name.tag for info in columns.metric_infos]
-    assert tags[:2] == ["result/turns", "eval/turns"]
-    assert not [tag for tag in tags if not tag.startswith(("result/", "eval/"))]
-    scalars = sorted(events.Tags()["scalars"])
-    assert scalars[0] == "eval/turns", "TensorBoard opens on it"
-    lines = [line for line in (run / "metrics.jsonl").read_text().splitlines() if "train/" in line]
-    assert len(lines) == 2  # a line for each batch: 100 lines per run would be one per game

@@ -25,7 +25,6 @@ from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import ACTIVATIONS
 from rlgames.sampling import Argmax
-from rlgames.search import mcts
 from rlgames.search.mcts import Mcts
 from rlgames.search.search import MctsSettings, play_on
 
@@ -209,10 +208,10 @@ def test_outputs_of_fully_connected_networks(activation, bias, value, layers):
     assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize(("count", "threads"), [(1, 1), (40, 1), (5, 2)])
-def test_scores_that_are_not_finite_are_an_error(count, threads):
+@pytest.mark.parametrize("count", [1, 40])
+def test_scores_that_are_not_finite_are_an_error(count):
     policy = network(CONNECT4)
-    search = search_of(CONNECT4, policy, replace(SETTINGS, threads=threads))
+    search = search_of(CONNECT4, policy)
     state = CONNECT4.initial(count, rng())
     search.search(state, rng())
     with torch.no_grad():
@@ -254,30 +253,6 @@ def test_a_gradient_step_empties_the_cache(name):
     assert torch.allclose(later.q, expected.q, atol=1e-5)
 
 
-@pytest.mark.parametrize("keys", [{}, {"rule": "gumbel"}, {"num_parallel": 3}], ids=str)
-@pytest.mark.parametrize("make", [network, embedding])
-def test_the_number_of_threads_changes_nothing(make, keys, monkeypatch):
-    monkeypatch.setattr(mcts, "MAX_COMPILED_ROWS", 20)  # torch evaluates some leaves
-    settings = replace(SETTINGS, dirichlet_fraction=0.0 if "rule" in keys else 0.25, **keys)
-    policy, state = make(CONNECT4), live_states(CONNECT4)
-    one, two, many = (
-        search_of(CONNECT4, policy, replace(settings, threads=threads)) for threads in (1, 2, 64)
-    )
-    expected = one.search(state, rng())
-    for search in (two, many):
-        for _ in range(2):  # the second time with a full cache
-            result = search.search(state, rng())
-            assert torch.equal(result.visits, expected.visits)
-            assert torch.equal(result.action, expected.action)
-            assert torch.allclose(result.policy, expected.policy, atol=1e-4)
-            assert torch.allclose(result.value, expected.value, atol=1e-4)
-    if make is embedding:
-        for result in (two.search(state, rng()), many.search(state, rng())):
-            assert all(
-                torch.equal(getattr(result, name), each) for name, each in vars(expected).items()
-            )
-
-
 @pytest.mark.parametrize("rule", ["puct", "gumbel"])
 def test_searches_of_fewer_trees_leave_nothing_behind(rule):
     settings = replace(SETTINGS, rule=rule, gumbel_scale=0.0)
@@ -288,14 +263,6 @@ def test_searches_of_fewer_trees_leave_nothing_behind(rule):
         found, expected = (each.search(state[:count], rng()) for each in (search, new))
         assert torch.equal(found.visits, expected.visits)
         assert torch.allclose(found.value, expected.value, atol=1e-5)
-
-
-def test_threads_are_refused_where_no_kernel_searches():
-    agent = Agent(CONNECT4, network(CONNECT4), Argmax())
-    cut_short = {"leaf": "rollout", "rollout_policy": "uniform", "rollout": 5}
-    for keys in ({"leaf": "rollout"}, cut_short, {"fixed_depth": True, "depth": 2}):
-        with pytest.raises(ValueError, match=r"needs a board game"):
-            Mcts(CONNECT4, agent, replace(SETTINGS, threads=2, **keys))
 
 
 PLAYOUTS = MctsSettings(simulations=40, rollout_policy="uniform", leaf="rollout")
@@ -317,11 +284,6 @@ def test_random_playouts_reach_what_random_play_reaches(game, value_head):
 
 
 def test_random_playouts_do_not_depend_on_other_trees():
-    state = live_states(CONNECT4)
-    one, two = (
-        Mcts(CONNECT4, Random(CONNECT4), replace(PLAYOUTS, threads=threads)).search(state, rng())
-        for threads in (1, 2)
-    )
-    assert torch.equal(one.visits, two.visits)
-    alone = Mcts(CONNECT4, Random(CONNECT4), PLAYOUTS).search(state[:1], rng())
-    assert torch.equal(alone.visits, one.visits[:1])
+    state, search = live_states(CONNECT4), Mcts(CONNECT4, Random(CONNECT4), PLAYOUTS)
+    together, alone = (search.search(each, rng()) for each in (state, state[:1]))
+    assert torch.equal(alone.visits, together.visits[:1])

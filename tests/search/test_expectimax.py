@@ -14,7 +14,6 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.td_ntuple import ValueTable
 from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.table import Table
 from rlgames.rollouts.play import collect_games
 from rlgames.runs.agents import with_search
 from rlgames.sampling import Argmax
@@ -22,14 +21,14 @@ from rlgames.search.expectimax import Expectimax, downgrade_tiles
 from rlgames.solvers.graph import Graph
 
 
-def agent_of(game, values=None, score_scale=1.0):
-    policy = Table(game, score_scale, 0.0)
-    if values:
-        policy.values.copy_(values * torch.rand(len(policy.values), generator=rng(3)))
+def agent_of(game, marks=16):
+    """N-tuples with random values, larger tiles counting as the last of `marks`."""
+    policy = Ntuple(game, 0.5, [[0, 1, 2], [0, 1, 3, 4]], marks, 0.0)
+    policy.values.copy_(50 * torch.rand(len(policy.values), generator=rng(3)))
     return Agent(game, policy, Argmax())
 
 
-def slow(game, policy, state, plies, least, discount):
+def slow(game, policy, state, plies, discount):
     """Q of the legal actions of one position, by action."""
     found = {}
     for action in game.legal_action_mask(state)[0].nonzero()[:, 0].tolist():
@@ -39,38 +38,43 @@ def slow(game, policy, state, plies, least, discount):
             found[action] = gained + float(policy.value(game, after))
             continue
         probability, outcomes = game.chance_outcomes(after)
-        pairs = [(p, outcomes[k : k + 1]) for k, p in enumerate(probability[0].tolist()) if p]
-        likeliest = max(p for p, _ in pairs)
-        pairs = [(p, next_) for p, next_ in pairs if p >= least or p == likeliest]
         total = 0.0
-        for p, next_ in pairs:
-            if not bool(next_.done[0]):
-                total += p * max(slow(game, policy, next_, plies - 1, least, discount).values())
-        found[action] = gained + discount * total / sum(p for p, _ in pairs)
+        for k, p in enumerate(probability[0].tolist()):
+            if p and not bool(outcomes.done[k]):
+                later = slow(game, policy, outcomes[k : k + 1], plies - 1, discount)
+                total += p * max(later.values())
+        found[action] = gained + discount * total
     return found
 
 
-@pytest.mark.parametrize(("plies", "least"), [(1, 0.0), (2, 0.0), (2, 0.2), (3, 0.04)])
-def test_scores_are_those_of_a_slow_recursion(plies, least):
-    game = Game2048(2, 2)
-    agent = agent_of(game, 50.0, score_scale=0.5)
-    state = collect_games(game, [Random(game)], 4, rng())[0].state[::9]
-    search = Expectimax(game, agent, plies=plies, min_probability=least, discount=0.9)
-    found, legal = search.scores(state, plies), game.legal_action_mask(state)
+def check(search, state):
+    found, legal = search.scores(state, search.plies), search.game.legal_action_mask(state)
     chosen = search.choose(state, rng())
     for row in range(len(state)):
-        wanted = slow(game, agent.policy, state[row : row + 1], plies, least, 0.9)
+        wanted = slow(search.game, search.policy, state[row : row + 1], search.plies, 0.9)
         assert set(wanted) == set(legal[row].nonzero()[:, 0].tolist())
         for action, value in wanted.items():
             assert float(found[row, action]) == pytest.approx(value, rel=1e-5)
         assert wanted[int(chosen[row])] == pytest.approx(max(wanted.values()), rel=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(1, 3), (3, 1)])
-def test_a_search_to_the_end_finds_the_exact_optimum(shape):
-    """Without any values: what the moves themselves gain."""
+@pytest.mark.parametrize(("shape", "plies"), one_in(2, [((2, 3), 3), ((2, 3), 1), ((4, 4), 2)]))
+def test_scores_are_those_of_a_slow_recursion(shape, plies):
+    """Also beside statistics of the values, and beyond the last value of a cell."""
     game = Game2048(*shape)
-    search = Expectimax(game, agent_of(game), plies=20)
+    state = collect_games(game, [Random(game)], 2, rng())[0].state[::30]
+    search = Expectimax(game, agent_of(game, 5), plies, None, 0.9)
+    check(search, state)
+    ValueTable(search.policy, "temporal_coherence")
+    check(search, state)
+
+
+@pytest.mark.slow
+def test_a_search_to_the_end_finds_the_exact_optimum():
+    """Without any values: what the moves themselves gain."""
+    game = Game2048(1, 3)
+    agent = Agent(game, Ntuple(game, 1.0, [[0]], 16, 0.0), Argmax())
+    search = Expectimax(game, agent, plies=20)
     openings, probability = game.openings(1000)
     best = torch.zeros(len(openings), dtype=torch.float64)
     live = (~openings.done).nonzero()[:, 0]
@@ -80,54 +84,23 @@ def test_a_search_to_the_end_finds_the_exact_optimum(shape):
     assert float((probability * best).sum()) == pytest.approx(optimum, rel=1e-6)
 
 
-def test_finished_rows_and_batches_in_chunks(monkeypatch):
-    game = Game2048(2, 2)
-    moves, results = collect_games(game, [Random(game)], 30, rng())
-    state = type(moves.state).cat([moves.state, results.state])
-    search = Expectimax(game, agent_of(game, 50.0))
-    whole = search.choose(state, rng())
-    monkeypatch.setattr("rlgames.search.expectimax.CHUNK_SIZE", 7)
-    assert torch.equal(search.choose(state, rng()), whole)
-    assert game.legal_action_mask(state).gather(1, whole[:, None]).all()
-
-
 def test_unsuitable_players_and_games_are_refused():
     game = Game2048(2, 2)
-    with pytest.raises(ValueError, match="policy=ntuple"):
+    with pytest.raises(ValueError, match="it needs policy=ntuple"):
         Expectimax(game, Random(game))
-    with pytest.raises(ValueError, match="reward=score"):
-        Expectimax(game, agent_of(game, score_scale=0.0))
-    other = agent_of(KInARow(3, 3, 3, False, "tictactoe"))
-    with pytest.raises(ValueError, match="one-player games with chance"):
-        Expectimax(other.game, other)
+    with pytest.raises(ValueError, match="larger than 4x4"):
+        Expectimax(Game2048(5, 5), agent_of(Game2048(5, 5)))
+    with pytest.raises(ValueError, match="plays 2048, not tictactoe"):
+        Expectimax(KInARow(3, 3, 3, False, "tictactoe"), Random(game))
 
 
 def test_the_discount_is_that_of_the_run():
     game = Game2048(2, 2)
     cfg = load_config(EvalConfig, ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
     reward = load_config(TrainConfig, ["game=2048", "reward.discount=0.7"]).reward
-    search: Any = with_search(agent_of(game), game, cfg.search, reward)
+    agent = Agent(game, Ntuple(game, 1.0, None, 16, 0.0), Argmax())
+    search: Any = with_search(agent, game, cfg.search, reward)
     assert (search.plies, search.discount) == (3, 0.7)
-
-
-@pytest.mark.parametrize(
-    ("shape", "plies", "least"), one_in(3, [((4, 4), 2, 0.02), ((4, 4), 1, 0.0), ((2, 3), 3, 0.0)])
-)
-def test_n_tuples_are_searched_in_a_kernel_with_the_same_scores(shape, plies, least):
-    """Also beside statistics of the values, and beyond the last value of a cell."""
-    game = Game2048(*shape)
-    policy = Ntuple(game, 0.5, [[0, 1, 2], [0, 1, 3, 4]], 5, 0.0)
-    policy.values.copy_(50 * torch.rand(len(policy.values), generator=rng(3)))
-    agent = Agent(game, policy, Argmax())
-    state = collect_games(game, [Random(game)], 2, rng())[0].state[::15]
-    settings = {"plies": plies, "min_probability": least, "discount": 0.9}
-    compiled, batched = (Expectimax(game, agent, **settings) for _ in range(2))
-    batched.is_compiled = False
-    expected, legal = batched.scores(state, plies), game.legal_action_mask(state)
-    assert torch.allclose(compiled.scores(state, plies)[legal], expected[legal], rtol=1e-5)
-    assert compiled.choose(state, rng()).equal(batched.choose(state, rng()))
-    ValueTable(policy, "temporal_coherence")
-    assert torch.allclose(compiled.scores(state, plies)[legal], expected[legal], rtol=1e-5)
 
 
 def slow_downgrade(tiles, least):

@@ -8,7 +8,6 @@ import torch
 from helpers import make_small_game, rng
 from markers import quick
 
-import rlgames as package
 from rlgames.config.files import Files
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
@@ -54,9 +53,6 @@ def halved(num_considered, simulations):
                     visits[rank] += 1
         remaining = min(max(remaining // 2, 2), num_considered)
     return visits
-
-
-"""Examples of mctx: the actions considered and the simulations; the visits considered."""
 
 
 @pytest.mark.others
@@ -247,23 +243,3 @@ def test_self_play_takes_the_searched_action_and_learns_its_policy():
     assert torch.equal(decision.target, result.policy)
     policy = SearchPolicy(search).probabilities(state, rng(3))
     assert torch.equal(policy, result.policy.double())
-
-
-GUMBEL = ["experiment=tictactoe_alphazero", "search.rule=gumbel", "search.simulations=8"]
-
-
-def test_alphazero_trains_with_it(tmp_path):
-    words = [*GUMBEL, "search.dirichlet_fraction=0", "games=20", "batch=10", "policy.layers=[8]"]
-    words += ["learner.updates_per_batch=2", "solve_seconds=0", f"out={tmp_path}/run"]
-    run = package.train(words)
-    report = package.evaluate(run, ["search=mcts", "search.rule=gumbel", "games=4"])
-    assert report["search"]["rule"] == "gumbel"
-    assert report["search"]["gumbel_scale"] == 1.0
-
-
-def test_dirichlet_noise_is_refused(rlgames):
-    words = ["search=mcts", "search.rule=gumbel", "search.dirichlet_fraction=0.25"]
-    done = rlgames("eval", "player=random", "game=tictactoe", *words)
-    assert done.returncode == 2
-    assert "search.gumbel_scale" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1

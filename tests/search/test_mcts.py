@@ -19,7 +19,6 @@ from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.games.notation import render
 from rlgames.players.player import Agent, Random
 from rlgames.policies.mlp import Mlp
 from rlgames.runs.agents import with_search
@@ -33,7 +32,6 @@ from rlgames.solvers.graph import Graph
 GAMES = Files().names("game")
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
-THOROUGH = {"simulations": 1500, "num_parallel": 4, "c_puct": 3.0}
 
 
 def with_network(game, **settings):
@@ -53,35 +51,17 @@ def some_states(game, count=12):
     return game.public(type(state).cat(found))
 
 
-@pytest.fixture(scope="module")
-def boards():
-    """Every board of tic-tac-toe in which somebody has to move, one of those that turning and
-    mirroring make of each other, and its best moves."""
+def test_tic_tac_toe_is_played_perfectly_from_five_stones_on():
+    """On every such board, one of those that turning and mirroring make of each other."""
     graph = Graph(TICTACTOE, 60, 1 << 30)
     state = TICTACTOE.state_from_key(torch.cat([layer.keys for layer in graph.layers.values()]))
     assert len(state) == 4520
     turned = TICTACTOE.cells(state).flatten(1).long()[:, TICTACTOE.symmetries()]
     numbers = (turned * 3 ** torch.arange(9)).sum(2)
-    state = state[(numbers[:, 0] == numbers.min(1).values).nonzero()[:, 0]]
-    assert len(state) == 627
-    return state, graph.best_actions(graph.solve([None, None]), state)
-
-
-def plays_best(boards, fewest, settings):
-    state, best = boards
-    rows = (state.turn >= fewest).nonzero()[:, 0]
-    action = Mcts(TICTACTOE, Random(TICTACTOE), MctsSettings(**settings)).choose(state[rows], rng())
-    wrong = rows[~best[rows].gather(1, action[:, None])[:, 0]]
-    return [render(TICTACTOE, state, row) for row in wrong.tolist()]
-
-
-def test_tic_tac_toe_is_played_perfectly_from_five_stones_on(boards):
-    assert not plays_best(boards, 5, {"simulations": 200, "num_parallel": 4, "c_puct": 3.0})
-
-
-@pytest.mark.slow
-def test_every_board_of_tic_tac_toe_is_played_perfectly(boards):
-    assert not plays_best(boards, 0, THOROUGH)
+    state = state[(numbers[:, 0] == numbers.min(1).values) & (state.turn >= 5)]
+    search = Mcts(TICTACTOE, Random(TICTACTOE), MctsSettings(simulations=200, c_puct=3.0))
+    best = graph.best_actions(graph.solve([None, None]), state)
+    assert best.gather(1, search.choose(state, rng())[:, None]).all()
 
 
 def test_hidden_information_does_not_affect_the_search():
@@ -245,6 +225,7 @@ def test_players_of_an_arena_have_each_their_own_search(tmp_path):
         (["opponent_search=mtcs"], "mtcs"),
         (["search=mcts", "search.value=score"], "outcome"),
         (["search=mcts", "search.c_puct=0"], "c_puct"),
+        (["search=mcts", "search.rule=gumbel", "search.dirichlet_fraction=0.25"], "gumbel_scale"),
         (["search=mcts", "player=exact", "game=connect4"], "probabilities"),
         (["opponent_search=mcts", "game=2048"], "one-player"),
     ],

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from helpers import make_game
 
 from rlgames.games.battleship import Battleship
-from rlgames.games.symmetry import preserving
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.solvers.belief import solve_belief
 from rlgames.solvers.budget import OutOfBudget
@@ -264,15 +262,3 @@ def test_the_optimum_of_some_layouts_is_that_of_brute_force(words, seed):
     # Knowing of which part a layout comes can only help.
     weight = len(split.trained_on) / (len(split.trained_on) + len(split.held_out))
     assert weight * values[0] + (1 - weight) * values[1] <= whole.value + 1e-9
-
-
-def test_only_symmetries_of_the_layouts_relate_positions():
-    game = make_game("game=salvo", "board=3", "ships=[2]", "shots=1")
-    symmetries, cells = game.symmetries(), game.layouts()
-    assert len(preserving(symmetries, cells)) == 8
-    alone = torch.zeros(1, 9, dtype=torch.bool)
-    alone[0, :2] = True
-    assert preserving(symmetries, alone).tolist() == [list(range(9))]
-    alone[0, 2] = True  # a whole edge may be reflected
-    assert len(preserving(symmetries, alone)) == 2
-    assert len(preserving(symmetries, torch.cat([cells, cells[:1]]))) < 8

@@ -4,12 +4,14 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from helpers import rng
 from markers import quick
 from processes import Fork
 
+from rlgames.evaluation.positions import read_positions
 from rlgames.games.board_game import BoardState
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse
@@ -144,10 +146,10 @@ def test_every_position_of_a_small_board_has_its_exact_score(rules):
 
 
 def labeled_positions():
-    from connect4_boards import FILE, played
-
-    lines = [line.split() for line in FILE.read_text().splitlines() if line[0] != "#"]
-    return [(played(moves), outcomes) for _, _, moves, outcomes, _ in lines]
+    file = Path(__file__).parents[2] / "scripts/checks/connect4_positions.txt"
+    boards = read_positions(file, KInARow(6, 7, 4, gravity=True)).state.words.tolist()
+    lines = [line.split() for line in file.read_text().splitlines() if line[0] != "#"]
+    return [(tuple(board), line[3]) for board, line in zip(boards, lines, strict=True)]
 
 
 @pytest.mark.others
@@ -168,7 +170,12 @@ def test_positions_have_the_outcomes_of_their_labels(stones):
 def random_position(rng, stones):
     """A position after `stones` random moves that complete no line; None where none is left, or
     where the mover can complete one."""
-    from connect4_boards import drop
+
+    def drop(board, column):
+        own, occupied = board
+        pile = 0b111111 << 7 * column
+        stone = (occupied + sum(1 << 7 * c for c in range(7))) & pile
+        return (own ^ occupied, occupied | stone) if stone else None
 
     def completes_a_line(board, column):
         own, occupied = drop(board, column) or (0, 0)

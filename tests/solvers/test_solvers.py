@@ -10,7 +10,7 @@ from helpers import rng
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.players.exact import GraphPlayer, exact_player
+from rlgames.players.exact import exact_player
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
 from rlgames.solvers.budget import OutOfBudget
@@ -76,13 +76,11 @@ def test_tic_tac_toe_has_255168_games_and_5478_boards():
 def test_tic_tac_toe_in_exact_fractions(graph):
     randomly = Random(TICTACTOE).probabilities
     perfect = exact_player(TICTACTOE, 60, 1).probabilities
-    assert shares(graph.solve([randomly, randomly])) == pytest.approx(
-        (737 / 1260, 8 / 63, 1 - 737 / 1260 - 8 / 63)
-    )
-    won, drawn, lost = shares(graph.solve([perfect, randomly]))
-    assert (won, lost) == pytest.approx((75257 / 77760, 0))
-    lost, drawn, won = shares(graph.solve([randomly, perfect]))
-    assert (won, lost) == pytest.approx((2645 / 3402, 0))
+    first, second = exact_results(graph, randomly, randomly)
+    assert (first["win"], second["draw"]) == pytest.approx((737 / 1260, 8 / 63), abs=1e-12)
+    first, second = exact_results(graph, perfect, randomly)
+    assert first == pytest.approx({"win": 75257 / 77760, "draw": 2503 / 77760, "loss": 0.0})
+    assert second == pytest.approx({"win": 2645 / 3402, "draw": 757 / 3402, "loss": 0.0})
     assert shares(graph.solve([None, randomly]))[0] == pytest.approx(191 / 192)
     lost, drawn, won = shares(graph.solve([randomly, None]))
     assert (won, lost) == pytest.approx((881 / 945, 7 / 945))
@@ -183,17 +181,3 @@ def test_the_exact_player_of_2048_reaches_its_value():
     results = GamePool(game, [exact_player(game, 60, 1)], 20_000, rng(1)).run()
     score = results.score[:, 0].double()
     assert abs(float(score.mean()) - 66.964) < 4 * float(score.std()) / 20_000**0.5
-
-
-def test_exact_results_of_random_and_minimax_players():
-    """The fractions are known by enumeration."""
-    game = KInARow(3, 3, 3, False)
-    graph = Graph(game, 60, 2**30)
-    random = Random(game).probabilities
-    found = exact_results(graph, random, random)
-    assert found[0]["win"] == pytest.approx(737 / 1260, abs=1e-12)
-    assert found[1]["draw"] == pytest.approx(8 / 63, abs=1e-12)
-    best = GraphPlayer(game, graph).probabilities
-    found = exact_results(graph, best, random)
-    assert found[0] == pytest.approx({"win": 75257 / 77760, "draw": 2503 / 77760, "loss": 0.0})
-    assert found[1] == pytest.approx({"win": 2645 / 3402, "draw": 757 / 3402, "loss": 0.0})

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from rlgames.commands.report_rows import sort_key
+from rlgames.commands.comparison import sort_key
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.metrics import METRICS, direction

@@ -171,9 +171,8 @@ def test_stopped_by_a_signal(place, number, count, whole, tmp_path):
 
 
 @pytest.mark.parametrize("times", quick([1, 2], 1))
-@pytest.mark.parametrize("name", quick(["_write_results", "finish"], "finish"))
-def test_stopped_while_the_results_are_written(name, times, whole, tmp_path):
-    prepare = signalled(RunLog, name, signal.SIGINT, count=1, times=times)
+def test_stopped_while_the_results_are_written(times, whole, tmp_path):
+    prepare = signalled(RunLog, "finish", signal.SIGINT, count=1, times=times)
     code, output = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=prepare)
     assert code == 130, output
     last = output.splitlines()[-1]
@@ -262,24 +261,6 @@ def test_a_terminal_that_closes_stops_the_run_which_is_saved(tmp_path):
     assert read_run(tmp_path / "run")["status"] == "interrupted"
 
 
-@pytest.mark.slow
-def test_sigterm_during_pretraining(tmp_path):
-    game = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
-    code, output = run(tmp_path, "eval", *game, "player=density", "games=50", "record=games.jsonl")
-    assert code == 0, output
-    record = f"demonstrations={tmp_path / 'games.jsonl'}"
-    words = ["train", *WORDS, "games=40", record, "clone_epochs=5"]
-    prepare = signalled(GameSource, "pretrain", signal.SIGTERM)
-    code, output = run(tmp_path, *words, "out=run", prepare=prepare)
-    assert code == 143, output
-    assert latest(tmp_path).games == 0
-    assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == 3
-    (tmp_path / "whole").mkdir()
-    code, output = run(tmp_path / "whole", *words, "out=run")
-    assert code == 0, output
-    ends_as(tmp_path / "whole/run", tmp_path)
-
-
 def at_play(count, what):
     """A function that makes something happen before the count-th batch is collected."""
     calls, collect = 0, GameSource.next
@@ -325,8 +306,8 @@ def test_trains_on_when_pictures_cannot_be_written(whole, tmp_path):
     prepare = at_play(2, lambda: Path("run/pictures").write_text("no folder"))
     code, output = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=prepare)
     assert code == 0, output
-    assert output.count("cannot be written") == 1
-    assert "run/pictures/" in output
+    assert output.count("pictures failed (") == 1
+    assert "run/pictures" in output
     same(final_state(whole), final_state(tmp_path / "run"))
     assert tensorboard_events(whole) == tensorboard_events(tmp_path / "run")
 
@@ -340,7 +321,7 @@ def test_a_run_directory_has_one_owner(whole, tmp_path):
     for second in (words, ("resume", "run")):
         code, output = run(tmp_path, *second)
         assert code == 2, output
-        assert f"another process ({first.pid}) is running in run" in output
+        assert "another process is running in run" in output
     first.send(signal.SIGKILL)
     first.wait()
     code, output = run(tmp_path, *words)
@@ -362,9 +343,8 @@ def test_a_run_without_a_checkpoint_can_be_started_again(tmp_path):
     code, output = run(tmp_path, *words)
     assert code == 0, output
     files = sorted((tmp_path / "run").glob("events.*"))
-    assert [path.stat().st_size > 0 for path in files] == [False, True]
-    tags = [event[1] for event in tensorboard_events(tmp_path / "run")]
-    assert tags.count("_hparams_/session_start_info") == 1
+    assert [path.stat().st_size > 0 for path in files] == [False, True, True]
+    shown_once(tmp_path / "run")
 
 
 @pytest.mark.slow

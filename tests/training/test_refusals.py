@@ -1,8 +1,10 @@
 """Trainings whose parts do not go together are refused before they start, in one line."""
 
+import importlib.util
 import re
 
 import pytest
+from helpers import check_refused
 from markers import one_in
 
 from rlgames.config.commands import TrainConfig
@@ -22,6 +24,8 @@ POINTS = "experiment=null reward=score reward.scored=log_score_delta"
 GAINS = "experiment=null reward=score reward.scored=score_delta"
 GUMBEL = "experiment=tictactoe_alphazero search.rule=gumbel"
 STAGED = "game=2048 policy=staged"
+ACTORS = "engine=ray"
+PAST = "game=tictactoe experiment=null reward=outcome opponent=past"
 
 REFUSED = [
     # AlphaZero and its searches
@@ -52,22 +56,11 @@ REFUSED = [
     (f"{SLIDE} sampling=stochastic", "sampling=argmax or epsilon_greedy"),
     (f"{SLIDE} sampling=argmax board=5 policy.tuples=[[0,1,2]]", "larger than 4x4"),
     (f"{SLIDE} sampling=argmax reward=grid_sum", "only from reward=score"),
-    (
-        f"{SLIDE} sampling=argmax learner.backup=expected learner.td_lambda=0.5",
-        "mixes targets of sampled moves",
-    ),
     (f"{TUPLES} policy=table", "learner=td_ntuple does not train policy=table"),
     (
         f"{SLIDE} sampling=argmax demonstrations=games.jsonl demos_per_batch=4",
         "does not learn from recorded games",
     ),
-    ("game=2048 policy=ntuple policy.stage_tiles=[8192,4096]", "powers of two from 2 to 4096"),
-    ("game=2048 policy=ntuple policy.stage_tiles=[100]", "rising powers of two"),
-    (
-        "game=2048 policy=ntuple policy.stage_tiles=[1024] policy.num_cell_values=10",
-        "from 2 to 512",
-    ),
-    ("game=tictactoe policy=ntuple policy.stage_tiles=[4]", "k in a row"),
     (f"{TUPLES} policy.tuples=[[0,16]]", "from 0 to 15"),
     (f"{TUPLES} policy.tuples=[[0,0]]", "distinct cells"),
     (f"{TUPLES} policy.tuples=[[]]", "distinct cells"),
@@ -83,9 +76,8 @@ REFUSED = [
     ),
     (f"{LINES} policy.num_cell_values=2", "use 3 or more"),
     (f"{LINES} policy.tuples=[[0,42]]", "from 0 to 41"),
-    (f"{LINES} policy.num_tuples=9 policy.tuples=[[0,1]]", "num_tuples=9 counts the random"),
+    (f"{LINES} policy.num_tuples=9 policy.tuples=[[0,1]]", "num_tuples=9 has no effect"),
     (f"{LINES} rows=3 columns=3 line=3 policy.num_tuples=5", "has no effect on a board"),
-    (f"{LINES} learner.backup=expected", r"use learner\.backup=sampled"),
     (f"{LINES} reward.win=-1 reward.loss=1", r"needs reward\.win above 0"),
     (f"{LINES} reward.loss=-0.5", "sum to zero"),
     (f"{LINES} reward.draws=[1,0]", "sum to zero"),
@@ -120,11 +112,27 @@ REFUSED = [
     ("game=salvo_duel analyze_every=8", "no exact solver supports"),
     ("game=salvo board=10 ships=[5,4,3,3,2] analyze_every=8", "no exact solver"),
     ("game=tictactoe analyze_every=0", "analyze_every=0"),
+    # Actors
+    (f"{ACTORS} game=tictactoe policy=mlp", "learner=ppo .* earlier weights.*learner=alphazero"),
+    (f"{ACTORS} game=2048 policy=ntuple", "learner=td_ntuple .*learner=dqn, learner=occupancy"),
+    (f"{ACTORS} {PAST} learner=dqn {GREEDY}", "opponent=past changes .*opponent=self"),
+    (f"{ACTORS} experiment=tictactoe_alphazero window=4", "window=4"),
+    (f"{ACTORS} engine.actors=0", "engine.actors=0 is out of range; valid: 1 to"),
+    (f"{ACTORS} engine.actros=2", "did you mean engine.actors"),
     # Metrics and opponents; others: tests/config/test_invalid_config.py
     ("game=tictactoe best_by=turns", "neither more nor less turns is better"),
     ("game=salvo best_by=score", "score is not measured"),
     ("game=connect4 policy=mlp opponent=nobody", "there is"),
 ]
+
+
+def test_a_missing_ray_is_named_with_the_command_that_installs_it(typed, monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        "rlgames.core.errors.find_spec", lambda name: None if name == "ray" else find_spec(name)
+    )
+    done = typed("train", "experiment=tictactoe_alphazero", "engine=ray")
+    check_refused(done, "engine=ray needs ray", "pip install 'rlgames[ray]'")
 
 
 @pytest.mark.parametrize(("words", "said"), one_in(2, REFUSED))

@@ -210,26 +210,6 @@ def test_cloning_a_run(tmp_path):
     assert moves[0] == moves[1]
 
 
-def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
-    words = ["game=2048", "board=3", "games=20", "batch=10", f"demonstrations='{corner}'", *TINY]
-    words += ["eval_games=4", "clone_epochs=4", "demos_per_batch=3", "lr=0.002"]
-    words += ["policy=mlp", "policy.layers=[32]"]
-    run = package.train([*words, f"out={tmp_path}/run"])
-    lines = read_metrics(run / "metrics.jsonl")
-    agreement = [
-        line["train/pretrain_agreement"] for line in lines if "train/pretrain_agreement" in line
-    ]
-    assert len(agreement) == 4
-    assert agreement[0] < agreement[-1]
-    assert agreement[-1] > 0.9
-    again = package.train([*words, f"out={tmp_path}/again"])
-    numbers = [
-        [{k: v for k, v in line.items() if "time/" not in k} for line in read_metrics(path)]
-        for path in (run / "metrics.jsonl", again / "metrics.jsonl")
-    ]
-    assert numbers[0] == numbers[1]
-
-
 def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
     game = make_game("game=tictactoe")
     moves, results = collect_games(game, [Random(game)], 8, rng(1))
@@ -282,20 +262,6 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     ).agent.policy
     tensors = open_run(run).weights
     assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
-
-
-def test_stages_of_n_tuples_start_with_the_values_of_the_stage_before(tmp_path):
-    words = ["game=2048", "board=3", "policy=ntuple", "policy.num_cell_values=6", "reward=score"]
-    words += ["learner=td_ntuple", "games=20", "batch=10", "policy.stage_tiles=[16]", *TINY]
-    words += ["eval_games=4"]
-    run = package.train([*words, f"out={tmp_path}/run"])
-    low, high = open_run(run).weights["values"].chunk(2)
-    assert not low.equal(high)
-    words = [*words, "policy.stage_tiles=[8,16,32]", f"init_from={run}"]
-    policy: Any = build_training(load(*words)).agent.policy
-    assert [values.tolist() for values in policy.values.chunk(4)] == [
-        values.tolist() for values in (low, low, high, high)
-    ]
 
 
 @pytest.mark.slow
@@ -402,14 +368,12 @@ MISFITS = [
     (["experiment=hickman", "init_from=@/run"], "policy=mlp"),
     ([*SEA, "holdout=0.3", "init_from=@/held"], "holds out"),
     ([*TTT, "demos_per_batch=2"], "demonstrations=FILE"),
-    ([*TTT, "clone_epochs=2"], "demonstrations=FILE"),
     ([*TTT, "demonstrator=one"], "demonstrations=FILE"),
     ([*TTT, "demonstrations=nowhere", "demos_per_batch=2"], "not a file"),
     ([*TTT, "demonstrations=@/text", "demos_per_batch=2"], "not a record"),
     ([*TTT, "demonstrations=@/record"], "demos_per_batch=N"),
     ([*TTT, "demonstrations=@/record", "demos_per_batch=1", "demonstrator=on"], "mean one"),
     ([*TTT, "board=4", "demonstrations=@/record", "demos_per_batch=2"], "other rules"),
-    (["experiment=hickman", "demonstrations=@/record", "clone_epochs=2"], "policy=mlp"),
     (CLONE, "teacher=NAME"),
     ([*CLONE, "demonstrations=@/record", "demos_per_batch=1"], "teacher=NAME"),
     ([*CLONE, "teacher=human"], "demonstrations=FILE"),

@@ -3,13 +3,12 @@
 `make test-browser` installs what it needs.
 """
 
-import os
 import re
-import shutil
 import threading
 from contextlib import contextmanager
 from typing import Any
 
+import chromium
 import pytest
 
 from rlgames.commands.serve import offered_tables
@@ -19,11 +18,6 @@ from rlgames.web.app import Page, make_app
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
-ARGUMENTS = [
-    *("--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-]
 MAX_MOVES = 60
 
 
@@ -50,24 +44,13 @@ def address():
 
 @pytest.fixture(scope="module")
 def browser():
-    from playwright.sync_api import sync_playwright
-
-    assert CHROMIUM, "no chromium on the path: apt-get install chromium, or set CHROMIUM"
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with chromium.browser() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture
 def open_page(address, browser):
     """Open the page at a query; no error may appear in its console, and no request may leave it."""
-    with _pages(address, browser) as opened:
-        yield opened
-
-
-@contextmanager
-def _pages(address, browser):
     contexts, errors, leaves = [], [], []
 
     def opened(query, width=1280, scheme="light", settles=True):
@@ -106,6 +89,13 @@ def click(page, name):
 
 def moves(page):
     return page.locator("#log li").count()
+
+
+@contextmanager
+def without_server(page):
+    page.evaluate("() => { window.real = fetch; fetch = () => Promise.reject(Error('away')); }")
+    yield
+    page.evaluate("() => { fetch = window.real; }")
 
 
 def test_connect4_is_won_by_clicks(open_page):
@@ -197,11 +187,10 @@ def test_a_shared_link_opens_the_same_position(open_page):
 
 def test_new_game_starts_the_chosen_game_if_it_could_not_be_opened_before(open_page):
     page = open_page("game=connect4")
-    page.evaluate("() => { window.real = fetch; fetch = () => Promise.reject(Error('away')); }")
-    page.select_option("#game", "tictactoe")
-    page.wait_for_selector("text=No game: choose another one")
-    page.click("#undo", force=True)
-    page.evaluate("() => { fetch = window.real; }")
+    with without_server(page):
+        page.select_option("#game", "tictactoe")
+        page.wait_for_selector("text=No game: choose another one")
+        page.click("#undo", force=True)
     page.click("#new")
     settle(page)
     assert page.locator(".cell").count() == 9
@@ -452,10 +441,9 @@ def test_whoever_takes_over_2048_has_all_four_directions(open_page):
 
 def test_the_page_waits_for_a_server_that_is_gone(open_page):
     page = open_page("game=tictactoe&seat=you&seat=random")
-    page.evaluate("() => { window.real = fetch; fetch = () => Promise.reject(Error('away')); }")
-    page.click(".cell[data-cell='4']")
-    page.wait_for_selector("text=The server does not answer")
-    page.evaluate("() => { fetch = window.real; }")
+    with without_server(page):
+        page.click(".cell[data-cell='4']")
+        page.wait_for_selector("text=The server does not answer")
     page.wait_for_selector("#error:empty", state="attached")
     page.click(".cell[data-cell='4']")
     settle(page)

@@ -9,15 +9,10 @@ from rlgames.config.schema import MAX_BATCH, Option, OptionConfig, key, schema
 class RayConfig(OptionConfig):
     actors: int = key(1, 100_000, help="processes that play, each with as many CPUs as threads=")
     address: str | None = key(help="cluster to join, HOST:PORT or auto; null: start Ray here")
-    games_per_task: int | None = key(
-        1, MAX_BATCH, help="games an actor plays side by side; null: batch ÷ actors"
-    )
+    games_per_task: int | None = key(1, MAX_BATCH, help="games side by side; null: batch ÷ actors")
 
 
 ENGINES = {
-    "local": Option(
-        OptionConfig,
-        "rlgames.training.sources:GameSource",
-    ),
+    "local": Option(OptionConfig, "rlgames.training.sources:GameSource"),
     "ray": Option(RayConfig, "rlgames.training.ray_source:RaySource", extra="ray"),
 }

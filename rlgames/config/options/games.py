@@ -10,17 +10,13 @@ class BattleshipConfig(OptionConfig):
     board: int = key(1, 1000, help="number of cells")
     ships: list[int] = key(1, 1000, help="ship lengths")
     shots: int = key(1, 1000, help="shots per turn")
-    aim: str = key(
-        of=("auto", "joint", "sequential"),
-        help="joint: one action per set of cells; sequential: cell by cell",
-    )
+    aim: str = key(of=("auto", "joint", "sequential"), help="joint: one action per set of cells")
     encoding: str = key(
         of=("signed", "planes", "posterior"),
         help="planes: unknown, miss, hit; posterior: plus occupancy; signed: -1, 0, 1",
     )
     show: list[str] = key(
-        of=("sizes", "sunk", "first_hit"),
-        help="also observed: ship sizes, sunk ships (sunk), first_hit",
+        of=("sizes", "sunk", "first_hit"), help="what is observed besides the cells"
     )
 
 
@@ -80,10 +76,7 @@ class Game2048Config(OptionConfig):
     columns: int = key(1, 8, help="columns; by default as many as rows")
     fours: float = key(0, 1, help="probability that a new tile is a 4")
     target: int = key(4, 2**62, help="tile that counts as a win; play continues")
-    encoding: str = key(
-        of=("onehot", "exponents"),
-        help="onehot: one plane per tile value; exponents: a single plane",
-    )
+    encoding: str = key(of=("onehot", "exponents"), help="onehot: one plane per tile value")
 
 
 GAMES = {

@@ -19,37 +19,26 @@ class EntropyConfig(LearnerConfig):
     """Keys of policy gradients."""
 
     entropy_coef: float = key(0, 100, help="weight of the entropy bonus")
-    entropy_coef_end: float | None = key(
-        0, 100, help="entropy_coef at the end of the run; null: constant"
-    )
+    entropy_coef_end: float | None = key(0, 100, help="entropy_coef at the end; null: constant")
 
 
 @schema
 class GradientConfig(LearnerConfig):
     """Keys of gradient-based learners."""
 
-    optimizer: str = key(
-        of=OPTIMIZERS,
-        help="fused_adam: Adam(fused=True); rmsprop_per_matrix: one scale per matrix",
-    )
+    optimizer: str = key(of=OPTIMIZERS, help="rmsprop_per_matrix: one scale per matrix")
     rho: float = key(0, 1, help="decay of rmsprop's running means")
-    max_grad_norm: float | None = key(
-        POSITIVE, 1e6, help="gradients are clipped to this norm; null: no limit"
-    )
+    max_grad_norm: float | None = key(POSITIVE, 1e6, help="maximum norm of gradients; null: none")
 
 
 @schema
 class ReinforceConfig(EntropyConfig, GradientConfig):
     baseline: str = key(
-        of=("none", "mean", "standardized", "value"),
-        help="none, mean, standardized, or value from a value head",
+        of=("none", "mean", "standardized", "value"), help="value: from a value head"
     )
     masked: bool = key(help="exclude illegal actions from the gradient's softmax")
     value_coef: float = key(0, 1000, help="weight of the value loss")
-    step_per: str = key(
-        of=("batch", "move"),
-        help="gradient steps: one per batch, or one per move of its games",
-    )
+    step_per: str = key(of=("batch", "move"), help="one gradient step per batch, or per move")
 
 
 @schema
@@ -72,14 +61,10 @@ class TdNtupleConfig(LearnerConfig):
         of=("constant", "temporal_coherence"),
         help="temporal_coherence: less where errors alternate",
     )
-    backup: str = key(
-        of=("sampled", "expected"),
-        help="target of an update; expected: mean over chance, for one seat",
-    )
     td_lambda: float = key(0, 1, help="weight of longer returns; 0: one step")
     threads: int = key(1, 256, help="threads that learn; more than 1: not repeatable")
     average_start: float | None = key(
-        0, 0.99, help="average values from this fraction of training on; null: the latest"
+        0, 0.99, help="average values from this fraction; null: never"
     )
 
 
@@ -92,10 +77,7 @@ class TdLambdaConfig(GradientConfig):
 
 @schema
 class AdpConfig(LearnerConfig):
-    fit: str = key(
-        of=("gradient", "least_squares"),
-        help="gradient: one step; least_squares: toward the solution",
-    )
+    fit: str = key(of=("gradient", "least_squares"), help="least_squares: toward the solution")
 
 
 @schema
@@ -124,17 +106,13 @@ class BehaviorCloningConfig(GradientConfig):
     epochs: int = key(1, 1000, help="passes over each batch")
     minibatch_size: int = key(1, MAX_BATCH, help="moves per gradient step")
     patience: int | None = key(
-        1,
-        10**9,
-        help="evaluations without a lower held-out loss before stopping; null: never",
+        1, 10**9, help="evaluations without a lower held-out loss before stopping; null: never"
     )
 
 
 @schema
 class OccupancyConfig(GradientConfig):
-    posterior_steps: int = key(
-        0, 10**12, help="use exact posteriors if counted in this many steps; 0: never"
-    )
+    posterior_steps: int = key(0, 10**12, help="exact posteriors up to this many steps; 0: never")
     epochs: int = key(1, 1000, help="passes over each batch")
     minibatch_size: int = key(1, MAX_BATCH, help="moves per gradient step")
 

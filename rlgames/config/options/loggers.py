@@ -1,4 +1,4 @@
-"""The loggers: where a run's config, metrics, pictures and results go besides its own files."""
+"""The loggers: where a run's config and metrics go besides its own files."""
 
 from __future__ import annotations
 
@@ -6,21 +6,15 @@ from rlgames.config.schema import Option, OptionConfig, key, schema
 
 
 @schema
-class ArtifactConfig(OptionConfig):
-    checkpoint: bool = key(help="log the best checkpoint as an artifact when the run is done")
-
-
-@schema
-class WandbConfig(ArtifactConfig):
+class WandbConfig(OptionConfig):
     project: str = key(help="project of the run")
     mode: str | None = key(
-        of=("online", "offline"),
-        help="online, or offline for `wandb sync` later; null: WANDB_MODE, or else online",
+        of=("online", "offline"), help="offline for wandb sync; null: WANDB_MODE"
     )
 
 
 @schema
-class MlflowConfig(ArtifactConfig):
+class MlflowConfig(OptionConfig):
     experiment: str = key(help="experiment of the run")
 
 
@@ -28,15 +22,10 @@ _MODULE = "rlgames.runs.loggers"
 
 LOGGERS = {
     "tensorboard": Option(
-        OptionConfig,
-        f"{_MODULE}:TensorBoardLogger",
-        viewer=("tensorboard", "--logdir", "RUN"),
+        OptionConfig, f"{_MODULE}:TensorBoardLogger", viewer=("tensorboard", "--logdir", "RUN")
     ),
     "wandb": Option(WandbConfig, f"{_MODULE}:WandbLogger", extra="wandb"),
     "mlflow": Option(
-        MlflowConfig,
-        f"{_MODULE}:MlflowLogger",
-        extra="mlflow",
-        viewer=("mlflow", "ui"),
+        MlflowConfig, f"{_MODULE}:MlflowLogger", extra="mlflow", viewer=("mlflow", "ui")
     ),
 }

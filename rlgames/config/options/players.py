@@ -15,42 +15,27 @@ class CountingConfig(OptionConfig):
     """Keys of players that count layouts."""
 
     samples: int = key(1, 1_000_000, help="layouts sampled per board, if too many to list or count")
-    steps: int = key(
-        0,
-        10**12,
-        help="count layouts exactly up to this many steps, else sample; 0: always sample",
-    )
+    steps: int = key(0, 10**12, help="count layouts exactly up to this many steps, else sample")
 
 
 @schema
 class DensityConfig(CountingConfig):
-    miss_weight: float = key(
-        0, 1, help="several shots: weight of P(ship | earlier cells of the turn miss)"
-    )
+    miss_weight: float = key(0, 1, help="several shots: weight of P(ship | earlier cells miss)")
 
 
 @schema
 class DensityRolloutConfig(CountingConfig):
-    miss_weight: float | None = key(
-        0, 1, help="as of density; null: 0.4 with several shots per turn, else 0"
-    )
+    miss_weight: float | None = key(0, 1, help="as of density; null: 0.4 for several shots, else 0")
     layouts: int = key(1, 1_000_000, help="looks ahead with at most this many layouts left")
     next_cells: int = key(1, 100, help="runner-up cells, each tried instead of each chosen cell")
 
 
 @schema
 class ExactConfig(OptionConfig):
-    seconds: float = key(
-        POSITIVE, 1e6, help="time limit for solving before the first move, in seconds"
-    )
+    seconds: float = key(POSITIVE, 1e6, help="time limit for solving before the first move")
     memory_gb: float = key(POSITIVE, 1e4, help="memory limit for solving, in GiB")
-    move_positions: int | None = key(
-        1, 10**12, help="positions per Connect 4 move, for the same games on every machine"
-    )
-    move_seconds: float | None = key(
-        POSITIVE, 1e6, help="seconds per Connect 4 move; null: 0.5, or as move_positions="
-    )
-    scores: bool = key(help="Connect 4: win as soon and lose as late as possible")
+    move_positions: int | None = key(1, 10**12, help="positions per Connect 4 move, repeatable")
+    move_seconds: float | None = key(POSITIVE, 1e6, help="seconds per Connect 4 move; null: 0.5")
 
 
 @schema

@@ -22,9 +22,7 @@ class EpsilonGreedyConfig(OptionConfig):
 
 @schema
 class ArgmaxConfig(OptionConfig):
-    ties: str | None = key(
-        of=TIES, help="of equal actions: first, random; null: as in training, else first"
-    )
+    ties: str | None = key(of=TIES, help="of equal actions; null: as in training, else first")
 
 
 SAMPLING_RULES = {

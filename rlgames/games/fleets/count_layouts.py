@@ -12,12 +12,8 @@ each placement of one, the placements of the other are counted, 64 at a time.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rlgames.kernels.words import ONE, ZERO, compiled, count_bits, first_bit
-
-Words = NDArray[np.uint64]
-Ints = NDArray[np.int64]
+from rlgames.kernels.words import ONE, ZERO, Integers, Words, compiled, count_bits, first_bit
 
 
 class Position(NamedTuple):
@@ -28,9 +24,9 @@ class Position(NamedTuple):
     disjoint: Words
     covers: Words
     hit_sets: Words
-    types: Ints
-    starts: Ints
-    order: Ints
+    types: Integers
+    starts: Integers
+    order: Integers
 
 
 class Stack(NamedTuple):
@@ -41,9 +37,9 @@ class Stack(NamedTuple):
     available: Words
     candidates: Words
     open_hits: Words
-    ships: Ints
-    placed: Ints
-    totals: Ints
+    ships: Integers
+    placed: Integers
+    totals: Integers
 
 
 @compiled
@@ -51,7 +47,7 @@ def count_partners(
     these: Words,
     others: Words,
     disjoint: Words,
-    counts: Ints,
+    counts: Integers,
     first: int,
     last: int,
     low: int,
@@ -86,7 +82,7 @@ def count_last(
     position: Position,
     available: Words,
     open_hits: np.uint64,
-    counts: Ints,
+    counts: Integers,
     taken: np.int64,
     kind: np.int64,
 ) -> np.int64:
@@ -115,7 +111,7 @@ def count_last(
 
 @compiled
 def count_both(
-    position: Position, these: Words, others: Words, a: np.int64, b: np.int64, counts: Ints
+    position: Position, these: Words, others: Words, a: np.int64, b: np.int64, counts: Integers
 ) -> np.int64:
     """Count pairs of one of these placements, of type a, and one of the others, of type b."""
     disjoint, starts = position.disjoint, position.starts
@@ -132,7 +128,7 @@ def count_pair(
     open_hits: np.uint64,
     a: np.int64,
     b: np.int64,
-    counts: Ints,
+    counts: Integers,
 ) -> np.int64:
     """Count the placements of the last two ships, of types a and b. room: [W]."""
     starts, disjoint, covers = position.starts, position.disjoint, position.covers
@@ -165,7 +161,7 @@ def count_pair(
 
 
 @compiled
-def next_type(ships: Ints, order: Ints) -> np.int64:
+def next_type(ships: Integers, order: Integers) -> np.int64:
     """The type of the next ship where no hit is open: two equal ships are left for the end."""
     reserved = np.int64(-1)
     for at in range(order.shape[0]):
@@ -220,7 +216,7 @@ def place_next(position: Position, stack: Stack, depth: int) -> np.int64:
 
 
 @compiled
-def count_rest(position: Position, stack: Stack, counts: Ints, depth: int) -> np.int64:
+def count_rest(position: Position, stack: Stack, counts: Integers, depth: int) -> np.int64:
     """Count the placements of the one or two ships that are left at this depth."""
     a, b = np.int64(-1), np.int64(-1)
     for kind in range(stack.ships.shape[1]):
@@ -233,7 +229,7 @@ def count_rest(position: Position, stack: Stack, counts: Ints, depth: int) -> np
 
 
 @compiled
-def count_layouts(position: Position, stack: Stack, counts: Ints, max_steps: int) -> np.int64:
+def count_layouts(position: Position, stack: Stack, counts: Integers, max_steps: int) -> np.int64:
     """The number of layouts, or -1 if there are more ways than max_steps to place all ships but
     two; counts, int64 [64 W], gets the number of layouts with each placement."""
     placed, totals = stack.placed, stack.totals

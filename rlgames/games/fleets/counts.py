@@ -6,23 +6,22 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from rlgames.core.bits import WORD, pack_bits
+from rlgames.games.fleets.count_layouts import Position, Stack
 from rlgames.games.fleets.layouts import Fleet
+from rlgames.games.fleets.occupancy import Counting, set_position, write_occupancy
+from rlgames.games.fleets.rollouts import NUM_WORDS, Layouts, list_layouts
 from rlgames.games.fleets.sunk_ships import Seen, SinkingSlots
-
-if TYPE_CHECKING:
-    from rlgames.games.fleets.rollouts import Layouts
+from rlgames.kernels.words import Integers, Words
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 T = TypeVar("T", bound=np.generic)
 
@@ -93,52 +92,33 @@ class LayoutCounter:
             nan = np.full((len(seen), seen.shot.shape[1] + 1), np.nan)
             return nan[:, 1:], nan[:, 0]
         limit = max_steps.to_bytes(8, "little")
-
-        def count(rows: list[int]) -> Floats:
-            counted = self.count(seen[torch.tensor(rows, dtype=torch.int64)], max_steps)
-            return np.concatenate(counted, 1)
-
-        known = recall(self._memo, [key + limit for key in seen.position_keys()], count)
+        known = recall(
+            self._memo,
+            [key + limit for key in seen.position_keys()],
+            lambda rows: self._count(seen[torch.tensor(rows, dtype=torch.int64)], max_steps),
+        )
         result = np.array(known).reshape(len(seen), seen.shot.shape[1] + 1)
         return result[:, :-1], result[:, -1]
 
-    def count(self, seen: Seen, max_steps: int) -> tuple[Floats, Floats]:
-        """As occupancy, without a memory of earlier positions; the numbers as [B, 1]."""
-        from rlgames.games.fleets.occupancy import write_occupancy
-
-        shot, hit = seen.shot.numpy(), seen.hit.numpy()
+    def _count(self, seen: Seen, max_steps: int) -> Floats:
+        """Float64 [B, N + 1]: as occupancy, without a memory of earlier positions."""
         row, possible, fleets = self._cases(seen)
-        fractions, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
-        tables, position, stack, estimate, counts = self._kernel_arrays
-        write_occupancy(
-            shot[row],
-            hit[row],
-            possible,
-            fleets,
-            tables,
-            position,
-            stack,
-            estimate,
-            counts,
-            max_steps,
-            totals,
-            fractions,
-        )
+        fractions, totals = np.empty((len(row), seen.shot.shape[1])), np.empty(len(row), np.int64)
+        shot, hit, counting = seen.shot.numpy()[row], seen.hit.numpy()[row], self._counting
+        write_occupancy(shot, hit, possible, fleets, counting, max_steps, totals, fractions)
         weight = np.where(totals < 0, np.nan, totals)
-        covered, total = np.zeros(shot.shape), np.zeros((len(shot), 1))
+        covered, total = np.zeros(seen.shot.shape), np.zeros((len(seen), 1))
         np.add.at(covered, row, weight[:, None] * fractions)
         np.add.at(total[:, 0], row, weight)
         total[total == 0] = np.nan
-        return covered / total, total
+        return np.concatenate([covered / total, total], 1)
 
     def make_list(self, max_layouts: int) -> Layouts:
         """Room for a list of layouts."""
-        from rlgames.games.fleets.rollouts import NUM_WORDS, Layouts
-
-        tables, position, *_ = self._kernel_arrays
-        covered = np.zeros((len(tables.cells), WORD * NUM_WORDS), bool)
-        placement, place = (tables.cells >= 0).nonzero()
-        covered[placement, tables.cells[placement, place]] = True
+        cells = self._counting.cells
+        covered = np.zeros((len(cells), WORD * NUM_WORDS), bool)
+        placement, place = (cells >= 0).nonzero()
+        covered[placement, cells[placement, place]] = True
         num_ships = self._fleet.total()
         lengths = sorted(self._fleet)
         # Sums of these tell how many ships of each length have sunk.
@@ -148,27 +128,23 @@ class LayoutCounter:
             number=np.zeros(max_layouts, np.int64),
             placements=np.zeros((max_layouts, num_ships), np.int64),
             masks=pack_bits(covered),
-            codes=np.array(codes)[position.types][: None if self._announces else 0],
+            codes=np.array(codes)[self._counting.position.types][: None if self._announces else 0],
         )
 
     def write_list(self, seen: Seen, layouts: Layouts) -> int:
         """List the layouts that agree with the observations of one game; returns their number, or
         -1 if not all of them fit. Announcements have to name the ships."""
-        from rlgames.games.fleets.occupancy import set_position
-        from rlgames.games.fleets.rollouts import list_layouts
-
-        tables, position, stack, estimate, _ = self._kernel_arrays
+        counting = self._counting
         _, possible, fleets = self._cases(seen)
-        shot, hit = seen.shot.numpy(), seen.hit.numpy()
-        if set_position(shot[0], hit[0], possible[0], tables, position, stack, estimate) < 0:
+        if set_position(seen.shot.numpy()[0], seen.hit.numpy()[0], possible[0], counting) < 0:
             return -1
-        stack.ships[0] = fleets[0]
-        return int(list_layouts(position, stack, layouts))
+        counting.stack.ships[0] = fleets[0]
+        return int(list_layouts(counting.position, counting.stack, layouts))
 
-    def _cases(self, seen: Seen) -> tuple[Ints, Words, Ints]:
+    def _cases(self, seen: Seen) -> tuple[Integers, Words, Integers]:
         """The row of each case, int64 [C]; and in each case the placements that agree with the
         announced ones, uint64 [C, W], and the number of ships of each type, int64 [C, types]."""
-        tables, position, *_ = self._kernel_arrays
+        tables, position = self._counting, self._counting.position
         batch, sinkings = len(seen), seen.sinkings
         if sinkings is None:
             fleets = np.tile([self._fleet[length] for length in self._lengths], (batch, 1))
@@ -192,11 +168,8 @@ class LayoutCounter:
         return row, words & tables.placements, fleets
 
     @cached_property
-    def _kernel_arrays(self) -> tuple[Any, Any, Any, Any, Ints]:
+    def _counting(self) -> Counting:
         """The tables of the kernel, and room to count in."""
-        from rlgames.games.fleets.count_layouts import Position, Stack
-        from rlgames.games.fleets.occupancy import Estimate, FleetTables
-
         num_types, num_cells = len(self._tables), self._tables[0].shape[1]
         # The placements of each length fill whole words.
         words = [-(-len(table) // WORD) for table in self._tables]
@@ -214,11 +187,13 @@ class LayoutCounter:
         meets = covered.astype(np.float32) @ covered.T.astype(np.float32) > 0
         max_ships, num_rows = np.array(self._max_ships), self._fleet.total() + 1
         radix = np.concatenate([[1], np.cumprod(max_ships + 1)])
-        return (
-            FleetTables(
-                pack_bits(is_placement), pack_bits(covered.T), cells, max_ships, radix[:-1].copy()
-            ),
-            Position(
+        return Counting(
+            placements=pack_bits(is_placement),
+            on_cell=pack_bits(covered.T),
+            cells=cells,
+            max_ships=max_ships,
+            radix=radix[:-1].copy(),
+            position=Position(
                 disjoint=pack_bits(~meets & is_placement),
                 covers=np.zeros((MAX_HITS, num_words), np.uint64),
                 hit_sets=np.zeros(len(covered), np.uint64),
@@ -226,7 +201,7 @@ class LayoutCounter:
                 starts=starts,
                 order=np.arange(num_types),
             ),
-            Stack(
+            stack=Stack(
                 available=np.zeros((num_rows, num_words), np.uint64),
                 candidates=np.zeros((num_rows, num_words), np.uint64),
                 open_hits=np.zeros(num_rows, np.uint64),
@@ -234,6 +209,8 @@ class LayoutCounter:
                 placed=np.zeros(num_rows, np.int64),
                 totals=np.zeros(num_rows, np.int64),
             ),
-            Estimate(np.zeros(num_types), np.zeros(num_types), np.zeros(radix[-1])),
-            np.zeros(len(covered), np.int64),
+            counts=np.zeros(len(covered), np.int64),
+            sizes=np.zeros(num_types),
+            on_hit=np.zeros(num_types),
+            ways=np.zeros(radix[-1]),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +11,6 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from rlgames.games.board import draw_timeline
 from rlgames.games.capabilities import HiddenHits, HiddenInformation, Symmetric
 from rlgames.games.fleets.counts import LayoutCounter
 from rlgames.games.fleets.layouts import Fleet
@@ -49,7 +49,21 @@ class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
 
     @abstractmethod
     def _start(self, ships: Tensor) -> S:
-        """Initial positions."""
+        """Initial positions with these fleets, uint8 [B, N], or [B, seats, N] if all seats have
+        one."""
+
+    def initial(self, batch: int, rng: torch.Generator) -> S:
+        seats, cells = self.spec.seats, self.fleet.num_cells
+        layouts = self.fleet.sample(seats * batch, rng)
+        return self._start(layouts if seats == 1 else layouts.view(batch, seats, cells))
+
+    def openings(self, limit: int) -> tuple[S, Tensor] | None:
+        layouts, seats = self.fleet.layouts, self.spec.seats
+        if layouts is None or len(layouts) ** seats > limit:
+            return None
+        every = torch.cartesian_prod(*[torch.arange(len(layouts), device=layouts.device)] * seats)
+        probability = torch.full((len(every),), 1 / len(every), dtype=torch.float64)
+        return self._start(layouts[every]), probability
 
     def public(self, state: S) -> S:
         return replace(state, ships=HIDDEN)
@@ -123,18 +137,42 @@ class FleetGame(Game[S], HiddenHits, HiddenInformation, Symmetric):
 
 
 def draw_events(name: str, names: list[str], turns: Tensor) -> str:
-    """What happened in which turn, as draw_timeline, in the order of time. names: of cells that
-    were hit, or of ships that sank. turns: int16, one for each; 0 for none."""
-    events = zip(names, turns.tolist(), strict=True)
-    return draw_timeline(name, sorted((e for e in events if e[1]), key=lambda event: event[1]))
+    """What happened in which turn as one line: "hits: B2@1 C2@3", or "hits: none".
+
+    names: of cells that were hit, or of ships that sank. turns: int16, one for each; 0 for none.
+    """
+    events = [(turn, what) for what, turn in zip(names, turns.tolist(), strict=True) if turn]
+    events.sort(key=lambda event: event[0])
+    return f"{name}: " + (" ".join(f"{what}@{turn}" for turn, what in events) or "none")
 
 
-def parse_events(names: list[str], events: list[tuple[str, int]]) -> Tensor:
-    """Int16, the turns that draw_events wrote. Raises ValueError for a name that is not left."""
+def parse_events(text: str, names: dict[str, list[str]]) -> tuple[dict[str, Tensor], str]:
+    """The turns in the lines that draw_events wrote, by the name of the line, and the other lines.
+
+    Raises ValueError if a line is missing or is not as draw_events writes it.
+    """
+    turns, others = dict[str, Tensor](), []
+    for line in text.splitlines():
+        name, colon, events = line.strip().partition(":")
+        if colon and name in names and name not in turns:
+            words = [] if events.strip() == "none" else events.split()
+            turns[name] = _parse_turns(words, names[name])
+        else:
+            others.append(line)
+    for name in names:
+        if name not in turns:
+            raise ValueError(f"a line such as {name + ': none'!r} is missing above the board")
+    return turns, "\n".join(others)
+
+
+def _parse_turns(events: list[str], names: list[str]) -> Tensor:
     turns = [0] * len(names)
-    for name, turn in events:
-        left = [place for place, each in enumerate(names) if each == name and not turns[place]]
+    for event in events:
+        match = re.fullmatch(r"([^@]*)@([1-9]\d{0,3})", event)
+        if not match:
+            raise ValueError(f"{event!r} is not CELL@TURN, as in B2@1")
+        left = [at for at, name in enumerate(names) if name == match[1] and not turns[at]]
         if not left:
-            raise ValueError(f"{name!r} is none of the cells or ships that are left")
-        turns[left[0]] = turn
+            raise ValueError(f"{match[1]!r} is none of the cells or ships that are left")
+        turns[left[0]] = int(match[2])
     return torch.tensor(turns, dtype=torch.int16)

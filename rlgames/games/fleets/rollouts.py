@@ -1,16 +1,31 @@
 """Turns that greedy play takes over listed layouts of a fleet, and turns that are better.
 
-A set of cells is two uint64 words: bit b of word w is cell 64 w + b. Greedy play shoots at the
-cells that most of the layouts that agree occupy. It ranges over the whole list, so the number of
-turns is exact. Layouts that agree are a range of the list, which the result of a turn divides.
+Greedy play shoots at the cells that most of the layouts that agree occupy. It ranges over the whole
+list, so the number of turns is exact. Layouts that agree are a range of the list, which the result
+of a turn divides.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from rlgames.games.fleets.count_layouts import Ints, Position, Stack, Words, enter, place_next
-from rlgames.kernels.words import ONE, ZERO, compiled, count_bits, first_bit
+from rlgames.games.fleets.count_layouts import Position, Stack, enter, place_next
+from rlgames.kernels.words import (
+    NO_CELLS,
+    ONE,
+    ZERO,
+    Cells,
+    Integers,
+    Words,
+    cells_at,
+    common,
+    compiled,
+    count_cells,
+    first_bit,
+    is_empty,
+    with_cell,
+    without,
+)
 
 NUM_WORDS = 2
 UNLIMITED = np.int64(1 << 62)
@@ -23,25 +38,20 @@ class Layouts(NamedTuple):
     sunk ships are not announced."""
 
     cells: Words
-    number: Ints
-    placements: Ints
+    number: Integers
+    placements: Integers
     masks: Words
-    codes: Ints
+    codes: Integers
 
 
 class Room(NamedTuple):
     """frames: int64 [L + 2, 3], the first and last layout of a range and the hits to come. free:
     uint64 [L + 2, 2], the cells not shot at. counts: int64 [128]. order: int64 [cells to try]."""
 
-    frames: Ints
+    frames: Integers
     free: Words
-    counts: Ints
-    order: Ints
-
-
-@compiled
-def frame_at(room: Room, top: np.int64) -> tuple[np.int64, np.int64, np.int64]:
-    return room.frames[top, 0], room.frames[top, 1], room.frames[top, 2]
+    counts: Integers
+    order: Integers
 
 
 @compiled
@@ -72,51 +82,33 @@ def list_layouts(position: Position, stack: Stack, layouts: Layouts) -> np.int64
 
 
 @compiled
-def sinking_code(
-    layouts: Layouts,
-    at: np.int64,
-    low: np.uint64,
-    high: np.uint64,
-    turn_low: np.uint64,
-    turn_high: np.uint64,
-) -> np.int64:
-    """What is announced after a turn at these cells if a layout is the true one. low, high: the
-    cells that were not shot at before."""
+def sinking_code(layouts: Layouts, at: np.int64, free: Cells, turn: Cells) -> np.int64:
+    """What is announced after a turn at these cells if a layout is the true one. free: the cells
+    that were not shot at before."""
     code = np.int64(0)
     for placement in layouts.placements[layouts.number[at]]:
-        afloat_low = layouts.masks[placement, 0] & low
-        afloat_high = layouts.masks[placement, 1] & high
-        if (afloat_low | afloat_high) and not (afloat_low & ~turn_low | afloat_high & ~turn_high):
+        afloat = common(cells_at(layouts.masks, placement), free)
+        if not is_empty(afloat) and is_empty(without(afloat, turn)):
             code += layouts.codes[placement]
     return code
 
 
 @compiled
 def split_off(
-    layouts: Layouts,
-    start: np.int64,
-    end: np.int64,
-    low: np.uint64,
-    high: np.uint64,
-    turn_low: np.uint64,
-    turn_high: np.uint64,
+    layouts: Layouts, start: np.int64, end: np.int64, free: Cells, turn: Cells
 ) -> np.int64:
     """Move the layouts of a range that give a turn the same result as the first one to its front;
     returns their end."""
-    cells, number = layouts.cells, layouts.number
-    hits_low, hits_high = cells[start, 0] & turn_low, cells[start, 1] & turn_high
-    announces = layouts.codes.shape[0] > 0 and (hits_low | hits_high) != ZERO
-    code = np.int64(0)
+    cells, number, code = layouts.cells, layouts.number, np.int64(0)
+    hits = common(cells_at(cells, start), turn)
+    announces = layouts.codes.shape[0] > 0 and not is_empty(hits)
     if announces:
-        code = sinking_code(layouts, start, low, high, turn_low, turn_high)
+        code = sinking_code(layouts, start, free, turn)
     front = start + 1
     for at in range(start + 1, end):
-        if cells[at, 0] & turn_low != hits_low or cells[at, 1] & turn_high != hits_high:
+        if common(cells_at(cells, at), turn) != hits:
             continue
-        if (
-            announces
-            and sinking_code(layouts, np.int64(at), low, high, turn_low, turn_high) != code
-        ):
+        if announces and sinking_code(layouts, np.int64(at), free, turn) != code:
             continue
         for word in range(2):
             cells[at, word], cells[front, word] = cells[front, word], cells[at, word]
@@ -127,24 +119,20 @@ def split_off(
 
 @compiled
 def count_ships(
-    layouts: Layouts, start: np.int64, end: np.int64, low: np.uint64, high: np.uint64, counts: Ints
+    layouts: Layouts, start: np.int64, end: np.int64, free: Cells, counts: Integers
 ) -> None:
     """Count how many layouts of a range occupy each of these cells."""
-    for cell in range(counts.shape[0]):
-        counts[cell] = 0
+    counts[:] = 0
     for at in range(start, end):
-        rest = layouts.cells[at, 0] & low
-        while rest:
-            counts[first_bit(rest)] += 1
-            rest &= rest - ONE
-        rest = layouts.cells[at, 1] & high
-        while rest:
-            counts[64 + first_bit(rest)] += 1
-            rest &= rest - ONE
+        for word in range(NUM_WORDS):
+            rest = layouts.cells[at, word] & free[word]
+            while rest:
+                counts[64 * word + first_bit(rest)] += 1
+                rest &= rest - ONE
 
 
 @compiled
-def take_likeliest(counts: Ints) -> np.int64:
+def take_likeliest(counts: Integers) -> np.int64:
     """The cell with the largest count, which becomes 0; -1 if all are 0."""
     best, most = np.int64(-1), np.int64(0)
     for cell in range(counts.shape[0]):
@@ -163,20 +151,18 @@ def push_results(
     start: np.int64,
     end: np.int64,
     to_hit: np.int64,
-    low: np.uint64,
-    high: np.uint64,
-    turn_low: np.uint64,
-    turn_high: np.uint64,
+    free: Cells,
+    turn: Cells,
 ) -> np.int64:
     """Push a frame for each result of a turn that leaves something to hit; returns the top."""
+    left = without(free, turn)
     while start < end:
-        front = split_off(layouts, start, end, low, high, turn_low, turn_high)
-        hits = count_bits(layouts.cells[start, 0] & turn_low)
-        hits += count_bits(layouts.cells[start, 1] & turn_high)
+        front = split_off(layouts, start, end, free, turn)
+        hits = count_cells(common(cells_at(layouts.cells, start), turn))
         if hits < to_hit:
             room.frames[top, 0], room.frames[top, 1] = start, front
             room.frames[top, 2] = to_hit - hits
-            room.free[top, 0], room.free[top, 1] = low & ~turn_low, high & ~turn_high
+            room.free[top, 0], room.free[top, 1] = left
             top += 1
         start = front
     return top
@@ -192,51 +178,41 @@ def play_greedily(
     counts = room.counts
     while top > bottom and total < bound:
         top -= 1
-        start, end, to_hit = frame_at(room, top)
-        low, high = room.free[top, 0], room.free[top, 1]
+        start, end, to_hit = room.frames[top]
+        free = cells_at(room.free, top)
         if end - start == 1:
             total += -(-to_hit // shots)
             continue
         if shots == 1 and not layouts.codes.shape[0]:
             # Cells that all layouts occupy tell nothing, and greedy play shoots at them first.
-            all_low, all_high = low, high
+            certain = free
             for at in range(start, end):
-                all_low &= layouts.cells[at, 0]
-                all_high &= layouts.cells[at, 1]
-            certain = count_bits(all_low) + count_bits(all_high)
-            total += certain * (end - start)
-            to_hit -= certain
+                certain = common(certain, cells_at(layouts.cells, at))
+            total += count_cells(certain) * (end - start)
+            to_hit -= count_cells(certain)
             if not to_hit:
                 continue
-            low, high = low & ~all_low, high & ~all_high
-        count_ships(layouts, start, end, low, high, counts)
-        turn_low, turn_high = ZERO, ZERO
+            free = without(free, certain)
+        count_ships(layouts, start, end, free, counts)
+        turn = NO_CELLS
         for _ in range(shots):
             cell = take_likeliest(counts)
-            if cell >= 64:
-                turn_high |= ONE << np.uint64(cell - 64)
-            elif cell >= 0:
-                turn_low |= ONE << np.uint64(cell)
+            if cell >= 0:
+                turn = with_cell(turn, cell)
         total += end - start
-        top = push_results(layouts, room, top, start, end, to_hit, low, high, turn_low, turn_high)
+        top = push_results(layouts, room, top, start, end, to_hit, free, turn)
     return total
 
 
 @compiled
 def value_turn(
-    layouts: Layouts,
-    room: Room,
-    top: np.int64,
-    shots: int,
-    turn_low: np.uint64,
-    turn_high: np.uint64,
-    bound: np.int64,
+    layouts: Layouts, room: Room, top: np.int64, shots: int, turn: Cells, bound: np.int64
 ) -> np.int64:
     """The sum over the layouts of the frame at the top of the turns that are left if the next one
     is at these cells and play is greedy from then on."""
-    start, end, to_hit = frame_at(room, top)
-    low, high = room.free[top, 0], room.free[top, 1]
-    above = push_results(layouts, room, top + 1, start, end, to_hit, low, high, turn_low, turn_high)
+    start, end, to_hit = room.frames[top]
+    free = cells_at(room.free, top)
+    above = push_results(layouts, room, top + 1, start, end, to_hit, free, turn)
     turns = end - start
     return turns + play_greedily(layouts, room, top + 1, above, shots, bound - turns)
 
@@ -245,28 +221,23 @@ def value_turn(
 def choose_turn(layouts: Layouts, room: Room, top: np.int64, shots: int, turn: Words) -> np.int64:
     """Write the best turn for the frame at the top, uint64 [2]: the likeliest cells, or these with
     one replaced by one of the next likeliest; returns its value, see value_turn."""
-    start, end, _ = frame_at(room, top)
-    count_ships(layouts, start, end, room.free[top, 0], room.free[top, 1], room.counts)
-    order, turn[0], turn[1] = room.order, ZERO, ZERO
-    count = 0
+    start, end, _ = room.frames[top]
+    count_ships(layouts, start, end, cells_at(room.free, top), room.counts)
+    order, likeliest, count = room.order, NO_CELLS, 0
     while count < order.shape[0]:
         order[count] = take_likeliest(room.counts)
         if order[count] < 0:
             break
         if count < shots:
-            turn[order[count] // 64] |= ONE << np.uint64(order[count] % 64)
+            likeliest = with_cell(likeliest, order[count])
         count += 1
-    low, high = turn[0], turn[1]
-    best = value_turn(layouts, room, top, shots, low, high, UNLIMITED)
+    best = value_turn(layouts, room, top, shots, likeliest, UNLIMITED)
+    turn[0], turn[1] = likeliest
     for place in range(shots, count):
         for replaced in range(shots):
-            other_low, other_high = low, high
-            for cell in (order[place], order[replaced]):
-                if cell < 64:
-                    other_low ^= ONE << np.uint64(cell)
-                else:
-                    other_high ^= ONE << np.uint64(cell - 64)
-            value = value_turn(layouts, room, top, shots, other_low, other_high, best)
+            others = without(likeliest, with_cell(NO_CELLS, order[replaced]))
+            other = with_cell(others, order[place])
+            value = value_turn(layouts, room, top, shots, other, best)
             if value < best:
-                best, turn[0], turn[1] = value, other_low, other_high
+                best, (turn[0], turn[1]) = value, other
     return best

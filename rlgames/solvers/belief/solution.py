@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rlgames.core.bits import pack_bits, unpack_bits
+from rlgames.solvers.belief import search as kernel
+from rlgames.solvers.belief import states
+from rlgames.solvers.belief.states import CELLS, Problem, ShotResults, Stack, Table
 from rlgames.solvers.budget import Budget, OutOfBudget
-
-if TYPE_CHECKING:
-    from rlgames.solvers.belief.states import Problem, Stack, Table
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -42,8 +41,6 @@ WORK = 1 << 21
 
 def build_problem(layouts: Bools, shots: int, symmetries: ArrayLike) -> Problem:
     """What solve_belief searches, packed as kernels take it."""
-    from rlgames.solvers.belief.states import Problem
-
     cells = layouts.shape[1]
     if cells > MAX_CELLS:
         raise ValueError(f"boards of more than {MAX_CELLS} cells are not solved: {cells}")
@@ -74,72 +71,135 @@ def _numbers(permutations: Ints) -> Words:
     return numbers
 
 
-class Search:
-    """The values of states, computed when they are asked for and kept."""
+class _Beliefs(NamedTuple):
+    """Different beliefs: cells shot at and hit, uint64 [B], and the weights of the layouts that
+    agree, float64 [B]. unknown: cells with a ship in some of them; due: cells that were not shot
+    at, with a ship in all of them. row: int64 [rows], the belief of each row that was asked for.
+    """
 
-    def __init__(self, problem: Problem, budget: Budget) -> None:
-        self._problem = problem
+    shot: Words
+    hit: Words
+    weight: Floats
+    unknown: Words
+    due: Words
+    row: Ints
+
+
+class BeliefSolution:
+    """The optimum and optimal play: values of states, computed when they are asked for and kept.
+
+    seconds, memory_bytes: see solve_belief. Raises OutOfBudget.
+    """
+
+    def __init__(self, problem: Problem, seconds: float | None, memory_bytes: int | None) -> None:
+        self._problem, self._limits = problem, (seconds, memory_bytes)
         self.shots, self.cells = problem.shots, int(problem.cells).bit_count()
         self._stack = _new_stack(self.cells, self.shots)
         self._table = _new_table(FIRST_CAPACITY, self.shots)
-        parts = (*problem, *self._stack, *self._stack.results)
-        budget.bytes_in_use += sum(each.nbytes for each in parts if isinstance(each, np.ndarray))
-        budget.bytes_in_use += _size(self._table)
-        budget.check()
+        self._budget().check()
 
     @property
     def states(self) -> int:
-        """How many states are valued."""
+        """The belief states that are valued: closed ones, of which symmetric ones count once."""
         return int(self._table.size[0])
 
-    def close(self, seen: Words) -> tuple[Floats, Words]:
-        """The weights of beliefs, [B], and the cells with a ship in any and in all agreeing
-        layouts, uint64 [B, 2]. seen: uint64 [B, 2], the cells shot at and those hit."""
-        from rlgames.solvers.belief.search import close_beliefs
+    @property
+    def optimal(self) -> float:
+        """The expected number of turns until all ship cells are hit."""
+        nothing = np.zeros((1, self.cells), bool)
+        return float(self.value(nothing, nothing)[0])
 
-        weight, sets = np.empty(len(seen)), np.empty(seen.shape, np.uint64)
-        close_beliefs(self._problem.layouts, self._problem.weights, seen, weight, sets)
-        return weight, sets
+    def value(self, shot: Bools, hit: Bools) -> Floats:
+        """Float64 [B]: the expected number of turns still needed, for cells shot at and hit, bool
+        [B, N], at the beginning of a turn. Raises ValueError and OutOfBudget as choose does."""
+        beliefs, budget = self._beliefs(shot, hit), self._budget()
+        turns = [self._turns(beliefs, row, budget) for row in range(len(beliefs.shot))]
+        return np.array(turns, np.float64)[beliefs.row]
 
-    def value(self, shot: int, hit: int, owed: int, budget: Budget) -> float:
+    def choose(self, shot: Bools, hit: Bools) -> Bools:
+        """The cells of an optimal turn, bool [B, N], for cells shot at and hit, bool [B, N].
+
+        Each row has min(shots, cells not shot at) cells, none of them shot at before. Of optimal
+        sets it takes the one with the lowest cells, but never shoots only at cells whose results
+        are certain while others are left. States that optimal play never reaches are solved on
+        demand, and cached.
+
+        Raises ValueError if hit is not part of shot or no layout agrees with a row, and
+        OutOfBudget if solving such states exceeds the limits.
+        """
+        beliefs, budget, shots = self._beliefs(shot, hit), self._budget(), self.shots
+        must = beliefs.unknown.copy()
+        for row in range(len(must)):
+            unknown, due = int(beliefs.unknown[row]), int(beliefs.due[row])
+            if unknown.bit_count() + due.bit_count() > shots and unknown:
+                state = (beliefs.shot[row], beliefs.hit[row], 0 if shots == 1 else due.bit_count())
+                self._state_value(*state, budget)
+                self._push(*state)
+                must[row] = kernel.choose_turn(
+                    self._problem, self._table, self._stack, 0, np.uint64(due)
+                )
+        # Other shots go to certain hits, then to cells without information, the lowest first.
+        rank = np.where(unpack_bits(beliefs.due[:, None], self.cells), 1, 2)
+        rank[unpack_bits(must[:, None], self.cells)] = 0
+        was_shot = unpack_bits(beliefs.shot[:, None], self.cells)
+        rank[was_shot] = 3
+        order = np.argsort(rank, axis=1, kind="stable")[:, :shots]
+        chosen = np.zeros_like(was_shot)
+        np.put_along_axis(chosen, order, True, axis=1)
+        return (chosen & ~was_shot)[beliefs.row]
+
+    def _beliefs(self, shot: Bools, hit: Bools) -> _Beliefs:
+        """From bool [B, N] twice. Raises ValueError for what cannot have been seen."""
+        shot, hit = np.asarray(shot, bool), np.asarray(hit, bool)
+        if shot.shape != hit.shape or shot.ndim != 2 or shot.shape[1] != self.cells:
+            raise ValueError(f"shot and hit must be [B, {self.cells}]: {shot.shape}, {hit.shape}")
+        if (hit & ~shot).any():
+            raise ValueError("a cell is hit that was not shot at")
+        pairs = np.concatenate([pack_bits(shot), pack_bits(hit)], 1)
+        rows, row = np.unique(pairs, axis=0, return_inverse=True)
+        weight, sets = np.empty(len(rows)), np.empty(rows.shape, np.uint64)
+        kernel.close_beliefs(self._problem.layouts, self._problem.weights, rows, weight, sets)
+        if (weight == 0).any():
+            raise ValueError("no layout agrees with the cells shot at and hit")
+        shots, ever, always = rows[:, 0], *sets.T
+        unknown, due = ever & ~always, always & ~shots
+        return _Beliefs(shots, rows[:, 1], weight, unknown, due, row.reshape(-1))
+
+    def _turns(self, beliefs: _Beliefs, row: int, budget: Budget) -> float:
+        """The expected number of turns still needed."""
+        due = int(beliefs.due[row]).bit_count()
+        if not beliefs.unknown[row]:
+            return float(math.ceil(due / self.shots))
+        if int(beliefs.unknown[row]).bit_count() + due <= self.shots:
+            return 1.0
+        # With one shot per turn certain hits are charged at once; the tables have none.
+        extra, owed = (due, 0) if self.shots == 1 else (0, due)
+        value = self._state_value(beliefs.shot[row], beliefs.hit[row], owed, budget)
+        return float(extra + value / beliefs.weight[row])
+
+    def _state_value(self, shot: np.uint64, hit: np.uint64, owed: int, budget: Budget) -> float:
         """W of the closed belief after these shots, which leave cells unknown, with these certain
-        hits. Raises OutOfBudget."""
-        from rlgames.solvers.belief import search as kernel
-        from rlgames.solvers.belief import states as states
-
+        hits."""
         key = self._push(shot, hit, owed)
         value = float(states.find_value(self._table, key, owed))
         if value != states.MISSING:
             return value
-        depth = 0
-        while True:
-            capacity = len(self._table.keys)
+        depth, reason = 0, kernel.PAUSED
+        while reason != kernel.DONE:
+            max_count = int(MAX_LOAD * len(self._table.keys))
             reason, depth = kernel.search(
-                self._problem, self._table, self._stack, depth, WORK, int(MAX_LOAD * capacity)
+                self._problem, self._table, self._stack, depth, WORK, max_count
             )
             budget.states_found = self.states
             budget.check()
-            if reason == kernel.DONE:
-                return float(states.find_value(self._table, key, owed))
             if reason == kernel.FULL:
-                self._grow(2 * capacity, budget)
+                self._grow(budget)
+        return float(states.find_value(self._table, key, owed))
 
-    def best_turn(self, shot: int, hit: int, owed: int, due: int, budget: Budget) -> int:
-        """The unknown cells that a best turn shoots at. due: the certain hits, as cells."""
-        from rlgames.solvers.belief import search as kernel
-
-        self.value(shot, hit, owed, budget)
-        self._push(shot, hit, owed)
-        chosen = kernel.choose_turn(self._problem, self._table, self._stack, 0, np.uint64(due))
-        return int(chosen)
-
-    def _push(self, shot: int, hit: int, owed: int) -> np.uint64:
+    def _push(self, shot: np.uint64, hit: np.uint64, owed: int) -> np.uint64:
         """Put a state on the stack, alone; returns its key."""
-        from rlgames.solvers.belief import search as kernel
-        from rlgames.solvers.belief import states as states
-
         problem, stack = self._problem, self._stack
-        kernel.push_root(problem, self._table, stack, np.uint64(shot), np.uint64(hit), owed)
+        kernel.push_root(problem, self._table, stack, shot, hit, owed)
         unknown = int(stack.ints[0, states.UNKNOWN])
         first, last = max(1, self.shots - owed), min(unknown, self.shots)
         results = max(math.comb(unknown, size) << size for size in range(first, last + 1))
@@ -147,13 +207,20 @@ class Search:
             raise OutOfBudget(f"{results:,} results of a turn are too many")
         return states.belief_key(problem.numbers, problem.cells, *stack.words[0, : states.TURN])
 
-    def _grow(self, capacity: int, budget: Budget) -> None:
-        from rlgames.solvers.belief.states import copy_table
+    def _budget(self) -> Budget:
+        """The limits, from now on, and what is in use."""
+        budget, table = Budget(*self._limits), self._table
+        parts = (*self._problem, *self._stack, *self._stack.results, table.keys, table.owed)
+        budget.bytes_in_use = sum(each.nbytes for each in parts if isinstance(each, np.ndarray))
+        return budget
 
-        budget.check(capacity * (_size(self._table) // len(self._table.keys)))
-        table = _new_table(capacity, self.shots)
-        budget.bytes_in_use += _size(table) - _size(self._table)
-        copy_table(self._table, table)
+    def _grow(self, budget: Budget) -> None:
+        """Double the table."""
+        size = self._table.keys.nbytes + self._table.owed.nbytes
+        budget.check(2 * size)
+        table = _new_table(2 * len(self._table.keys), self.shots)
+        budget.bytes_in_use += size
+        states.copy_table(self._table, table)
         self._table = table
 
 
@@ -161,29 +228,19 @@ class Search:
 def compile_kernels() -> None:
     """Compile what a search calls, by a small one. Limits on time hold from then on."""
     two_cells = build_problem(np.eye(2, dtype=bool), 1, np.array([[0, 1]]))
-    budget = Budget(None, None)
-    search = Search(two_cells, budget)
-    search.close(np.zeros((1, 2), np.uint64))
-    search.best_turn(0, 0, 0, 0, budget)
-    search._grow(2 * FIRST_CAPACITY, budget)
+    solution, nothing = BeliefSolution(two_cells, None, None), np.zeros((1, 2), bool)
+    solution.choose(nothing, nothing)
+    solution._grow(Budget(None, None))
 
 
 def _new_table(capacity: int, shots: int) -> Table:
-    from rlgames.solvers.belief.states import Table
-
     rows = np.zeros((capacity, 2), np.uint64)
     owed = np.zeros(capacity if shots > 1 else 0, np.uint8)
     return Table(rows, rows.view(np.float64), owed, np.zeros(1, np.int64))
 
 
-def _size(table: Table) -> int:
-    return table.keys.nbytes + table.owed.nbytes
-
-
 def _new_stack(cells: int, shots: int) -> Stack:
     """Every turn makes a cell known, so there are at most as many states as cells."""
-    from rlgames.solvers.belief.states import CELLS, ShotResults, Stack
-
     rows = cells + 1
     shape = (rows if shots == 1 else 0, cells)
     return Stack(
@@ -199,110 +256,6 @@ def _new_stack(cells: int, shots: int) -> Stack:
             np.zeros(shape),
         ),
     )
-
-
-@dataclass(frozen=True)
-class BeliefSolution:
-    """The optimum and optimal play.
-
-    optimal: expected number of turns until all ship cells are hit.
-    states: belief states valued (closed, symmetric ones counted once).
-    seconds: wall-clock time that it took.
-    """
-
-    optimal: float
-    states: int
-    seconds: float
-    _search: Search = field(repr=False)
-    _limits: tuple[float | None, int | None] = field(repr=False)
-
-    def choose(self, shot: Bools, hit: Bools) -> Bools:
-        """The cells of an optimal turn, bool [B, N], for cells shot at and hit, bool [B, N].
-
-        Each row has min(shots, cells not shot at) cells, none of them shot at before. Of optimal
-        sets it takes the one with the lowest cells, but never shoots only at cells whose results
-        are certain while others are left. States that optimal play never reaches are solved on
-        demand, and cached.
-
-        Raises ValueError if hit is not part of shot or no layout agrees with a row, and
-        OutOfBudget if solving such states exceeds the limits of solve_belief.
-        """
-        beliefs = _Beliefs.from_shots(self._search, shot, hit)
-        shots, budget = self._search.shots, Budget(*self._limits)
-        must = np.zeros_like(beliefs.shot)
-        for row in range(len(must)):
-            unknown, due = int(beliefs.unknown[row]), int(beliefs.due[row])
-            if unknown.bit_count() + due.bit_count() > shots and unknown:
-                owed = 0 if shots == 1 else due.bit_count()
-                must[row] = self._search.best_turn(*beliefs.seen(row), owed, due, budget)
-            else:
-                must[row] = unknown
-        # Other shots go to certain hits, then to cells without information, the lowest first.
-        cells = self._search.cells
-        rank = np.where(unpack_bits(beliefs.due[:, None], cells), 1, 2)
-        rank[unpack_bits(must[:, None], cells)] = 0
-        was_shot = unpack_bits(beliefs.shot[:, None], cells)
-        rank[was_shot] = 3
-        order = np.argsort(rank, axis=1, kind="stable")[:, :shots]
-        chosen = np.zeros_like(was_shot)
-        np.put_along_axis(chosen, order, True, axis=1)
-        return (chosen & ~was_shot)[beliefs.row]
-
-    def value(self, shot: Bools, hit: Bools) -> Floats:
-        """Float64 [B]: the expected number of turns still needed, for cells shot at and hit, bool
-        [B, N], at the beginning of a turn. Raises ValueError and OutOfBudget as choose does."""
-        beliefs = _Beliefs.from_shots(self._search, shot, hit)
-        budget = Budget(*self._limits)
-        turns = [beliefs.turns(self._search, row, budget) for row in range(len(beliefs.shot))]
-        return np.array(turns, np.float64)[beliefs.row]
-
-
-@dataclass(frozen=True)
-class _Beliefs:
-    """Different beliefs: cells shot at and hit, uint64 [B], and the weights of the layouts that
-    agree, float64 [B]. unknown: cells with a ship in some of them; due: cells that were not shot
-    at, with a ship in all of them. row: int64 [rows], the belief of each row that was asked for.
-    """
-
-    shot: Words
-    hit: Words
-    weight: Floats
-    unknown: Words
-    due: Words
-    row: Ints
-
-    @classmethod
-    def from_shots(cls, search: Search, shot: Bools, hit: Bools) -> _Beliefs:
-        """From bool [B, N] twice. Raises ValueError for what cannot have been seen."""
-        shot, hit = np.asarray(shot, bool), np.asarray(hit, bool)
-        if shot.shape != hit.shape or shot.ndim != 2 or shot.shape[1] != search.cells:
-            raise ValueError(f"shot and hit must be [B, {search.cells}]: {shot.shape}, {hit.shape}")
-        if (hit & ~shot).any():
-            raise ValueError("a cell is hit that was not shot at")
-        pairs = np.concatenate([pack_bits(shot), pack_bits(hit)], 1)
-        rows, row = np.unique(pairs, axis=0, return_inverse=True)
-        weight, sets = search.close(rows)
-        shots, ever, always = rows[:, 0], *sets.T
-        if (weight == 0).any():
-            raise ValueError("no layout agrees with the cells shot at and hit")
-        unknown, due = ever & ~always, always & ~shots
-        return cls(shots, rows[:, 1], weight, unknown, due, row.reshape(-1))
-
-    def seen(self, row: int) -> tuple[int, int]:
-        """The cells shot at and those hit."""
-        return int(self.shot[row]), int(self.hit[row])
-
-    def turns(self, search: Search, row: int, budget: Budget) -> float:
-        """The expected number of turns still needed."""
-        due = int(self.due[row]).bit_count()
-        if not self.unknown[row]:
-            return float(math.ceil(due / search.shots))
-        if int(self.unknown[row]).bit_count() + due <= search.shots:
-            return 1.0
-        # With one shot per turn certain hits are charged at once; the tables have none.
-        extra, owed = (due, 0) if search.shots == 1 else (0, due)
-        value = search.value(*self.seen(row), owed, budget)
-        return float(extra + value / self.weight[row])
 
 
 def solve_belief(
@@ -330,9 +283,7 @@ def solve_belief(
     """
     problem = build_problem(layouts, shots, symmetries)
     compile_kernels()
-    budget = Budget(seconds, memory_bytes)
-    budget.check()
-    search = Search(problem, budget)
-    nothing = np.zeros((1, search.cells), bool)
-    optimal = _Beliefs.from_shots(search, nothing, nothing).turns(search, 0, budget)
-    return BeliefSolution(optimal, search.states, budget.elapsed(), search, (seconds, memory_bytes))
+    solution = BeliefSolution(problem, seconds, memory_bytes)
+    nothing = np.zeros((1, solution.cells), bool)
+    solution.value(nothing, nothing)
+    return solution

@@ -67,8 +67,7 @@ function open(parts, note = "") {
   });
 }
 
-const act = (body, shown = show) =>
-  view && ask(() => post(`/api/sessions/${game.id}`, body), shown);
+const act = (body, shown = show) => view && ask(() => post(`/api/sessions/${game.id}`, body), shown);
 
 /** Change the game once the player that thinks has moved. */
 async function change(body) {
@@ -112,57 +111,50 @@ async function show(next) {
   if (hints && !(hints in view.hints)) hints = "";
   draw();
   const isWatched = !view.seats.includes("you");
-  if (view.turn === "player" && view.ply === view.plies && !(isWatched && isPaused)) {
-    document.body.classList.add("is-waiting");
-    if (isWatched && hints && !await hint()) return;
-    const mine = era;
-    await new Promise((wake) => setTimeout(wake, isWatched ? Number($("speed").value) : REPLY_DELAY));
-    if (mine === era) await reply();
-  } else {
-    document.body.classList.remove("is-waiting");
-    if (hints) await hint();
-  }
+  const isWaiting = view.turn === "player" && view.ply === view.plies && !(isWatched && isPaused);
+  document.body.classList.toggle("is-waiting", isWaiting);
+  if (hints && (isWatched || !isWaiting) && !await hint()) return;
+  if (!isWaiting) return;
+  const mine = era;
+  await new Promise((wake) => setTimeout(wake, isWatched ? Number($("speed").value) : REPLY_DELAY));
+  if (mine === era) await reply();
 }
 
 const hint = () => act({ do: "hint", kind: hints, ply: view.ply }, (answer) => {
   advice = answer;
-  drawBoards(answer.boards.length ? answer.boards : view.boards);
-  drawMoves();
-  drawAdvice();
-  drawLog();
+  drawPosition();
 });
 
 function draw() {
   const focus = focused();
+  const last = view.log.at(-1), who = last && view.seats[last.seat - 1], isPresent = view.ply === view.plies;
   $("status").textContent = view.status;
-  $("spoken").textContent = spokenMove();
+  $("spoken").textContent = last && who !== "you" && isPresent ? `${who} played ${last.move}` : "";  // for screen readers
   document.body.dataset.turn = view.turn;
-  drawBoards(view.boards);
   $("text").hidden = !view.text;
   $("text").textContent = view.text;
   $("history").textContent = view.history;
-  drawMoves();
-  drawSetup();
-  drawAdvice();
+  drawPosition();
   drawLog();
-  const isOver = view.turn === "over";
-  $("new").classList.toggle("primary", isOver);
-  const canUndo = view.undo && view.turn !== "player";
-  $("undo").setAttribute("aria-disabled", String(!canUndo));
+  drawSetup();
+  $("new").classList.toggle("primary", view.turn === "over");
+  $("undo").setAttribute("aria-disabled", String(!view.undo || view.turn === "player"));
   $("undo").title = game.is_hidden ? "No move can be taken back: the answer has told you something" : "";
   $("swap").hidden = new Set(view.seats).size < 2;
   $("random").hidden = view.turn !== "place";
-  $("pause").hidden = view.seats.includes("you") || isOver;
+  $("pause").hidden = view.seats.includes("you") || view.turn === "over";
   $("speed-label").hidden = view.seats.includes("you");
   $("pause").textContent = isPaused ? "Continue" : "Pause";
-  updateAddress();
+  window.history.replaceState(null, "", address(settings()));
+  sessionStorage.setItem("game", JSON.stringify([location.search, game.id]));
   focus();
 }
 
-/** The last move of another player, for screen readers. */
-function spokenMove() {
-  const last = view.log.at(-1), who = last && view.seats[last.seat - 1];
-  return last && who !== "you" && view.ply === view.plies ? `${who} played ${last.move}` : "";
+/** The position and its moves, with the last hint. */
+function drawPosition() {
+  drawBoards(advice?.boards.length ? advice.boards : view.boards);
+  drawMoves();
+  drawAdvice();
 }
 
 /** A function that focuses what has the focus now, or what took its place when it was drawn anew. */
@@ -201,13 +193,13 @@ function drawBoards(boards) {
 }
 
 /** Whether a click on a cell can be a part of a move. */
-const fits = (move, cell) => game.by_column
-  ? move.cells[0] % game.columns === cell % game.columns
-  : move.cells.includes(cell);
+const fits = ({ cells }, cell) => game.by_column ? cells[0] % game.columns === cell % game.columns : cells.includes(cell);
+
+/** The moves that take all of some cells. */
+const fitting = (all) => view.moves.filter(({ cells }) => cells.length && all.every((cell) => cells.includes(cell)));
 
 function markCells() {
-  const fitting = view.moves.filter((move) => chosen.every((cell) => move.cells.includes(cell)));
-  const targets = new Set(chosen.length ? fitting.flatMap((move) => move.cells) : []);
+  const targets = new Set(chosen.length ? fitting(chosen).flatMap((move) => move.cells) : []);
   for (const cell of $("boards").querySelectorAll(".cell.open")) {
     const at = Number(cell.dataset.cell);
     cell.classList.toggle("picked", chosen.includes(at));
@@ -230,38 +222,30 @@ function drawMoves(moves = view.moves.filter((move) => !move.cells.length)) {
   }));
 }
 
-function fill(select, names, value, label = (name) => name) {
+const fill = (select, names, value, label = (name) => name) =>
   select.replaceChildren(...names.map((name) => new Option(label(name), name, false, name === value)));
-}
 
 function drawSetup() {
   $("game").value = game.game;
-  if ($("seats").children.length !== view.seats.length) {
-    $("seats").replaceChildren(...view.seats.map((_, number) => {
-      const label = make("label", view.seats.length > 1 ? `Seat ${number + 1} ` : "Player ");
-      label.append(make("select"));
-      return label;
-    }));
-  }
-  // The closed control shows a name; the list shows how strong the others are.
-  [...$("seats").querySelectorAll("select")].forEach((select, number) =>
-    fill(select, [...new Set([...game.players, view.seats[number]])], view.seats[number], (name) =>
-      name === view.seats[number] || !game.strengths[name] ? name : `${name}: ${game.strengths[name]}`));
+  $("seats").replaceChildren(...view.seats.map((player, number) => {
+    const label = make("label", view.seats.length > 1 ? `Seat ${number + 1} ` : "Player ");
+    const select = make("select", "", { id: `seat${number}` });
+    // The closed control shows a name; the list shows how strong the others are.
+    fill(select, [...new Set([...game.players, player])], player, (name) =>
+      name === player || !game.strengths[name] ? name : `${name}: ${game.strengths[name]}`);
+    label.append(select);
+    return label;
+  }));
   $("strength").textContent = [...new Set(view.seats)].filter((name) => game.strengths[name])
     .map((name) => `${name} ${game.strengths[name]}.`).join(" ");
   fill($("search"), ["", ...game.searches], view.search ?? "", (name) => name || "none");
   $("search-label").hidden = !game.searches.length;
   $("hints").hidden = !Object.keys(view.hints).length;
-  const kinds = Object.entries({ "": "Off", ...view.hints });
-  if ($("kinds").dataset.shown !== kinds.join()) {
-    $("kinds").dataset.shown = kinds.join();
-    $("kinds").replaceChildren(...kinds.map(([kind, name]) => {
-      const label = make("label");
-      label.append(make("input", "", { type: "radio", name: "hints", value: kind }), make("span", name));
-      return label;
-    }));
-  }
-  $("kinds").querySelector(`[value="${hints}"]`).checked = true;
+  $("kinds").replaceChildren(...Object.entries({ "": "Off", ...view.hints }).map(([kind, name]) => {
+    const label = make("label"), look = { type: "radio", name: "hints", value: kind, id: `hints-${kind}` };
+    label.append(make("input", "", { ...look, checked: kind === hints }), make("span", name));
+    return label;
+  }));
 }
 
 function drawAdvice() {
@@ -275,14 +259,13 @@ function drawAdvice() {
 }
 
 function drawLog() {
-  const judged = advice?.judged ?? [], start = Math.max(0, view.log.length - MAX_LISTED);
+  const start = Math.max(0, view.log.length - MAX_LISTED);
   $("log").replaceChildren(...view.log.slice(start).map(({ move, seat }, row) => {
     const ply = start + row;
     const item = make("li", "", { className: view.seats.length > 1 ? `seat${seat}` : "" });
-    const button = make("button", "", { type: "button" }), text = judged[ply]?.text;
+    const button = make("button", "", { type: "button" });
     button.dataset.ply = ply;
     button.append(make("small", `${ply + 1}. `), make("b", move));
-    if (text) button.append(make("small", ` ${text}`));
     if (ply === view.ply && view.ply < view.plies) button.setAttribute("aria-current", "step");
     item.append(button);
     return item;
@@ -291,59 +274,24 @@ function drawLog() {
   $("first").disabled = $("back").disabled = !view.ply;
   $("forward").disabled = $("last").disabled = view.ply === view.plies;
   $("record").hidden = !view.log.length;
-  drawCurve(judged);
-}
-
-/** The returns that the agent expected before each move or, without any, its moves' probabilities. */
-function drawCurve(judged) {
-  const hasReturns = judged.some(({ expected }) => expected !== null);
-  const points = judged.map((each, ply) => [ply, hasReturns ? each.expected : each.probability]).filter(([, value]) => value !== null);
-  $("judgement").hidden = points.length < 2;
-  if (points.length < 2) return;
-  const values = points.map(([, value]) => value);
-  const most = Math.max(...values.map(Math.abs), 1e-9), isSigned = hasReturns && view.seats.length > 1;
-  const low = isSigned ? -most : Math.min(0, ...values), high = Math.max(Number(!hasReturns), isSigned * most, ...values, low + 1e-9);
-  const x = (ply) => 4 + 292 * ply / Math.max(1, judged.length - 1);
-  const y = (value) => 68 - 64 * (value - low) / (high - low);
-  const line = (x1, y1, x2, y2, kind) =>
-    `<line x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}" class="${kind}"/>`;
-  const now = view.ply < view.plies ? line(x(view.ply), 2, x(view.ply), 70, "now") : "";
-  $("curve").innerHTML = line(4, y(0), 296, y(0), "zero") + now +
-    `<polyline points="${points.map(([ply, value]) => `${x(ply)},${y(value)}`).join(" ")}"/>`;
-  const what = hasReturns ? "Return that the agent expected" : "Probability of the moves played";
-  const round = (value) => Number(value.toPrecision(3));
-  $("curve-caption").textContent = `${what}: ${round(values[0])} → ${round(values.at(-1))}`;
-  $("curve").setAttribute("aria-label", $("curve-caption").textContent);
-}
-
-function updateAddress() {
-  window.history.replaceState(null, "", address(settings()));
-  sessionStorage.setItem("game", JSON.stringify([location.search, game.id]));
 }
 
 function address({ game: name, seats, search, position }) {
-  const query = new URLSearchParams({ game: name });
-  for (const seat of seats) query.append("seat", seat);
-  if (search) query.set("search", search);
-  if (hints) query.set("hints", hints);
-  if (position) query.set("position", position);
-  return `?${query}`;
+  const parts = [...seats.map((seat) => ["seat", seat]), ["search", search], ["hints", hints], ["position", position]];
+  return `?${new URLSearchParams([["game", name], ...parts.filter(([, value]) => value)])}`;
 }
 
 // What a person does
 
 function choose(target) {
-  if (!target.classList.contains("open")) return;
+  if (!target?.classList.contains("open")) return;
   const cell = Number(target.dataset.cell);
   if (game.by_column) return play(view.moves.find((each) => fits(each, cell)).move);
-  const fitting = (cells) =>
-    view.moves.filter((move) => move.cells.length && cells.every((each) => move.cells.includes(each)));
   chosen = chosen.includes(cell) ? chosen.filter((each) => each !== cell) : [...chosen, cell];
   if (!fitting(chosen).length) chosen = [cell];
   const whole = fitting(chosen).filter((move) => move.cells.length === chosen.length);
-  if (chosen.length && whole.length === 1) play(whole[0].move);
-  else if (chosen.length && whole.length) drawMoves(whole);
-  else drawMoves();
+  if (whole.length === 1) play(whole[0].move);
+  else drawMoves(whole.length ? whole : undefined);
   markCells();
 }
 
@@ -360,17 +308,12 @@ function focusCell(target) {
   target.focus();
 }
 
-/** The next cell with a move in a direction: the nearest one, those straight ahead first. */
+/** The next cell in a direction, if there is one; the one that Tab reaches, if from is none. */
 function nextCell(from, key) {
-  const { x, y } = from.getBoundingClientRect(), isAcross = key === "ArrowLeft" || key === "ArrowRight";
-  const sign = key === "ArrowLeft" || key === "ArrowUp" ? -1 : 1;
-  const far = (cell) => {
-    const box = cell.getBoundingClientRect(), steps = [box.x - x, box.y - y];
-    const [ahead, aside] = isAcross ? steps : steps.reverse();
-    return sign * ahead > 1 ? Math.abs(ahead) + 3 * Math.abs(aside) : Infinity;
-  };
-  const cells = [...$("boards").querySelectorAll(".cell[tabindex]")];
-  return cells.reduce((best, cell) => (far(cell) < far(best) ? cell : best), from);
+  if (!from) return $("boards").querySelector(".cell[tabindex='0']");
+  const at = Number(from.dataset.cell), row = (cell) => Math.floor(cell / game.columns);
+  const to = at + { ArrowUp: -game.columns, ArrowDown: game.columns, ArrowLeft: -1, ArrowRight: 1 }[key];
+  return Math.abs(to - at) === 1 && row(to) !== row(at) ? null : $("boards").querySelector(`.cell[tabindex][data-cell="${to}"]`);
 }
 
 function press(event) {
@@ -379,8 +322,7 @@ function press(event) {
   const name = ARROWS[event.key] ?? event.key;
   if (view.moves.some(({ move }) => move === name)) play(name);
   else if (cell && (event.key === "Enter" || event.key === " ")) choose(cell);
-  else if (ARROWS[event.key] && cell) focusCell(nextCell(cell, event.key));
-  else if (ARROWS[event.key] && event.target === document.body) focusCell($("boards").querySelector(".cell[tabindex='0']"));
+  else if (ARROWS[event.key] && (cell || event.target === document.body)) focusCell(nextCell(cell, event.key));
   else return;
   event.preventDefault();
 }
@@ -404,7 +346,7 @@ function swipe(from, to) {
 const goTo = (ply) => { isPaused = true; act({ do: "view", ply: Math.max(0, Math.min(ply, view.plies)) }); };
 
 async function copyLink() {
-  const shown = new URL(address({ ...settings(), position: view.position }), location.href).href;
+  const shown = new URL(address(settings({ position: view.position })), location.href).href;
   const copied = await navigator.clipboard?.writeText(shown).then(() => true, () => false);
   $("error").textContent = copied ? "" : shown;
   $("link").textContent = copied ? "Copied" : "Copy link";
@@ -412,26 +354,20 @@ async function copyLink() {
 }
 
 function listen() {
-  $("boards").addEventListener("click", (event) => {
-    const cell = event.target.closest(".cell.open");
-    if (cell) choose(cell);
-  });
+  $("boards").addEventListener("click", ({ target }) => choose(target.closest(".cell.open")));
   let touch = null;
   $("boards").addEventListener("touchstart", (event) => { [touch] = event.changedTouches; }, { passive: true });
   $("boards").addEventListener("touchmove", (event) => { if (game?.directions) event.preventDefault(); }, { passive: false });
   $("boards").addEventListener("touchend", (event) => touch && swipe(touch, event.changedTouches[0]));
   const isOn = (button) => button.getAttribute("aria-disabled") !== "true";
-  $("moves").addEventListener("click", ({ target }) => {
-    if (target.dataset.move && isOn(target)) play(target.dataset.move);
-  });
-  $("log").addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (button) goTo(Number(button.dataset.ply));
+  $("moves").addEventListener("click", ({ target }) => target.dataset.move && isOn(target) && play(target.dataset.move));
+  $("log").addEventListener("click", ({ target }) => {
+    const ply = target.closest("button")?.dataset.ply;
+    if (ply) goTo(Number(ply));
   });
   $("kinds").addEventListener("change", (event) => { hints = event.target.value; show(view); });
   $("game").addEventListener("change", () => { view = null; open({ game: $("game").value, fleet: "hand" }); });
-  $("seats").addEventListener("change", () =>
-    sit([...$("seats").querySelectorAll("select")].map((select) => select.value)));
+  $("seats").addEventListener("change", () => sit([...$("seats").querySelectorAll("select")].map(({ value }) => value)));
   $("search").addEventListener("change", () => sit(view.seats));
   $("new").addEventListener("click", () => open(settings({ position: null })));
   $("undo").addEventListener("click", () => isOn($("undo")) && change({ do: "undo" }));
