@@ -40,7 +40,7 @@ IMPORTS = {
 MAX_LINES = {
     "rlgames/core": 1281,
     "rlgames/kernels": 2982,
-    "rlgames/config": 2545,
+    "rlgames/config": 2517,
     "rlgames/games": 5884,
     "rlgames/sampling": 231,
     "rlgames/drawing": 1205,

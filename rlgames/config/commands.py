@@ -78,15 +78,11 @@ class TrainConfig(RunConfig):
     precision: str = key(of=("float32", "bf16"), help="networks; bf16: if the device is fast at it")
     log_every: int | None = key(1, 10**12, help="games between two log lines; null: 100 per run")
     eval_every: int | None = key(1, 10**12, help="games between evaluations; null: 20 per run")
-    eval_games: int = key(
-        1, 10**8, help="games per evaluation, unless all layouts are played; 4x in the final one"
-    )
+    eval_games: int = key(1, 10**8, help="games per evaluation, 4x in the last; or all layouts")
     analyze_every: int | None = key(1, 10**12, help="games between counts of mistakes; null: none")
     save_every: int | None = key(1, 10**12, help="games between saves; null: at each evaluation")
     keep_every: int | None = key(1, 10**12, help="games between checkpoints that are never deleted")
-    keep_resume_state: bool | None = key(
-        help="keep what extends a finished run; null: up to 64 MiB"
-    )
+    keep_resume_state: bool | None = key(help="keep what extends a done run; null: up to 64 MiB")
     best_by: str | None = key(of=HEADLINES, help="metric of the best checkpoint; null: the game's")
     solve_seconds: float = key(0, 1e6, help="time limit of the exact optimum; 0: skip it")
     join_seconds: float = key(1, 1e6, help="time limit for Ray and its first actor to join")
@@ -179,9 +175,7 @@ class MatchConfig(FormatConfig, PlayerConfig, RunConfig):
 
 @schema
 class EvalConfig(MatchConfig):
-    games: str | int = key(
-        1, of=("auto", "all"), help="number of games; all: every layout; auto: all if at most 5000"
-    )
+    games: str | int = key(1, of=("auto", "all"), help="all: every layout; auto: all if up to 5000")
     batch: int = key(1, MAX_BATCH, help="games played in parallel")
     where: str | None = key(help=CHOOSE_HELP)
     record: str | None = key(is_path=True, help="file to append the games to")
@@ -191,9 +185,7 @@ class EvalConfig(MatchConfig):
 @schema
 class AnalyzeConfig(MatchConfig):
     games: str | int = key(
-        1,
-        of=("auto", "all"),
-        help="number of games; all: every layout; auto: all up to 5000, else 200",
+        1, of=("auto", "all"), help="all: every layout; auto: all up to 5000, else 200"
     )
     positions: str | None = key(is_path=True, help="file of positions instead of games; see state=")
     solve_positions: int = key(1, 10**12, help="positions searched for each exact value, at most")

@@ -15,9 +15,7 @@ class BattleshipConfig(OptionConfig):
         of=("signed", "planes", "posterior"),
         help="planes: unknown, miss, hit; posterior: plus occupancy; signed: -1, 0, 1",
     )
-    show: list[str] = key(
-        of=("sizes", "sunk", "first_hit"), help="what is observed besides the cells"
-    )
+    show: list[str] = key(of=("sizes", "sunk", "first_hit"), help="what is also observed")
 
 
 @schema
@@ -80,20 +78,16 @@ class Game2048Config(OptionConfig):
 
 
 GAMES = {
-    "battleship": Option(
-        BattleshipConfig, "rlgames.games.battleship:battleship", gym_id="Battleship"
-    ),
-    "salvo": Option(SalvoConfig, "rlgames.games.battleship:salvo", gym_id="Salvo"),
-    "salvo_duel": Option(
-        SalvoDuelConfig, "rlgames.games.salvo_duel:salvo_duel", gym_id="SalvoDuel"
-    ),
-    "tictactoe": Option(TictactoeConfig, "rlgames.games.k_in_a_row:tictactoe", gym_id="TicTacToe"),
-    "connect4": Option(Connect4Config, "rlgames.games.k_in_a_row:connect4", gym_id="Connect4"),
-    "gomoku": Option(GomokuConfig, "rlgames.games.k_in_a_row:gomoku", gym_id="Gomoku"),
-    "othello": Option(OthelloConfig, "rlgames.games.othello:Othello", gym_id="Othello"),
-    "hex": Option(HexConfig, "rlgames.games.hex:Hex", gym_id="Hex"),
+    "battleship": Option(BattleshipConfig, "rlgames.games.battleship:battleship", "Battleship"),
+    "salvo": Option(SalvoConfig, "rlgames.games.battleship:salvo", "Salvo"),
+    "salvo_duel": Option(SalvoDuelConfig, "rlgames.games.salvo_duel:salvo_duel", "SalvoDuel"),
+    "tictactoe": Option(TictactoeConfig, "rlgames.games.k_in_a_row:tictactoe", "TicTacToe"),
+    "connect4": Option(Connect4Config, "rlgames.games.k_in_a_row:connect4", "Connect4"),
+    "gomoku": Option(GomokuConfig, "rlgames.games.k_in_a_row:gomoku", "Gomoku"),
+    "othello": Option(OthelloConfig, "rlgames.games.othello:Othello", "Othello"),
+    "hex": Option(HexConfig, "rlgames.games.hex:Hex", "Hex"),
     "breakthrough": Option(
-        BreakthroughConfig, "rlgames.games.breakthrough:Breakthrough", gym_id="Breakthrough"
+        BreakthroughConfig, "rlgames.games.breakthrough:Breakthrough", "Breakthrough"
     ),
-    "2048": Option(Game2048Config, "rlgames.games.game_2048:Game2048", gym_id="2048"),
+    "2048": Option(Game2048Config, "rlgames.games.game_2048:Game2048", "2048"),
 }

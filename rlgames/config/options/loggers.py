@@ -13,9 +13,7 @@ class ArtifactConfig(OptionConfig):
 @schema
 class WandbConfig(ArtifactConfig):
     project: str = key(help="project of the run")
-    mode: str | None = key(
-        of=("online", "offline"), help="offline for wandb sync; null: WANDB_MODE"
-    )
+    mode: str | None = key(of=("online", "offline"), help="offline: wandb sync; null: WANDB_MODE")
 
 
 @schema

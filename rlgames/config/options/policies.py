@@ -18,8 +18,7 @@ class LayersConfig(NetworkConfig):
 
     activation: str = key(of=("tanh", "relu", "gelu", "silu"), help="tanh, relu, gelu or silu")
     init: str = key(
-        of=("orthogonal", "truncated_normal"),
-        help="orthogonal, or truncated_normal with deviation 0.1/sqrt(inputs)",
+        of=("orthogonal", "truncated_normal"), help="truncated_normal: deviation 0.1/sqrt(inputs)"
     )
 
 

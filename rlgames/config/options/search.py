@@ -53,9 +53,7 @@ class AlphaBetaConfig(EndgameConfig):
 @schema
 class RolloutConfig(OptionConfig):
     max_num_considered_actions: int = key(1, 10**6, help="actions tried: the policy's likeliest")
-    simulations: int = key(
-        1, 10**6, help="games per action; a greedy player: all layouts if listed"
-    )
+    simulations: int = key(1, 10**6, help="games per action; greedy player: all layouts if listed")
     gumbel_scale: float = key(0, 1e6, help="noise in the actions to try, for training; 0: none")
     temperature: float = key(0, 1e6, help="policy to learn: softmax(values / temperature); 0: best")
     value: str | None = key(of=SEARCH_VALUES, help="outcome or a score; null: the game's own goal")
