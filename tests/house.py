@@ -39,7 +39,7 @@ IMPORTS = {
 MAX_LINES = {
     "rlgames/core": 1160,
     "rlgames/kernels": 2877,
-    "rlgames/config": 2546,
+    "rlgames/config": 2553,
     "rlgames/games": 5575,
     "rlgames/sampling": 219,
     "rlgames/drawing": 1013,
@@ -51,7 +51,7 @@ MAX_LINES = {
     "rlgames/evaluation": 1815,
     "rlgames/rewards": 230,
     "rlgames/learners": 1851,
-    "rlgames/runs": 2533,
+    "rlgames/runs": 2548,
     "rlgames/envs": 528,
     "rlgames/terminal": 977,
     "rlgames/training": 2211,
