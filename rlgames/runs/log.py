@@ -64,19 +64,25 @@ class RunLog(Callback):
         storage.make_directory(self.directory / "checkpoints")
         storage.write_file(self.directory, "config.yaml", yaml)
         self.num_lines = _cut_lines(self.directory, num_lines)
+        self._references: dict[str, float] = {}
         with contextlib.ExitStack() as stack:
             self._metrics, self._notes = (
                 stack.enter_context(storage.open_to_append(self.directory, name))
                 for name in ("metrics.jsonl", "train.log")
             )
             self._loggers = Loggers(build_loggers(config), self.warn, interrupts)
-            run = RunStart(self.directory, self._run["id"], config, yaml, resumed_at, self.warn)
+            run = RunStart(
+                self.directory, self._run["id"], config, yaml, metric, resumed_at, self.warn
+            )
             self._loggers.call("start", run)
             self._open_files = stack.pop_all()
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         """Write what random play and the optimum reach."""
-        self._run["references"] = {"random": random, "optimal": optimal}
+        reached = self._run["references"] = {"random": random, "optimal": optimal}
+        self._references = {
+            f"reference/{name}": value for name, value in reached.items() if value is not None
+        }
         self._write_run()
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
@@ -85,7 +91,8 @@ class RunLog(Callback):
             self._metrics.write(json.dumps({"games": games, **metrics}).encode() + b"\n")
             self._metrics.flush()
         self.num_lines += 1
-        self._loggers.call("scalars", games, metrics)
+        is_evaluation = any(name.startswith("eval/") for name in metrics)
+        self._loggers.call("scalars", games, metrics | (self._references if is_evaluation else {}))
 
     def picture(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG or a GIF."""

@@ -117,7 +117,7 @@ CONTRACT = ("start", "scalars", "picture", "close")
 
 
 def use_all(loggers, directory):
-    loggers.call("start", RunStart(directory, "1", {}, ""))
+    loggers.call("start", RunStart(directory, "1", {}, "", "turns"))
     loggers.call("scalars", 10, {"train/loss": 1.0})
     loggers.call("picture", 10, "values", b"GIF")
     loggers.close("done")
@@ -212,10 +212,10 @@ def test_wandb_has_a_run_and_its_resumptions_offline(tmp_path):
 
 def test_trackers_show_a_run_by_its_sweep_and_a_readable_name(tmp_path):
     options = {"game": {"name": "salvo"}, "learner": {"name": "ppo"}, "policy": {"name": "mlp"}}
-    alone = RunStart(tmp_path / "salvo" / "2026-11-25_120000_0", "1", options, "")
+    alone = RunStart(tmp_path / "salvo" / "2026-11-25_120000_0", "1", options, "", "turns")
     assert (alone.label, alone.sweep) == ("salvo 2026-11-25_120000_0", None)
     (tmp_path / "multirun.yaml").write_text("")
-    job = RunStart(tmp_path / "lr=0.1", "1", options, "")
+    job = RunStart(tmp_path / "lr=0.1", "1", options, "", "turns")
     assert (job.label, job.sweep) == ("lr=0.1", tmp_path.name)
 
 

@@ -33,7 +33,10 @@ class GradientConfig(LearnerConfig):
 
 @schema
 class ReinforceConfig(EntropyConfig, GradientConfig):
-    baseline: str = key(of=("none", "mean", "standardized", "value"), help="value: of a value head")
+    baseline: str = key(
+        of=("none", "mean", "standardized", "value"),
+        help="none, mean, standardized, or value from a value head",
+    )
     masked: bool = key(help="exclude illegal actions from the gradient's softmax")
     value_coef: float = key(0, 1000, help="weight of the value loss")
     step_per: str = key(of=("batch", "move"), help="one gradient step per batch, or per move")
@@ -61,7 +64,9 @@ class TdNtupleConfig(LearnerConfig):
     )
     td_lambda: float = key(0, 1, help="weight of longer returns; 0: one step")
     threads: int = key(1, 256, help="threads that learn; more than 1: not repeatable")
-    average_start: float | None = key(0, 0.99, help="average values from this fraction; null: no")
+    average_start: float | None = key(
+        0, 0.99, help="average values from this fraction of training on; null: never"
+    )
 
 
 @schema

@@ -8,7 +8,10 @@ from rlgames.config.schema import Option, OptionConfig, key, schema
 @schema
 class WandbConfig(OptionConfig):
     project: str = key(help="project of the run")
-    mode: str | None = key(of=("online", "offline"), help="offline: wandb sync; null: WANDB_MODE")
+    mode: str | None = key(
+        of=("online", "offline"),
+        help="offline: `wandb sync` uploads it later; null: WANDB_MODE, or else online",
+    )
 
 
 @schema
