@@ -107,22 +107,6 @@ def assert_as_often(seen, mean):
     assert distance - freedom <= 5 * (2 * max(freedom, 1)) ** 0.5
 
 
-@pytest.mark.parametrize("listing", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_agreeing_layouts_are_drawn_equally_often(listing):
-    rows, columns, ships = SMALL
-    listed, exact, sampled = posteriors(rows, columns, ships)
-    shot, hit = seen_of(listed[200:201], 0.5, 10)
-    possible = listed[agreeing(listed, shot, hit)[0]]
-    assert 4 <= len(possible) <= 200
-    count = 6000
-    many = torch.zeros(count, dtype=torch.int64)
-    drawn = (exact if listing else sampled).sample(Seen(shot[many], hit[many]), 200, rng(11))
-    found = Counter(frozenset(by_number(layout, ships)) for layout in drawn)
-    names = [frozenset(by_number(layout, ships)) for layout in possible]
-    assert set(found) <= set(names)
-    assert_as_often([found[name] for name in names], [count / len(names)] * len(names))
-
-
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
 def test_draws_and_probabilities_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
     ships = [5, 4, 3, 3, 2]
