@@ -41,7 +41,7 @@ policy_does_not_move: ppo
     approx_kl is at most {approx_kl.highest:.1g}
     lr=0.002 learner.max_grad_norm=1
 lr_too_low: reinforce dqn alphazero behavior_cloning td_lambda
-    lr.start * gradient_steps.highest * updates.end < 0.01
+    run.info.status != "running" and lr.start * gradient_steps.highest * updates.end < 0.01
     the learning rate is too low for so few steps
     {updates.end:.0f} updates of {gradient_steps.highest:.3g} steps at lr={lr.start:.1g}
     lr=0.002
@@ -166,7 +166,7 @@ judged_by_training_opponent:
     {result.end:.3g} points against this player
     opponent=self eval_opponent=win_or_block
 too_short: ppo reinforce dqn alphazero behavior_cloning
-    updates.end < 8
+    run.info.status != "running" and updates.end < 8
     it made too few updates to learn
     {updates.end:.0f} updates
     games*50
