@@ -39,7 +39,7 @@ IMPORTS = {
 MAX_LINES = {
     "rlgames/core": 1160,
     "rlgames/kernels": 2877,
-    "rlgames/config": 2546,
+    "rlgames/config": 2553,
     "rlgames/games": 5575,
     "rlgames/sampling": 219,
     "rlgames/drawing": 1013,
