@@ -10,15 +10,12 @@ Letters in shapes: B games, A actions, P seats, N cells, G symmetries.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from rlgames.games.state import Spec
-
-if TYPE_CHECKING:
-    from rlgames.games.game import Game
 
 C = TypeVar("C", bound="Capability")
 
@@ -27,19 +24,6 @@ class Capability(ABC):
     """Methods that some uses of a game need."""
 
     spec: Spec
-
-    @classmethod
-    def methods(cls) -> list[str]:
-        """The names of what a game with this capability has to define."""
-        names: list[str] = []
-        for part in reversed(cls.__mro__[: cls.__mro__.index(Capability)]):
-            names += [*vars(part).get("__annotations__", {}), *vars(part)]
-        return [name for name in names if name in cls.__abstractmethods__ or not hasattr(cls, name)]
-
-    @classmethod
-    def purpose(cls) -> str:
-        """What it makes possible, in a phrase."""
-        return (cls.__doc__ or "").splitlines()[0]
 
 
 class Chance(Capability):
@@ -195,23 +179,16 @@ class KnownRandomPlay(Capability):
         """The standard deviation of these turns."""
 
 
-CAPABILITIES = tuple(
-    each
-    for each in [*globals().values()]
-    if isinstance(each, type) and issubclass(each, Capability) and each is not Capability
-)
-
-
 class MissingCapability(ValueError):
     """A game lacks a capability that a part needs; the message names it, and why."""
 
 
-def find(game: Game[Any], capability: type[C]) -> C | None:
+def find(game: Any, capability: type[C]) -> C | None:
     """The game as one that has the capability; None if it does not."""
     return None if reason_missing(game, capability) else cast(C, game)
 
 
-def require(game: Game[Any], capability: type[C], who: str) -> C:
+def require(game: Any, capability: type[C], who: str) -> C:
     """The same; raises MissingCapability with the name of who needs it, such as policy=table."""
     if reason := reason_missing(game, capability):
         raise MissingCapability(
@@ -221,19 +198,19 @@ def require(game: Game[Any], capability: type[C], who: str) -> C:
     return cast(C, game)
 
 
-def reason_missing(game: Game[Any], capability: type[Capability]) -> str:
+def reason_missing(game: Any, capability: type[Capability]) -> str:
     """Why a game does not have a capability; empty if it does."""
     if isinstance(game, capability):
-        return game.lacks(capability)
+        return str(cast(Any, game).lacks(capability))
     if capability is Chance:
         return "nothing is drawn after a move"
     if capability is HiddenInformation:
         return "nothing is hidden"
-    missing = [name for name in capability.methods() if not hasattr(game, name)]
+    missing = [each for each in sorted(capability.__abstractmethods__) if not hasattr(game, each)]
     return f"it does not define {', '.join(missing) or 'all of it'}"
 
 
-def check_declared(game: Game[Any]) -> None:
+def check_declared(game: Any) -> None:
     """Raises MissingCapability where a game with chance, hidden information or symmetries does not
     have all that belongs to it."""
     spec = game.spec
@@ -249,7 +226,7 @@ def check_declared(game: Game[Any]) -> None:
         )
 
 
-def expected_random_turns(game: Game[Any]) -> float | None:
+def expected_random_turns(game: Any) -> float | None:
     """As in KnownRandomPlay; None without the capability."""
     known = find(game, KnownRandomPlay)
     return None if known is None else known.expected_random_turns()

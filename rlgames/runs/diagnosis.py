@@ -185,7 +185,7 @@ look at. Each rule has five lines:
 CERTAIN = ("no_reward_signal", "lr_ran_out", "policy_does_not_move")
 """Rules that hold to the end of a run if they hold after a part of it."""
 
-ADVICE = ("judged_by_training_opponent", "too_short")
+ADVICE = ("entropy_bonus_wins", "judged_by_training_opponent", "too_short")
 """Nothing went wrong, but this is why the run did not get further."""
 
 MAX_FINDINGS = 3

@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from bench_tools import PEERS, Worker, in_turn, ratio, rows, short, table
 
-from rlgames.config.commands import SolveConfig, TrainConfig
+from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
 from rlgames.players.player import Random
@@ -99,7 +99,7 @@ PLAYOUT_CASES = {
 
 def playouts(case: str, num_parallel: int) -> float:
     """Simulations per second of processor time: 1,000 from the start, valued by random play."""
-    game = make("game", load_config(SolveConfig, case.split()).game)
+    game = make("game", load_config(TrainConfig, case.split()).game)
     search = make_mcts(game, Random(game), simulations=1000, num_parallel=num_parallel)
     rng = torch.Generator().manual_seed(1)
     search.search(game.initial(1, rng), rng)  # compiles

@@ -346,7 +346,7 @@ def test_settings_have_the_names_that_are_typed():
 
 @pytest.mark.slow
 def test_a_report_imports_no_torch(sweep):
-    code = "import sys; from rlgames import app; code = app.run('report', ['.'])\n"
+    code = "import sys; from rlgames.commands import app; code = app.run('report', ['.'])\n"
     code += "assert (code, 'torch' in sys.modules) == (0, False)"
     done = subprocess.run([sys.executable, "-c", code], cwd=sweep, capture_output=True)
     assert done.returncode == 0, done.stderr

@@ -93,6 +93,7 @@ HARMLESS = {
     "an optimum of seven turns": ("ppo", {"result": [9.0, 7.0]}, {"metric": "turns"}),
     "many epochs that learn": ("ppo", {"approx_kl": [0.04], "clip_fraction": [0.36]}, {}),
     "random games that DQN learns from": ("dqn", WEAK | {"exploration_rate": [1.0]}, {}),
+    "a single error": ("td", WEAK | {"td_error": [9.0]}, {}),
     "nothing is logged": ("ppo", {}, {}),
     "another learner": ("adp", CASES["too_short"][1], {}),
 }

@@ -146,19 +146,6 @@ def test_boards_have_the_coordinates_that_people_type(name):
             assert item.y == cells[row * form.columns].y + cells[0].size / 2
 
 
-def test_a_long_title_takes_several_lines_instead_of_a_wider_picture():
-    game = make_game("game=tictactoe")
-    state = game.initial(1, rng())
-    short, long = (
-        pictures.position_scene(game, state, 0, "turn 1: A1 " * times, width=200)
-        for times in (1, 9)
-    )
-    assert long.width == short.width
-    assert long.height > short.height
-    titles = [item for item in long.items if isinstance(item, Label) and "turn" in item.text]
-    assert len(titles) > 1
-
-
 def test_arrows_show_the_likeliest_direction():
     game = make_game("game=2048", "board=3")
     state = game.initial(1, rng())

@@ -8,9 +8,7 @@ from rlgames.config.schema import Option, OptionConfig, key, schema
 @schema
 class WandbConfig(OptionConfig):
     project: str = key(help="project of the run")
-    mode: str | None = key(
-        of=("online", "offline"), help="offline for wandb sync; null: WANDB_MODE"
-    )
+    mode: str | None = key(of=("online", "offline"), help="offline: wandb sync; null: WANDB_MODE")
 
 
 @schema
