@@ -32,7 +32,7 @@ FOLDER = ("-cd", "--config-dir")
 OWN_CONFIG = ("-cn", "--config-name", "-cp", "--config-path", "--experimental-rerun")
 """Flags that take another config than the command's."""
 
-SINGLE = (*MULTIRUN, "-r", "--run", "--resolve", "--hydra-help", "-sc", "--shell-completion")
+SINGLE = (*MULTIRUN, "-r", "--run", "--resolve", "--hydra-help")
 WITH_VALUE = (*OWN_CONFIG, "-c", "--cfg", "-p", "--package", "-i", "--info")
 
 PRESETS = Group(
