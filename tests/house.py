@@ -62,7 +62,7 @@ MAX_LINES = {
     "rlgames/app": 385,
     "rlgames/__main__": 15,
     "tests": 3209,
-    "tests/commands": 2886,
+    "tests/commands": 2887,
     "tests/config": 1469,
     "tests/core": 419,
     "tests/drawing": 116,
