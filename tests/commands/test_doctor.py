@@ -76,6 +76,7 @@ BROKEN = {
     "TT opponent=random": "judged_by_training_opponent",
     "NT lr=1e-5": "lr_too_low",
     "NT lr=4": "not_finite",
+    "NT lr=2": "values_diverge",
     "NT policy.tuples=[[0,1]]": "values_cannot_fit",
     "NT sampling.epsilon=0 sampling.epsilon_end=0": "same_games",
     "C4 sampling.epsilon=1 sampling.epsilon_end=1": "plays_at_random",
