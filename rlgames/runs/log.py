@@ -117,8 +117,7 @@ class RunLog(Callback):
             self._run |= results
             self.flush()  # before run.json counts on it
         self._loggers.close(status)
-        ending = {"end": timestamp(), "status": status, "games": games, "seconds": seconds}
-        self._run |= ending
+        self._run |= {"end": timestamp(), "status": status, "games": games, "seconds": seconds}
         self._write_run()
 
     def close(self) -> None:

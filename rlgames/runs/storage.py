@@ -108,7 +108,8 @@ def make_directory(path: Path) -> None:
     """Create a directory and those around it if they are missing. Raises FileExistsError if there
     is a file instead."""
     missing = [folder for folder in path.parents if not folder.is_dir()]
-    path.mkdir(parents=True, exist_ok=True)
+    if not path.is_dir():
+        path.mkdir(parents=True, exist_ok=True)
     for folder in (path, *missing):
         with contextlib.suppress(PermissionError):
             sync_directory(folder.parent)
