@@ -160,10 +160,7 @@ def report(
 
 
 def _config(
-    command: str,
-    overrides: list[str] | None,
-    keys: dict[str, Any],
-    run: str | Path | None = None,
+    command: str, overrides: list[str] | None, keys: dict[str, Any], run: str | Path | None = None
 ) -> Any:
     """The config of a command. Raises TypeError for overrides that are not a list of texts."""
     from rlgames.config.commands import COMMAND_SCHEMAS

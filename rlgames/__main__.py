@@ -7,7 +7,7 @@ from rlgames.core.signals import exit_on_interrupted_import
 
 def main() -> None:
     with exit_on_interrupted_import(lambda: print("rlgames: interrupted", file=sys.stderr)):
-        from rlgames import app
+        from rlgames.commands import app
     app.main()
 
 

@@ -7,7 +7,6 @@ SUBTRACTED, and the choice in config/options/rewards.py. Shapes: M moves of G ga
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -17,14 +16,8 @@ from torch import Tensor
 
 from rlgames.games.capabilities import KnownRandomPlay, require
 from rlgames.games.game import Game, State
-from rlgames.kernels.returns import sum_advantages, sum_rewards
+from rlgames.rollouts.returns import sum_advantages, sum_rewards
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-
-
-def log_score_delta(trajectories: Trajectories) -> Tensor:
-    """sign(Δ) · log2(1 + |Δ|): large changes do not drown small ones."""
-    delta = trajectories.score_delta
-    return delta.sign() * delta.abs().log1p() / math.log(2)
 
 
 def outcome(reward: Reward, final_states: FinalStates) -> Tensor:
@@ -38,7 +31,6 @@ def outcome(reward: Reward, final_states: FinalStates) -> Tensor:
 
 MOVE_TERMS: dict[str, Callable[[Trajectories], Tensor]] = {
     "score_delta": lambda trajectories: trajectories.score_delta,
-    "log_score_delta": log_score_delta,
     "turns": lambda trajectories: -trajectories.ends_turn.float(),
 }
 """What a reward can score with every move, float32 [M]. score_delta: the change in score until the

@@ -12,7 +12,7 @@ from functools import cache
 
 import pytest
 
-from rlgames import app
+from rlgames.commands import app
 
 # Torch reads them. A fork of a process whose threads have begun would wait for them for ever.
 os.environ["OMP_NUM_THREADS"] = "1"

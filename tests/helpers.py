@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from rich.console import Console, RenderableType
 
-from rlgames.app import load
+from rlgames.commands.app import load
 from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make

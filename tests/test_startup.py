@@ -22,7 +22,7 @@ def printed(code):
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys; from rlgames import app as cli\n"
+        "import sys; from rlgames.commands import app as cli\n"
         "for words in (['--help'], ['train', '--help', 'learner=td'], ['gmes']):\n"
         "    sys.argv = ['rlgames', *words]\n"
         "    try: cli.main()\n"
@@ -40,7 +40,7 @@ def test_help_imports_nothing_heavy():
 )
 def test_a_word_is_answered_and_a_config_shown_without_torch(words, expected):
     code = (
-        "import sys; from rlgames import app as cli\n"
+        "import sys; from rlgames.commands import app as cli\n"
         f"sys.argv = ['rlgames', 'train', *{words}]\n"
         "try: cli.main()\n"
         "except SystemExit as end: print(end.code, 'torch' in sys.modules)"

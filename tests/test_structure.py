@@ -99,7 +99,7 @@ LOADERS = {
     "rich": ("drawing", "terminal", "cli"),
     "starlette": ("web",),
     "uvicorn": ("web",),
-    "hydra": ("config", "app"),
+    "hydra": ("config", "app.py"),
     "gymnasium": ("envs",),
     "pettingzoo": ("envs",),
     "ray": ("ray_source.py",),  # loaded by engine=ray alone
@@ -201,7 +201,7 @@ WRITERS = {
     "rlgames/drawing/figures.py": "figures in files that the user names",
     "rlgames/commands/board_pictures.py": "pictures in files that the user names",
     "rlgames/kernels/jit.py": "compiled kernels, and a lock file beside them",
-    "rlgames/app.py": "a closed stream becomes the null device",
+    "rlgames/commands/app.py": "a closed stream becomes the null device",
     "rlgames/core/signals.py": "a closed stream becomes the null device",
     "rlgames/core/errors.py": "a closed stream becomes the null device",
 }

@@ -260,39 +260,34 @@ def _columns(result: Result) -> list[Column]:
     columns= lists those to show by their names in CSV; "all": those that are not empty. By default
     the settings that differ between runs of one game, and the metrics that runs are judged by.
     """
-    names = result.config.columns
-    keys, judged = _essence(result)
+    names, (keys, judged) = result.config.columns, _essence(result)
     metrics = result.metrics if names else [name for name in result.metrics if name in judged]
+    ranks = {key: 0 if key in keys else 5 for key in result.keys} | {"status": 1, "runs": 3}
+    ranks |= {name: judged.get(name, 5) for name in metrics} | dict.fromkeys(REFERENCES, 3)
+    ranks |= {"gap": 1, "final/gap": 3, "seconds": 4, "started": 5, "run": 0}
     pairs = [(row, row.record(result.keys, metrics)) for row in result.rows]
-
-    def column(name: str, rank: int, is_text: bool = False) -> tuple[str, Column]:
-        is_metric = name in (*result.metrics, "gap", "final/gap")
-        texts = [_shown(row, name, record[name], is_metric) for row, record in pairs]
+    has_seeds = result.num_rows < len(result.runs) + len(result.damaged)
+    columns = []
+    for name, rank in ranks.items():
+        is_metric = name in (*metrics, "gap", "final/gap")
+        cells = [_shown(row, name, record[name], is_metric) for row, record in pairs]
+        if name == "run":
+            cells = [_relative(row.first.path, result.folder) for row in result.rows]
         heading = printable(name)
         if is_metric:
             checkpoint = FINAL_IN_WORDS if name.startswith(FINAL_PREFIX) else "best"
             heading = f"{heading.removeprefix(FINAL_PREFIX)}\n{checkpoint}"
-        return name, Column(heading, texts, rank, is_text)
+        is_shown = any(cells) and (name != "runs" or has_seeds)
+        is_chosen = "all" in names if names else rank < 5
+        if name in names or (is_shown and is_chosen):
+            is_text = name in (*result.keys, "status", "started", "run")
+            columns.append(Column(heading, cells, 0 if names else rank, is_text))
+    return columns
 
-    folder, paths = result.folder, [row.first.path for row in result.rows]
-    if len(folder.parts) > 1:
-        paths = [path if path == folder else path.relative_to(folder) for path in paths]
-    every = [
-        *(column(key, 0 if key in keys else 5, is_text=True) for key in result.keys),
-        column("status", 1, is_text=True),
-        column("runs", 3),
-        *(column(name, judged.get(name, 5)) for name in metrics),
-        *(column(name, 3) for name in REFERENCES),
-        *(column(name, rank) for name, rank in (("gap", 1), ("final/gap", 3), ("seconds", 4))),
-        column("started", 5, is_text=True),
-        ("run", Column("run", [*map(str, paths)], is_text=True)),
-    ]
-    has_seeds = result.num_rows < len(result.runs) + len(result.damaged)
-    known = {name for name, each in every if any(each.cells) and (name != "runs" or has_seeds)}
-    if not names:
-        return [each for name, each in every if name in known and each.rank < 5]
-    shown = {*names, *(known if "all" in names else ())}
-    return [replace(each, rank=0) for name, each in every if name in shown]
+
+def _relative(path: Path, folder: Path) -> str:
+    is_inside = len(folder.parts) > 1 and path != folder
+    return str(path.relative_to(folder) if is_inside else path)
 
 
 def _essence(result: Result) -> tuple[list[str], dict[str, int]]:

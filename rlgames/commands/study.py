@@ -88,6 +88,7 @@ def run(cfg: StudyConfig) -> Result | None:
         raise ConfigError(f"dry_run= prints text, not {cfg.format}", "omit format=")
     path = (Path(cfg.records) if cfg.records else work.directory / RECORDS) / f"{study.name}.json"
     page = Path(cfg.page) if cfg.page else None
+    work.check_owner()
     parent = next(each for each in path.parents if each.exists())
     if not parent.is_dir():
         raise ConfigError(f"{parent} is not a directory", "name another out= or records=")

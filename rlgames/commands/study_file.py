@@ -130,16 +130,21 @@ class StudyTable:
 class Study:
     """A study that was checked by itself; whether it fits the games is checked later.
 
-    reported: values that others have published, by the name of the column and the run.
+    path: of its file. reported: values that others have published, by the name of the column and
+    the run.
     """
 
-    name: str
+    path: Path
     runs: dict[str, StudyRun]
     evaluations: tuple[StudyEvaluation, ...]
     tables: tuple[StudyTable, ...]
     reported: dict[str, dict[str, str]]
     before: str
     after: str
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
 
     def evaluations_of(self, run: str) -> list[StudyEvaluation]:
         return [each for each in self.evaluations if run in each.runs]
@@ -180,12 +185,12 @@ def read_study(word: str, seeds: Any = None) -> Study:
     _check_name("a study", path.stem)
     content = mapping(path, TextLoader)
     try:
-        return _study(path.stem, _keys(content, "", FILE), seeds)
+        return _study(path, _keys(content, "", FILE), seeds)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error.error}", error.hint) from None
 
 
-def _study(name: str, file: Mapping[str, Any], seeds: Any) -> Study:
+def _study(path: Path, file: Mapping[str, Any], seeds: Any) -> Study:
     usual = parse_seeds(file.get("seeds", "1") if seeds is None else seeds)
     runs = {run: _run(run, node, usual) for run, node in _mapping(file.get("runs"), "runs").items()}
     evaluations = [
@@ -208,7 +213,7 @@ def _study(name: str, file: Mapping[str, Any], seeds: Any) -> Study:
     nodes = _listed(file.get("table", []))
     tables = tuple(_table(_keys(node, "table", TABLE), runs, sources, reported) for node in nodes)
     texts = file.get("before", ""), file.get("after", "")
-    return Study(name, runs, tuple(evaluations), tables, reported, *texts)
+    return Study(path, runs, tuple(evaluations), tables, reported, *texts)
 
 
 def parse_seeds(value: Any, key: str = "seeds") -> tuple[int, ...]:

@@ -40,8 +40,9 @@ from rlgames.runs.files import BEST, LATEST, RunInfo, flatten, read_info
 VERSION = 1
 """Of the rules by which evaluations count; the next one makes all of them again."""
 
-RECORDS, FOLDER = "records", "evaluations"
-"""The folders of records, in a study's directory, and of evaluations, in a job's."""
+RECORDS, FOLDER, OWNER = "records", "evaluations", "study.txt"
+"""The folders of records, in a study's directory, and of evaluations, in a job's; the file that
+tells whose directory it is."""
 
 MAX_BYTES = 1 << 24
 
@@ -105,10 +106,10 @@ def _difference(job: Job, info: RunInfo) -> str:
     """What differs between the settings of a job and those of a run, in words; empty for none."""
     if info.status == "damaged":
         return "its run.json is damaged"
-    there = flatten(info.config)
+    there, links = flatten(info.config), job.links
     for key, value in flatten(job.config).items():
         former = there.get(key, value)  # an older version may lack it
-        link = None if key in MOVABLE_PLAYERS else job.links.get(key.removesuffix(".path"))
+        link = None if key in MOVABLE_PLAYERS else links.get(key.removesuffix(".path"))
         # The directory may have been moved since.
         is_same = former == value if link is None else f"/{link}/" in f"{former}/"
         if not is_same:
@@ -247,12 +248,26 @@ class StudyJobs:
             there = self.directory / target
             print(printable(f"{job.name} is replaced; the former run is in {there}"))
 
+    def check_owner(self) -> None:
+        """Raises ConfigError if the runs in the directory are of another file."""
+        try:
+            text = storage.read_file(self.directory, OWNER, MAX_BYTES).decode().strip()
+            there = os.path.normpath(self.directory.resolve() / text)
+            is_other = not os.path.samefile(there, self.study.path)
+        except (OSError, ValueError):  # it is new, or the file was moved
+            return
+        if is_other:
+            hint = f"use another out= for {self.study.path}"
+            raise ConfigError(f"{self.directory} has the runs of {there}", hint)
+
     def complete(self, jobs: Sequence[Job], parallel: int) -> int:
         """Run what is missing, several jobs at a time, and say what is not done; the exit code.
         Raises ConfigError and Interrupted."""
         storage.make_directory(self.directory)
         lock = lock_directory(self.directory)
         try:
+            own = os.path.relpath(self.study.path.resolve(), self.directory.resolve())
+            storage.write_file(self.directory, OWNER, f"{own}\n")
             self.set_aside(jobs)
             self.run(jobs, parallel)
         finally:

@@ -14,7 +14,7 @@ from typing import Any
 from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import check_no_opponent
 from rlgames.commands.study_file import Study, StudyEvaluation, StudyRun, read_study
-from rlgames.commands.study_jobs import RECORDS, REFERENCE, Job, JobEvaluation, StudyJobs
+from rlgames.commands.study_jobs import OWNER, RECORDS, REFERENCE, Job, JobEvaluation, StudyJobs
 from rlgames.config.commands import (
     MOVABLE_PLAYERS,
     AnalyzeConfig,
@@ -79,7 +79,7 @@ def plan_study(cfg: StudyConfig) -> StudyJobs:
 
 def _add_jobs(work: StudyJobs, run: StudyRun) -> None:
     """Add the jobs of a run. Raises ConfigError."""
-    if run.name in (*FILES, *FOLDERS, RECORDS):
+    if run.name in (*FILES, *FOLDERS, RECORDS, OWNER):
         raise ConfigError("a study has its own file or folder of that name", "rename it")
     row = _checked_row(run, work.options)
     jobs = {}

@@ -174,9 +174,7 @@ class MatchConfig(FormatConfig, PlayerConfig, RunConfig):
 
 @schema
 class EvalConfig(MatchConfig):
-    games: str | int = key(
-        1, of=("auto", "all"), help="number of games; all: every layout; auto: all if at most 5000"
-    )
+    games: str | int = key(1, of=("auto", "all"), help="all: every layout; auto: all if up to 5000")
     batch: int = key(1, MAX_BATCH, help="games played in parallel")
     where: str | None = key(help=CHOOSE_HELP)
     record: str | None = key(is_path=True, help="file to append the games to")
@@ -186,11 +184,11 @@ class EvalConfig(MatchConfig):
 @schema
 class AnalyzeConfig(MatchConfig):
     games: str | int = key(
-        1,
-        of=("auto", "all"),
-        help="number of games; all: every layout; auto: all up to 5000, else 200",
+        1, of=("auto", "all"), help="all: every layout; auto: all up to 5000, else 200"
     )
-    positions: str | None = key(is_path=True, help="file of positions instead of games; see state=")
+    positions: str | None = key(
+        is_path=True, help="file of positions instead of games, labeled or as show's state="
+    )
     solve_positions: int = key(1, 10**12, help="positions searched for each exact value, at most")
     worst: int = key(0, 1000, help="worst positions to list")
     picture: str | None = key(is_path=True, help="PNG, SVG or PDF file for the mistakes by turn")

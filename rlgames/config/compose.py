@@ -29,14 +29,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.files import Files, conf_dir
 from rlgames.config.plugins import import_plugins
 from rlgames.config.typed import command_of, typed
-from rlgames.config.words import (
-    Flags,
-    hydra_words,
-    parse_word,
-    quoted,
-    split_flags,
-    typed_groups,
-)
+from rlgames.config.words import Flags, hydra_words, parse_word, quoted, split_flags, typed_groups
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 
@@ -120,12 +113,11 @@ def sweep_jobs(
             if override.is_sweep_override():
                 listed[str(override.input_line)] = _values(override)
     varying = {word: values for word, values in listed.items() if values}
-    options = {word: values for word, values in varying.items() if parse_word(word).name in groups}
+    options = [word for word in varying if parse_word(word).name in groups]
     first = {word: values[0] for word, values in varying.items()}
-    jobs = [
-        first | dict(zip(options, chosen, strict=True)) for chosen in product(*options.values())
-    ]
-    for word in varying.keys() - options.keys():
+    combined = product(*(varying[word] for word in options))
+    jobs = [first | dict(zip(options, chosen, strict=True)) for chosen in combined]
+    for word in varying.keys() - {*options}:
         jobs += [first | {word: value} for value in varying[word][1:]]
     for job in jobs if varying else ():
         own = [job.get(word, word) for word in words if listed.get(word, word)]

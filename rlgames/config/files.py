@@ -70,9 +70,8 @@ class Files:
         if path is None:
             option = REGISTRY.get(group, {}).get(name)
             return "" if option is None else (option.schema.__doc__ or "").partition("\n")[0]
-        lines = _text(path).splitlines()
-        comments = (line for line in lines if re.match("#(?! *@package)", line))
-        return next(comments, "#")[1:].strip()
+        comment = re.search(r"^#(?! *@package)(.*)", _text(path), re.MULTILINE)
+        return comment[1].strip() if comment else ""
 
     def read(self, name: str) -> Content:
         """What a file sets, with the files of its folder that it extends; nothing without a file.
@@ -199,15 +198,14 @@ def _text(path: Path) -> str:
 def mapping(path: Path, loader: type = Loader) -> dict[str, Any]:
     """The content of a file. Raises ConfigError if it is not YAML with keys."""
     try:
-        values = yaml.load(_text(path), loader)
+        values = yaml.load(_text(path), loader) or {}
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         reason = getattr(error, "problem", None) or " ".join(str(error).split())
         raise ConfigError(f"{path}{line} is not YAML: {reason}") from None
-    if not isinstance(values or {}, dict):
+    if not isinstance(values, dict):
         raise ConfigError(f"{path} holds no keys", "it should hold key: value lines")
-    values = values or {}
     if not isinstance(values.get("defaults", []), list):
         raise ConfigError(f"{path}: defaults: is not a list", "as in defaults: [tictactoe]")
     return values

@@ -96,21 +96,21 @@ class Option:
         schema: a dataclass of its keys.
         make: the class or function that is called with them, or its place as "module:name", which
             is imported when a config first asks for it. None if no class makes it.
+        gym_id: the game's name among Gymnasium's environments.
         values: the values of a plugin's keys; None for an option with a file.
         training_only: only a training knows this player.
         is_quick: this player moves at once, so that a training may measure random play against it
             before its first game.
-        gym_id: the game's name among Gymnasium's environments.
         extra: the package that this option needs, which the extra of the same name installs.
         viewer: the command that shows what this logger wrote, with RUN for the run's directory.
     """
 
     schema: type
     make: str | Callable[..., Any] | None = None
+    gym_id: str | None = None
     values: Mapping[str, Any] | None = None
     training_only: bool = False
     is_quick: bool = False
-    gym_id: str | None = None
     extra: str | None = None
     viewer: tuple[str, ...] = ()
 

@@ -32,7 +32,7 @@ FOLDER = ("-cd", "--config-dir")
 OWN_CONFIG = ("-cn", "--config-name", "-cp", "--config-path", "--experimental-rerun")
 """Flags that take another config than the command's."""
 
-SINGLE = (*MULTIRUN, "-r", "--run", "--resolve", "--hydra-help", "-sc", "--shell-completion")
+SINGLE = (*MULTIRUN, "-r", "--run", "--resolve", "--hydra-help")
 WITH_VALUE = (*OWN_CONFIG, "-c", "--cfg", "-p", "--package", "-i", "--info")
 
 PRESETS = Group(
@@ -146,7 +146,11 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
         elif flag in WITH_VALUE:
             flags.hydra += [word] if equals else filter(None, [word, next(words, "")])
         elif flag in FOLDER:
-            flags.folders += (_folder(flag, value if equals else next(words, "")),)
+            name = (value if equals else next(words, "")) or "nothing"
+            path = Path(os.path.expanduser(name)).absolute()
+            if not path.is_dir():
+                raise ConfigError(f"{flag}: {name} is not a folder", "use --config-dir DIR")
+            flags.folders += (path,)
         else:
             known = [*HELP, *SINGLE, *WITH_VALUE, *FOLDER, "--version"]
             paths = key_paths(Files(flags.folders).composed(command, {}).values)
@@ -157,13 +161,6 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
         hint = f"use hydra.searchpath=[file://{path}] for it"
         raise ConfigError(f"--config-dir={path} is a second folder of configs", hint)
     return flags
-
-
-def _folder(flag: str, name: str) -> Path:
-    path = Path(os.path.expanduser(name)).absolute()
-    if not name or not path.is_dir():
-        raise ConfigError(f"{flag}: {name or 'nothing'} is not a folder", "use --config-dir DIR")
-    return path
 
 
 def typed_groups(command: str) -> dict[str, Group]:
@@ -192,6 +189,9 @@ def hydra_words(
     groups = typed_groups(command)
     for key, options in chosen.items():
         names = files.names(groups[key].folder)
+        has_brackets = any(word.name == key and "[" in (word.value or "") for word in words)
+        if has_brackets and not groups[key].is_list:
+            options = [f"[{','.join(options)}]"]
         if unknown := [option for option in options if option not in names]:
             raise unknown_option(key, sanitized(unknown[0], 100), names)
     removed = [word.name for word in words if word.sign == "~"]
@@ -318,8 +318,24 @@ def _unknown(
         return ConfigError(
             f"{name}= is of the training", "a run keeps its training settings; omit it"
         )
+    if options := _options_with(name, groups):
+        return ConfigError(f"no key is called {name!r} here", f"it is a key of {options}")
     hint = "--help lists the keys"
     if rules:
         rules.remove("name")
         hint = f"{values['game']['name']} has {', '.join(rules)}; --help lists the others"
     return unknown_key(name, [key for key in known if key.rpartition(".")[2] != "name"], hint)
+
+
+def _options_with(name: str, groups: Mapping[str, Group]) -> str:
+    """The options of its group that have a key, in words; empty for none."""
+    group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
+    folder, _, listed = group.partition(".")  # logger.wandb.project names its option
+    if folder not in groups or key == "name":
+        return ""
+    options = REGISTRY.get(groups[folder].folder, {}).items()
+    return " or ".join(
+        f"{folder}={option}"
+        for option, record in options
+        if key in key_fields(record.schema) and listed in ("", option)
+    )

@@ -10,45 +10,16 @@ from torch import Tensor, nn
 from rlgames.core.untrusted import sanitized
 
 
-def state_dict_mismatch(state: dict[str, Tensor], expected: dict[str, Tensor]) -> str:
-    """The missing, unknown and misshapen tensors as part of a message; "" if all match."""
-    problems = {
-        "missing": [name for name in expected if name not in state],
-        "unknown": [name for name in state if name not in expected],
-        "with the wrong shape or dtype": [
-            name
-            for name in expected
-            if name in state
-            and not (isinstance(state[name], Tensor) and same_layout(state[name], expected[name]))
-        ],
-    }
-    texts = []
-    for problem, names in problems.items():
-        more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-        shown = ", ".join(sanitized(name, 60) for name in names[:3])
-        texts += [f"{shown}{more} {problem}"] if names else []
-    return "; ".join(texts)
-
-
-def same_layout(tensor: Tensor, expected: Tensor) -> bool:
-    """Whether two tensors have the same shape and dtype."""
-    return tensor.shape == expected.shape and tensor.dtype == expected.dtype
-
-
-@torch.no_grad()
 def load_weights(module: nn.Module, tensors: Any) -> None:
-    """Load a state dict. Raises ValueError unless names, shapes and dtypes match and all numbers
-    are finite; some weights may then be loaded."""
-    if not isinstance(tensors, dict):
-        raise ValueError("the state is not a dictionary of tensors")
-    weights = module.state_dict()
-    mismatch = state_dict_mismatch(tensors, weights)
-    if mismatch:
-        raise ValueError(f"the tensors do not match: {mismatch}")
-    for name, tensor in tensors.items():
+    """Load a state dict. Raises ValueError unless names and shapes match and all numbers are
+    finite; some weights may then be loaded."""
+    try:
+        module.load_state_dict(tensors)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"the tensors do not match: {sanitized(error)}") from None
+    for tensor in module.state_dict().values():
         if not all(bool(part.isfinite().all()) for part in parts(tensor)):
             raise ValueError("some weights are not finite numbers")
-        weights[name].copy_(tensor)
 
 
 def parts(tensor: Tensor) -> tuple[Tensor, ...]:
@@ -88,7 +59,8 @@ def check_optimizer_state(optimizer: torch.optim.Optimizer, state: Any) -> None:
             raise ValueError(f"the optimizer has no such state for weight {index}")
         for name, value in weight_state.items():
             expected = weights[index] if example[name].shape == probe.shape else example[name]
-            if not (isinstance(value, Tensor) and same_layout(value, expected)):
+            layout = (expected.shape, expected.dtype)
+            if not (isinstance(value, Tensor) and (value.shape, value.dtype) == layout):
                 raise ValueError(f"{name} of weight {index} has the wrong shape or dtype")
             if not bool(value.isfinite().all()) or (value.dim() == 0 and value < 0):
                 raise ValueError(f"{name} of weight {index} is out of range")

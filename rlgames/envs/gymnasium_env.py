@@ -138,11 +138,7 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
     """Many games, played as one batch. The step after the end of a game starts a new one: its
     action for that game is ignored, and its reward is 0."""
 
-    metadata = {  # noqa: RUF012
-        "render_modes": [*RENDER_MODES],
-        "render_fps": 1,
-        "autoreset_mode": AutoresetMode.NEXT_STEP,
-    }
+    metadata = GameEnv.metadata | {"autoreset_mode": AutoresetMode.NEXT_STEP}
 
     def __init__(self, num_envs: int = 1, render_mode: str | None = None, **keys: Any) -> None:
         if type(num_envs) is not int or num_envs < 1:

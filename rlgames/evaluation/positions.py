@@ -15,7 +15,6 @@ from rlgames.core.errors import ConfigError, value_errors
 from rlgames.core.untrusted import sanitized
 from rlgames.games.game import Game, State
 from rlgames.games.notation import parse, render
-from rlgames.solvers.optimum import on_cpu
 
 MAX_BOARD_LENGTH = 1 << 16
 """The largest number of characters in a board."""
@@ -104,7 +103,7 @@ def read_positions(path: Path, game: Game[Any]) -> Positions:
     is_labeled = len(marks) == game.spec.actions and {*marks} <= {*RESULTS}
     if is_labeled or re.fullmatch(r"(\d+|-) -?\d+", " ".join(words)):
         return _played_positions(path, lines, game, is_labeled)
-    cpu_game, states = on_cpu(game), list[State]()
+    cpu_game, states = game.on_cpu(), list[State]()
     for line in lines:
         with value_errors(f"{path}: {sanitized(line, 80)!r} is not a position of {name}: "):
             states.append(parse(cpu_game, _in_lines(line)))
@@ -154,7 +153,7 @@ def _played(moves: list[list[int]], path: Path, game: Game[Any]) -> Any:
     """The positions after these actions, on the game's device."""
     if game.spec.num_chance_inputs:
         raise ConfigError(f"moves give no position of {game.spec.name}, which has chance")
-    device, game, rng = game.device, on_cpu(game), torch.Generator().manual_seed(0)
+    device, game, rng = game.device, game.on_cpu(), torch.Generator().manual_seed(0)
     state = game.initial(len(moves), rng)
     for ply in range(max(map(len, moves))):
         rows = torch.tensor([row for row, played in enumerate(moves) if len(played) > ply])

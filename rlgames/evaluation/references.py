@@ -12,7 +12,7 @@ from rlgames.games.capabilities import expected_random_turns
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.optimum import find_graph, find_optimum, on_cpu
+from rlgames.solvers.optimum import find_graph, find_optimum
 
 EARLY_SOLVE_SECONDS = 3.0
 """Limit on solving the game before training; solve_seconds= limits it at the end."""
@@ -74,7 +74,7 @@ class References:
 
         graph: all positions, if they are listed.
         """
-        game, spec = on_cpu(self.game), self.game.spec
+        game, spec = self.game.on_cpu(), self.game.spec
         if self.random is not None or spec.goal == "outcome":
             return
         # A game with far more positions than can be listed would only fill memory.

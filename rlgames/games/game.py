@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from torch import Tensor
 from rlgames.core.devices import float64_on
 from rlgames.games import board
 from rlgames.games.board import Board, BoardFormat
-from rlgames.games.capabilities import Capability, Chance
 from rlgames.games.state import HIDDEN, Spec, State, Tables
 
 __all__ = ["HIDDEN", "Game", "Spec", "State"]
@@ -36,7 +35,7 @@ class Game(Tables, ABC, Generic[S]):
     def __repr__(self) -> str:
         return f"<{self.spec.name}: {self.spec.seats} seats, {self.spec.actions} actions>"
 
-    def lacks(self, capability: type[Capability]) -> str:
+    def lacks(self, capability: type[Any]) -> str:
         """Why the game does not have a capability with these rules, though its class has; or ""."""
         return ""
 
@@ -74,7 +73,7 @@ class Game(Tables, ABC, Generic[S]):
             u = torch.rand(
                 len(after), self.spec.num_chance_inputs, generator=rng, device=rng.device
             )
-            after = cast(Chance, self).apply_chance(after, u)
+            after = cast(Any, self).apply_chance(after, u)
         return after
 
     def chance_outcomes(self, state: S) -> tuple[Tensor, S]:

@@ -5,6 +5,7 @@ Letters in shapes: B games side by side, P seats.
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any, Self
@@ -128,3 +129,7 @@ class Tables:
             elif isinstance(value, Tables):
                 value.to(device)
         return self
+
+    def on_cpu(self) -> Self:
+        """A copy whose tables are on the CPU, where solvers and kernels work."""
+        return copy.deepcopy(self).to("cpu")

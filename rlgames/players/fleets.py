@@ -128,18 +128,13 @@ class Density(BattleshipBot):
                 f"player.miss_weight={miss_weight:g} spreads the shots of a turn of battleship or "
                 "salvo with shots=2 or more; use player.miss_weight=0"
             )
-        if miss_weight and not self.game.posterior.exact:
-            needs = f"player.miss_weight={miss_weight:g} needs layouts that are listed or counted"
-            if not steps:
-                raise ValueError(
-                    f"{needs}, and here they are sampled; use player.steps=1 or more, or "
-                    "player.miss_weight=0"
-                )
-            if not can_count(game):
-                raise ValueError(
-                    f"{needs}, and so large a fleet whose sunk ships are announced cannot be; use "
-                    "player.miss_weight=0"
-                )
+        is_known = self.game.posterior.exact or (steps and can_count(game))
+        if miss_weight and not is_known:
+            raise ValueError(
+                f"player.miss_weight={miss_weight:g} needs layouts that are listed or counted, and "
+                "here they are sampled; use player.steps=1 or more, which counts fleets that are "
+                "not too large, or player.miss_weight=0"
+            )
         self.miss_weight = miss_weight
         self.is_deterministic = self.game.posterior.exact
         self.reset_statistics()
@@ -214,14 +209,10 @@ class DensityRollout(Density):
             raise ValueError(
                 f"{self.name} plays boards of at most {MAX_CELLS} cells, not {game.num_cells}"
             )
-        if not steps:
+        if not (steps and can_count(game)):
             raise ValueError(
-                f"{self.name} has to count layouts; use player.steps=1 or more, or player=density"
-            )
-        if not can_count(game):
-            raise ValueError(
-                f"{self.name} cannot count the layouts of so large a fleet whose sunk ships are "
-                "announced; use player=density"
+                f"{self.name} has to count layouts; use player.steps=1 or more and a fleet that is "
+                "not too large, or player=density"
             )
         if miss_weight is None:
             miss_weight = MISS_WEIGHT if has_several_shots(game) else 0.0

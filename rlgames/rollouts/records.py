@@ -24,7 +24,6 @@ from rlgames.core.untrusted import checked_float, parse_json, sanitized
 from rlgames.games.game import Game, State
 from rlgames.games.notation import parse, parse_actions, render
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.solvers.optimum import on_cpu
 
 FORMAT = 1
 
@@ -57,7 +56,7 @@ def check_writable(path: Path, game: Game[Any], rules: dict[str, Any]) -> None:
             _check_header(path, rules)
     except OSError as error:
         raise BadRecord(f"{path} cannot be written: {error.strerror}") from None
-    cpu_game = on_cpu(game)
+    cpu_game = game.on_cpu()
     try:
         parse(cpu_game, render(cpu_game, cpu_game.example_state(), 0))
     except ValueError as error:
@@ -78,7 +77,7 @@ def append(
     file cannot be written.
     """
     check_writable(path, game, rules)
-    cpu_game, state = on_cpu(game), final.state.to("cpu")
+    cpu_game, state = game.on_cpu(), final.state.to("cpu")
     moves = _moves_by_game(cpu_game, players, trajectories.to("cpu"))
     lines = [
         json.dumps({"score": score, "final": render(cpu_game, state, row), "moves": moves[row]})
@@ -143,7 +142,7 @@ def read(path: Path, game: Game[Any], rules: dict[str, Any]) -> RecordedGames:
     if path.stat().st_size > MAX_FILE_BYTES:
         raise BadRecord(f"{path} is larger than {MAX_FILE_BYTES} bytes")
     _check_header(path, rules)
-    game = on_cpu(game)
+    game = game.on_cpu()
     with open(path, "rb") as file:
         games = list(_read_games(path, game, file))
     if not games:

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from rlgames.core.rows import Rows
 from rlgames.games.game import Game, State
-from rlgames.kernels.returns import find_score_deltas
 from rlgames.players.player import Decision
+from rlgames.rollouts.returns import find_score_deltas
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,8 @@ def _is_whole(file: BinaryIO, text: bytes, checksum: str) -> bool:
     if len(checksum) != len(NO_CHECKSUM):
         return False
     digest = hashlib.sha256(text.replace(checksum.encode(), NO_CHECKSUM.encode()))
-    return hashlib.file_digest(file, lambda: digest).hexdigest() == checksum
+    done = hashlib.file_digest(file, lambda: digest)  # type: ignore[arg-type]
+    return done.hexdigest() == checksum
 
 
 def _mapped(content: mmap.mmap, start: int, entry: Any) -> Tensor:

@@ -25,7 +25,7 @@ no_reward_signal: ppo reinforce dqn alphazero
     all moves return the same, so nothing tells good moves from bad ones
     returns are {returns.last:.3g} and vary by {return_std.highest:.1g}
     reward=goal
-no_reward_signal: ppo reinforce dqn alphazero
+never_rewarded: ppo reinforce dqn alphazero
     rewarded_games.highest <= 0
     no game pays any reward, so nothing tells good moves from bad ones
     rewarded_games is {rewarded_games.highest:.0%} in all lines
@@ -41,7 +41,7 @@ policy_does_not_move: ppo
     approx_kl is at most {approx_kl.highest:.1g}
     lr=0.002 learner.max_grad_norm=1
 lr_too_low: reinforce dqn alphazero behavior_cloning td_lambda
-    lr.start * gradient_steps.highest * updates.end < 0.01
+    run.info.status != "running" and lr.start * gradient_steps.highest * updates.end < 0.01
     the learning rate is too low for so few steps
     {updates.end:.0f} updates of {gradient_steps.highest:.3g} steps at lr={lr.start:.1g}
     lr=0.002
@@ -71,7 +71,7 @@ reward_scale_too_large: dqn
     returns are {returns.last:.3g} on average, and td_error is {td_error.last:.3g}
     reward.scale*0.001
 discount_too_low: ppo reinforce dqn alphazero
-    run.info.metric == "points" and setting("reward.discount") ** (turns.later / 2) < 0.01
+    run.info.metric == "points" and abs(setting("reward.discount")) ** (turns.later / 2) < 0.01
     rewards are discounted so much that early moves do not learn from the result
     a game has {turns.later:.3g} turns, and a reward loses most of its size at each
     reward.discount=0.97
@@ -166,7 +166,7 @@ judged_by_training_opponent:
     {result.end:.3g} points against this player
     opponent=self eval_opponent=win_or_block
 too_short: ppo reinforce dqn alphazero behavior_cloning
-    updates.end < 8
+    run.info.status != "running" and updates.end < 8
     it made too few updates to learn
     {updates.end:.0f} updates
     games*50
@@ -185,7 +185,7 @@ look at. Each rule has five lines:
 CERTAIN = ("no_reward_signal", "lr_ran_out", "policy_does_not_move")
 """Rules that hold to the end of a run if they hold after a part of it."""
 
-ADVICE = ("judged_by_training_opponent", "too_short")
+ADVICE = ("entropy_bonus_wins", "judged_by_training_opponent", "too_short")
 """Nothing went wrong, but this is why the run did not get further."""
 
 MAX_FINDINGS = 3
@@ -200,7 +200,7 @@ RULES = [(*first.split(":"), *others) for first, *others in zip(*[_LINES] * 5, s
 def diagnose(run: History) -> list[dict[str, str]]:
     """The causes that hold, the likeliest first: the name of the rule, the cause, the evidence and
     what to try. None if the run has reached all that there is to reach."""
-    findings: dict[str, dict[str, str]] = {}
+    findings = []
     for name, learners, condition, cause, evidence, remedy in RULES if run.is_weak else ():
         metrics = re.findall(r"([a-z_]+)\.", condition + evidence)
         names = {metric: run[metric] for metric in metrics} | {"run": run, "setting": run.number}
@@ -208,8 +208,8 @@ def diagnose(run: History) -> list[dict[str, str]]:
         with suppress(ArithmeticError):
             if holds and eval(condition, names):
                 told = {"name": name, "cause": cause, "evidence": evidence.format_map(names)}
-                findings.setdefault(name, told | {"try": MULTIPLE.sub(run.scaled, remedy)})
-    return [*findings.values()][:MAX_FINDINGS]
+                findings.append(told | {"try": MULTIPLE.sub(run.scaled, remedy)})
+    return findings[:MAX_FINDINGS]
 
 
 def first_cause(directory: Path, is_running: bool = False) -> str:

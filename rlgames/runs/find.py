@@ -153,8 +153,7 @@ def find_runs(directories: list[str]) -> list[Path]:
     for name in directories:
         top = Path(name)
         if not top.exists():
-            hint = _nearest_folder(name)
-            raise ConfigError(f"there is no directory {name}", hint)
+            raise ConfigError(f"there is no directory {name}", _nearest_folder(name))
         inside = list(_runs_inside(str(top)))
         if not inside:
             raise ConfigError(f"there is no run in {name}", "a run is a directory with run.json")
@@ -188,9 +187,8 @@ class RunSummary(RunInfo):
     """A run by its files.
 
     status: also "died" for a run that was killed. damage: why the run is damaged; nothing else is
-    then known. config: its game and plugins; settings: all of it, flattened. so_far: the results of
-    a run that is not done, by evaluations during training: the best one by best_by and, as
-    final/NAME, the last.
+    then known. settings: the config, flattened. so_far: the results of a run that is not done, by
+    evaluations during training: the best one by best_by and, as final/NAME, the last.
     """
 
     path: Path
@@ -234,8 +232,6 @@ def read_summary(path: Path) -> RunSummary:
                 values |= _so_far(info, metric_lines(path))
     except ConfigError as error:
         return RunSummary(path=path, status="damaged", damage=error.error)
-    names = info.config.keys() & {"game", "plugins"}
-    values["config"] = {name: info.config[name] for name in names}
     if info.status == "running" and not has_owner(path):
         values["status"] = "died"
     return RunSummary(**values, path=path)

@@ -60,7 +60,7 @@ class Series:
             return cls()
         size = max(1, len(values) // 4)
         first, last, later = map(median, (values[:size], values[-size:], values[size:] or values))
-        growth = last / first if first else math.nan
+        growth = last / first if first and len(values) > 1 else math.nan
         ends = values[0], values[-1], first, last, later
         return cls(values, *ends, min(values), max(values), growth)
 

@@ -64,36 +64,35 @@ class RunLog(Callback):
         storage.make_directory(self.directory / "checkpoints")
         storage.write_file(self.directory, "config.yaml", yaml)
         self.num_lines = _cut_lines(self.directory, num_lines)
+        self._references: dict[str, float] = {}
         with contextlib.ExitStack() as stack:
             self._metrics, self._notes = (
                 stack.enter_context(storage.open_to_append(self.directory, name))
                 for name in ("metrics.jsonl", "train.log")
             )
             self._loggers = Loggers(build_loggers(config), self.warn, interrupts)
-            run = RunStart(self.directory, self._run["id"], config, yaml, resumed_at, self.warn)
+            run = RunStart(
+                self.directory, self._run["id"], config, yaml, metric, resumed_at, self.warn
+            )
             self._loggers.call("start", run)
             self._open_files = stack.pop_all()
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         """Write what random play and the optimum reach."""
-        self._run["references"] = {"random": random, "optimal": optimal}
+        reached = self._run["references"] = {"random": random, "optimal": optimal}
+        self._references = {
+            f"reference/{name}": value for name, value in reached.items() if value is not None
+        }
         self._write_run()
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
-        """Write a line of metrics.jsonl, the same metrics to the loggers, and evaluations to
-        train.log."""
+        """Write a line of metrics.jsonl, and the same metrics to the loggers."""
         with storage.errors_name(self.directory / "metrics.jsonl"):
             self._metrics.write(json.dumps({"games": games, **metrics}).encode() + b"\n")
             self._metrics.flush()
         self.num_lines += 1
-        self._loggers.call("scalars", games, metrics)
-        evaluated = [
-            f"{name.removeprefix('eval/')} {value:z.4f}"
-            for name, value in metrics.items()
-            if name.startswith("eval/")
-        ]
-        if evaluated:
-            self.note(f"games {games}, greedy: {', '.join(evaluated)}")
+        is_evaluation = any(name.startswith("eval/") for name in metrics)
+        self._loggers.call("scalars", games, metrics | (self._references if is_evaluation else {}))
 
     def picture(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG or a GIF."""
@@ -176,7 +175,7 @@ def _provenance(config: dict[str, Any]) -> dict[str, Any]:
         "command": sys.argv,
         "versions": {"python": platform.python_version(), "rlgames": version("rlgames")} | versions,
         "commit": _commit(),
-        "processor": _processor(),
+        "processor": processor(),
         "threads": config["threads"],
         "seed": config["seed"],
         "start": timestamp(),
@@ -188,7 +187,8 @@ def timestamp() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor, as the system has it, and its cores."""
     found = None
     with contextlib.suppress(OSError):
         found = re.search(r"^model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text(), re.M)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rlgames.config.registry import check_installed, load_option
+from rlgames.core.metrics import HEADLINES
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
@@ -26,14 +27,15 @@ MAX_REASON_LENGTH = 300
 class RunStart:
     """What a logger is given when a process of a run starts.
 
-    id: of the run, the same when it resumes. config: plain; yaml: the same as text. games: played
-    by earlier processes, None for a new run. warn: prints a line.
+    id: of the run, the same when it resumes. config: plain; yaml: the same as text. metric: of the
+    game. games: played by earlier processes, None for a new run. warn: prints a line.
     """
 
     directory: Path
     id: str
     config: dict[str, Any]
     yaml: str
+    metric: str
     games: int | None = None
     warn: Callable[[str], None] = print
 
@@ -59,8 +61,9 @@ class Logger:
         """Create or continue the run, and log its config."""
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
-        """Metrics by name after this many games. When the run is done, result/NAME is a metric of
-        the best checkpoint, or what random or optimal play reaches."""
+        """Metrics by name after this many games. With each evaluation, reference/random and
+        reference/optimal are what these reach in the metric of the game. When the run is done,
+        result/NAME is a metric of the best checkpoint."""
 
     def picture(self, games: int, name: str, encoded: bytes) -> None:
         """A PNG or a GIF."""
@@ -140,7 +143,7 @@ class TensorBoardLogger(Logger):
     def start(self, run: RunStart) -> None:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.summary.writer.record_writer import RecordWriter
-        from torch.utils.tensorboard.summary import text
+        from torch.utils.tensorboard.summary import custom_scalars, hparams, text
 
         names = [path.name.split(".")[3] for path in run.directory.glob(f"{EVENT_FILES}*")]
         last = max((int(name) for name in names if name.isdecimal()), default=0)
@@ -154,6 +157,18 @@ class TensorBoardLogger(Logger):
         self._write(Event(session_log=SessionLog(status=SessionLog.START), step=first))
         indented = "    " + run.yaml.replace("\n", "\n    ")  # shown as it is
         self._write(Event(summary=text("config", indented), step=run.games or 0))
+        if run.games is not None:
+            return
+        chart = ["Multiline", [f"^eval/{run.metric}$", "^reference/"]]
+        layout = {"between random play and the optimum": {run.metric: chart}}
+        settings = {
+            name: value if isinstance(value, bool | int | float | str) else str(value)
+            for name, value in flatten(run.config).items()
+        }
+        # HParams takes its columns from one of the runs in a folder, which may be of any game.
+        columns = {f"result/{name}": 0.0 for name in HEADLINES}
+        for summary in (custom_scalars(layout), *hparams(settings, columns)):
+            self._write(Event(summary=summary))
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         from tensorboard.compat.proto.event_pb2 import Event

@@ -55,7 +55,7 @@ class Expectimax(Player):
         collapse_pages(policy.values)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        def choose(live: State) -> Tensor:
+        def choose(live: Any) -> Tensor:
             legal = self.game.legal_action_mask(live)
             return greedy_action(self.scores(self._downgraded(live), self.plies), legal)
 

@@ -41,14 +41,6 @@ def halving(num_considered: int, simulations: int) -> tuple[list[int], set[int]]
     return visits[:simulations], ends
 
 
-def gumbel_noise(shape: torch.Size, scale: float, rng: torch.Generator) -> Tensor:
-    """Float32 of this shape on the CPU, from scale · Gumbel(0, 1); scale 0 uses no randomness."""
-    if scale == 0:
-        return torch.zeros(shape)
-    uniform = torch.rand(shape, generator=rng, device=rng.device).clamp_(min=1e-30)
-    return scale * uniform.log_().neg_().log_().neg_().cpu()
-
-
 def plan_roots(
     tree: SearchTree, root_value: Tensor, settings: MctsSettings, rng: torch.Generator
 ) -> list[int]:
@@ -60,8 +52,11 @@ def plan_roots(
     """
     prior = tree.prior[: len(root_value)]
     is_legal = prior >= 0
-    noise = gumbel_noise(prior.shape, settings.gumbel_scale, rng)
-    scores = (noise + prior.clamp(min=MIN_PROBABILITY).log()).masked_fill(~is_legal, -torch.inf)
+    scores = prior.clamp(min=MIN_PROBABILITY).log()
+    if settings.gumbel_scale:
+        uniform = torch.rand(prior.shape, generator=rng, device=rng.device).clamp_(min=1e-30)
+        scores += settings.gumbel_scale * uniform.log_().neg_().log_().neg_().cpu()
+    scores = scores.masked_fill(~is_legal, -torch.inf)
     num_considered = is_legal.sum(1).clamp(max=settings.max_num_considered_actions)
     numbers, sequence = num_considered.unique(return_inverse=True)
     plans = [halving(number, settings.simulations) for number in numbers.tolist()]

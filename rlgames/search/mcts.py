@@ -15,7 +15,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -48,8 +48,6 @@ from rlgames.search.hidden import SampledTrees
 from rlgames.search.search import MctsSettings, Search, SearchResult
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
-
-N = TypeVar("N", bound=Network)
 
 MAX_NODE_ACTIONS = 1 << 24
 """The limit of nodes × actions in memory; larger batches are searched in parts."""
@@ -269,16 +267,17 @@ class LeafEvaluator:
 
     def __init__(self, game: BoardGame, policy: Policy | None, settings: MctsSettings) -> None:
         self.game, self.policy, self._settings = game, policy, settings
-        self.network: Network | None = None
-        self.input_shape = game.spec.observation
+        base: type[Network] = Network
+        self.input_shape, is_read = game.spec.observation, isinstance(policy, Network)
         if isinstance(policy, Embedding):
-            self.input_shape = (1, *game.spec.observation[1:])
+            base, self.input_shape = Embedding, (1, *game.spec.observation[1:])
             # A kernel writes the values of cells that it reads, if all of them are distinct.
             values = policy.open_value + 1 if policy.open_value else game.num_cell_values
-            if _reads_as(policy, Embedding) and policy.num_cell_values == values:
-                self.network = policy
-        elif _reads_as(policy, Network):
-            self.network = policy
+            is_read = policy.num_cell_values == values
+        # A class derived from these may make its inputs or scores in another way.
+        kind: Any = type(policy)
+        is_read = is_read and (kind.inputs, kind.scores) == (base.inputs, base.scores)
+        self.network = cast(Network, policy) if is_read else None
         modules = () if policy is None else policy.modules()
         tables = (table for module in modules for table in (module._parameters, module._buffers))
         self._tables = [table for table in tables if table]
@@ -364,10 +363,3 @@ class LeafEvaluator:
     def _tensors(self) -> Iterator[Tensor]:
         tensors = (tensor for table in self._tables for tensor in table.values())
         return (tensor for tensor in tensors if tensor is not None)
-
-
-def _reads_as(policy: Policy | None, base: type[N]) -> TypeGuard[N]:
-    """Whether a policy is a network that makes its inputs and scores as this class does."""
-    if not isinstance(policy, base):
-        return False
-    return type(policy).inputs is base.inputs and type(policy).scores is base.scores

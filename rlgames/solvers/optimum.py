@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from rlgames.games.game import Game, State
 from rlgames.solvers.budget import OutOfBudget
@@ -19,8 +18,6 @@ from rlgames.solvers.position import (
     ProofSolver,
     Solver,
 )
-
-G = TypeVar("G", bound=Game[Any])
 
 SOLVERS: tuple[type[Solver[Any, Any]], ...] = (
     BeliefSolver,
@@ -50,7 +47,7 @@ def solver_of(
     """The exact solver for the rules of a game, on boards that are small enough."""
     for solver in SOLVERS:
         if solver.fits(game):
-            return solver(on_cpu(game), max_positions, memory)
+            return solver(game.on_cpu(), max_positions, memory)
     return None
 
 
@@ -92,16 +89,11 @@ def solver_reach(game: Game[Any]) -> str:
     return "yes" if solver.is_in_reach else "smaller boards"
 
 
-def on_cpu(game: G) -> G:
-    """A copy of the game with its tables on the CPU, where solvers work."""
-    return copy.deepcopy(game).to("cpu")
-
-
 def find_graph(game: Game[Any], seconds: float, max_positions: float = math.inf) -> Graph | None:
     """All positions of a game without hidden information, or None beyond the time or 4 GiB."""
     if not seconds:
         return None
     try:
-        return Graph(on_cpu(game), seconds, MAX_MEMORY, max_positions)
+        return Graph(game.on_cpu(), seconds, MAX_MEMORY, max_positions)
     except (OutOfBudget, ValueError):
         return None

@@ -181,7 +181,8 @@ class Progress(Callback):
         grid.add_column(ratio=1)
         done = min(1.0, self.games / self.total)
         left = Text(f"{int(done * 100):3d}%", "bold")
-        grid.add_row(left, ProgressBar(1.0, done), Text(right, "bold"))
+        bar = ProgressBar(1.0, done, complete_style="green", finished_style="green")
+        grid.add_row(left, bar, Text(right, "bold"))
         return grid
 
     def _speed(self) -> Text:

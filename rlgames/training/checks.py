@@ -113,17 +113,6 @@ RULES: tuple[Rule, ...] = (
         "use reward=outcome",
     ),
     (
-        lambda plan: (
-            "score_deltas" in plan.learner.needs
-            and not plan.reward.is_final
-            and plan.reward.scored != "score_delta"
-            and plan.reward.constant is None
-        ),
-        "learner={cfg.learner.name} compares moves by the change in score and the value that "
-        "follows; reward.scored={reward.scored} pays something else for a move",
-        "use reward.scored=score_delta; learner=ppo takes any",
-    ),
-    (
         lambda plan: plan.spec.seats == 1 and plan.cfg.opponent.name != "self",
         "{spec.name} is a one-player game",
         "remove opponent=",

@@ -28,7 +28,6 @@ from rlgames.config.typed import from_plain, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.signals import Interrupts
-from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.parts import build_actor
@@ -65,9 +64,6 @@ MAX_RESTARTS = 100
 
 POLL_SECONDS = 0.2
 """Ctrl-C and SIGTERM wait this long at most for a call of Ray, which would swallow them."""
-
-SILENT_SECONDS = 5.0
-"""A longer wait for a cluster or an actor is announced."""
 
 
 @dataclass(frozen=True)
@@ -147,16 +143,11 @@ def send_compactly() -> None:
 
 def wait_for(awaited: str, is_there: Callable[[], object], seconds: float) -> None:
     """Wait for something. Raises ConnectionError when the time, join_seconds=, is over."""
-    start, has_spoken = time.monotonic(), False
+    deadline = time.monotonic() + seconds
     while not is_there():
-        waited = time.monotonic() - start
-        if waited >= seconds:
+        if time.monotonic() >= deadline:
             raise ConnectionError(f"{awaited} did not join within join_seconds={seconds:g}")
-        if not has_spoken and waited >= SILENT_SECONDS:
-            has_spoken = True
-            line = f"waiting for {awaited}, at most {seconds:g} s"
-            print(printable(f"rlgames: {line}"), file=sys.stderr, flush=True)
-        time.sleep(min(0.1, seconds - waited))
+        time.sleep(0.1)
 
 
 class RaySource(GameSource):

@@ -68,9 +68,6 @@ def train(
         training = build_training(cfg)
         lock = claim_directory(cfg.out, Path("outputs") / cfg.game.name)
         stack.callback(lock.release)
-        if cfg.out:  # the directory that it got may have a number
-            cfg = dataclasses.replace(cfg, out=str(lock.directory))
-        training = dataclasses.replace(training, cfg=cfg)
         metrics = (training.evaluator.goal_metric, training.evaluator.best_by)
         log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts)
         return Run(training, Progress(cfg), log, interrupts, callback).finish()
@@ -99,8 +96,7 @@ def resume(
         metrics = (training.evaluator.goal_metric, training.evaluator.best_by)
         point = (progress.games, progress.num_log_lines)
         log = RunLog(lock, to_plain(cfg), to_yaml(cfg), *metrics, interrupts, *point)
-        trained = from_plain(checkpoint.config)
-        if changes := schedule_changes(trained, cfg, checkpoint.games):
+        if changes := schedule_changes(from_plain(checkpoint.config), cfg, checkpoint.games):
             log.warn(changes)
         if not training.source.is_exact:
             log.warn(f"engine={cfg.engine.name} plays other games than a run that never stopped")

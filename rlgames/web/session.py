@@ -111,8 +111,8 @@ class Session:
         for name in seats:
             if name != YOU:
                 self.table.check(name, search)
-        # Players take their seats when they move.
-        self.play.players = [self._person] * (1 + count)
+        self._players: list[Player] = [self._person] * (1 + count)  # others sit down to move
+        self.play.players = self._players
         self.play.order = [0 if name == YOU else 1 + seat for seat, name in enumerate(seats)]
         self.seats, self.search = [*seats], search
 
@@ -156,7 +156,7 @@ class Session:
             self._check_turn(is_person=False)
             mover = self.play.mover
             with self.table.player(self.seats[mover - 1], self.search) as player:
-                self.play.players[mover] = player
+                self._players[mover] = player
                 self.play.play_ply()
 
     def _undo(self) -> None:

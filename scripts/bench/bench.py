@@ -29,6 +29,7 @@ import torch
 from bench_tools import PEERS, ROOT, progress
 
 from rlgames.core.text import with_section
+from rlgames.runs.log import processor
 
 DOCS = ROOT / "docs"
 PAGES = {"cpu": DOCS / "dev" / "benchmarks.md", "cuda": DOCS / "dev" / "benchmarks_gpu.md"}
@@ -107,15 +108,6 @@ def how(name: str, rounds: int, device: str) -> str:
     if device != "cpu":
         where, command = f"{torch.cuda.get_device_name()}, {where}", f"{command} --device {device}"
     return f"{where}; {of}. Regenerate: `{command}`."
-
-
-def processor() -> str:
-    """What this is measured on, as the system names it."""
-    names = set()
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = {line.partition(":")[2].strip() for line in lines if "model name" in line}
-    return f"{', '.join(sorted(names)) or 'unknown processor'}, {os.cpu_count()} cores"
 
 
 if __name__ == "__main__":

@@ -17,14 +17,9 @@ SOURCES = ROOT / ".venv-bench" / "cpp"
 """Copies of two repositories: ziap/2048-tdl in ziap, moporgic/TDL2048 in moporgic."""
 
 BUILDS = {
-    "ziap": (
-        *("-std=c++17", "-O3", "-march=native", "-mtune=native", "-pthread"),
-        *("-DSTRUCTURE=nw4x6", '-DFILE_NAME="/dev/null"', "-DGUI=false", "src/2048.cpp"),
-    ),
-    "moporgic": (
-        *("-std=c++20", "-O3", "-march=native", "-mtune=native", "-pthread"),
-        *("-DCOMMIT_ID=0", "2048.cpp"),
-    ),
+    "ziap": "-std=c++17 -O3 -march=native -mtune=native -pthread -DSTRUCTURE=nw4x6 "
+    '-DFILE_NAME="/dev/null" -DGUI=false src/2048.cpp',
+    "moporgic": "-std=c++20 -O3 -march=native -mtune=native -pthread -DCOMMIT_ID=0 2048.cpp",
 }
 """Flags as in their makefiles."""
 
@@ -35,16 +30,10 @@ THOUSANDS = 12
 """All learn so many thousand whole games; the speed is the median over the later half of them."""
 
 LEARNERS = {
-    "TD(0)": (
-        ["learner.step_size=constant", "lr=0.1"],
-        {"ziap": ["-a0.1", "-l0"], "moporgic": ["-a", "0.1"]},
-    ),
-    "temporal coherence, TD(0)": (
-        ["lr=1"],
-        {"ziap": ["-c", "-a1", "-l0"], "moporgic": ["-a", "1.0"]},
-    ),
+    "TD(0)": ("learner.step_size=constant lr=0.1", "-a0.1 -l0", "-a 0.1"),
+    "temporal coherence, TD(0)": ("lr=1", "-c -a1 -l0", "-a 1.0"),
 }
-"""By name our words and theirs."""
+"""By name our words, and those of ziap and of moporgic."""
 
 
 def beside_cpp(rounds: int) -> str:
@@ -52,15 +41,15 @@ def beside_cpp(rounds: int) -> str:
     body = []
     with tempfile.TemporaryDirectory() as folder:
         for peer, flags in BUILDS.items():
-            command = ["g++", *flags, "-o", f"{folder}/{peer}"]
+            command = ["g++", *flags.split(), "-o", f"{folder}/{peer}"]
             subprocess.run(command, cwd=SOURCES / peer, check=True)
-        for name, (words, theirs) in LEARNERS.items():
-            ziap = [f"{folder}/ziap", "train", f"-e{THOUSANDS}", "-t1", *theirs["ziap"]]
-            moporgic = [f"{folder}/moporgic", "-n", "4x6patt", "-t", str(THOUSANDS)]
+        for name, (words, ziap, moporgic) in LEARNERS.items():
+            ziap = f"{folder}/ziap train -e{THOUSANDS} -t1 {ziap}"
+            moporgic = f"{folder}/moporgic -n 4x6patt -t {THOUSANDS} {moporgic}"
             sides = {
-                "rlgames": partial(_our_speed, words),
-                "ziap": partial(_its_speed, ziap, r"m/s: +(\d+)"),
-                "moporgic": partial(_its_speed, [*moporgic, *theirs["moporgic"]], r"([\d.]+)ops"),
+                "rlgames": partial(_our_speed, words.split()),
+                "ziap": partial(_its_speed, ziap.split(), r"m/s: +(\d+)"),
+                "moporgic": partial(_its_speed, moporgic.split(), r"([\d.]+)ops"),
             }
             ours, *peers = in_turn(sides, rounds).values()
             compared = [cell for peer in peers for cell in (peer.text(), ratio(ours, peer))]

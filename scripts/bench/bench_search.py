@@ -11,6 +11,7 @@ from bench_tools import PEERS, Worker, in_turn, ratio, rows, short, table
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.registry import make
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions
 from rlgames.search.mcts import make_mcts
@@ -21,40 +22,35 @@ SECONDS = 1.0
 """About how long a measurement takes, in processor time."""
 TREES = {"cpu": (1, 64, 1024), "cuda": (1, 256, 4096)}
 """How many trees side by side, by device."""
-ALPHAZERO = ["learner=alphazero", "search=mcts", "search.leaf=value", "search.c_puct=1"]
-ALPHAZERO += ["search.dirichlet_fraction=0.25", "sampling=stochastic"]
-MLP = [*ALPHAZERO, "policy=mlp", "policy.layers=[512,256]"]
-CONNECT4, OTHELLO = ["game=connect4", "experiment=null"], ["game=othello", "experiment=null"]
-HEX = ["game=hex", "experiment=null"]
+ALPHAZERO = "experiment=null learner=alphazero search=mcts search.leaf=value search.c_puct=1 "
+ALPHAZERO += "search.dirichlet_fraction=0.25 sampling=stochastic"
+MLP = f"{ALPHAZERO} policy=mlp policy.layers=[512,256]"
 CASES = {
-    "Connect 4, conv, 3 layers of 32 channels": [
-        *(*CONNECT4, *ALPHAZERO, "policy=conv", "policy.channels=[32,32,32]")
-    ],
-    "Connect 4, embedding of lines of four, 64 units": [
-        *(*CONNECT4, *ALPHAZERO, "policy=embedding", "policy.line_length=4"),
-        *("policy.open_cells=true", "policy.units=64", "policy.layers=[64]"),
-    ],
-    "Connect 4, mlp, 512 and 256 units": [*CONNECT4, *MLP],
-    "Othello 6×6, the same mlp": [*OTHELLO, "game.board=6", *MLP],
-    "Hex 7×7, the same mlp": [*HEX, "game.board=7", *MLP],
-    "Breakthrough 6×6, the same mlp": ["game=breakthrough", "experiment=null", *MLP],
-    "Gomoku 9×9, the same mlp": ["game=gomoku", "experiment=null", "game.board=9", *MLP],
+    "Connect 4, conv, 3 layers of 32 channels": f"{ALPHAZERO} game=connect4 policy=conv "
+    "policy.channels=[32,32,32]",
+    "Connect 4, embedding of lines of four, 64 units": f"{ALPHAZERO} game=connect4 "
+    "policy=embedding policy.line_length=4 policy.open_cells=true policy.units=64 "
+    "policy.layers=[64]",
+    "Connect 4, mlp, 512 and 256 units": f"{MLP} game=connect4",
+    "Othello 6×6, the same mlp": f"{MLP} game=othello board=6",
+    "Hex 7×7, the same mlp": f"{MLP} game=hex board=7",
+    "Breakthrough 6×6, the same mlp": f"{MLP} game=breakthrough",
+    "Gomoku 9×9, the same mlp": f"{MLP} game=gomoku board=9",
 }
 MCTX_CASES = {
-    "connect4": [*CONNECT4, *MLP],
-    "othello": [*OTHELLO, "game.board=8", *MLP],
-    "hex": [*HEX, "game.board=11", *MLP],
-    "2048": ["game=2048", "experiment=null", *MLP],
+    "connect4": ("Connect 4", f"{MLP} game=connect4"),
+    "othello": ("Othello 8×8", f"{MLP} game=othello board=8"),
+    "hex": ("Hex 11×11", f"{MLP} game=hex board=11"),
+    "2048": ("2048", f"{MLP} game=2048"),
 }
 """The games that pgx also has, on its boards."""
-LABELS = {"connect4": "Connect 4", "othello": "Othello 8×8", "hex": "Hex 11×11", "2048": "2048"}
 
 
-def self_play(case: list[str], trees: int, device: str = "cpu") -> float:
+def self_play(case: str, trees: int, device: str = "cpu") -> float:
     """Simulations per second of processor time, on a GPU by the clock, of searches side by side in
     games that began with random moves; new ones begin where games end."""
-    where = [f"search.simulations={SIMULATIONS}", "threads=1", f"device={device}"]
-    words = [*case, *where, "solve_seconds=0", f"batch={trees}"]
+    words = [*case.split(), f"search.simulations={SIMULATIONS}", f"batch={trees}", "threads=1"]
+    words += ["solve_seconds=0", f"device={device}"]
     training = build_training(load_config(TrainConfig, words))
     game, player = training.game, training.source.games.players[0]
     rng = torch.Generator(device).manual_seed(1)
@@ -77,11 +73,11 @@ def beside_mctx(rounds: int) -> str:
     """By processor time, with mctx on one core; rlgames has one thread."""
     body = []
     with Worker("bench_peer_pgx.py", PEERS) as mctx:
-        for game, label in LABELS.items():
+        for game, (label, case) in MCTX_CASES.items():
             for trees in TREES["cpu"]:
                 words = {"trees": trees, "simulations": SIMULATIONS, "seconds": SECONDS}
                 sides: dict[str, Callable[[], float]] = {
-                    "rlgames": partial(self_play, MCTX_CASES[game], trees),
+                    "rlgames": partial(self_play, case, trees),
                     "mctx": partial(mctx.speed, game=game, **words),
                 }
                 ours, theirs = in_turn(sides, rounds).values()
@@ -93,17 +89,17 @@ def beside_mctx(rounds: int) -> str:
 
 
 PLAYOUT_CASES = {
-    "tictactoe": ("Tic-tac-toe", ["game=tictactoe"]),
-    "connect4": ("Connect 4", ["game=connect4"]),
-    "othello": ("Othello 8×8", ["game=othello", "game.board=8"]),
-    "hex": ("Hex 11×11", ["game=hex", "game.board=11", "game.swap=false"]),
-    "breakthrough": ("Breakthrough 6×6", ["game=breakthrough", "game.rows=6", "game.columns=6"]),
+    "tictactoe": ("Tic-tac-toe", "game=tictactoe"),
+    "connect4": ("Connect 4", "game=connect4"),
+    "othello": ("Othello 8×8", "game=othello board=8"),
+    "hex": ("Hex 11×11", "game=hex board=11 swap=false"),
+    "breakthrough": ("Breakthrough 6×6", "game=breakthrough rows=6 columns=6"),
 }
 
 
-def playouts(case: list[str], num_parallel: int) -> float:
+def playouts(case: str, num_parallel: int) -> float:
     """Simulations per second of processor time: 1,000 from the start, valued by random play."""
-    game = build_training(load_config(TrainConfig, [*case, "solve_seconds=0"])).game
+    game = make("game", load_config(TrainConfig, case.split()).game)
     search = make_mcts(game, Random(game), simulations=1000, num_parallel=num_parallel)
     rng = torch.Generator().manual_seed(1)
     search.search(game.initial(1, rng), rng)  # compiles

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from rlgames import app
+from rlgames.commands import app
 
 PARTS = ["terminal.progress", "games.game_2048", "training.train"]
 COMMANDS = ["arena", "evaluate", "games", "play", "report", "resume", "show", "solve", "train"]

@@ -46,72 +46,44 @@ SIGNALS = {signal.SIGKILL: 7, signal.SIGTERM: 1, signal.SIGINT: 1, signal.SIGHUP
 TARGETS = {"main": 6, "child": 2, "group": 2}
 """What is killed, with weights."""
 
-SMALL = ("experiment=null", "solve_seconds=0", "eval_games=20", "batch=20")
-NETWORK = ("policy=mlp", "policy.layers=[8]")
-SALVO = ("game=salvo", "board=3", "ships=[2]", "shots=1", *NETWORK, *SMALL)
-TICTACTOE = ("game=tictactoe", "reward=outcome", *NETWORK, *SMALL)
-CONNECT4 = ("game=connect4", "rows=4", "columns=4", "line=3", "reward=outcome", *NETWORK, *SMALL)
-SLIDE = ("game=2048", "board=2", *SMALL)
-SAVES = ("log_every=40", "eval_every=200", "save_every=60")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of run, of a few seconds.
-
-    words: the command that starts it. setup: a training that it needs.
-    """
-
-    words: tuple[str, ...]
-    setup: tuple[str, ...] = ()
-
-    def start_words(self, folder: Path) -> list[str]:
-        """The command that starts it or, if it has begun, resumes it."""
-        if self.words[0] == "eval":
-            return [*self.words]
-        run = folder / "run"
-        if (run / SWEEP_FILE).exists() or (run / "checkpoints" / LATEST).exists():
-            return ["resume", "run"]
-        return [*self.words, "out=run"]
-
-
-def _train(*words: str) -> Kind:
-    return Kind(("train", *words, *SAVES))
-
+SMALL = "experiment=null solve_seconds=0 eval_games=20 batch=20"
+NETWORK = f"policy=mlp policy.layers=[8] {SMALL}"
+SALVO = f"train game=salvo board=3 ships=[2] shots=1 {NETWORK}"
+TICTACTOE = f"train game=tictactoe reward=outcome {NETWORK}"
+CONNECT4 = f"train game=connect4 rows=4 columns=4 line=3 reward=outcome {NETWORK}"
+SLIDE = f"train game=2048 board=2 {SMALL}"
+SAVES = "log_every=40 eval_every=200 save_every=60"
 
 KINDS = {
-    "ppo": _train(*SALVO, "games=600"),
-    "dqn": _train(
-        *(*TICTACTOE, "learner=dqn", "sampling=epsilon_greedy", "games=400"),
-        *("learner.buffer_size=200", "learner.minibatch_size=16"),
-    ),
-    "td_ntuple": _train(
-        *(*SLIDE, "learner=td_ntuple", "policy=ntuple", "sampling=argmax", "games=600"),
-        *("restart_fraction=0.5", "window=4"),
-    ),
-    "alphazero": _train(
-        *(*TICTACTOE, "learner=alphazero", "search=mcts", "games=400", "search.simulations=4"),
-        *("search.leaf=value", "learner.buffer_size=500", "learner.updates_per_batch=4"),
-        "learner.minibatch_size=32",
-    ),
-    "adp": _train(
-        *(*SLIDE, "columns=2", "target=32", "learner=adp", "policy=linear", "games=600"),
-        *("reward=score", "sampling=epsilon_greedy"),
-    ),
-    "behavior_cloning": _train(
-        *CONNECT4, "learner=behavior_cloning", "teacher=win_or_block", "games=600"
-    ),
-    "past_selves": _train(
-        *(*CONNECT4, "opponent=past", "opponent.every=100", "games=400", "keep_every=100")
-    ),
-    "sweep": Kind(
-        ("train", "-m", *SALVO, "games=200", "log_every=40", "eval_every=100", "seed=0,1")
-    ),
-    "eval": Kind(
-        ("eval", "run", "games=20000", "batch=125", "threads=2", "solve_seconds=0"),
-        setup=("train", *SALVO, "games=40", "log_every=40", "out=run"),
-    ),
+    "ppo": f"{SALVO} games=600 {SAVES}",
+    "dqn": f"{TICTACTOE} learner=dqn sampling=epsilon_greedy games=400 learner.buffer_size=200 "
+    f"learner.minibatch_size=16 {SAVES}",
+    "td_ntuple": f"{SLIDE} learner=td_ntuple policy=ntuple sampling=argmax games=600 "
+    f"restart_fraction=0.5 window=4 {SAVES}",
+    "alphazero": f"{TICTACTOE} learner=alphazero search=mcts games=400 search.simulations=4 "
+    "search.leaf=value learner.buffer_size=500 learner.updates_per_batch=4 "
+    f"learner.minibatch_size=32 {SAVES}",
+    "adp": f"{SLIDE} columns=2 target=32 learner=adp policy=linear games=600 reward=score "
+    f"sampling=epsilon_greedy {SAVES}",
+    "behavior_cloning": f"{CONNECT4} learner=behavior_cloning teacher=win_or_block games=600 "
+    f"{SAVES}",
+    "past_selves": f"{CONNECT4} opponent=past opponent.every=100 games=400 keep_every=100 {SAVES}",
+    "sweep": f"{SALVO} -m games=200 log_every=40 eval_every=100 seed=0,1",
+    "eval": "eval run games=20000 batch=125 threads=2 solve_seconds=0",
 }
+"""The commands of runs of a few seconds, by kind."""
+
+SETUP = {"eval": f"{SALVO} games=40 log_every=40 out=run"}
+"""The training that a kind needs."""
+
+
+def start_words(name: str, folder: Path) -> list[str]:
+    """The command that starts a run of a kind or, if it has begun, resumes it."""
+    words, run = KINDS[name].split(), folder / "run"
+    if words[0] == "eval":
+        return words
+    has_begun = (run / SWEEP_FILE).exists() or (run / "checkpoints" / LATEST).exists()
+    return ["resume", "run"] if has_begun else [*words, "out=run"]
 
 
 class Command:
@@ -238,15 +210,15 @@ class Outcome:
 
 def run_whole(name: str, out: Path) -> tuple[float, list[str]]:
     """Run a kind without a kill in out/whole. Returns its seconds and what went wrong."""
-    kind, folder = KINDS[name], out / "whole"
+    folder = out / "whole"
     shutil.rmtree(out, ignore_errors=True)
     (out / "setup").mkdir(parents=True)
-    if kind.setup:
-        with Command([*kind.setup], out / "setup") as setup:
+    if name in SETUP:
+        with Command(SETUP[name].split(), out / "setup") as setup:
             setup.wait(COMMAND_SECONDS)
     shutil.copytree(out / "setup", folder)
     begun = time.perf_counter()
-    with Command(kind.start_words(folder), folder) as command:
+    with Command(start_words(name, folder), folder) as command:
         command.wait(COMMAND_SECONDS)
         seconds = time.perf_counter() - begun
         errors = [f"not killed: {line} stayed" for line in command.clean_up()]
@@ -262,7 +234,7 @@ def storm(name: str, out: Path, seed: int, kills: int, seconds: float) -> Outcom
         folder = out / f"run-{outcome.completed}"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(out / "setup", folder)
-        seconds = min(seconds, _storm_over_run(KINDS[name], folder, rng, kills, seconds, outcome))
+        seconds = min(seconds, _storm_over_run(name, folder, rng, kills, seconds, outcome))
         if not outcome.failures:  # it is done
             files = differing_files(out / "whole" / "run", folder / "run")
             outcome.failures += [f"{folder}: {path} differs" for path in files]
@@ -273,7 +245,7 @@ def storm(name: str, out: Path, seed: int, kills: int, seconds: float) -> Outcom
 
 
 def _storm_over_run(
-    kind: Kind, folder: Path, rng: random.Random, kills: int, seconds: float, outcome: Outcome
+    name: str, folder: Path, rng: random.Random, kills: int, seconds: float, outcome: Outcome
 ) -> float:
     """Start, kill and resume one run until it is done, or something is wrong with it. Returns the
     seconds of its processes."""
@@ -281,7 +253,7 @@ def _storm_over_run(
     while not outcome.failures:
         blow = Blow.draw(rng, seconds)
         has_struck, lines = False, list[str]()
-        with Command(kind.start_words(folder), folder) as command:
+        with Command(start_words(name, folder), folder) as command:
             if outcome.signals.total() < kills and not command.wait(blow.seconds):
                 saved = saved_games(folder)
                 command.kill(blow.number, blow.target, rng)

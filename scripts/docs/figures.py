@@ -36,28 +36,20 @@ HEALTHY = {
 """Runs that learn, by name."""
 
 CAUSES = {
-    "all moves return the same": ("battleship", "reward.discount=0", "train/return_std"),
-    "the learning rate is used up": (
-        *("battleship", "learner.lr_end=0 schedule_games=300", "train/lr"),
-    ),
-    "no update changes the policy": ("battleship", "lr=1e-7", "train/approx_kl"),
-    "the first steps were too large": ("battleship", "lr=0.3", "train/grad_norm"),
-    "rewards are too large": ("battleship", "reward.scale=1000", "train/grad_norm"),
-    "it stopped exploring": (
-        "battleship",
-        "learner=reinforce learner.baseline=none batch=16 lr=0.02 learner.entropy_coef=0",
-        "train/entropy",
-    ),
-    "the entropy bonus wins": (
-        *("battleship", "learner.entropy_coef=5 learner.entropy_coef_end=5", "train/entropy"),
-    ),
-    "draws pay as much as wins": ("tictactoe", "reward.draws=[1.0,1.0]", "eval/points"),
-    "it learns to lose": ("tictactoe", "reward.win=-1 reward.loss=1", "eval/points"),
-    "values cannot fit": ("ntuple", "policy.tuples=[[0,1]]", "train/td_error"),
-    "Q values explode": (
-        *("dqn", "lr=0.3 learner.polyak_tau=1 learner.max_grad_norm=null", "train/q_max"),
-    ),
-    "the search is too small": ("alphazero", "search.simulations=2", "eval/points"),
+    "all moves return the same": "battleship reward.discount=0 train/return_std",
+    "the learning rate is used up": "battleship learner.lr_end=0 schedule_games=300 train/lr",
+    "no update changes the policy": "battleship lr=1e-7 train/approx_kl",
+    "the first steps were too large": "battleship lr=0.3 train/grad_norm",
+    "rewards are too large": "battleship reward.scale=1000 train/grad_norm",
+    "it stopped exploring": "battleship learner=reinforce learner.baseline=none batch=16 lr=0.02 "
+    "learner.entropy_coef=0 train/entropy",
+    "the entropy bonus wins": "battleship learner.entropy_coef=5 learner.entropy_coef_end=5 "
+    "train/entropy",
+    "draws pay as much as wins": "tictactoe reward.draws=[1.0,1.0] eval/points",
+    "it learns to lose": "tictactoe reward.win=-1 reward.loss=1 eval/points",
+    "values cannot fit": "ntuple policy.tuples=[[0,1]] train/td_error",
+    "Q values explode": "dqn lr=0.3 learner.polyak_tau=1 learner.max_grad_norm=null train/q_max",
+    "the search is too small": "alphazero search.simulations=2 eval/points",
 }
 """By cause: the run that learns, what is changed in it, and the metric that shows it."""
 
@@ -102,11 +94,12 @@ def run(words: list[str], folder: Path) -> None:
 def draw_causes(picture: Path) -> None:
     """Train the runs of each cause, and draw the metric that shows it."""
     panels = []
-    for cause, (twin, change, metric) in CAUSES.items():
+    for cause, text in CAUSES.items():
+        twin, *change, metric = text.split()
         words, own = HEALTHY[twin].split(), picture.parent / "causes"
         learns = curve("a run that learns", own / twin, words, metric)
         label, run = "the run with this cause", own / cause.replace(" ", "_")
-        lines = [learns, curve(label, run, words + change.split(), metric)]
+        lines = [learns, curve(label, run, words + change, metric)]
         panels.append(Panel(cause, "fraction of the games", metric, lines))
     rows = [panels[first : first + COLUMNS] for first in range(0, len(panels), COLUMNS)]
     save_figure(draw_panels(rows, WIDTHS["page"]), picture)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rlgames.app import COMMANDS
+from rlgames.commands.app import COMMANDS
 from rlgames.commands.games import list_presets
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.files import Files

@@ -27,9 +27,6 @@ def test_a_position_as_svg_has_coordinates_probabilities_and_a_legend(typed, tmp
     assert {"A", "B", "C", "1", "2", "3", "X", "O"} <= {*shown}
     assert shown.count("14") == 7  # percent, on each of the empty cells
     assert {"seat 1", "seat 2", "probability, %"} <= {*shown}
-    first = (tmp_path / "a board.svg").read_bytes()
-    typed(*POSITION, "picture=a board.svg")
-    assert (tmp_path / "a board.svg").read_bytes() == first
 
 
 def test_a_position_as_png(typed, tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from helpers import SMALL_TRAINING, check_refused
-from markers import DEVICES, one_in, slow
+from markers import DEVICES, one_in, quick, slow
 
 import rlgames as package
 from rlgames.config.commands import TrainConfig
@@ -126,15 +126,10 @@ def test_every_file_of_every_group_trains(words, device, tmp_path):
     assert package.evaluate(run, ["games=5", "solve_seconds=0"])["games"] == 5
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        if name in ("salvo", "connect4", "2048", "breakthrough")  # each kind of policy
-        else pytest.param(name, marks=pytest.mark.slow)
-        for name in Files().names("experiment")
-    ],
-)
+EACH_KIND_OF_POLICY = ("salvo", "connect4", "2048", "breakthrough")
+
+
+@pytest.mark.parametrize("name", quick(Files().names("experiment"), *EACH_KIND_OF_POLICY))
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_experiment_runs_two_updates(name, device, tmp_path):
     cfg = load_config(TrainConfig, [f"experiment={name}"])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from helpers import check_refused
-from written_runs import write_run
+from written_runs import reported, write_run
 
 RANGES = {"small": (7.0, 3.0), "large": (20.0, 10.0)}
 """What random and optimal play take on each board."""
@@ -37,18 +37,12 @@ def runs(tmp_path):
     return tmp_path / "runs"
 
 
-def compared(typed, *words):
-    done = typed("report", *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def entry(entries, **fields):
     return next(each for each in entries if all(each[k] == v for k, v in fields.items()))
 
 
 def test_several_games_are_compared_between_random_play_and_the_optimum(runs, typed):
-    report = json.loads(compared(typed, "runs", "compare=learner", "format=json"))
+    report = json.loads(reported(typed, "runs", "compare=learner", "format=json"))
     assert [each["agent"] for each in report["agents"]] == ["learner=ppo", "learner=reinforce"]
     assert {each["metric"] for each in report["statistics"]} == {"normalized score"}
     best = {"metric": "normalized score", "checkpoint": "best (selected)"}
@@ -65,7 +59,7 @@ def test_several_games_are_compared_between_random_play_and_the_optimum(runs, ty
 
 
 def test_one_game_is_also_compared_in_its_own_metric(runs, typed):
-    report = json.loads(compared(typed, "runs/large", "compare=learner", "format=json"))
+    report = json.loads(reported(typed, "runs/large", "compare=learner", "format=json"))
     turns = entry(report["statistics"], metric="turns", checkpoint="final", agent="learner=ppo")
     assert turns["mean"]["value"] == pytest.approx(10.8 + 0.5)
     pair = entry(report["pairs"], metric="turns", checkpoint="best (selected)")
@@ -83,7 +77,7 @@ def test_values_that_differ_by_rounding_are_equal(tmp_path, typed):
             is_exact = (seed + (learner == "first")) % 3
             run["results"]["turns"] = 3.0 if is_exact else nearly
             (path / "run.json").write_text(json.dumps(run))
-    report = json.loads(compared(typed, "runs", "compare=learner", "format=json"))
+    report = json.loads(reported(typed, "runs", "compare=learner", "format=json"))
     assert [each["agent"] for each in report["agents"]] == ["learner=first", "learner=second"]
     for pair in report["pairs"]:
         assert pair["difference"] == {"value": 0.0, "ci95": None}
@@ -91,20 +85,20 @@ def test_values_that_differ_by_rounding_are_equal(tmp_path, typed):
     for row in report["statistics"]:
         assert row["mean"]["ci95"] is None
         assert row["iqm"]["ci95"] is None
-    rows = json.loads(compared(typed, "runs", "format=json"))["rows"]
+    rows = json.loads(reported(typed, "runs", "format=json"))["rows"]
     assert [row["config"]["learner"] for row in rows] == ["first", "second"]
     assert [row["gap_to_optimal"] for row in rows] == [0.0, 0.0]
-    assert "-0.0" not in compared(typed, "runs", "compare=learner") + compared(typed, "runs")
+    assert "-0.0" not in reported(typed, "runs", "compare=learner") + reported(typed, "runs")
 
 
 def test_every_format_shows_the_statistics(runs, typed):
     write(runs / "odd", "small", "ppo", 3, 0.9)
     (runs / "odd" / "run.json").write_text("{")
-    table = compared(typed, "runs", "compare=learner")
+    table = reported(typed, "runs", "compare=learner")
     assert "left out, because they are not done or damaged: 1 of 13 runs" in table
     assert "0.9200 (" in table
     assert "A - B" in table
-    markdown = compared(typed, "runs", "compare=learner", "format=markdown")
+    markdown = reported(typed, "runs", "compare=learner", "format=markdown")
     assert "| learner=ppo | normalized score, best (selected) | 6 of 2 games | 0.9200 (" in markdown
 
 
@@ -128,5 +122,5 @@ def test_the_best_agents_of_many_are_compared(tmp_path, typed):
             score = 0.05 * number + 0.01 * seed
             folder = tmp_path / "runs" / f"{number}_{seed}"
             write(folder, "small", "ppo", seed, score, lr=number)
-    found = json.loads(compared(typed, "runs", "compare=lr", "top=10", "format=json"))
+    found = json.loads(reported(typed, "runs", "compare=lr", "top=10", "format=json"))
     assert [agent["config"]["lr"] for agent in found["agents"]] == [*range(11, 1, -1)]

@@ -223,16 +223,8 @@ def test_lines_can_be_told_apart_without_colors(style):
         assert min(abs(np.diff(brightness))) > 0.2
 
 
-@pytest.mark.slow
-def test_files_are_the_same_each_time(sweep, typed, tmp_path):
-    for suffix in ("png", "svg", "pdf"):
-        for name in ("a", "b"):
-            said = typed("report", "sweep", f"curves={name}.{suffix}", "width=column")
-            assert f"curves: {name}.{suffix}" in said.stdout
-        data = (tmp_path / f"a.{suffix}").read_bytes()
-        assert data == (tmp_path / f"b.{suffix}").read_bytes()
-        assert b"Date" not in data
-        assert b"dc:date" not in data
+def test_a_file_has_the_width_that_is_asked_for(sweep, typed, tmp_path):
+    assert "curves: a.png" in typed("report", "sweep", "curves=a.png", "width=column").stdout
     with Image.open(tmp_path / "a.png") as picture:
         assert picture.width == pytest.approx(3.25 * 150, abs=1)
 

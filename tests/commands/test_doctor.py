@@ -90,7 +90,7 @@ BROKEN = {
     "G3 policy.num_cell_values=5": "tiles_share_values",
     "BS learner.max_grad_norm=1e-9": "policy_does_not_move",
     "experiment=2048_ppo reward=win games=1024 log_every=128 eval_every=256 eval_games=50": (
-        "no_reward_signal"
+        "never_rewarded"
     ),
     "AZ lr=1e-7": "lr_too_low",
     "TT learner.epochs=50 learner.num_minibatches=16 lr=0.03": "steps_too_large",

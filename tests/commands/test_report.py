@@ -15,7 +15,7 @@ import pytest
 from helpers import check_refused, command
 from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from written_runs import GAME, SWEEP, write_run
+from written_runs import GAME, SWEEP, reported, write_run
 
 import rlgames as package
 from rlgames.commands.comparison import in_words
@@ -33,12 +33,6 @@ def sweep(tmp_path):
     for job, (lr, seed, turn) in enumerate(SWEEP):
         write_run(tmp_path / "sweep" / str(job), turns=(8.0, 7.0, 6.5, turn), lr=lr, seed=seed)
     return tmp_path / "sweep"
-
-
-def reported(typed, *words):
-    said = typed("report", *words)
-    assert said.returncode == 0, said.stderr
-    return said.stdout
 
 
 def by_hand(directory):
@@ -254,7 +248,9 @@ def test_runs_that_are_not_done_are_filled_in_from_their_metrics(tmp_path, typed
     write_run(tmp_path / "runs/a", "interrupted", turns=(6.0, 5.0, 5.5), lr=0.1)
     write_run(tmp_path / "runs/b", "failed", turns=(7.0,), lr=0.2)
     write_run(tmp_path / "runs/c", turns=(4.0,), lr=0.3)
-    rows = {row["lr"]: row for row in csv.DictReader(reported_lines(typed, "runs", "format=csv"))}
+    rows = {
+        row["lr"]: row for row in csv.DictReader(io.StringIO(reported(typed, "runs", "format=csv")))
+    }
     best, final = "turns", "final/turns"
     assert [rows["0.1"][name] for name in (best, final)] == ["5.0", "5.5"]
     assert [rows["0.2"][name] for name in (best, final)] == ["7.0", "7.0"]
@@ -278,10 +274,6 @@ def test_of_equal_evaluations_the_later_one_with_more_points_is_the_best_so_far(
     (tmp_path / "runs/a/metrics.jsonl").write_text(text)
     found = json.loads(reported(typed, "runs", "format=json"))["runs"][0]["so_far"]
     assert (found["points"], found["turns"]) == (0.7, 7.0)
-
-
-def reported_lines(typed, *words):
-    return reported(typed, *words).splitlines()
 
 
 def test_seeds_that_are_done_are_not_mixed_with_others(tmp_path, typed):
@@ -330,7 +322,6 @@ def test_nothing_controls_the_terminal(tmp_path, typed):
             (["empty"], "there is no run in empty"),
             (["sweep", "sort=trns"], "did you mean turns?"),
             (["sweep", "columns=[lr,trns]"], "did you mean turns?"),
-            (["sweep", "columns=-turns", "format=csv"], "did you mean turns?"),
             (["sweep", "where=lr"], "where=lr is not a condition"),
             (["sweep", "where=trns<5"], "no run has trns; did you mean turns?"),
             (["sweep", "where=started>today"], "today is not a date"),
@@ -355,7 +346,7 @@ def test_settings_have_the_names_that_are_typed():
 
 @pytest.mark.slow
 def test_a_report_imports_no_torch(sweep):
-    code = "import sys; from rlgames import app; code = app.run('report', ['.'])\n"
+    code = "import sys; from rlgames.commands import app; code = app.run('report', ['.'])\n"
     code += "assert (code, 'torch' in sys.modules) == (0, False)"
     done = subprocess.run([sys.executable, "-c", code], cwd=sweep, capture_output=True)
     assert done.returncode == 0, done.stderr

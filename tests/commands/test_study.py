@@ -269,6 +269,27 @@ def test_a_job_starts_only_after_those_it_needs(planned, monkeypatch):
     assert started == ["first/0", "middle/0", "other/0", "last/0"]
 
 
+def test_studies_of_one_name_do_not_share_a_directory(typed, tmp_path):
+    for folder in ("pa", "pb"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.yaml").write_text(PLAYERS)
+    assert typed("study", "pa/same.yaml").returncode == 0
+    for words in (["run=false"], ["dry_run=true"], ["out=outputs/studies/same"]):
+        said = typed("study", "pb/same.yaml", *words)
+        assert (said.returncode, said.stdout) == (2, "")
+        assert "pa/same.yaml; use another out= for pb/same.yaml" in said.stderr
+    assert typed("study", "pb/same.yaml", "out=other").returncode == 0
+    # The project, and then the file, may be moved.
+    for name in ("pa", "outputs"):
+        (tmp_path / "moved").mkdir(exist_ok=True)
+        (tmp_path / name).rename(tmp_path / "moved" / name)
+    out = "out=moved/outputs/studies/same"
+    assert typed("study", "pb/same.yaml", out, "run=false").returncode == 2
+    assert typed("study", "moved/pa/same.yaml", out, "run=false").returncode == 0
+    (tmp_path / "moved/pa/same.yaml").rename(tmp_path / "same.yaml")
+    assert typed("study", "same.yaml", out).returncode == 0
+
+
 def test_a_format_is_the_only_output(typed, tmp_path):
     (tmp_path / "mine.yaml").write_text(PLAYERS)
     said = typed("study", "mine.yaml", "out=out", "format=json")

@@ -26,3 +26,10 @@ def write_run(path, status="done", turns=(5.0,), results=None, facts=(), lines=(
         run |= {} if results else {"final_results": {"turns": turns[-1] + 1.0}, "best_games": 300}
     (path / "run.json").write_text(json.dumps(run | dict(facts)))
     return path
+
+
+def reported(typed, *words):
+    """What `rlgames report` prints."""
+    said = typed("report", *words)
+    assert said.returncode == 0, said.stderr
+    return said.stdout

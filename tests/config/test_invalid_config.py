@@ -7,7 +7,7 @@ import torch
 from helpers import SMALL_TRAINING, check_refused, make_learner, make_policy
 from markers import one_in
 
-from rlgames import app
+from rlgames.commands import app
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import load_option, make

@@ -14,7 +14,7 @@ from hydra.core.config_store import ConfigStore
 from markers import one_in
 
 import rlgames as package
-from rlgames.app import COMMANDS
+from rlgames.commands.app import COMMANDS
 from rlgames.config import registry
 from rlgames.config.commands import COMMAND_SCHEMAS, EvalConfig, TrainConfig
 from rlgames.config.compose import load_config

@@ -65,8 +65,8 @@ def test_quoted_text_is_read_back(text):
         ("train", "learning_rate=3", "did you mean lr?"),
         ("train", "game=salvoo", "no game is called 'salvoo'; did you mean salvo?"),
         ("train", "experiment=slavo", "no experiment is called 'slavo'; did you mean salvo?"),
-        ("train", "game=hex rows=3", "hex has board, swap; --help lists the others"),
-        ("train", "learner.n_step=2", "learner has clip_range, "),
+        ("train", "game=hex rows=3", "it is a key of game=connect4 or game=breakthrough"),
+        ("train", "learner.n_step=2", "it is a key of learner=dqn"),
         (
             "train",
             "experiment=connect4 learner=dqn",

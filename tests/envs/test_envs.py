@@ -339,12 +339,6 @@ def test_an_action_is_a_whole_number_of_the_space(single, batch):
         envs.step(np.array([valid, valid]))
 
 
-@pytest.mark.parametrize("num_envs", [0, -1, 1.5, True])
-def test_a_batch_has_a_game_at_least(num_envs):
-    with pytest.raises(ConfigError, match=f"num_envs={num_envs} is not a whole number from 1"):
-        gymnasium.make_vec("rlgames/TicTacToe-v0", num_envs=num_envs)
-
-
 @pytest.mark.parametrize("name", ["2048", "Hex", "SalvoDuel"])
 def test_a_board_is_drawn_as_text_or_as_a_picture(name, recwarn):
     env = gymnasium.make(f"rlgames/{name}-v0", render_mode="rgb_array")
@@ -365,9 +359,12 @@ def test_a_board_is_drawn_as_text_or_as_a_picture(name, recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.parametrize("num_envs", [0, -1, 1.5, True])
 @pytest.mark.parametrize("render_mode", ["human", "rgb", "rgb_array_list"])
 @pytest.mark.filterwarnings("ignore:.*render_mode:UserWarning")
-def test_a_render_mode_is_never_ignored(render_mode):
+def test_numbers_of_games_and_render_modes_are_never_ignored(num_envs, render_mode):
+    with pytest.raises(ConfigError, match=f"num_envs={num_envs} is not a whole number from 1"):
+        gymnasium.make_vec("rlgames/TicTacToe-v0", num_envs=num_envs)
     with pytest.raises(ConfigError, match=f"render_mode={render_mode} is not ansi or rgb_array"):
         gymnasium.make_vec("rlgames/Hex-v0", num_envs=2, render_mode=render_mode)
 

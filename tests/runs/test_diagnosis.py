@@ -31,6 +31,7 @@ BUFFER = {"time/moves": [100.0], "time/updates": [10.0], "buffer_size": [15.0]}
 CASES = {
     "not_finite": ("td", {}, {"failure": "NonFiniteError: update 3"}),
     "no_reward_signal": ("ppo", {"return": [-1.0, -1.0], "return_std": [0.0, 1e-8]}, {}),
+    "never_rewarded": ("ppo", {"rewarded_games": [0.0], "return_std": [0.002]}, {}),
     "lr_ran_out": ("dqn", {"lr": [0.1, 0.05, 0.0, 0.0]}, {}),
     "policy_does_not_move": ("ppo", {"approx_kl": [1e-9, 1e-8]}, {}),
     "lr_too_low": (
@@ -92,6 +93,7 @@ HARMLESS = {
     "an optimum of seven turns": ("ppo", {"result": [9.0, 7.0]}, {"metric": "turns"}),
     "many epochs that learn": ("ppo", {"approx_kl": [0.04], "clip_fraction": [0.36]}, {}),
     "random games that DQN learns from": ("dqn", WEAK | {"exploration_rate": [1.0]}, {}),
+    "a single error": ("td", WEAK | {"td_error": [9.0]}, {}),
     "nothing is logged": ("ppo", {}, {}),
     "another learner": ("adp", CASES["too_short"][1], {}),
 }

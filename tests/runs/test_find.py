@@ -4,13 +4,11 @@ import fcntl
 import json
 import os
 import shutil
-import signal
 import threading
 import time
 
 import pytest
-from helpers import SMALL_TRAINING, check_refused
-from processes import Process
+from helpers import check_refused
 
 from rlgames.commands.match import matching_runs
 from rlgames.core.errors import ConfigError
@@ -171,24 +169,6 @@ def test_a_run_is_running_while_its_directory_is_locked(pid, host, tmp_path):
     assert read_summary(run).status == "running"
     lock.release()
     assert read_summary(run).status == "died"
-
-
-def test_a_run_that_was_killed_in_a_container_is_not_running(tmp_path, typed):
-    def in_a_container():
-        import platform
-
-        platform.node = lambda: "pod-a1"
-
-    words = [*SMALL_TRAINING, "games=1000000", "out=run"]
-    training = Process(tmp_path, "train", *words, prepare=in_a_container)
-    while not (tmp_path / "run/metrics.jsonl").exists():
-        time.sleep(0.02)
-    assert read_summary(tmp_path / "run").status == "running"
-    training.send(signal.SIGKILL)
-    training.wait()
-    assert json.loads((tmp_path / "run/run.json").read_text())["host"] == "pod-a1"
-    assert read_summary(tmp_path / "run").status == "died"
-    assert "died at 0%" in typed("report", "run").stdout
 
 
 def test_who_looks_at_a_lock_keeps_nobody_from_taking_it(tmp_path):

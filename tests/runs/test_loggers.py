@@ -117,7 +117,7 @@ CONTRACT = ("start", "scalars", "picture", "close")
 
 
 def use_all(loggers, directory):
-    loggers.call("start", RunStart(directory, "1", {}, ""))
+    loggers.call("start", RunStart(directory, "1", {}, "", "turns"))
     loggers.call("scalars", 10, {"train/loss": 1.0})
     loggers.call("picture", 10, "values", b"GIF")
     loggers.close("done")
@@ -212,10 +212,10 @@ def test_wandb_has_a_run_and_its_resumptions_offline(tmp_path):
 
 def test_trackers_show_a_run_by_its_sweep_and_a_readable_name(tmp_path):
     options = {"game": {"name": "salvo"}, "learner": {"name": "ppo"}, "policy": {"name": "mlp"}}
-    alone = RunStart(tmp_path / "salvo" / "2026-11-25_120000_0", "1", options, "")
+    alone = RunStart(tmp_path / "salvo" / "2026-11-25_120000_0", "1", options, "", "turns")
     assert (alone.label, alone.sweep) == ("salvo 2026-11-25_120000_0", None)
     (tmp_path / "multirun.yaml").write_text("")
-    job = RunStart(tmp_path / "lr=0.1", "1", options, "")
+    job = RunStart(tmp_path / "lr=0.1", "1", options, "", "turns")
     assert (job.label, job.sweep) == ("lr=0.1", tmp_path.name)
 
 
@@ -281,11 +281,11 @@ class FakeMlflow:
     def __init__(self):
         self.experiments, self.runs, self.points = {}, {}, []
 
-    def get_experiment_by_name(self, name):  # also a deleted one
+    def get_experiment_by_name(self, name):
         return self.experiments.get(name)
 
     def create_experiment(self, name):
-        self.experiments[name] = SimpleNamespace(experiment_id=name, stage="active")
+        self.experiments[name] = SimpleNamespace(experiment_id=name)
         return name
 
     def search_runs(self, experiments, text):
@@ -293,23 +293,21 @@ class FakeMlflow:
         return [run for run in found if run.stage == "active" and run.tags["rlgames.id"] in text]
 
     def create_run(self, experiment, run_name, tags):
-        self._check("experiment", experiment, self.experiments[experiment])
         info = SimpleNamespace(run_id=str(len(self.runs)), experiment_id=experiment)
         self.runs[info.run_id] = SimpleNamespace(info=info, tags=tags, stage="active")
         return self.runs[info.run_id]
 
     def log_batch(self, run_id, metrics=(), params=()):
-        self._check("run", run_id, self.runs[run_id])
+        self._check(self.runs[run_id])
         self.points += [(run_id, *point) for point in metrics]
 
     def __getattr__(self, name):
-        return lambda run_id, *_, **__: self._check("run", run_id, self.runs[run_id])
+        return lambda run_id, *_, **__: self._check(self.runs[run_id])
 
     @staticmethod
-    def _check(kind, name, thing):
-        if thing.stage != "active":
-            reason = f"must be in the 'active' state. Current state is {thing.stage}."
-            raise RuntimeError(f"The {kind} {name} {reason}")
+    def _check(run):
+        if run.stage != "active":
+            raise RuntimeError(f"The run {run.info.run_id} must be in the 'active' state.")
 
 
 @pytest.fixture
@@ -327,25 +325,18 @@ def fake_mlflow(monkeypatch):
     return client
 
 
-@pytest.mark.parametrize("deleted", ["", "run", "experiment"])
+@pytest.mark.parametrize("is_deleted", [False, True])
 def test_a_new_run_starts_with_a_warning_if_mlflows_was_deleted(
-    deleted, fake_mlflow, tmp_path, capsys
+    is_deleted, fake_mlflow, tmp_path, capsys
 ):
     run = train(tmp_path / "run", "logger=mlflow")
     assert capsys.readouterr().err == ""
-    if deleted == "run":
-        fake_mlflow.runs["0"].stage = "deleted"
-    elif deleted:
-        fake_mlflow.experiments["rlgames"].stage = "deleted"
-        fake_mlflow.runs["0"].stage = "deleted"
+    fake_mlflow.runs["0"].stage = "deleted" if is_deleted else "active"
     fake_mlflow.points.clear()
     resumed(run, 40)
-    runs = {point[0] for point in fake_mlflow.points}
-    assert runs == {"": {"0"}, "run": {"1"}, "experiment": set()}[deleted]
-    warnings = [line for line in capsys.readouterr().err.splitlines() if "mlflow" in line]
-    assert len(warnings) == bool(deleted)
-    expected = {"run": "no longer has this run; a new one", "experiment": "must be in the 'active'"}
-    assert expected.get(deleted, "") in "".join(warnings)
+    assert {point[0] for point in fake_mlflow.points} == {"1" if is_deleted else "0"}
+    lines = [line for line in capsys.readouterr().err.splitlines() if "mlflow" in line]
+    assert ["no longer has this run; a new one" in line for line in lines] == [True] * is_deleted
 
 
 @pytest.mark.slow

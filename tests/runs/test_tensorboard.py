@@ -1,6 +1,7 @@
 """Games as pictures: every game has them, and they show what the policy thinks."""
 
 import io
+import json
 import time
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from helpers import make_game, rng
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import metadata
 
 import rlgames as package
 from rlgames.config.registry import REGISTRY
@@ -46,7 +48,7 @@ def test_steps_are_shown_once_and_in_order_whatever_the_clock_says(tmp_path, mon
     for first in (0, 30, 60):
         monkeypatch.setattr(time, "time", lambda now=now: float(now))
         charts = TensorBoardLogger()
-        charts.start(RunStart(tmp_path, "1", {}, "", first - 10 if first else None))
+        charts.start(RunStart(tmp_path, "1", {}, "", "turns", first - 10 if first else None))
         for games in range(first, first + 50, 10):
             charts.scalars(games, {"train/loss": first, f"train/{first}": games})
         with open(max(tmp_path.glob("*.rlgames")), "ab") as file:
@@ -57,6 +59,22 @@ def test_steps_are_shown_once_and_in_order_whatever_the_clock_says(tmp_path, mon
     assert shown == [(games, min(games // 30 * 30, 60)) for games in range(0, 110, 10)]
     assert [event.step for event in found.Scalars("train/0")] == [0, 10, 20]
     assert [event.step for event in found.Scalars("train/30")] == [30, 40, 50]
+
+
+def test_the_greedy_result_is_between_its_references_and_hparams_list_the_settings(tmp_path):
+    directory = package.train(["game=battleship", "games=20", f"out={tmp_path}/run"])
+    found = EventAccumulator(str(directory)).Reload()
+    results = json.loads((directory / "run.json").read_text())["references"]
+    steps = {event.step for event in found.Scalars("eval/turns")}
+    for name in ("random", "optimal"):
+        line = found.Scalars(f"reference/{name}")
+        assert {event.step for event in line} == steps
+        assert {event.value for event in line} == {np.float32(results[name])}
+    assert "custom_scalars__config__" in found.Tags()["tensors"]
+    content = found.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    settings = metadata.parse_session_start_info_plugin_data(content).hparams
+    assert settings["learner"].string_value == "ppo"
+    assert settings["lr"].number_value == 0.002
 
 
 class Plain(KInARow):
@@ -144,19 +162,6 @@ def test_boards_have_the_coordinates_that_people_type(name):
         if isinstance(item, Label) and item.text in form.left:
             row = form.left.index(item.text)
             assert item.y == cells[row * form.columns].y + cells[0].size / 2
-
-
-def test_a_long_title_takes_several_lines_instead_of_a_wider_picture():
-    game = make_game("game=tictactoe")
-    state = game.initial(1, rng())
-    short, long = (
-        pictures.position_scene(game, state, 0, "turn 1: A1 " * times, width=200)
-        for times in (1, 9)
-    )
-    assert long.width == short.width
-    assert long.height > short.height
-    titles = [item for item in long.items if isinstance(item, Label) and "turn" in item.text]
-    assert len(titles) > 1
 
 
 def test_arrows_show_the_likeliest_direction():

@@ -157,10 +157,9 @@ def odd(policy):
     nan = first.clone()
     nan.view(-1)[0] = math.nan
     return {
-        "missing": {key: value for key, value in policy.items() if key != name},
-        "unknown": policy | {f"{ESCAPE}{n}" * 20: first.clone() for n in range(500)},
-        "with the wrong shape or dtype": policy | {name: torch.zeros(3, 5, 7)},
-        "logits": policy | {name: first.double()},
+        "Missing key": {key: value for key, value in policy.items() if key != name},
+        "Unexpected key": policy | {f"{ESCAPE}{n}" * 20: first.clone() for n in range(500)},
+        "size mismatch": policy | {name: torch.zeros(3, 5, 7)},
         "not finite": policy | {name: nan},
     }
 

@@ -50,15 +50,10 @@ def test_a_curve_lies_between_random_play_and_the_optimum():
     assert VIEW.heights(10) == [0, 0, 0.5, 0.5, 0.875]
     assert heights(2, metric="score", curve=((5, 3.0), (10, 9.0))) == [0, 1]
     assert heights(1, metric="points", random=0.5, curve=((5, 0.75),)) == [0.5]
-
-
-def test_a_value_beyond_the_bounds_stays_inside():
+    # A value beyond the bounds stays inside.
     salvo = {"metric": "turns", "random": 8.0}
     assert heights(2, **salvo, optimal=4.0, curve=((1, 3.9),)) == [1, 1]
     assert heights(2, **salvo, curve=((1, 8.5), (10, 7.0))) == [0, 1]
-
-
-def test_blocks_have_the_height_that_is_reported():
     assert blocks([-1, 0, 0.5, 1], 1) == [" ▁▄█"]
     assert blocks([-1, 0, 0.5, 0.75, 1], 2) == ["   ▄█", " ▁███"]
 

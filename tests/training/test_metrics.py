@@ -28,32 +28,23 @@ from rlgames.training.progress import game_statistics
 PAGE = Path(package.__file__).parent.parent / "docs" / "metrics.md"
 
 TINY = ["experiment=null", "games=16", "batch=8", "eval_games=20", "log_every=8", "eval_every=16"]
-NETWORK = ["policy=mlp", "policy.layers=[4]"]
-SEA = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
-TILES = ["game=2048", "board=2", "columns=2"]
+NETWORK = "policy=mlp policy.layers=[4]"
+SEA = f"game=salvo board=3 ships=[2] shots=1 {NETWORK}"
+TILES = "game=2048 board=2 columns=2 reward=score"
+GREEDY = "sampling=epsilon_greedy"
+LINES = f"game=connect4 rows=3 columns=4 line=3 reward=outcome {NETWORK}"
 RUNS = {
-    "ppo": [*SEA, *NETWORK, "holdout=0.2"],
-    "reinforce": [
-        *("game=connect4", "rows=3", "columns=4", "line=3", "reward=outcome", *NETWORK),
-        *("opponent=random", "analyze_every=16"),
-    ],
-    "td": ["game=tictactoe", "reward=outcome", "policy=table", "sampling=epsilon_greedy"],
-    "td_ntuple": [*TILES, "policy=ntuple", "reward=score", "sampling=argmax"],
-    "td_lambda": [*TILES, *NETWORK, "reward=score", "sampling=argmax"],
-    "adp": [*TILES, "policy=linear", "reward=score", "sampling=epsilon_greedy"],
-    "dqn": [
-        *SEA,
-        *NETWORK,
-        "sampling=epsilon_greedy",
-        "learner.buffer_size=64",
-        "learner.minibatch_size=8",
-    ],
-    "behavior_cloning": ["game=tictactoe", *NETWORK, "demonstrations={record}"],
-    "occupancy": [*SEA, *NETWORK],
-    "alphazero": [
-        *("game=tictactoe", *NETWORK, "search=mcts", "search.simulations=2", "search.leaf=value"),
-        *("learner.buffer_size=50", "reward=outcome"),
-    ],
+    "ppo": f"{SEA} holdout=0.2",
+    "reinforce": f"{LINES} opponent=random analyze_every=16",
+    "td": f"game=tictactoe reward=outcome policy=table {GREEDY}",
+    "td_ntuple": f"{TILES} policy=ntuple sampling=argmax",
+    "td_lambda": f"{TILES} {NETWORK} sampling=argmax",
+    "adp": f"{TILES} policy=linear {GREEDY}",
+    "dqn": f"{SEA} {GREEDY} learner.buffer_size=64 learner.minibatch_size=8",
+    "behavior_cloning": f"game=tictactoe {NETWORK} demonstrations={{record}}",
+    "occupancy": SEA,
+    "alphazero": f"game=tictactoe {NETWORK} search=mcts search.simulations=2 search.leaf=value "
+    "learner.buffer_size=50 reward=outcome",
 }
 """A run for each learner; together they have games of each kind."""
 
@@ -73,7 +64,7 @@ def everything(tmp_path_factory):
     package.evaluate(None, ["player=random", "game=tictactoe", "games=4", f"record={record}"])
     found: set[str] = set()
     for learner, words in RUNS.items():
-        words = [word.format(record=record) for word in words]
+        words = words.format(record=record).split()
         run = package.train([*TINY, *words, f"learner={learner}", f"out={folder}/{learner}"])
         found |= logged(run)
     return found

@@ -27,31 +27,24 @@ if ACCELERATOR == "cpu":
 NAMES = Files().names("game")
 SMALL = ["experiment=null", "games=48", "batch=8", "log_every=16", "eval_every=16", "save_every=8"]
 SMALL += ["eval_games=8", "solve_seconds=0", f"device={ACCELERATOR}"]
-NETWORK = ["policy=mlp", "policy.layers=[8]"]
-ALPHAZERO = ["learner=alphazero", "search=mcts", "search.simulations=4", "search.leaf=value"]
+NETWORK, WON = "policy=mlp policy.layers=[8]", "reward=outcome"
+ALPHAZERO = f"learner=alphazero search=mcts search.simulations=4 search.leaf=value {NETWORK} {WON}"
+REPLAY = "learner=dqn sampling=epsilon_greedy learner.buffer_size=64 learner.minibatch_size=8"
 RUNS = {
-    "ppo-othello": ["game=othello", "board=4", "reward=outcome", *NETWORK],
-    "ppo-hex": ["game=hex", "board=3", "reward=outcome", *NETWORK],
-    "ppo-gomoku": ["game=gomoku", "board=5", "line=3", "reward=outcome", "policy=conv"],
-    "ppo-breakthrough": [
-        *("game=breakthrough", "rows=4", "columns=3", "home_rows=1", "reward=outcome", *NETWORK),
-    ],
-    "dqn-tictactoe": ["game=tictactoe", "reward=outcome", "learner=dqn", *NETWORK],
-    "td-tictactoe": ["game=tictactoe", "reward=outcome", "learner=td", "policy=table"],
-    "td-2048": ["game=2048", "board=2", "reward=score", "learner=td", "policy=table", "window=4"],
-    "alphazero-othello": ["game=othello", "board=4", "reward=outcome", *ALPHAZERO, *NETWORK],
-    "gumbel-hex": [
-        *("game=hex", "board=3", "reward=outcome", *ALPHAZERO, "search.rule=gumbel", *NETWORK),
-    ],
+    "ppo-othello": f"game=othello board=4 {WON} {NETWORK}",
+    "ppo-hex": f"game=hex board=3 {WON} {NETWORK}",
+    "ppo-gomoku": f"game=gomoku board=5 line=3 {WON} policy=conv",
+    "ppo-breakthrough": f"game=breakthrough rows=4 columns=3 home_rows=1 {WON} {NETWORK}",
+    "dqn-tictactoe": f"game=tictactoe {WON} {REPLAY} {NETWORK}",
+    "td-tictactoe": f"game=tictactoe {WON} learner=td policy=table sampling=epsilon_greedy",
+    "td-2048": "game=2048 board=2 reward=score learner=td policy=table window=4 sampling=argmax",
+    "alphazero-othello": f"game=othello board=4 {ALPHAZERO}",
+    "gumbel-hex": f"game=hex board=3 {ALPHAZERO} search.rule=gumbel",
 }
-RUNS["dqn-tictactoe"] += ["sampling=epsilon_greedy", "learner.buffer_size=64"]
-RUNS["dqn-tictactoe"] += ["learner.minibatch_size=8"]
-RUNS["td-tictactoe"] += ["sampling=epsilon_greedy"]
-RUNS["td-2048"] += ["sampling=argmax"]
 
 
 def config(name, path):
-    return load_config(TrainConfig, [*RUNS[name], *SMALL, f"out={path}"])
+    return load_config(TrainConfig, [*RUNS[name].split(), *SMALL, f"out={path}"])
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -20,7 +20,6 @@ TUPLES = "game=2048 policy=ntuple learner=td_ntuple"
 SLIDE = "experiment=null game=2048 board=3 reward=score policy=ntuple learner=td_ntuple"
 LINES = f"experiment=null game=connect4 reward=outcome policy=ntuple learner=td_ntuple {GREEDY}"
 SMALL_LINES = f"{LINES} rows=4 columns=4 line=3 policy.tuples=[[0,1,5,8],[6,7,10]]"
-POINTS = "experiment=null reward=score reward.scored=log_score_delta"
 GAINS = "experiment=null reward=score reward.scored=score_delta"
 GUMBEL = "experiment=tictactoe_alphazero search.rule=gumbel"
 STAGED = "game=2048 policy=staged"
@@ -34,10 +33,6 @@ REFUSED = [
     ("game=2048 learner=alphazero search=mcts policy=table", "does not train"),
     ("experiment=connect4_alphazero search.value=score", "is not what the run learned"),
     (GUMBEL, r"use search\.dirichlet_fraction=0"),
-    (
-        f"{POINTS} game=2048 learner=alphazero search=mcts search.leaf=value",
-        "cannot tell what the value head learned",
-    ),
     # Hidden fleets
     (f"{OCCUPANCY} game=2048", "needs HiddenHits, which game=2048 does not have"),
     (f"{OCCUPANCY} game=connect4", "needs HiddenHits, which game=connect4 does not have"),
@@ -101,9 +96,7 @@ REFUSED = [
     (f"{ADP} policy.features=[one,one]", "once"),
     (f"{ADP} policy.features=[on]", "one"),
     ("game=2048 learner=dqn learner.polyak_tau=0", "polyak_tau"),
-    (f"{POINTS} game=2048 board=2 policy=table learner=td {GREEDY}", "scored=score_delta"),
-    (f"{POINTS} game=2048 policy=linear learner=adp sampling=argmax", "scored=score_delta"),
-    (f"{POINTS} game=2048 learner=td_lambda sampling=argmax", "scored=score_delta"),
+    ("experiment=null game=2048 reward=turns learner=td_lambda sampling=argmax", "score_delta"),
     (f"{GAINS} game=tictactoe policy=table learner=td {GREEDY}", "reward=outcome"),
     (f"{GAINS} game=tictactoe learner=td_lambda sampling=argmax", "reward=outcome"),
     ("game=2048 learner=td_lambda sampling=argmax reward=grid_sum", "score_delta"),

@@ -45,46 +45,37 @@ GAMES = {
 NETWORK = ["policy=mlp", "policy.layers=[8]"]
 TWO = ["salvo_duel", "tictactoe", "connect4", "gomoku", "hex", "othello", "breakthrough"]
 ALL = ["battleship", "salvo", *TWO, "2048"]
-NTUPLE = ["policy=ntuple", "learner.td_lambda=0.9", "sampling=epsilon_greedy"]
-COHERENT = ["policy=ntuple", "learner.step_size=temporal_coherence"]
-REPLAY = ["learner.buffer_size=64", "learner.minibatch_size=8"]
-MCTS = [*NETWORK, "search=mcts", "search.simulations=6", "search.leaf=value"]
-CONV = ["policy=conv", "policy.channels=[2]", "opponent=past"]
+SEA, LINES = ["battleship", "salvo"], ["tictactoe", "connect4", "gomoku"]
+NET, GREEDY = "policy=mlp policy.layers=[8]", "sampling=epsilon_greedy"
+NTUPLE = f"policy=ntuple learner.td_lambda=0.9 {GREEDY}"
+COHERENT = "policy=ntuple learner.step_size=temporal_coherence"
+REPLAY = "learner.buffer_size=64 learner.minibatch_size=8"
+MCTS = f"{NET} search=mcts search.simulations=6 search.leaf=value"
+CONV = "policy=conv policy.channels=[2] opponent=past"
 LEARNERS = {
-    "reinforce": [(NETWORK, ALL)],
+    "reinforce": [(NET, ALL)],
     "ppo": [
-        ([*NETWORK, "learner.num_minibatches=2", "learner.epochs=2"], ALL),
-        (
-            [*NETWORK, "window=4", "batch=5", "sampling=epsilon_greedy"],
-            ["battleship", "salvo", "2048"],
-        ),
-        ([*CONV, "opponent.every=10"], TWO),
+        (f"{NET} learner.num_minibatches=2 learner.epochs=2", ALL),
+        (f"{NET} window=4 batch=5 {GREEDY}", [*SEA, "2048"]),
+        (f"{CONV} opponent.every=10", TWO),
     ],
-    "td": [
-        (["policy=table", "sampling=epsilon_greedy"], ["tictactoe", "connect4", "2048"]),
-    ],
+    "td": [(f"policy=table {GREEDY}", ["tictactoe", "connect4", "2048"])],
     "td_ntuple": [
-        (
-            [*COHERENT, "sampling=argmax", "window=4", "restart_fraction=0.5", "reward=score"],
-            ["2048"],
-        ),
-        ([*NTUPLE, "reward=score"], ["2048"]),
-        (
-            [*NTUPLE, *COHERENT, "learner.average_start=0.3"],
-            ["tictactoe", "connect4", "gomoku", "2048"],
-        ),
+        (f"{COHERENT} sampling=argmax window=4 restart_fraction=0.5 reward=score", ["2048"]),
+        (f"{NTUPLE} reward=score", ["2048"]),
+        (f"{NTUPLE} {COHERENT} learner.average_start=0.3", [*LINES, "2048"]),
     ],
-    "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
-    "adp": [(["policy=linear", "reward=score", "sampling=epsilon_greedy"], ["2048"])],
-    "dqn": [([*NETWORK, *REPLAY, "sampling=epsilon_greedy"], ALL)],
+    "td_lambda": [(f"{NET} reward=score sampling=argmax window=4", ["2048"])],
+    "adp": [(f"policy=linear reward=score {GREEDY}", ["2048"])],
+    "dqn": [(f"{NET} {REPLAY} {GREEDY}", ALL)],
     "behavior_cloning": [
-        ([*NETWORK, "teacher=random", "learner.patience=1"], ALL),
-        ([*CONV, "teacher=random", "lr=0.3"], TWO),
+        (f"{NET} teacher=random learner.patience=1", ALL),
+        (f"{CONV} teacher=random lr=0.3", TWO),
     ],
-    "occupancy": [(NETWORK, ["battleship", "salvo_duel"])],
+    "occupancy": [(NET, ["battleship", "salvo_duel"])],
     "alphazero": [
-        ([*MCTS, "learner.buffer_size=50"], ALL),
-        ([*MCTS, "search.rule=gumbel"], ALL),
+        (f"{MCTS} learner.buffer_size=50", ALL),
+        (f"{MCTS} search.rule=gumbel", ALL),
     ],
 }
 """Settings of each learner, with the games that they fit."""
@@ -92,7 +83,7 @@ LEARNERS = {
 
 COMBINATIONS = [
     pytest.param(
-        ["experiment=null", f"game={game}", f"learner={learner}", *GAMES[game], *SMALL, *words],
+        f"experiment=null game={game} learner={learner} {words}".split() + GAMES[game] + SMALL,
         id=f"{learner}-{game}",
         marks=[] if game == games[0] else [pytest.mark.slow],
     )

@@ -10,14 +10,15 @@ class BattleshipConfig(OptionConfig):
     board: int = key(1, 1000, help="number of cells")
     ships: list[int] = key(1, 1000, help="ship lengths")
     shots: int = key(1, 1000, help="shots per turn")
-    aim: str = key(of=("auto", "joint", "sequential"), help="joint: one action per set of cells")
+    aim: str = key(
+        of=("auto", "joint", "sequential"),
+        help="joint: one action per set of cells; sequential: cell by cell",
+    )
     encoding: str = key(
         of=("signed", "planes", "posterior"),
         help="planes: unknown, miss, hit; posterior: plus occupancy; signed: -1, 0, 1",
     )
-    show: list[str] = key(
-        of=("sizes", "sunk", "first_hit"), help="what is observed besides the cells"
-    )
+    show: list[str] = key(of=("sizes", "sunk", "first_hit"), help="what is also observed")
 
 
 @schema
@@ -76,24 +77,23 @@ class Game2048Config(OptionConfig):
     columns: int = key(1, 8, help="columns; by default as many as rows")
     fours: float = key(0, 1, help="probability that a new tile is a 4")
     target: int = key(4, 2**62, help="tile that counts as a win; play continues")
-    encoding: str = key(of=("onehot", "exponents"), help="onehot: one plane per tile value")
+    encoding: str = key(
+        of=("onehot", "exponents"),
+        help="onehot: one plane per tile value; exponents: a single plane",
+    )
 
 
 GAMES = {
-    "battleship": Option(
-        BattleshipConfig, "rlgames.games.battleship:battleship", gym_id="Battleship"
-    ),
-    "salvo": Option(SalvoConfig, "rlgames.games.battleship:salvo", gym_id="Salvo"),
-    "salvo_duel": Option(
-        SalvoDuelConfig, "rlgames.games.salvo_duel:salvo_duel", gym_id="SalvoDuel"
-    ),
-    "tictactoe": Option(TictactoeConfig, "rlgames.games.k_in_a_row:tictactoe", gym_id="TicTacToe"),
-    "connect4": Option(Connect4Config, "rlgames.games.k_in_a_row:connect4", gym_id="Connect4"),
-    "gomoku": Option(GomokuConfig, "rlgames.games.k_in_a_row:gomoku", gym_id="Gomoku"),
-    "othello": Option(OthelloConfig, "rlgames.games.othello:Othello", gym_id="Othello"),
-    "hex": Option(HexConfig, "rlgames.games.hex:Hex", gym_id="Hex"),
+    "battleship": Option(BattleshipConfig, "rlgames.games.battleship:battleship", "Battleship"),
+    "salvo": Option(SalvoConfig, "rlgames.games.battleship:salvo", "Salvo"),
+    "salvo_duel": Option(SalvoDuelConfig, "rlgames.games.salvo_duel:salvo_duel", "SalvoDuel"),
+    "tictactoe": Option(TictactoeConfig, "rlgames.games.k_in_a_row:tictactoe", "TicTacToe"),
+    "connect4": Option(Connect4Config, "rlgames.games.k_in_a_row:connect4", "Connect4"),
+    "gomoku": Option(GomokuConfig, "rlgames.games.k_in_a_row:gomoku", "Gomoku"),
+    "othello": Option(OthelloConfig, "rlgames.games.othello:Othello", "Othello"),
+    "hex": Option(HexConfig, "rlgames.games.hex:Hex", "Hex"),
     "breakthrough": Option(
-        BreakthroughConfig, "rlgames.games.breakthrough:Breakthrough", gym_id="Breakthrough"
+        BreakthroughConfig, "rlgames.games.breakthrough:Breakthrough", "Breakthrough"
     ),
-    "2048": Option(Game2048Config, "rlgames.games.game_2048:Game2048", gym_id="2048"),
+    "2048": Option(Game2048Config, "rlgames.games.game_2048:Game2048", "2048"),
 }

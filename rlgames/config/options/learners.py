@@ -34,7 +34,8 @@ class GradientConfig(LearnerConfig):
 @schema
 class ReinforceConfig(EntropyConfig, GradientConfig):
     baseline: str = key(
-        of=("none", "mean", "standardized", "value"), help="value: from a value head"
+        of=("none", "mean", "standardized", "value"),
+        help="none, mean, standardized, or value from a value head",
     )
     masked: bool = key(help="exclude illegal actions from the gradient's softmax")
     value_coef: float = key(0, 1000, help="weight of the value loss")
@@ -64,7 +65,7 @@ class TdNtupleConfig(LearnerConfig):
     td_lambda: float = key(0, 1, help="weight of longer returns; 0: one step")
     threads: int = key(1, 256, help="threads that learn; more than 1: not repeatable")
     average_start: float | None = key(
-        0, 0.99, help="average values from this fraction; null: never"
+        0, 0.99, help="average values from this fraction of training on; null: never"
     )
 
 
@@ -105,9 +106,7 @@ class AlphaZeroConfig(GradientConfig):
 class BehaviorCloningConfig(GradientConfig):
     epochs: int = key(1, 1000, help="passes over each batch")
     minibatch_size: int = key(1, MAX_BATCH, help="moves per gradient step")
-    patience: int | None = key(
-        1, 10**9, help="evaluations without a lower held-out loss before stopping; null: never"
-    )
+    patience: int | None = key(1, 10**9, help="evaluations to wait for a lower loss; null: forever")
 
 
 @schema

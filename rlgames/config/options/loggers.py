@@ -9,7 +9,8 @@ from rlgames.config.schema import Option, OptionConfig, key, schema
 class WandbConfig(OptionConfig):
     project: str = key(help="project of the run")
     mode: str | None = key(
-        of=("online", "offline"), help="offline for wandb sync; null: WANDB_MODE"
+        of=("online", "offline"),
+        help="offline: `wandb sync` uploads it later; null: WANDB_MODE, or else online",
     )
 
 

@@ -34,7 +34,9 @@ class DensityRolloutConfig(CountingConfig):
 class ExactConfig(OptionConfig):
     seconds: float = key(POSITIVE, 1e6, help="time limit for solving before the first move")
     memory_gb: float = key(POSITIVE, 1e4, help="memory limit for solving, in GiB")
-    move_positions: int | None = key(1, 10**12, help="positions per Connect 4 move, repeatable")
+    move_positions: int | None = key(
+        1, 10**12, help="positions per Connect 4 move, for the same games on every machine"
+    )
     move_seconds: float | None = key(POSITIVE, 1e6, help="seconds per Connect 4 move; null: 0.5")
 
 

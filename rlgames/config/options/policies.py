@@ -18,8 +18,7 @@ class LayersConfig(NetworkConfig):
 
     activation: str = key(of=("tanh", "relu", "gelu", "silu"), help="tanh, relu, gelu or silu")
     init: str = key(
-        of=("orthogonal", "truncated_normal"),
-        help="orthogonal, or truncated_normal with deviation 0.1/sqrt(inputs)",
+        of=("orthogonal", "truncated_normal"), help="truncated_normal: deviation 0.1/sqrt(inputs)"
     )
 
 
@@ -53,7 +52,9 @@ class EmbeddingConfig(LayersConfig):
     units: int = key(1, 4096, help="length of a vector")
     num_cell_values: int = key(2, 64, help="distinct cell values; larger ones count as the last")
     open_cells: bool = key(help="encode empty cells that a move can take now separately")
-    line_length: int | None = key(2, 19, help="cells of each line; null: whole rows and columns")
+    line_length: int | None = key(
+        2, 19, help="cells of each line, in all directions; null: whole rows and columns"
+    )
     layers: list[int] = key(1, 65536, help="width of each hidden layer")
 
 
@@ -64,9 +65,15 @@ class TableConfig(OptionConfig):
 
 @schema
 class NtupleConfig(OptionConfig):
-    tuples: list[list[int]] | None = key(0, 63, help="cell indices; null: blocks, or random walks")
-    num_tuples: int | None = key(1, 10_000, help="random walks in k in a row; null: 70")
-    num_cell_values: int = key(2, 16, help="distinct tiles; k in a row: 3, or 4 with open cells")
+    tuples: list[list[int]] | None = key(
+        0, 63, help="lists of cell indices; null: 2x3 blocks and 4+2 rows, or random walks"
+    )
+    num_tuples: int | None = key(
+        1, 10_000, help="number of random walks, k in a row without tuples=; null: 70"
+    )
+    num_cell_values: int = key(
+        2, 16, help="distinct tiles; k in a row: 3, or 4 to tell where stones can fall"
+    )
     init_value: float = key(-1e9, 1e9, help="initial value of a board")
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema
 
-SCORED = (
-    *("goal", "score_delta", "log_score_delta", "turns", "outcome"),
-    *("score", "grid_sum", "max_tile", "win"),
-)
+SCORED = ("goal", "score_delta", "turns", "outcome", "score", "grid_sum", "max_tile", "win")
 SUBTRACTED = ("nothing", "random_shot", "random_turn")
 
 
