@@ -71,6 +71,15 @@ def add_chance_to_row(rules: Any, games: Games, row: int, u: Array) -> None:
         store(games.words, row, position)
 
 
+@jit(forceinline=True, _nrt=False)
+def write_view(rules: Any, games: Games, row: int, legal: Array, planes: Array) -> None:
+    """Write what the seat to move sees of a game, as in write_views."""
+    if len(legal):
+        write_legal(rules, games, row, legal[row])
+    if len(planes):
+        observe(rules, load(rules.start, games.words, row), planes[row])
+
+
 @jit()
 def step_rows(
     rules: Any, games: Games, actions: Array, u: Array, legal: Array, planes: Array
@@ -86,7 +95,7 @@ def step_rows(
         play_row(rules, games, row, actions[row])
         if len(u):
             add_chance_to_row(rules, games, row, u[row])
-    write_views(rules, games, legal, planes)
+        write_view(rules, games, row, legal, planes)
 
 
 @jit()
@@ -94,10 +103,7 @@ def write_views(rules: Any, games: Games, legal: Array, planes: Array) -> None:
     """Write the legal actions of every game, bool [B, A], and the observations, float32 [B, O];
     either without rows if it is not wanted."""
     for row in range(len(games.done)):
-        if len(legal):
-            write_legal(rules, games, row, legal[row])
-        if len(planes):
-            observe(rules, load(rules.start, games.words, row), planes[row])
+        write_view(rules, games, row, legal, planes)
 
 
 @jit()
