@@ -120,7 +120,7 @@ lr_too_low: td td_ntuple
     the learning rate is too low to change the values
     td_error goes from {td_error.first:.3g} to {td_error.last:.3g} only
     lr=0.5
-values_cannot_fit: td td_ntuple
+values_cannot_fit: td_ntuple
     td_error.growth > 0.7 and not score.growth > 1.1
     the policy is too small to represent the values
     td_error goes from {td_error.first:.3g} to {td_error.last:.3g} only
