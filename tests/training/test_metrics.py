@@ -129,7 +129,7 @@ def test_the_spread_of_q_values_is_of_legal_actions():
 @pytest.mark.parametrize("init_value", [0.0, 0.3])
 @pytest.mark.parametrize("learner", ["td", "td_ntuple"])
 def test_entries_that_were_never_learned_are_counted_at_each_line(learner, init_value, tmp_path):
-    words = [*TINY, *RUNS[learner], f"learner={learner}", f"policy.init_value={init_value}"]
+    words = [*TINY, *RUNS[learner].split(), f"learner={learner}", f"policy.init_value={init_value}"]
     if learner == "td_ntuple":
         words.append("policy.tuples=[[0,1],[0,2]]")
     run = package.train([*words, "logger=null", "solve_seconds=0", f"out={tmp_path}/run"])
