@@ -92,8 +92,8 @@ class Reward:
 
     @property
     def payoffs(self) -> tuple[float, float] | None:
-        """The rewards of a win, and of a draw for the first of two seats, where those of a loss and
-        of the second seat are their negatives and nothing else is paid; else None."""
+        """The rewards of a win and of the first seat's draw, if a loss and the second seat's draw
+        pay their negatives and nothing else is paid (a subclass may pay more); else None."""
         is_zero_sum = self.win == -self.loss and float(self.draws.sum()) == 0
         if self.scored != "outcome" or self.minus != "nothing" or not is_zero_sum:
             return None

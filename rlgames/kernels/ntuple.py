@@ -1,8 +1,8 @@
 """N-tuple networks: what a kind of network gives so that kernels can play and learn by it.
 
 The value of a board right after a move is the sum of K numbers of a flat table, at places that are
-called its entries. `rules.implement` binds the class of a network to the functions below, each for
-the game that the network is for. A position is as in rules.py, and a seat is 0 or 1.
+called its entries. policies/ntuple_lines.py (k in a row) and policies/ntuple_2048.py implement the
+functions below, by `rules.implement`. A position is as in rules.py, and a seat is 0 or 1.
 
 Entries may be found from the entries of the board before, so memory follows a game: `enter` begins
 at a position, `make_move` goes on, and `take_back` returns.

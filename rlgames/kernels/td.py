@@ -1,4 +1,4 @@
-"""TD learning of n-tuple networks while they play, one game after the other."""
+"""The kernel of learner=td_ntuple: plays games and learns from each before it plays the next."""
 
 from __future__ import annotations
 
@@ -168,9 +168,9 @@ def correct(
     lr: np.float32,
     coherent: bool,
 ) -> None:
-    """Move the values at the K entries of a board, which were read, by equal parts of an error.
+    """Move the K values that read_entries copied to memory by equal parts of an error.
 
-    An entry that is there n times moves n times towards the same target, by 1 - (1 - rate)^n of
+    An entry that occurs n times moves n times towards the same target, by 1 - (1 - rate)^n of
     its part.
     """
     part = error / np.float32(num)

@@ -27,7 +27,7 @@ from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling
 
 PARTS = 100
-"""The values count once in each of so many parts of the training."""
+"""ValueAverage adds the values once in each of this many parts of a training."""
 
 
 class ValueTable(nn.Module):

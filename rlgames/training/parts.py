@@ -67,8 +67,8 @@ class Training:
     references: References
 
     def learn(self, batch: Batch | GamePool) -> tuple[FinalStates, dict[str, float]]:
-        """Learn from the agent's moves in a batch, and from recorded ones; how the games ended, and
-        metrics. Raises NonFiniteError."""
+        """Learn from the agent's moves in a batch and recorded ones, or have the learner play the
+        games of a pool; how the games ended, and metrics. Raises NonFiniteError."""
         fraction, sampling = self.agent.progress, self.agent.sampling
         metrics: dict[str, float] = {}
         if isinstance(sampling, EpsilonGreedy):
