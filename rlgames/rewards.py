@@ -60,8 +60,9 @@ class Reward:
     discount: γ, per turn of the player's own.
     scale: factor of the reward; a value head learns best from returns of about 1.
     win, loss, draws: values of an outcome; draws has one number for each of the two seats.
-    is_final: whether it pays only at the end. constant: what every turn before the last one earns,
-    whatever the move; None if moves differ.
+    is_own: whether a subclass computes its own rewards, which may pay for any move. is_final:
+    whether it pays only at the end. constant: what every turn before the last one earns, whatever
+    the move; None if moves differ.
     Raises ValueError for a term that does not fit the game.
     """
 
@@ -82,8 +83,10 @@ class Reward:
         self.discount, self.scale = discount, scale
         self.win, self.loss = win, loss
         self.draws = torch.tensor(draws, dtype=torch.float32)
-        self.is_final = self.scored not in MOVE_TERMS
-        self.constant = 0.0 if self.is_final else {"turns": -scale}.get(self.scored)
+        self.is_own = type(self).rewards is not Reward.rewards
+        self.is_final = self.scored not in MOVE_TERMS and not self.is_own
+        by_turn = {"turns": None if self.is_own else -scale}
+        self.constant = 0.0 if self.is_final else by_turn.get(self.scored)
         known = {*MOVE_TERMS, *FINAL_TERMS, *game.measures(game.example_state())}
         if self.scored not in known or (self.scored == "outcome" and game.spec.seats == 1):
             raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")
@@ -93,8 +96,8 @@ class Reward:
     @property
     def payoffs(self) -> tuple[float, float] | None:
         """The rewards of a win and of the first seat's draw, if a loss and the second seat's draw
-        pay their negatives and nothing else is paid (a subclass may pay more); else None."""
-        is_zero_sum = self.win == -self.loss and float(self.draws.sum()) == 0
+        pay their negatives and nothing else is paid; else None."""
+        is_zero_sum = self.win == -self.loss and float(self.draws.sum()) == 0 and not self.is_own
         if self.scored != "outcome" or self.minus != "nothing" or not is_zero_sum:
             return None
         return self.scale * self.win, self.scale * float(self.draws[0])
@@ -102,7 +105,7 @@ class Reward:
     def rewards(self, trajectories: Trajectories, final_states: FinalStates) -> Tensor:
         """Float32 [M]: the reward of each move. The last move of a turn receives the turn's
         reward; a final term is paid only where the game is over."""
-        if self.is_final:
+        if self.scored not in MOVE_TERMS:
             if self.scored in FINAL_TERMS:
                 payoff = FINAL_TERMS[self.scored](self, final_states)
             else:

@@ -257,7 +257,7 @@ def _check_kernel_learns(context: LearnerContext) -> None:
     reason, reward = reason_not_packed(context.game, context.policy), context.reward
     if not reason and epsilon_schedule(context.sampling) is None:
         reason = "it plays by sampling=argmax or epsilon_greedy with sampling.ties=first"
-    pays_deltas = reward.scored == "score_delta" and reward.minus == "nothing"
+    pays_deltas = (reward.scored, reward.minus, reward.is_own) == ("score_delta", "nothing", False)
     if not reason and not context.policy.has_lines and not pays_deltas:
         reason = "it learns only from reward=score"
     if reason:

@@ -54,6 +54,19 @@ class Hasty(Reward):
 register("reward", "hasty", Hasty, loss=key(0, 10, value=1.0))
 
 
+class Active(Reward):
+    """An outcome, and a little for every move."""
+
+    def __init__(self, game):
+        super().__init__(game, scored="outcome")
+
+    def rewards(self, trajectories, final_states):
+        return super().rewards(trajectories, final_states) + 0.5
+
+
+register("reward", "active", Active)
+
+
 class Flat(Network):
     def __init__(self, game, bias, steep, value, rng):
         super().__init__()
@@ -233,6 +246,7 @@ MISTYPED = {
     "policy=counts learner=reinforce": "policy=flat",
     "learner=idle search=echo": "learner=idle does not learn from a search",
     "experiment=null learner=alphazero search=echo game=tictactoe": "gives none",
+    "experiment=tictactoe reward=active ~reward.discount": "rewards of both seats that sum to zero",
 }
 
 

@@ -188,6 +188,23 @@ def test_outcome_rewards_per_seat():
             assert paid[own].tolist() == [0] * (len(own) - 1) + [expected]
 
 
+class Active(Reward):
+    """An outcome, and a little for every move."""
+
+    def rewards(self, trajectories, final_states):
+        return super().rewards(trajectories, final_states) + 0.5
+
+
+def test_a_reward_of_ones_own_is_not_taken_for_what_it_derives_from():
+    game = KInARow(3, 3, 3, gravity=False)
+    moves, results = collect_games(game, [Random(game)], 20, rng(8))
+    for scored in ("outcome", "turns"):
+        own, plain = (kind(game, scored) for kind in (Active, Reward))
+        paid = own.rewards(moves, results)
+        assert torch.equal(paid, plain.rewards(moves, results) + 0.5)
+        assert (own.payoffs, own.is_final, own.constant) == (None, False, None)
+
+
 def test_returns_discount_a_players_own_moves():
     """Connect-Zero: G = R · γ^(n - t), n counting the player's own moves."""
     game = KInARow(4, 4, 3, gravity=True)
