@@ -108,8 +108,8 @@ RULES: tuple[Rule, ...] = (
             and not plan.reward.is_final
             and plan.spec.seats == 2
         ),
-        "learner={cfg.learner.name} values positions after a move, and "
-        "reward.scored={reward.scored} also pays for the other seat's reply",
+        "learner={cfg.learner.name} values positions after a move, and reward={cfg.reward.name} "
+        "may also pay for the other seat's reply",
         "use reward=outcome",
     ),
     (

@@ -246,7 +246,7 @@ MISTYPED = {
     "policy=counts learner=reinforce": "policy=flat",
     "learner=idle search=echo": "learner=idle does not learn from a search",
     "experiment=null learner=alphazero search=echo game=tictactoe": "gives none",
-    "experiment=tictactoe reward=active ~reward.discount": "rewards of both seats that sum to zero",
+    "experiment=tictactoe reward=active ~reward.discount": "may also pay for the other seat",
 }
 
 
