@@ -66,7 +66,7 @@ MAX_LINES = {
     "tests/drawing": 116,
     "tests/envs": 546,
     "tests/evaluation": 777,
-    "tests/games": 2263,
+    "tests/games": 2264,
     "tests/kernels": 598,
     "tests/learners": 1654,
     "tests/players": 453,
