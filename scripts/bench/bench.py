@@ -49,9 +49,7 @@ class Part:
 
 PARTS = {
     "plies": Part(bench_play.plies, rounds=5),
-    "td_ntuple": Part(bench_train.td_ntuple),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
-    "search": Part(bench_search.searching, rounds=3, on_gpu=True),
     "start": Part(bench_train.starting, rounds=3),
     "plies_pgx": Part(bench_play.beside_pgx, rounds=5, needs=PEERS),
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),

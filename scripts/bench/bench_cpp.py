@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 
-from bench_tools import FOUR_TUPLES, ROOT, in_turn, ratio, rows
+from bench_tools import ROOT, in_turn, ratio, rows
 from bench_train import trained
 
 SOURCES = ROOT / ".venv-bench" / "cpp"
@@ -28,6 +28,9 @@ HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 THOUSANDS = 12
 """All learn so many thousand whole games; the speed is the median over the later half of them."""
+
+TUPLES = [[0, 1, 2, 3, 4, 5], [4, 5, 6, 7, 8, 9], [0, 1, 2, 4, 5, 6], [4, 5, 6, 8, 9, 10]]
+FOUR_TUPLES = ["experiment=2048_ntuple", f"policy.tuples={TUPLES}"]
 
 LEARNERS = {
     "TD(0)": ("learner.step_size=constant lr=0.1", "-a0.1 -l0", "-a 0.1"),

@@ -1,4 +1,4 @@
-"""How fast tree search around a network is, alone and next to mctx."""
+"""How fast tree search is: around a network next to mctx, with random play next to OpenSpiel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from bench_tools import PEERS, Worker, in_turn, ratio, rows, short, table
+from bench_tools import PEERS, Worker, in_turn, ratio, rows, short
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -20,23 +20,10 @@ from rlgames.training.parts import build_training
 SIMULATIONS = 32
 SECONDS = 1.0
 """About how long a measurement takes, in processor time."""
-TREES = {"cpu": (1, 64, 1024), "cuda": (1, 256, 4096)}
-"""How many trees side by side, by device."""
-ALPHAZERO = "experiment=null learner=alphazero search=mcts search.leaf=value search.c_puct=1 "
-ALPHAZERO += "search.dirichlet_fraction=0.25 sampling=stochastic"
-MLP = f"{ALPHAZERO} policy=mlp policy.layers=[512,256]"
-CASES = {
-    "Connect 4, conv, 3 layers of 32 channels": f"{ALPHAZERO} game=connect4 policy=conv "
-    "policy.channels=[32,32,32]",
-    "Connect 4, embedding of lines of four, 64 units": f"{ALPHAZERO} game=connect4 "
-    "policy=embedding policy.line_length=4 policy.open_cells=true policy.units=64 "
-    "policy.layers=[64]",
-    "Connect 4, mlp, 512 and 256 units": f"{MLP} game=connect4",
-    "Othello 6×6, the same mlp": f"{MLP} game=othello board=6",
-    "Hex 7×7, the same mlp": f"{MLP} game=hex board=7",
-    "Breakthrough 6×6, the same mlp": f"{MLP} game=breakthrough",
-    "Gomoku 9×9, the same mlp": f"{MLP} game=gomoku board=9",
-}
+TREES = (1, 64, 1024)
+"""How many trees side by side."""
+MLP = "experiment=null learner=alphazero search=mcts search.leaf=value search.c_puct=1 "
+MLP += "search.dirichlet_fraction=0.25 sampling=stochastic policy=mlp policy.layers=[512,256]"
 MCTX_CASES = {
     "connect4": ("Connect 4", f"{MLP} game=connect4"),
     "othello": ("Othello 8×8", f"{MLP} game=othello board=8"),
@@ -46,27 +33,26 @@ MCTX_CASES = {
 """The games that pgx also has, on its boards."""
 
 
-def self_play(case: str, trees: int, device: str = "cpu") -> float:
-    """Simulations per second of processor time, on a GPU by the clock, of searches side by side in
-    games that began with random moves; new ones begin where games end."""
+def self_play(case: str, trees: int) -> float:
+    """Simulations per second of processor time, of searches side by side in games that began with
+    random moves; new ones begin where games end."""
     words = [*case.split(), f"search.simulations={SIMULATIONS}", f"batch={trees}", "threads=1"]
-    words += ["solve_seconds=0", f"device={device}"]
-    training = build_training(load_config(TrainConfig, words))
+    training = build_training(load_config(TrainConfig, [*words, "solve_seconds=0"]))
     game, player = training.game, training.source.games.players[0]
-    rng = torch.Generator(device).manual_seed(1)
-    state, count, wall, cpu = random_positions(game, trees), 0, 0.0, 0.0
+    rng = torch.Generator().manual_seed(1)
+    state, count, spent = random_positions(game, trees), 0, 0.0
     player.act(state, rng)  # compiles
-    while cpu < SECONDS:
+    while spent < SECONDS:
         if state.done.any():
             fresh = random_positions(game, trees, seed=count)
             row = torch.arange(trees) + trees * state.done
             state = type(state).cat([state, fresh])[row]
-        begun, begun_cpu = time.perf_counter(), time.process_time()
+        begun = time.process_time()
         decision = player.act(state, rng)
-        wall, cpu = wall + time.perf_counter() - begun, cpu + time.process_time() - begun_cpu
+        spent += time.process_time() - begun
         count += int((~state.done).sum())
         state = game.step(state, decision.action, rng)
-    return SIMULATIONS * count / (cpu if device == "cpu" else wall)
+    return SIMULATIONS * count / spent
 
 
 def beside_mctx(rounds: int) -> str:
@@ -74,7 +60,7 @@ def beside_mctx(rounds: int) -> str:
     body = []
     with Worker("bench_peer_pgx.py", PEERS) as mctx:
         for game, (label, case) in MCTX_CASES.items():
-            for trees in TREES["cpu"]:
+            for trees in TREES:
                 words = {"trees": trees, "simulations": SIMULATIONS, "seconds": SECONDS}
                 sides: dict[str, Callable[[], float]] = {
                     "rlgames": partial(self_play, case, trees),
@@ -125,13 +111,3 @@ def beside_openspiel(rounds: int) -> str:
             body.append([label, *speeds, ratio(one, theirs), ratio(many, theirs)])
     head = ["simulations per second", "rlgames, one at a time", "20 side by side", "OpenSpiel"]
     return rows([*head, "ratio", "20 side by side: ratio"], body)
-
-
-def searching(rounds: int, device: str = "cpu") -> str:
-    """By processor time on a CPU, and by the clock on a GPU."""
-    sides = {
-        f"{name}; trees: {trees:,}": partial(self_play, case, trees, device)
-        for name, case in CASES.items()
-        for trees in TREES[device]
-    }
-    return table(["game and network", "simulations per second"], in_turn(sides, rounds))

@@ -19,8 +19,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / ".venv-bench" / "bin" / "python"
 """The interpreter of the peers, made by `make bench-peers`."""
-TUPLES = [[0, 1, 2, 3, 4, 5], [4, 5, 6, 7, 8, 9], [0, 1, 2, 4, 5, 6], [4, 5, 6, 8, 9, 10]]
-FOUR_TUPLES = ["experiment=2048_ntuple", f"policy.tuples={TUPLES}"]
 
 
 @dataclass(frozen=True)

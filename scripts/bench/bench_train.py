@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench_tools import FOUR_TUPLES, PEERS, Worker, in_turn, ratio, rows, table
+from bench_tools import PEERS, Worker, in_turn, ratio, rows, table
 
 import rlgames
 from rlgames.runs.files import read_metrics
@@ -38,18 +38,6 @@ LEARNERS = {
     "alphazero, salvo": ["experiment=ramesh_case1_alphazero", "games=500"],
 }
 """Each learner on its usual game, for as many games as take some seconds."""
-
-TD = [*FOUR_TUPLES, "learner.step_size=constant", "batch=2048", "window=64"]
-TENTH, HALF = ["lr=0.1", "learner.lr_end=0.1"], ["lr=0.5", "learner.lr_end=0.5"]
-COHERENT = ["learner.step_size=temporal_coherence", *HALF]
-TD_NTUPLE = {
-    "TD(0)": [*TD, *TENTH, "learner.threads=1", "games=12000"],
-    "TD(0), two threads": [*TD, *TENTH, "learner.threads=2", "games=24000"],
-    "temporal coherence": [*TD, *COHERENT, "learner.threads=1", "games=10000"],
-    "temporal coherence, two threads": [*TD, *COHERENT, "learner.threads=2", "games=14000"],
-    "TD(0.5)": [*TD, *TENTH, "learner.threads=1", "learner.td_lambda=0.5", "games=12000"],
-}
-"""n-tuples of 2048."""
 
 SELF_PLAY = {name: LEARNERS[f"ppo, {name}"] for name in ("tictactoe", "connect4")}
 LIKE_OURS = {
@@ -103,19 +91,12 @@ def learners(rounds: int, device: str = "cpu") -> str:
     return table(["learner and game", "moves learned per second"], in_turn(sides, rounds))
 
 
-def td_ntuple(rounds: int) -> str:
-    sides = {name: partial(speed, _brief(words, "cpu", 8)) for name, words in TD_NTUPLE.items()}
-    return table(["learner", "moves learned per second"], in_turn(sides, rounds))
-
-
-def _brief(words: list[str], device: str, lines: int | None = None) -> list[str]:
-    """A training of which only the speed matters: hardly any evaluation.
-
-    lines: how many the log has; None for one after each update.
-    """
+def _brief(words: list[str], device: str) -> list[str]:
+    """A training of which only the speed matters: hardly any evaluation, a line after each
+    update."""
     games = next(int(word.removeprefix("games=")) for word in words if word.startswith("games="))
-    log = f"log_every={games // lines if lines else 1}"
-    return [*words, log, f"eval_every={games}", "eval_games=1", f"device={device}"]
+    brief = ["log_every=1", f"eval_every={games}", "eval_games=1"]
+    return [*words, *brief, f"device={device}"]
 
 
 FIRST = {
