@@ -78,7 +78,9 @@ class Result:
             "player": names[0],
             **match.checkpoint,
             "opponent": names[1] if self.games else None,
+            "sampling": match.cfg.sampling.name if match.run else None,
             "search": plain["search"],
+            "opponent_search": plain["opponent_search"],
             "games": self.games,
             "exact": self.is_exact,
             "seed": match.cfg.seed,
@@ -220,8 +222,9 @@ def _draw(result: Result, path: Path) -> None:
 def show(result: Result) -> None:
     """Print the losses by phase and by turn, and the worst positions."""
     games = "" if result.games is None else f", {counted(result.games, 'game')}"
-    names = result.match.names
-    opponent = f" against {names[1]}" if result.games and len(names) > 1 else ""
+    cfg, opponent = result.match.cfg, ""
+    if result.games and result.match.opponent is not None:
+        opponent = f" against {player_name(cfg.opponent, search=cfg.opponent_search)}"
     exact = " (exact)" if result.is_exact else ""
     _show_losses(f"{result.name}{opponent}{games}{exact}", "", result.losses, result.unit)
     turns = {

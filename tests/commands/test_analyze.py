@@ -165,8 +165,10 @@ def test_moves_with_scores_are_analyzed(tmp_path):
 def test_pictures_and_tables(tmp_path, typed):
     pytest.importorskip("matplotlib")
     words = ["player=random", "game=tictactoe", "games=20", "worst=3"]
+    words += ["opponent_search=mcts", "opponent_search.simulations=8"]
     done = typed("analyze", *words, "picture=turns.svg")
     assert done.returncode == 0, done.stderr
+    assert "random against random+mcts, 20 games" in done.stdout
     assert "lost per game against perfect play" in done.stdout
     assert "rlgames show player=random game=tictactoe" in done.stdout
     assert (tmp_path / "turns.svg").read_text().startswith("<?xml")
