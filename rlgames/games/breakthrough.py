@@ -89,6 +89,14 @@ def is_legal(rules: BreakthroughRules, position: Position, action: int) -> bool:
 
 
 @compiled
+def mobility(rules: BreakthroughRules, position: Position) -> int:
+    count = 0
+    for action in range(rules.actions):
+        count += is_legal(rules, position, action)
+    return count
+
+
+@compiled
 def observe(rules: BreakthroughRules, position: Position, planes: Array) -> None:
     cells, own, other = rules.actions // 3, U(position[0]), U(position[1])
     for cell in range(cells):
@@ -117,7 +125,7 @@ def set_up(rules: BreakthroughRules, cells: Array) -> Played:
     return (np.int64(own), np.int64(other)), won, np.float32(won)
 
 
-implement(BreakthroughRules, play, is_legal, observe, write_cells, set_up)
+implement(BreakthroughRules, play, is_legal, mobility, observe, write_cells, set_up)
 
 
 def make_rules(rows: int, columns: int, home_rows: int) -> BreakthroughRules:
