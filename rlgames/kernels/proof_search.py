@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlgames.kernels.evaluation_cache import key_of
-from rlgames.kernels.rules import Position, is_legal, load, mobility, play, store
+from rlgames.kernels.rules import Position, canonical, is_legal, load, mobility, play, store
 from rlgames.kernels.words import compiled
 
 NEVER = 1 << 30
@@ -94,7 +94,8 @@ def prove(
         proof_limit, disproof_limit = line.thresholds[ply]
         is_last = visited >= max_positions or ply + 1 == len(line.actions)
         if is_last or proof >= proof_limit or disproof >= disproof_limit:
-            position, work = load(rules.start, line.positions, ply), visited - line.entered[ply]
+            position = canonical(rules, load(rules.start, line.positions, ply))
+            work = visited - line.entered[ply]
             put(table, position, goal ^ (ply & 1), proof, disproof, work)
             if ply == 0:
                 return visited, proof, disproof
@@ -109,8 +110,8 @@ def prove(
         ply, visited = ply + 1, visited + 1
         store(line.positions, ply, after)
         line.thresholds[ply, 0] = min(disproof_limit - others, NEVER)
-        # The search switches to another move only once that move is twice as good.
-        line.thresholds[ply, 1] = min(proof_limit, 2 * second + 1)
+        # The search switches to another move only once that move is better by a half.
+        line.thresholds[ply, 1] = min(proof_limit, second + 1 + second // 2)
         expand(rules, table, line, ply, goal ^ (ply & 1))
 
 
@@ -126,7 +127,7 @@ def expand(rules: Any, table: ProofTable, line: Line, ply: int, goal: int) -> No
             if is_over:
                 proof, disproof = (NEVER, 0) if points >= goal else (0, NEVER)
             else:
-                proof, disproof = get(table, after, 1 - goal)
+                proof, disproof = get(table, canonical(rules, after), 1 - goal)
             if proof < 0:
                 is_lost = wins(rules, after, winning, 1 - goal)
                 if scans and not is_lost:

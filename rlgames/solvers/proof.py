@@ -14,7 +14,10 @@ from rlgames.games.game import Game
 from rlgames.kernels import proof_search as kernel
 
 MAX_SLOTS = 1 << 22
-"""Positions that the table can hold where nothing else is asked for: 29 bytes each or more."""
+"""Positions that the table can hold where nothing else is asked for."""
+
+SLOT_BYTES = 13
+"""Of one position in the table, beside its words."""
 
 MAX_PLIES = 10_000
 """Of games that are searched: the line to the current position has room for as many."""
