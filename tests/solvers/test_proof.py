@@ -3,11 +3,13 @@
 import itertools
 import time
 
+import numpy as np
 import pytest
 import torch
 from helpers import make_game, rng
 from markers import one_in
 
+from rlgames.kernels import rules
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.graph import Graph
@@ -58,6 +60,29 @@ def test_values_and_actions_are_those_of_all_positions(words):
         assert actions
         assert not (found & ~best[row]).any()
         assert value >= 0 or torch.equal(found, best[row])
+
+
+@pytest.mark.parametrize("words", [LARGE[0], LARGE[3]], ids=" ".join)
+def test_rules_count_the_replies(words):
+    game = make_game(*words)
+    state = positions(game, 4)
+    found = [rules.mobility(game.rules, tuple(each)) for each in state.words.tolist()]
+    assert torch.tensor(found).clamp(min=1).equal(game.legal_action_mask(state).sum(1))
+
+
+@pytest.mark.parametrize("columns", [3, 8])
+def test_mirrored_positions_are_one(columns):
+    game = make_game("game=breakthrough", "rows=8", f"columns={columns}")
+    cells, found = np.zeros(8 * columns, np.float32), set()
+    for each in positions(game, 2).words.tolist():
+        rules.write_cells(game.rules, tuple(each), 0, cells)
+        seen = [cells[symmetry].astype(np.int64) for symmetry in game.symmetries().numpy()]
+        same = {rules.set_up(game.rules, each)[0] for each in seen}
+        one, *others = {rules.canonical(game.rules, each) for each in same}
+        assert one in same
+        assert not others
+        found |= same - {one}
+    assert len(found) > 20
 
 
 @pytest.mark.parametrize("words", LARGE, ids=" ".join)
