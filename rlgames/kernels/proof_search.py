@@ -156,7 +156,7 @@ def wins(rules: Any, position: Position, action: int, goal: int) -> bool:
     if action < 0 or not is_legal(rules, position, action):
         return False
     _, is_over, points = play(rules, position, action)
-    return is_over and points >= goal
+    return bool(is_over and points >= goal)
 
 
 @compiled
