@@ -43,12 +43,14 @@ CAPTURE = "x"
 
 
 class BreakthroughRules(NamedTuple):
-    """targets: int64 [actions], the cell that an action moves to; its own one beyond the edges."""
+    """targets: int64 [actions], the cell that an action moves to; its own one beyond the edges.
+    left: the cells of the first column."""
 
     start: tuple[int, ...]
     actions: int
     targets: Array
     columns: int
+    left: int
 
 
 @compiled
@@ -89,6 +91,32 @@ def is_legal(rules: BreakthroughRules, position: Position, action: int) -> bool:
 
 
 @compiled
+def mobility(rules: BreakthroughRules, position: Position) -> int:
+    count = 0
+    for action in range(rules.actions):
+        count += is_legal(rules, position, action)
+    return count
+
+
+@compiled
+def mirrored(rules: BreakthroughRules, pieces: np.uint64) -> np.uint64:
+    """The board with left and right exchanged."""
+    result, last = U(0), rules.columns - 1
+    for column in range(rules.columns):
+        result |= ((pieces >> U(column)) & U(rules.left)) << U(last - column)
+    return result
+
+
+@compiled
+def canonical(rules: BreakthroughRules, position: Position) -> Position:
+    own = np.int64(mirrored(rules, U(position[0])))
+    if own > position[0]:
+        return position
+    other = np.int64(mirrored(rules, U(position[1])))
+    return (own, min(other, position[1])) if own == position[0] else (own, other)
+
+
+@compiled
 def observe(rules: BreakthroughRules, position: Position, planes: Array) -> None:
     cells, own, other = rules.actions // 3, U(position[0]), U(position[1])
     for cell in range(cells):
@@ -117,7 +145,7 @@ def set_up(rules: BreakthroughRules, cells: Array) -> Played:
     return (np.int64(own), np.int64(other)), won, np.float32(won)
 
 
-implement(BreakthroughRules, play, is_legal, observe, write_cells, set_up)
+implement(BreakthroughRules, play, is_legal, mobility, canonical, observe, write_cells, set_up)
 
 
 def make_rules(rows: int, columns: int, home_rows: int) -> BreakthroughRules:
@@ -129,7 +157,8 @@ def make_rules(rows: int, columns: int, home_rows: int) -> BreakthroughRules:
     targets = np.where(inside, (row[:, None] - 1) * columns + target_column, cell[:, None])
     is_home = row >= rows - home_rows
     cells = np.where(is_home, 1, np.where(is_home[::-1], 2, 0))
-    rules = BreakthroughRules((0, 0), 3 * len(cell), targets.reshape(-1), columns)
+    left = sum(1 << first for first in range(0, len(cell), columns))
+    rules = BreakthroughRules((0, 0), 3 * len(cell), targets.reshape(-1), columns, left)
     return rules._replace(start=set_up(rules, cells)[0])
 
 

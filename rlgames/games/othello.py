@@ -119,6 +119,11 @@ def is_legal(rules: OthelloRules, position: Position, action: int) -> bool:
 
 
 @compiled
+def mobility(rules: OthelloRules, position: Position) -> int:
+    return int(count_bits(U(position[2])))
+
+
+@compiled
 def observe(rules: OthelloRules, position: Position, planes: Array) -> None:
     write_set(U(position[0]), rules.cell_bits, planes)
     write_set(U(position[1]), rules.cell_bits, planes[len(rules.cell_bits) :])
@@ -145,7 +150,7 @@ def set_up(rules: OthelloRules, cells: Array) -> Played:
     return end_turn(rules, other, own)
 
 
-implement(OthelloRules, play, is_legal, observe, write_cells, set_up)
+implement(OthelloRules, play, is_legal, mobility, observe, write_cells, set_up)
 
 
 def make_rules(board: int) -> OthelloRules:

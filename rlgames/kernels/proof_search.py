@@ -4,7 +4,8 @@ It answers one question about a position: is it worth at least `goal`, 1 or 0, t
 A move does if the position after it is not worth 1 - goal to the other seat. Each position has two
 numbers: the least number of positions that must still be decided before the answer is yes (the
 proof number) or no (the disproof number). The search always expands where the fewest are left, and
-keeps the numbers of all positions in a table.
+keeps the numbers in a table. Of a position that it does not know it sees whether the next move ends
+the game, and that each reply must be refuted: where the other seat has few, it looks first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlgames.kernels.evaluation_cache import key_of
-from rlgames.kernels.rules import Position, is_legal, load, play, store
+from rlgames.kernels.rules import Position, canonical, is_legal, load, mobility, play, store
 from rlgames.kernels.words import compiled
 
 NEVER = 1 << 30
@@ -24,14 +25,20 @@ NEVER = 1 << 30
 BUCKET = 4
 """Slots of the table where a position can be."""
 
+MAX_SCANS = 2
+"""A move that does not prevent a win of the other seat seldom comes alone: among the positions
+after a seat's moves, wins are looked for until there was none in as many."""
+
 
 class ProofTable(NamedTuple):
     """positions: int64 [slots, W], the slots a power of two. goals: int8 [slots]. numbers: int32
-    [slots, 2], the proof and the disproof number; both 0: nothing is stored here."""
+    [slots, 2], the proof and the disproof number; both 0: nothing is stored here. work: int32
+    [slots], the positions that it took to find them."""
 
     positions: NDArray[np.int64]
     goals: NDArray[np.int8]
     numbers: NDArray[np.int32]
+    work: NDArray[np.int32]
 
 
 class Line(NamedTuple):
@@ -39,13 +46,14 @@ class Line(NamedTuple):
 
     thresholds: int64 [D, 2]; once a number reaches its threshold, another line is better.
     children: int32 [D, A, 2], the numbers of the positions after each action, -1 for an illegal
-    one. actions: int64 [D].
+    one. actions: int64 [D]. entered: int64 [D], the positions visited before this one.
     """
 
     positions: NDArray[np.int64]
     thresholds: NDArray[np.int64]
     children: NDArray[np.int32]
     actions: NDArray[np.int64]
+    entered: NDArray[np.int64]
 
 
 def make_table(slots: int, words: int) -> ProofTable:
@@ -53,6 +61,7 @@ def make_table(slots: int, words: int) -> ProofTable:
         positions=np.zeros((slots, words), np.int64),
         goals=np.zeros(slots, np.int8),
         numbers=np.zeros((slots, 2), np.int32),
+        work=np.zeros(slots, np.int32),
     )
 
 
@@ -62,6 +71,7 @@ def make_line(depth: int, words: int, actions: int) -> Line:
         thresholds=np.zeros((depth, 2), np.int64),
         children=np.zeros((depth, actions, 2), np.int32),
         actions=np.zeros(depth, np.int64),
+        entered=np.zeros(depth, np.int64),
     )
 
 
@@ -84,7 +94,9 @@ def prove(
         proof_limit, disproof_limit = line.thresholds[ply]
         is_last = visited >= max_positions or ply + 1 == len(line.actions)
         if is_last or proof >= proof_limit or disproof >= disproof_limit:
-            put(table, load(rules.start, line.positions, ply), goal ^ (ply & 1), proof, disproof)
+            position = canonical(rules, load(rules.start, line.positions, ply))
+            work = visited - line.entered[ply]
+            put(table, position, goal ^ (ply & 1), proof, disproof, work)
             if ply == 0:
                 return visited, proof, disproof
             ply -= 1
@@ -94,11 +106,12 @@ def prove(
         after, _, _ = play(rules, load(rules.start, line.positions, ply), action)
         others = disproof - line.children[ply, action, 0]
         line.actions[ply] = action
+        line.entered[ply + 1] = visited
         ply, visited = ply + 1, visited + 1
         store(line.positions, ply, after)
         line.thresholds[ply, 0] = min(disproof_limit - others, NEVER)
-        # The search switches to another move only once that move is better by a quarter.
-        line.thresholds[ply, 1] = min(proof_limit, second + 1 + second // 4)
+        # The search switches to another move only once that move is better by a half.
+        line.thresholds[ply, 1] = min(proof_limit, second + 1 + second // 2)
         expand(rules, table, line, ply, goal ^ (ply & 1))
 
 
@@ -106,19 +119,44 @@ def prove(
 def expand(rules: Any, table: ProofTable, line: Line, ply: int, goal: int) -> None:
     """Look up the numbers of all children of the last position of the line."""
     position, is_won = load(rules.start, line.positions, ply), False
+    winning, scans = -1, MAX_SCANS  # what the other seat wins by after an earlier action
     for action in range(rules.actions):
         proof, disproof = -1, -1
         if not is_won and is_legal(rules, position, action):
             after, is_over, points = play(rules, position, action)
-            if not is_over:
-                proof, disproof = get(table, after, 1 - goal)
-            elif points >= goal:
-                proof, disproof = NEVER, 0
+            if is_over:
+                proof, disproof = (NEVER, 0) if points >= goal else (0, NEVER)
             else:
-                proof, disproof = 0, NEVER
+                proof, disproof = get(table, canonical(rules, after), 1 - goal)
+            if proof < 0:
+                is_lost = wins(rules, after, winning, 1 - goal)
+                if scans and not is_lost:
+                    found = find_win(rules, after, 1 - goal)
+                    is_lost = found >= 0
+                    winning = found if is_lost else winning
+                    scans -= not is_lost
+                proof, disproof = (0, NEVER) if is_lost else (1, max(mobility(rules, after), 1))
             is_won = disproof == 0
         line.children[ply, action, 0] = proof
         line.children[ply, action, 1] = disproof
+
+
+@compiled
+def find_win(rules: Any, position: Position, goal: int) -> int:
+    """An action that ends the game with at least the goal, or -1."""
+    for action in range(rules.actions):
+        if wins(rules, position, action, goal):
+            return action
+    return -1
+
+
+@compiled
+def wins(rules: Any, position: Position, action: int, goal: int) -> bool:
+    """Whether an action, -1 for none, ends the game with at least the goal."""
+    if action < 0 or not is_legal(rules, position, action):
+        return False
+    _, is_over, points = play(rules, position, action)
+    return bool(is_over and points >= goal)
 
 
 @compiled
@@ -144,30 +182,32 @@ def numbers_of(rules: Any, line: Line, ply: int) -> tuple[int, int, int, int]:
 
 @compiled
 def get(table: ProofTable, position: Position, goal: int) -> tuple[int, int]:
-    """The numbers of a position, 1 and 1 if the table does not have it."""
+    """The numbers of a position, -1 and -1 if the table does not have it."""
     bucket = bucket_of(table, position)
     for slot in range(bucket, bucket + BUCKET):
         if holds(table, slot, position, goal):
             return table.numbers[slot, 0], table.numbers[slot, 1]
-    return 1, 1
+    return -1, -1
 
 
 @compiled
-def put(table: ProofTable, position: Position, goal: int, proof: int, disproof: int) -> None:
-    """Store the numbers of a position in its bucket, replacing the entry with the smallest."""
+def put(
+    table: ProofTable, position: Position, goal: int, proof: int, disproof: int, work: int
+) -> None:
+    """Store the numbers of a position in its bucket, replacing those found with least work."""
     bucket = bucket_of(table, position)
-    place, least = bucket, np.int64(NEVER) * 4
+    place = bucket
     for slot in range(bucket, bucket + BUCKET):
         if holds(table, slot, position, goal):
-            place = slot
+            place, work = slot, work + table.work[slot]
             break
-        size = np.int64(table.numbers[slot, 0]) + np.int64(table.numbers[slot, 1])
-        if size < least:
-            place, least = slot, size
+        if table.work[slot] < table.work[place]:
+            place = slot
     store(table.positions, place, position)
     table.goals[place] = goal
     table.numbers[place, 0] = proof
     table.numbers[place, 1] = disproof
+    table.work[place] = min(work, NEVER)
 
 
 @compiled

@@ -89,6 +89,20 @@ def is_legal(rules: Any, position: Position, action: int) -> bool:
 
 
 @found_by_type
+def mobility(rules: Any, position: Position) -> int:
+    """How many actions are legal, for games where who has few is restricted: proof search looks
+    there first. Other games do not need it."""
+    return 1
+
+
+@found_by_type
+def canonical(rules: Any, position: Position) -> Position:
+    """One for all of the positions that symmetries of the rules turn into each other, or into some
+    of them. Only games with many such positions need it, for tables that hold more."""
+    return position
+
+
+@found_by_type
 def add_chance(rules: Any, position: Position, rng: Array) -> tuple[Position, bool]:
     """The position after the chance that follows an action, and whether the game is over then; rng:
     the state of next_random. Only games with chance need it."""

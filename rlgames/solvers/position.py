@@ -26,7 +26,7 @@ from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.proof import MAX_SLOTS, ProofSearch, can_prove
+from rlgames.solvers.proof import MAX_SLOTS, SLOT_BYTES, ProofSearch, can_prove
 
 G = TypeVar("G", bound=Game[Any])
 S = TypeVar("S", bound=State)
@@ -290,7 +290,8 @@ class ProofSolver(Solver[BoardGame, BoardState]):
         openings = self.game.openings(1) if self.is_in_reach else None
         if openings is None:
             return None, 0
-        search = ProofSearch(self.game, self.table_entries(200, seconds))
+        entry_bytes = 2 * SLOT_BYTES + 16 * len(self.game.rules.start)
+        search = ProofSearch(self.game, self.table_entries(entry_bytes, seconds))
         value, _ = search.search(openings[0], seconds)
         sign = int(1 - 2 * openings[0].current_seat)
         return None if value is None else sign * value, search.positions

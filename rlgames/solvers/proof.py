@@ -14,7 +14,10 @@ from rlgames.games.game import Game
 from rlgames.kernels import proof_search as kernel
 
 MAX_SLOTS = 1 << 22
-"""Positions that the table can hold where nothing else is asked for: 25 bytes each or more."""
+"""Positions that the table can hold where nothing else is asked for."""
+
+SLOT_BYTES = 13
+"""Of one position in the table, beside its words."""
 
 MAX_PLIES = 10_000
 """Of games that are searched: the line to the current position has room for as many."""
@@ -56,6 +59,7 @@ class ProofSearch:
     def clear(self) -> None:
         """Forget all positions."""
         self._table.numbers.fill(0)
+        self._table.work.fill(0)
 
     def search(
         self, state: BoardState, seconds: float = math.inf, max_positions: float = math.inf
