@@ -38,12 +38,12 @@ IMPORTS = {
 
 MAX_LINES = {
     "rlgames/core": 1160,
-    "rlgames/kernels": 2883,
+    "rlgames/kernels": 2894,
     "rlgames/config": 2561,
     "rlgames/games": 5575,
     "rlgames/sampling": 219,
     "rlgames/drawing": 1013,
-    "rlgames/policies": 2034,
+    "rlgames/policies": 2060,
     "rlgames/solvers": 2333,
     "rlgames/players": 726,
     "rlgames/rollouts": 1445,
