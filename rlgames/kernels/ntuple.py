@@ -26,8 +26,10 @@ class Memory(NamedTuple):
 
     scores: float32 [A], what the moves are worth to the seat that makes them, -inf for illegal
     ones. places: uint64 [K], see find_places. values, errors and sizes: float32 [K], what the table
-    had there. rates: float32 [K], their step sizes. For the network's own use: entries, uint64
-    [A · K], afters, uint64 [A], and points, float32 [A], what the moves lead to.
+    had there. rates: float32 [K], their step sizes. rng: uint64 [1], the state of next_random from
+    which the chance after a move is drawn next. For the network's own use: entries, uint64
+    [2 · A · K], afters, uint64 [A], and points, float32 [A], what the moves lead to; recent,
+    float32 [A], how often each action was made of late.
     """
 
     scores: Array
@@ -36,9 +38,11 @@ class Memory(NamedTuple):
     errors: Array
     sizes: Array
     rates: Array
+    rng: Array
     entries: Array
     afters: Array
     points: Array
+    recent: Array
 
 
 @jit()
@@ -51,9 +55,11 @@ def make_memory(network: Any, actions: int) -> Memory:
         np.empty(num, np.float32),
         np.empty(num, np.float32),
         np.empty(num, np.float32),
-        np.empty(actions * num, np.uint64),
+        np.zeros(1, np.uint64),
+        np.empty(2 * actions * num, np.uint64),
         np.empty(actions, np.uint64),
         np.empty(actions, np.float32),
+        np.zeros(actions, np.float32),
     )
 
 

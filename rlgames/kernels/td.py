@@ -113,12 +113,15 @@ def play(
     enter(network, position, seat, memory)
     store(history.positions, 0, position)
     while not is_over:
+        is_random = settings.epsilon > U(0) and ply < settings.plies
+        if is_random:  # first, so that what score_moves fetches ahead has the right chance
+            is_random = (next_random(rng) >> HALF) < settings.epsilon
         best = score_moves(network, rules, position, seat, table, settings.scale, memory)
         value = memory.scores[best]
         if ply == settings.plies:
             break
         action = best
-        if settings.epsilon > U(0) and (next_random(rng) >> HALF) < settings.epsilon:
+        if is_random:
             action = random_action(memory.scores, best, rng)
         history.best_score[ply] = value
         history.is_best[ply] = memory.scores[action] == value
@@ -230,7 +233,9 @@ def learn_games(
 
     Returns the number of moves and the sum of the sizes of their errors.
     """
-    memory, rng = make_memory(network, rules.actions), np.full(1, seed, np.uint64)
+    memory = make_memory(network, rules.actions)
+    rng = memory.rng
+    rng[0] = seed
     history = History(
         np.empty((settings.plies + 1, games.words.shape[1]), np.int64),
         np.empty(settings.plies, np.float32),

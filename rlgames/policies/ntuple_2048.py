@@ -32,7 +32,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import make_array
 
-from rlgames.games.game_2048 import Rules2048
+from rlgames.games.game_2048 import Rules2048, add_tile
 from rlgames.kernels.jit import jit
 from rlgames.kernels.nibbles import (
     Bits,
@@ -45,7 +45,7 @@ from rlgames.kernels.nibbles import (
 from rlgames.kernels.ntuple import Memory, num_entries, sum_values
 from rlgames.kernels.prefetch import prefetch
 from rlgames.kernels.rules import Played, Position, implement
-from rlgames.kernels.words import Array, compiled
+from rlgames.kernels.words import Array, compiled, inlined
 
 U = np.uint64
 
@@ -256,6 +256,27 @@ def _overload_num_entries(network: Any) -> Any:
     return implementation
 
 
+@inlined
+def fetch_ahead(
+    network: CompiledNetwork, rules: Rules2048, board: Bits, table: Array, memory: Memory
+) -> None:
+    """Have the values of all moves after the legal action that was made most often of late fetched,
+    with the tile that is drawn next."""
+    likely, highest, num = U(0), np.float32(-1), num_entries(network)
+    for action in range(U(4)):
+        if memory.afters[action] != board and memory.recent[action] > highest:
+            highest, likely = memory.recent[action], action
+    state = memory.rng[0]
+    after = add_tile(memory.afters[likely], rules.cells, rules.fours, memory.rng)
+    memory.rng[0] = state
+    up, down, _ = slide_both(transpose(after), rules.rows, columns_start(rules.rows))
+    left, right, _ = slide_both(after, rules.rows, U(0))
+    fetch_entries(transpose(up), network, table, memory.entries, U(4) * num)
+    fetch_entries(transpose(down), network, table, memory.entries, U(5) * num)
+    fetch_entries(left, network, table, memory.entries, U(6) * num)
+    fetch_entries(right, network, table, memory.entries, U(7) * num)
+
+
 @compiled
 def score_moves(
     network: CompiledNetwork,
@@ -266,7 +287,8 @@ def score_moves(
     scale: np.float32,
     memory: Memory,
 ) -> int:
-    """The values of all moves are fetched before the first is added up."""
+    """The values of all moves are fetched before the first is added up, and while they are on their
+    way, those after the likely move, which is right for half of the moves."""
     board = U(position[0])
     num, afters, points = num_entries(network), memory.afters, memory.points
     up, down, points[0] = slide_both(transpose(board), rules.rows, columns_start(rules.rows))
@@ -276,6 +298,7 @@ def score_moves(
     for action in range(U(4)):
         if afters[action] != board:
             fetch_entries(afters[action], network, table, memory.entries, action * num)
+    fetch_ahead(network, rules, board, table, memory)
     best: Any = -1
     highest = np.float32(-np.inf)
     for action in range(U(4)):
@@ -298,6 +321,9 @@ def make_move(
     action: int,
     memory: Memory,
 ) -> Played:
+    for other in range(4):
+        memory.recent[other] *= np.float32(0.9)
+    memory.recent[action] += np.float32(1)
     return (np.int64(memory.afters[action]),), False, memory.points[action]
 
 
