@@ -1,5 +1,7 @@
 """How actions are chosen from scores: ties, and in a kernel."""
 
+from functools import partial
+
 import pytest
 import torch
 from helpers import make_policy, rng
@@ -15,6 +17,7 @@ from rlgames.sampling import (
     Stochastic,
     greedy_action,
     illegal_mask,
+    log_softmax,
     sample_logits,
     scaled,
 )
@@ -59,6 +62,23 @@ def test_the_kernel_chooses_to_the_last_digit_like_torch(temperature):
     assert torch.equal(log_prob, expected)
     highest = (scores.nan_to_num() + illegal_mask(legal)).argmax(1)
     assert torch.equal(greedy_action(scores, legal), highest)
+
+
+@pytest.mark.parametrize("actions", [3, 7, 9, 15, 16, 65])
+@pytest.mark.parametrize("batch", [5, 256, 2999])
+def test_log_probabilities_and_their_gradient_are_torchs_to_the_last_digit(actions, batch):
+    legal = torch.rand(batch, actions, generator=rng()) < 0.6
+    legal[:, 1] = True
+    logits = 5 * torch.randn(batch, actions, generator=rng(1)) + illegal_mask(legal)
+    weight = torch.randn(batch, actions, generator=rng(2)) * legal
+    results = []
+    for function in (log_softmax, partial(torch.log_softmax, dim=1)):
+        given = logits.clone().requires_grad_()
+        results.append(function(given))
+        results[-1].backward(weight)
+        results.append(given.grad)
+    assert torch.equal(results[0], results[2])
+    assert torch.equal(results[1], results[3])
 
 
 def test_only_the_first_of_equal_actions_is_deterministic():

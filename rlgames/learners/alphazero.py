@@ -15,7 +15,7 @@ from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import LearnerContext, check_all_finite, return_metrics
 from rlgames.learners.replay import RingBuffer
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.sampling import mask_illegal
+from rlgames.sampling import log_softmax, mask_illegal
 
 MAX_COMPARED = 256
 """New moves per update on which search and network are compared."""
@@ -114,7 +114,7 @@ class AlphaZero(GradientLearner):
         """The mean KL divergence of the search's policy from the network's, on the same moves."""
         scores, _ = self.policy.scores(self.game, moves.state)
         legal = self.game.legal_action_mask(moves.state)
-        log_probs = mask_illegal(scores, legal).log_softmax(1).masked_fill(~legal, 0)
+        log_probs = log_softmax(mask_illegal(scores, legal)).masked_fill(~legal, 0)
         target = moves.target
         return float((target * (target.clamp(min=1e-30).log() - log_probs)).sum(1).mean())
 
@@ -134,7 +134,7 @@ class AlphaZero(GradientLearner):
         assert value is not None
         # Illegal actions have target 0 and log-probability -inf, whose product is NaN.
         scores = mask_illegal(scores, legal)
-        log_probs = scores.log_softmax(1).masked_fill(~legal, 0)
+        log_probs = log_softmax(scores).masked_fill(~legal, 0)
         policy_loss = -(target * log_probs).sum(1).mean()
         agreement = (scores.argmax(1) == target.argmax(1)).float().mean()
         return policy_loss, (minibatch.value - value).square().mean(), agreement

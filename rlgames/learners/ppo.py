@@ -24,7 +24,7 @@ from rlgames.learners.gradient import (
 from rlgames.learners.learner import LearnerContext, check_all_finite, return_metrics
 from rlgames.rewards import generalized_advantage
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.sampling import distance_to_certainty
+from rlgames.sampling import distance_to_certainty, log_softmax
 
 MAX_LOG_RATIO = math.log(10)
 """Limits the loss of an unlikely move with a negative advantage (dual clip, Ye et al. 2020), and
@@ -176,7 +176,7 @@ class Ppo(GradientLearner):
         """The loss, and METRICS."""
         scores, value = self.policy(batch.inputs)
         assert value is not None
-        log_probs = self.sampling.logits(scores, batch.legal).log_softmax(1)
+        log_probs = log_softmax(self.sampling.logits(scores, batch.legal))
         log_ratio = select_actions(log_probs, batch.action) - batch.old_log_prob
         ratio = log_ratio.clamp(max=MAX_LOG_RATIO).exp()
         clipped_ratio = ratio.clamp(1 - self.clip_range, 1 + self.clip_range)
@@ -203,7 +203,7 @@ class Ppo(GradientLearner):
         for rows in torch.arange(len(inputs), device=inputs.device).split(EVAL_CHUNK):
             scores, value = self.policy(inputs[rows])
             assert value is not None
-            log_probs = self.sampling.logits(scores, legal[rows]).log_softmax(1)
+            log_probs = log_softmax(self.sampling.logits(scores, legal[rows]))
             chunks.append(torch.stack([select_actions(log_probs, action[rows]), value]))
         log_prob, value = torch.cat(chunks, 1)
         return log_prob, value

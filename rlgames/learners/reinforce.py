@@ -21,7 +21,7 @@ from rlgames.learners.gradient import (
 from rlgames.learners.learner import LearnerContext, check_all_finite, return_metrics
 from rlgames.rewards import plies
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.sampling import distance_to_certainty
+from rlgames.sampling import distance_to_certainty, log_softmax
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Reinforce(GradientLearner):
         if self.masked:
             legal = self.game.legal_action_mask(moves.state)
             logits = self.sampling.logits(logits, legal)
-        log_probs = logits.log_softmax(1)
+        log_probs = log_softmax(logits)
         advantage = moves.advantage
         if advantage is None:
             assert value is not None
