@@ -43,10 +43,16 @@ NOT_WANTED, NO_MASK = np.empty((0, 0), np.float32), np.empty((0, 0), np.bool_)
 
 class Views:
     """What the seats to move see of positions, as far as a step has written it: legal, bool [B, A],
-    and planes, float32 [B, O]. The next step writes what was asked for of these positions."""
+    and planes, float32 [B, O]; and the fields as arrays. The next step writes what was asked for of
+    these positions."""
 
-    def __init__(self, legal: Tensor | None = None, planes: Tensor | None = None) -> None:
-        self.legal, self.planes = legal, planes
+    def __init__(
+        self,
+        legal: Tensor | None = None,
+        planes: Tensor | None = None,
+        games: Games | None = None,
+    ) -> None:
+        self.legal, self.planes, self.games = legal, planes, games
         self.asked_legal = self.asked_planes = False
 
 
@@ -72,8 +78,11 @@ class BoardState(State):
 
     def games(self) -> Games:
         """The fields as arrays that share their memory."""
-        columns = (self.done, self.current_seat, self.turn, self.score, self.words)
-        return Games(*(column.numpy() for column in columns))
+        views = self.views
+        if views.games is None:
+            columns = (self.done, self.current_seat, self.turn, self.score, self.words)
+            views.games = Games(*(column.numpy() for column in columns))
+        return views.games
 
     @classmethod
     def of(cls, games: Games) -> Self:
@@ -146,7 +155,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         self, state: BoardState, action: Tensor, u: np.ndarray[Any, Any], views: Views
     ) -> BoardState:
         """The positions after action and the chance from u, with these views, which are written."""
-        games = Games(*map(np.copy, state.games()))
+        views.games = games = Games(*map(np.copy, state.games()))
         legal = NO_MASK if views.legal is None else views.legal.numpy()
         planes = NOT_WANTED if views.planes is None else views.planes.flatten(1).numpy()
         stepping.step_rows(self.rules, games, action.numpy(), u, legal, planes)

@@ -121,14 +121,14 @@ class GamePool:
         num_moves = 0
         stop = math.inf if plies is None else self.ply + plies
         while self.ply < stop:
-            num_live = len(self.state) - len(true_rows(self.state.done))
+            num_live = self._num_live()
             # A quarter of the rows has to finish if new games can start there, else half.
             max_live_quarters = 3 if self.num_started < self.games else 2
             if 4 * num_live <= max_live_quarters * len(self.state):
                 finished.append(self._replace_finished())
                 if not len(self.state):
                     break
-                num_live = len(self.state) - len(true_rows(self.state.done))
+                num_live = self._num_live()
             if self.ply >= self.last_ply and self.num_started == self.games:
                 name, limit = self.game.spec.name, self.game.spec.max_plies
                 raise RuntimeError(f"{num_live} games of {name} exceed its limit of {limit} plies")
@@ -169,6 +169,9 @@ class GamePool:
             game_index, order = game_index.sort()
         state = type(self.state).cat([part for _, part in finished])[order]
         return game_index, FinalStates(state, num_moves)
+
+    def _num_live(self) -> int:
+        return len(self.state) - int(np.count_nonzero(self.state.done.cpu().numpy()))
 
     def _replace_finished(self) -> tuple[Tensor, State]:
         """Drop the finished rows and start new games in their place; returns the dropped rows."""

@@ -3,7 +3,7 @@
     cd scripts/bench
     python bench.py                      # all that needs no other libraries: make bench
     python bench.py peers                # all that does: make bench-peers makes .venv-bench
-    python bench.py plies sb3 --rounds 1  # parts, by name
+    python bench.py mctx sb3 --rounds 1  # parts, by name
     python bench.py cpp                  # 2048 next to C++: two copies in .venv-bench/cpp
     python bench.py --device cuda        # on a GPU, what runs there
 
@@ -48,10 +48,9 @@ class Part:
 
 
 PARTS = {
-    "plies": Part(bench_play.plies, rounds=5),
+    "plies_pgx": Part(bench_play.beside_pgx, rounds=5, needs=PEERS),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "start": Part(bench_train.starting, rounds=3),
-    "plies_pgx": Part(bench_play.beside_pgx, rounds=5, needs=PEERS),
     "mctx": Part(bench_search.beside_mctx, needs=PEERS),
     "playouts": Part(bench_search.beside_openspiel, needs=PEERS),
     "sb3": Part(bench_train.beside_sb3, needs=PEERS),

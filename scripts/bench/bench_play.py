@@ -22,7 +22,6 @@ SECONDS = 1.0
 """About how long one measurement takes."""
 
 PLY_BATCHES = (64, 512, 4096)
-BOARD_GAMES = ("tictactoe", "connect4", "gomoku", "othello", "breakthrough", "hex", "2048")
 NEXT_TO_PGX = {
     "tictactoe": ["game=tictactoe"],
     "connect4": ["game=connect4"],
@@ -32,8 +31,7 @@ NEXT_TO_PGX = {
 
 
 class Pool:
-    """Games that go on, new ones begun where others end, in moves a second of one thread's time, or
-    by the clock.
+    """Games that go on, new ones begun where others end, in moves a second by a clock.
 
     with_network: two layers of 128 choose, and the log-probabilities and values are recorded;
     otherwise play is random, and observations are computed.
@@ -44,7 +42,7 @@ class Pool:
         words: list[str],
         batch: int,
         with_network: bool,
-        clock: Callable[[], float] = time.thread_time,
+        clock: Callable[[], float],
     ) -> None:
         self.clock = clock
         game, rng = make("game", load_config(TrainConfig, words).game), torch.Generator()
@@ -63,44 +61,33 @@ class Pool:
         return moves / (self.clock() - start)
 
 
-def plies(rounds: int) -> str:
-    """What is done between two moves, in every board game, without a network and with one."""
-    columns = [(batch, net) for net in (True, False) for batch in PLY_BATCHES]
-    sides = {
-        f"{name}, {batch}{', network' * net}": Pool([f"game={name}"], batch, net)
-        for name in BOARD_GAMES
-        for batch, net in columns
-    }
-    results = in_turn(sides, rounds)
-    body = [
-        [name, *(results[f"{name}, {batch}{', network' * net}"].text() for batch, net in columns)]
-        for name in BOARD_GAMES
-    ]
-    head = [f"{batch}, {'with a network' if net else 'at random'}" for batch, net in columns]
-    return rows(["moves per second, by batch", *head], body)
-
-
 def beside_pgx(rounds: int) -> str:
-    """By the clock: one thread of ours, pgx on all cores."""
+    """Ours by one thread. One core of pgx: both in CPU time. All cores: both by the clock."""
     body = []
-    with Worker("bench_peer_pgx.py", PEERS, threads=2) as pgx:
-        for name, words in NEXT_TO_PGX.items():
-            for net, batch in itertools.product((True, False), PLY_BATCHES):
-                game = name.partition(" ")[0]
-                theirs = {"game": game, "batch": batch, "network": net}
-                theirs["moves"] = _moves(game, batch)
+    with (
+        Worker("bench_peer_pgx.py", PEERS) as one_core,
+        Worker("bench_peer_pgx.py", PEERS, threads=2) as all_cores,
+    ):
+        for (name, words), net, batch in itertools.product(
+            NEXT_TO_PGX.items(), (True, False), PLY_BATCHES
+        ):
+            theirs = {"game": name.partition(" ")[0], "batch": batch, "network": net}
+            theirs["moves"] = _moves(name, batch)
+            sides: dict[str, Callable[[], float]] = {}
+            for cores, pgx in ((1, one_core), (2, all_cores)):
                 pgx.speed(**theirs)  # compiles
-                sides: dict[str, Callable[[], float]] = {
-                    "rlgames": Pool(words, batch, net, time.perf_counter),
-                    "pgx": partial(pgx.speed, **theirs),
-                }
-                ours, other = in_turn(sides, rounds).values()
-                how = f"{batch}, {'with a network' if net else 'at random'}"
-                body.append([name, how, ours.text(), other.text(), ratio(ours, other)])
-    return rows(["game", "games at once", "rlgames", "pgx", "ratio"], body)
+                clock = time.thread_time if cores == 1 else time.perf_counter
+                sides[f"rlgames {cores}"] = Pool(words, batch, net, clock)
+                sides[f"pgx {cores}"] = partial(pgx.speed, **theirs)
+            ours, one, by_clock, both = in_turn(sides, rounds).values()
+            how = f"{batch}, {'with a network' if net else 'at random'}"
+            body.append([name, how, ours.text(), one.text(), ratio(ours, one)])
+            body[-1] += [both.text(), ratio(by_clock, both)]
+    peers = ("pgx on one core", "ratio", "pgx on all cores", "ratio")
+    return rows(["game", "games at once", "rlgames (one thread)", *peers], body)
 
 
 def _moves(name: str, batch: int) -> int:
     """About as many as pgx makes in SECONDS."""
-    speed = {"tictactoe": 4e6, "connect4": 2e6, "2048": 1e6, "othello": 4e5}[name]
+    speed = {"tictactoe": 4e6, "connect4": 2e6, "2048": 1e6, "othello 8×8": 4e5}[name]
     return int(speed * SECONDS * min(1, batch / 1024))
