@@ -43,7 +43,7 @@ MAX_LINES = {
     "rlgames/games": 5618,
     "rlgames/sampling": 219,
     "rlgames/drawing": 1013,
-    "rlgames/policies": 2060,
+    "rlgames/policies": 2061,
     "rlgames/solvers": 2338,
     "rlgames/players": 726,
     "rlgames/rollouts": 1448,

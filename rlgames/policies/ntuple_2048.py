@@ -262,7 +262,8 @@ def fetch_ahead(
 ) -> None:
     """Have the values of all moves after the legal action that was made most often of late fetched,
     with the tile that is drawn next."""
-    likely, highest, num = U(0), np.float32(-1), num_entries(network)
+    likely: Any = U(0)
+    highest, num = np.float32(-1), num_entries(network)
     for action in range(U(4)):
         if memory.afters[action] != board and memory.recent[action] > highest:
             highest, likely = memory.recent[action], action
