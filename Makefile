@@ -73,7 +73,9 @@ reproduce: .venv/installed
 
 strength: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
-	$(BIN)/rlgames study strength page=docs/dev/strength.md $(STUDY)
+	for study in strength exact; do \
+		$(BIN)/rlgames study $$study page=docs/dev/strength.md $(STUDY) || exit; \
+	done
 
 intervals: .venv/installed
 	$(BIN)/python scripts/checks/interval_coverage.py

@@ -13,7 +13,9 @@ from rlgames.config.files import Files
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "records"
-REPRODUCTIONS = ROOT / "docs" / "dev" / "reproductions.md"
+STRENGTH, REPRODUCTIONS = (
+    ROOT / "docs" / "dev" / f"{name}.md" for name in ("strength", "reproductions")
+)
 STUDIES = [name for name in Files().names("study") if name not in ("learners", "agents")]
 
 
@@ -23,7 +25,7 @@ def record(name):
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_section_of_a_page_is_made_from_its_record(name):
-    page = ROOT / "docs" / "dev" / "strength.md" if name == "strength" else REPRODUCTIONS
+    page = STRENGTH if name in ("strength", "exact") else REPRODUCTIONS
     text = page.read_text(encoding="utf-8").partition(f"<!-- study {name} -->\n")[2]
     remedy = f"rlgames study {name} run=false records=docs/records page={page}"
     made = section(read_study(name), record(name))
