@@ -26,8 +26,8 @@ BUCKET = 4
 """Slots of the table where a position can be."""
 
 MAX_SCANS = 2
-"""A move that does not prevent a win of the other seat seldom comes alone: among the positions
-after a seat's moves, wins are looked for until there was none in as many."""
+"""Where one move fails to prevent a win of the other seat, most others fail, too. So the replies
+to a seat's moves are scanned for wins until as many scans have found none."""
 
 
 class ProofTable(NamedTuple):

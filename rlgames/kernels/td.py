@@ -113,9 +113,9 @@ def play(
     enter(network, position, seat, memory)
     store(history.positions, 0, position)
     while not is_over:
-        is_random = settings.epsilon > U(0) and ply < settings.plies
-        if is_random:  # first, so that what score_moves fetches ahead has the right chance
-            is_random = (next_random(rng) >> HALF) < settings.epsilon
+        # Drawn first, so that the next number is that of the chance which score_moves expects.
+        may_explore = settings.epsilon > U(0) and ply < settings.plies
+        is_random = may_explore and (next_random(rng) >> HALF) < settings.epsilon
         best = score_moves(network, rules, position, seat, table, settings.scale, memory)
         value = memory.scores[best]
         if ply == settings.plies:

@@ -17,7 +17,7 @@ MAX_SLOTS = 1 << 22
 """Positions that the table can hold where nothing else is asked for."""
 
 SLOT_BYTES = 13
-"""Of one position in the table, beside its words."""
+"""Of one position in the table, in addition to its words."""
 
 MAX_PLIES = 10_000
 """Of games that are searched: the line to the current position has room for as many."""

@@ -63,14 +63,14 @@ def network(env: Any, key: Any, state: Any, *layers: int) -> tuple[Any, Callable
 def playing(game: str, batch: int, steps: int, has_network: bool) -> Callable[[], None]:
     """A function that plays `steps` more steps of one batch, already compiled by one call.
 
-    Random numbers are those of JAX that cost least. At random, one of them a move is drawn, for the
-    n-th legal one. has_network: two layers of 128 give logits, of which the log-probabilities are
-    computed, and a value.
+    Random numbers are those of JAX that cost least; 2048 draws chance game by game, which is slow
+    with unsafe_rbg. At random, one of them a move is drawn, for the n-th legal one. has_network:
+    two layers of 128 give logits, of which the log-probabilities are computed, and a value.
     """
     jax: Any = importlib.import_module("jax")
     jnp: Any = importlib.import_module("jax.numpy")
     env, step = environment(game)
-    key = jax.random.key(0, impl="unsafe_rbg")
+    key = jax.random.key(0, impl="threefry2x32" if game == "2048" else "unsafe_rbg")
     begun = jax.jit(jax.vmap(env.init))(jax.random.split(key, batch))
     weights, evaluate = network(env, key, begun, 128, 128)
 
