@@ -26,7 +26,7 @@ BUCKET = 4
 """Slots of the table where a position can be."""
 
 MAX_SCANS = 2
-"""Where one move fails to prevent a win of the other seat, most others fail, too. So the replies
+"""Where one move fails to prevent a win of the other seat, most others also fail. So the replies
 to a seat's moves are scanned for wins until as many scans have found none."""
 
 

@@ -113,7 +113,7 @@ def play(
     enter(network, position, seat, memory)
     store(history.positions, 0, position)
     while not is_over:
-        # Drawn first, so that the next number is that of the chance which score_moves expects.
+        # Drawn first, because score_moves expects the next number to be for chance.
         may_explore = settings.epsilon > U(0) and ply < settings.plies
         is_random = may_explore and (next_random(rng) >> HALF) < settings.epsilon
         best = score_moves(network, rules, position, seat, table, settings.scale, memory)
