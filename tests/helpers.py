@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from rich.console import Console, RenderableType
 
-from rlgames.commands.app import load
+from rlgames.commands.app import COMMANDS
 from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
@@ -118,7 +118,7 @@ def agent_and_learner(
 def command(name: str, run: Any = None, words: Sequence[str] = ()) -> Any:
     """What the function of a command returns; run: a run or names, None for none."""
     named = run if isinstance(run, list) else [] if run is None else [str(run)]
-    return load(name, "run")(load_config(COMMAND_SCHEMAS[name], [*named, *words]))
+    return COMMANDS[name].load().run(load_config(COMMAND_SCHEMAS[name], [*named, *words]))
 
 
 def resume_config(words: Sequence[str] = ()) -> Any:

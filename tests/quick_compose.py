@@ -13,7 +13,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from rlgames.config.files import conf_dir
+from rlgames.config.conf import conf_dir
 
 GROUPS = {path.name for path in conf_dir().iterdir() if path.is_dir()}
 

@@ -13,7 +13,7 @@ from processes import Terminal
 from rlgames.commands.study_file import read_study
 from rlgames.config.commands import PlayConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.runs.agents import load_shipped_agent, open_run
 from rlgames.runs.checkpoint import Checkpoint
@@ -30,7 +30,7 @@ RECIPE += ["games", "batch", "lr", "seed"]
 
 
 def test_there_is_one_for_each_game_and_all_are_small():
-    games = {name for name in Files().names("game") if name != "strip"}
+    games = {name for name in option_names("game") if name != "strip"}
     assert {*shipped_agents()} == {*AGENTS} == games
     assert max(path.stat().st_size for path in FOLDER.iterdir()) < 2_000_000
 

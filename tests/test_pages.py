@@ -9,7 +9,7 @@ import pytest
 import tables
 from helpers import make_game, rng
 
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import key_fields
 from rlgames.games.symmetry import cell_symmetries
@@ -119,7 +119,7 @@ def test_presets_are_known_and_their_figures_measured(path):
     """A figure has the name of its record, or is on a page of measurements."""
     for row in results_of(path):
         for preset in re.findall(r"`(\w+)`", row[0]):
-            assert preset in Files().names("experiment"), preset
+            assert preset in option_names("experiment"), preset
         assert figures(tables.FIGURE.sub("", " | ".join(row[1:]))) <= measured(), row
 
 

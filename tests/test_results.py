@@ -9,14 +9,14 @@ from rlgames.commands.study_file import read_study
 from rlgames.commands.study_plan import plan_study
 from rlgames.config.commands import COMMAND_SCHEMAS, StudyConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "records"
 STRENGTH, REPRODUCTIONS = (
     ROOT / "docs" / "dev" / f"{name}.md" for name in ("strength", "reproductions")
 )
-STUDIES = [name for name in Files().names("study") if name not in ("learners", "agents")]
+STUDIES = [name for name in option_names("study") if name not in ("learners", "agents")]
 
 
 def record(name):

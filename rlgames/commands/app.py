@@ -12,8 +12,9 @@ import io
 import json
 import os
 import sys
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from rlgames.core.errors import TRACEBACK, ConfigError, detach_stdout, report_error, to_user_error
@@ -26,51 +27,64 @@ if TYPE_CHECKING:
 
 HELP_FLAGS = ("-h", "--help")
 
-OWN_DIRECTORY = (
-    *("hydra.run.dir=.", "hydra.output_subdir=null"),
-    *("hydra/job_logging=none", "hydra/hydra_logging=none"),
-)
-"""Hydra makes no directory: the training makes its own, also by the config.yaml of another run."""
+
+@dataclass(frozen=True)
+class Command:
+    """A command.
+
+    Args:
+        help: of at most ten words.
+        example: what to type.
+        module: of rlgames.commands. Its run(config) returns a result, which show(result) prints, or
+            as_dict() with format=json; or it prints everything itself and returns None.
+        page: the function of rlgames.commands.serve that serves the page of the command and returns
+            the exit code: with interface=web; of a command without that key, always.
+        slow: whether it may compute for long without a line of its own.
+    """
+
+    help: str
+    example: str
+    module: str
+    page: str = ""
+    slow: bool = False
+
+    def load(self) -> Any:
+        """The module."""
+        return import_module(f"rlgames.commands.{self.module}")
 
 
 COMMANDS = {
-    "train": ("train a policy", "train game=salvo board=4 shots=2"),
-    "resume": ("resume a run or a sweep", "resume RUN games=500000"),
-    "eval": ("evaluate a run or a player", "eval RUN opponent=exact"),
-    "analyze": ("mistakes against perfect play", "analyze RUN opponent=win_or_block"),
-    "play": ("play against a run or a player", "play connect4 seat=2"),
-    "watch": ("watch a run play, move by move", "watch RUN delay=1"),
-    "show": ("evaluate a single position", "show RUN state='. X . / . O . / . . .'"),
-    "serve": ("games on a page in the browser", "serve connect4 hex"),
-    "arena": ("tournament with Elo ratings", "arena RUN random win_or_block"),
-    "solve": ("exact optimum of a game", "solve game=2048 board=2 columns=3"),
-    "report": ("comparison of runs and sweeps", "report outputs curves=curves.png"),
-    "doctor": ("why a run does not learn", "doctor RUN"),
-    "study": ("runs and tables from one file", "study mine.yaml seeds=5"),
-    "games": ("games with their presets and agents", "games hex"),
+    "train": Command("train a policy", "train game=salvo board=4 shots=2", "train"),
+    "resume": Command("resume a run or a sweep", "resume RUN games=500000", "resume"),
+    "eval": Command("evaluate a run or a player", "eval RUN opponent=exact", "evaluate", slow=True),
+    "analyze": Command(
+        "mistakes against perfect play", "analyze RUN opponent=win_or_block", "analyze", slow=True
+    ),
+    "play": Command("play against a run or a player", "play connect4 seat=2", "play", "serve_game"),
+    "watch": Command("watch a run play, move by move", "watch RUN delay=1", "watch", "serve_game"),
+    "show": Command(
+        "evaluate a single position", "show RUN state='. X . / . O . / . . .'", "show", "serve_game"
+    ),
+    "serve": Command(
+        "games on a page in the browser", "serve connect4 hex", "serve", "serve_games"
+    ),
+    "arena": Command(
+        "tournament with Elo ratings", "arena RUN random win_or_block", "arena", slow=True
+    ),
+    "solve": Command("exact optimum of a game", "solve game=2048 board=2 columns=3", "solve"),
+    "report": Command(
+        "comparison of runs and sweeps", "report outputs curves=curves.png", "report"
+    ),
+    "doctor": Command("why a run does not learn", "doctor RUN", "doctor"),
+    "study": Command("runs and tables from one file", "study mine.yaml seeds=5", "study"),
+    "games": Command("games with their presets and agents", "games hex", "games"),
 }
-"""Every command with its help, of at most ten words, and an example; in the order of the help."""
-
-PAGES = {"play": "serve_game", "watch": "serve_game", "show": "serve_game", "serve": "serve_games"}
-"""The functions of rlgames.commands.serve that serve the page of a command and return the exit
-code: with interface=web; of a command without that key, always."""
-
-SLOW = ("eval", "analyze", "arena")
-"""Commands that may compute for long without a line of their own."""
-
-
-def load(name: str, function: str) -> Any:
-    """The function `run` or `show` of a command.
-
-    run(config) returns a result, which show(result) prints, or as_dict() with format=json; or it
-    prints everything itself and returns None.
-    """
-    return resolve_name(f"rlgames.commands.{'evaluate' if name == 'eval' else name}:{function}")
+"""Every command, in the order of the help."""
 
 
 def overview() -> str:
     """Every command with its help and an example."""
-    rows = [(f"  {name}", text, f"rlgames {words}") for name, (text, words) in COMMANDS.items()]
+    rows = [(f"  {name}", each.help, f"rlgames {each.example}") for name, each in COMMANDS.items()]
     lines = columns(rows)
     if max(map(len, lines)) > help_width():  # examples on separate lines
         lines = [line for row in rows for line in (f"{row[0]:14}{row[1]}", " " * 14 + row[2])]
@@ -176,63 +190,84 @@ def run(name: str, words: list[str]) -> int:
         from rlgames.config.hints import unknown_command
 
         raise unknown_command(name, [*COMMANDS, "--help", "--version"])
-    from rlgames.config.commands import COMMAND_SCHEMAS
-    from rlgames.config.files import Files
     from rlgames.config.plugins import import_plugins
-    from rlgames.config.typed import typed
-    from rlgames.config.words import hydra_words, split_flags
+    from rlgames.config.words import split_flags
 
     flags = split_flags(name, words)
     import_plugins(flags.words)
-    files = Files(flags.folders)
     if flags.is_help:
         from rlgames.config.help import command_help
 
-        print(command_help(name, "\n  rlgames ".join(COMMANDS[name]), flags.words, files))
+        title = f"{COMMANDS[name].help}\n  rlgames {COMMANDS[name].example}"
+        print(command_help(name, title, flags.words, flags.folders))
         return 0
-    overrides = flags.words
-    if not flags.has_own_config:
-        overrides = hydra_words(name, flags.words, files, flags.is_sweep)
-    elif not any(word.startswith("hydra.run.dir=") for word in overrides):
-        overrides = [*OWN_DIRECTORY, *overrides]
+    if name == "train":
+        from rlgames.commands.train import with_stored_words
+
+        flags.words = with_stored_words(flags.words)
     if name == "train" or flags.hydra:
-        return _run_app(name, flags, overrides)
-    from rlgames.config.compose import composed
+        return _run_app(name, flags)
+    from rlgames.config.commands import COMMAND_SCHEMAS
+    from rlgames.config.compose import composer
+    from rlgames.config.words import hydra_words
 
-    return run_config(name, typed(COMMAND_SCHEMAS[name], composed(name, overrides, flags.folders)))
+    with composer(flags.folders) as composing:
+        overrides = hydra_words(name, flags.words, composing)
+        config: Any = composing.config(COMMAND_SCHEMAS[name], overrides)
+    if name == "resume":
+        from rlgames.commands.resume import sweep_words
+
+        if again := sweep_words(config, flags.folders):
+            return run("train", again)
+    return run_config(name, config)
 
 
-def _run_app(name: str, flags: Flags, words: list[str]) -> int:
+def _run_app(name: str, flags: Flags) -> int:
     """Run a command by Hydra, once or as a sweep; the exit code."""
-    from rlgames.config.compose import run_app, sweep_jobs
+    from rlgames.config.compose import composer, run_app, sweep_jobs
+    from rlgames.config.words import hydra_words
 
-    if flags.is_sweep and not flags.has_own_config:
-        from rlgames.commands.train import check_sweep
+    with composer(flags.folders) as composing:
+        overrides = hydra_words(name, flags.words, composing, flags)
+        if flags.is_sweep and not flags.has_own_config:
+            from rlgames.commands.train import check_sweep
 
-        own = [word for word in words if not word.startswith("hydra")]
-        check_sweep(sweep_jobs(own, flags.folders))
-    _ended.clear()
-    run_app(name, flags, words, run_job)
-    end = _ended[0] if _ended else 0
+            own = [word for word in overrides if not word.startswith("hydra")]
+            check_sweep(sweep_jobs(own, composing))
+    end: int | Exception = 0
+
+    def job(node: Any) -> float | None:
+        nonlocal end
+        value = run_job(node)
+        if not isinstance(value, _Ended):
+            return value
+        end = value.end
+        return None
+
+    run_app(name, flags, overrides, job)
     if isinstance(end, Exception):
         raise end
     return end
 
 
-_ended: list[int | Exception] = []
-"""The exit code of a command that ran once by Hydra, or its error."""
+@dataclass(frozen=True)
+class _Ended:
+    """The exit code of a command that ran once, or its error."""
+
+    end: int | Exception
 
 
-def run_job(node: Any) -> float | None:
-    """What Hydra calls for each run of a command; the value of best_by in a sweep."""
+def run_job(node: Any) -> float | _Ended | None:
+    """What Hydra calls for each run of a command: how it ended or, in a sweep, the value of
+    best_by. Raises JobFailed in a sweep."""
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
     from rlgames.config.commands import COMMAND_SCHEMAS
-    from rlgames.config.compose import JobFailed, hydra_errors, plain_values
+    from rlgames.config.compose import JobFailed, typed_node
     from rlgames.config.plugins import import_plugins
-    from rlgames.config.typed import typed
+    from rlgames.config.words import parse_word
 
     settings = HydraConfig.get()
     is_sweep = settings.mode == RunMode.MULTIRUN
@@ -242,26 +277,23 @@ def run_job(node: Any) -> float | None:
     try:
         task: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)
         import_plugins([*map(str, task)])  # in the process of a launcher
-        with hydra_errors():
-            values = plain_values(node)
-        config: Any = typed(COMMAND_SCHEMAS[command], values)
+        config: Any = typed_node(COMMAND_SCHEMAS[command], node)
         if command == "train" and (is_sweep or directory != Path.cwd()):
-            if config.out is not None:
-                text = "out= and hydra.run.dir= both name the directory"
-                raise ConfigError(text, "omit one of them")
+            if any(parse_word(str(word)).name == "out" for word in task):
+                key = "hydra.sweep.dir" if is_sweep else "hydra.run.dir"
+                raise ConfigError(f"out= and {key}= both name the directory", "omit one of them")
             config = dataclasses.replace(config, out=str(directory))
         if is_sweep:
             from rlgames.commands.resume import train_job
 
             return train_job(config, settings.job.override_dirname)
-        _ended.append(run_config(command, config))
+        return _Ended(run_config(command, config))
     except Exception as error:
         _remove_empty(directory)
         if is_sweep:
             report(error, False)
             raise JobFailed(settings.job.override_dirname, settings.sweep.dir) from None
-        _ended.append(error)
-    return None
+        return _Ended(error)
 
 
 def _remove_empty(directory: Path) -> None:
@@ -274,19 +306,18 @@ def _remove_empty(directory: Path) -> None:
 
 def run_config(name: str, config: Any) -> int:
     """Run one command by its config and print the result; the exit code."""
-    if name == "resume":
-        from rlgames.commands.resume import sweep_words
+    command = COMMANDS[name]
+    if command.page and getattr(config, "interface", "web") == "web":
+        from rlgames.commands import serve
 
-        if words := sweep_words(config):
-            return run("train", words)
-    from rlgames.config.commands import PageConfig
-    from rlgames.config.schema import names_of
-    from rlgames.config.typed import changed
+        return int(getattr(serve, command.page)(config))
+    if command.page:
+        from rlgames.config.commands import PageConfig
+        from rlgames.config.schema import names_of
+        from rlgames.config.typed import changed
 
-    if name in PAGES and getattr(config, "interface", "web") == "web":
-        return int(resolve_name(f"rlgames.commands.serve:{PAGES[name]}")(config))
-    if name in PAGES and (unused := changed(config, *names_of(PageConfig))):
-        raise ConfigError(f"{unused[0]}= is for a page", "add interface=web")
+        if unused := changed(config, *names_of(PageConfig)):
+            raise ConfigError(f"{unused[0]}= is for a page", "add interface=web")
     seats = (getattr(config, seat, None) for seat in ("player", "opponent"))
     players = [seat.name for seat in seats if seat is not None] + getattr(config, "players", [])
     has_human = "human" in players
@@ -294,16 +325,16 @@ def run_config(name: str, config: Any) -> int:
     if as_json and has_human:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     with no_garbage_collection():
-        function = load(name, "run")
-    if name in SLOW and not has_human and sys.stderr.isatty():
+        module = command.load()
+    if command.slow and not has_human and sys.stderr.isatty():
         from rlgames.terminal.progress import busy_bar
 
         with busy_bar("playing"):
-            result = function(config)
+            result = module.run(config)
     else:
-        result = function(config)
+        result = module.run(config)
     if as_json:
         print(json.dumps(result.as_dict()))
     elif result is not None:
-        load(name, "show")(result)
+        module.show(result)
     return int(getattr(result, "exit_code", 0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlgames.config.commands import GamesConfig
-from rlgames.config.files import Files
+from rlgames.config.conf import about, command_file, conf_dir, mapping, option_names
 from rlgames.config.schema import arguments, as_typed, key_fields
 from rlgames.config.typed import make_option
 from rlgames.core.text import counted, printable
@@ -33,7 +33,7 @@ def run(cfg: GamesConfig) -> Result:
     presets = list_presets()
     if cfg.game is not None:
         return Result(describe_game(cfg.game, presets))
-    every = [make_option("game", name) for name in Files().names("game")]
+    every = [make_option("game", name) for name in option_names("game")]
     return Result({"games": [describe_game(rules, presets) for rules in every]})
 
 
@@ -51,7 +51,7 @@ def describe_game(rules: Any, presets: Sequence[dict[str, str]]) -> dict[str, An
     name, solver = rules.name, solver_of(game)
     return {
         "name": name,
-        "about": Files().about("game", name),
+        "about": about("game", name),
         "keys": {
             key: {"value": value, "help": fields[key].metadata.get("help", "")}
             for key, value in arguments(rules).items()
@@ -74,12 +74,24 @@ def describe_game(rules: Any, presets: Sequence[dict[str, str]]) -> dict[str, An
 
 def list_presets() -> list[dict[str, str]]:
     """Each preset with its game, learner, policy and description."""
-    files, presets = Files(), []
-    for name in files.names("experiment"):
-        chosen = files.composed("train", {"experiment": [name]}).choices
-        groups = {group: chosen[group][0] for group in ("game", "learner", "policy")}
-        presets.append({"name": name} | groups | {"about": files.about("experiment", name)})
+    usual, presets = command_file("train")[0], []
+    for name in option_names("experiment"):
+        chosen = {key: ",".join(options) for key, options in usual.items()} | _choices(name)
+        groups = {group: chosen[group] for group in ("game", "learner", "policy")}
+        presets.append({"name": name} | groups | {"about": about("experiment", name)})
     return presets
+
+
+def _choices(preset: str) -> dict[str, str]:
+    """The options that the file of a bundled preset, and those that it extends, override."""
+    choices = dict[str, str]()
+    for item in mapping(conf_dir() / "experiment" / f"{preset}.yaml").get("defaults", ()):
+        if isinstance(item, str):
+            choices |= _choices(item)
+        else:
+            ((key, option),) = item.items()
+            choices[key.rpartition("/")[2].rpartition("@")[2]] = str(option)
+    return choices
 
 
 def show(result: Result) -> None:

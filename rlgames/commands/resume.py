@@ -7,6 +7,7 @@ import dataclasses
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import BEST, LATEST, read_info, sweep_overrides
+from rlgames.runs.files import BEST, LATEST, read_info, sweep_start
 from rlgames.runs.find import find_run, located, newest_run, run_name
 
 LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
@@ -51,27 +52,37 @@ def _found(config: Any) -> Path:
     return find_run(config.run, is_player=False)
 
 
-def sweep_words(config: Any) -> list[str]:
+def sweep_words(config: Any, folders: Sequence[Path]) -> list[str]:
     """How a sweep was started, which may be a stranger's, and what its resumption changes; none
     for a run. Typed again, jobs that are done return at once.
 
-    Raises ConfigError for words that run code.
+    folders: from --config-dir, which the sweep's file may name but not choose: configs may run
+    code. Raises ConfigError for words that run code.
     """
     directory = _found(config)
-    overrides = sweep_overrides(directory)
-    task, own = overrides["task"], overrides["hydra"]
-    if not task:
+    start = sweep_start(directory)
+    if start is None:
         return []
-    unsafe = [word for word in task if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word]
+    words = start.words
+    unsafe = [word for word in words if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word]
+    if start.config_name != "train":
+        unsafe = [f"--config-name {start.config_name}"]
     if unsafe:
         raise ConfigError(
             f"the sweep was started with {unsafe[0]}", "type its words again if you trust them"
         )
-    kept = [word for word in own if LAUNCHER_WORDS.fullmatch(word)]
+    if start.folder and not folders:
+        again = shlex.join(["rlgames", "resume", config.run, "--config-dir", start.folder])
+        raise ConfigError(
+            f"the sweep was started with --config-dir {start.folder}",
+            f"if you trust this folder: {again}",
+        )
+    kept = [word for word in start.hydra if LAUNCHER_WORDS.fullmatch(word)]
     more = as_words(config, "games", "device", "threads")
-    if not any(word.startswith("experiment=") for word in task):
-        task = [*task, "experiment=null"]  # of which Hydra was told nothing
-    return ["-m", *task, *kept, f"hydra.sweep.dir={quoted(str(directory))}", *more]
+    if not any(word.startswith("experiment=") for word in words):
+        words = [*words, "experiment=null"]  # of which Hydra was told nothing
+    own = [f"--config-dir={folder}" for folder in folders]
+    return [*own, "-m", *words, *kept, f"hydra.sweep.dir={quoted(str(directory))}", *more]
 
 
 def load_resumable(run: Path, config: Any) -> tuple[TrainConfig, Checkpoint, DirectoryLock]:
@@ -202,7 +213,6 @@ def _latest(run: Path) -> Checkpoint:
         hint = f"start a new run from other weights: init_from={others[-1]}" if others else ""
         is_new = not others and not os.path.lexists(path)
         if is_new and read_info(run).status in ("running", "interrupted", "failed"):
-            words = ["--config-dir", str(run), "--config-name", "config", f"out={run}"]
-            again = shlex.join(["rlgames", "train", *words])
+            again = shlex.join(["rlgames", "train", str(run), f"out={run}"])
             hint = f"it ended before its first checkpoint; start it again: {again}"
         raise BadCheckpoint(error.error, hint) from None

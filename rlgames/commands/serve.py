@@ -7,7 +7,7 @@ from typing import Any
 
 from rlgames.commands.match import option_name, with_run
 from rlgames.config.commands import PlayConfig, ServeConfig, ShowConfig, WatchConfig
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.config.schema import OptionConfig, arguments
 from rlgames.config.typed import changed, make_option
 from rlgames.core.devices import build_device
@@ -48,7 +48,7 @@ def offered_tables(cfg: ServeConfig) -> dict[str, Table]:
     if not tables:
         if cfg.checkpoint is not None:
             raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
-        for name in Files().names("game"):
+        for name in option_names("game"):
             path = shipped_agent(name)
             _add(tables, cfg, open_run(path).config.game if path else make_option("game", name))
     return tables

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from rlgames.config.commands import MAX_SEED
-from rlgames.config.files import Files, mapping
+from rlgames.config.conf import conf_dir, mapping, option_names
 from rlgames.core.errors import ConfigError, nearest
 
 OPTIONS = ("by seed", "highest", "mean")
@@ -178,10 +178,11 @@ def parse_column(heading: str, text: str) -> StudyColumn:
 def read_study(word: str, seeds: Any = None) -> Study:
     """The study with a name or at a path; seeds: instead of the seeds in the file. Raises
     ConfigError."""
-    files = Files()
-    path = Path(word) if word.endswith((".yaml", ".yml")) else files.path(f"study/{word}")
-    if path is None:
-        raise ConfigError(f"no study is called {word!r}", nearest(word, files.names("study")))
+    path, names = Path(word), option_names("study")
+    if path.suffix not in (".yaml", ".yml"):
+        if word not in names:
+            raise ConfigError(f"no study is called {word!r}", nearest(word, names))
+        path = conf_dir() / "study" / f"{word}.yaml"
     _check_name("a study", path.stem)
     content = mapping(path, TextLoader)
     try:

@@ -24,7 +24,7 @@ from rlgames.config.commands import (
     TrainConfig,
 )
 from rlgames.config.compose import load_config
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.config.options.players import ExactConfig
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import make
@@ -61,7 +61,7 @@ class _Row:
 def plan_study(cfg: StudyConfig) -> StudyJobs:
     """Read a study and check all of its jobs. Raises ConfigError."""
     if cfg.file is None:
-        hint = nearest("", [*Files().names("study"), "a YAML file"])
+        hint = nearest("", [*option_names("study"), "a YAML file"])
         raise ConfigError("study needs one study, by its name or as a file", hint)
     study = read_study(cfg.file, cfg.seeds)
     directory = Path(cfg.out) if cfg.out else DIRECTORY / study.name

@@ -6,20 +6,23 @@ What a training needs is imported once its words are checked, so that errors are
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlgames.config.commands import TrainConfig
+from rlgames.config.conf import command_file
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
-from rlgames.config.typed import make_option
+from rlgames.config.schema import groups_of, key_fields
+from rlgames.config.typed import make_option, own_keys
+from rlgames.config.words import as_word, split_named
 from rlgames.core.errors import ConfigError
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
 from rlgames.runs.diagnosis import first_cause
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
-from rlgames.runs.find import located
+from rlgames.runs.find import find_run, located, read_config
 
 if TYPE_CHECKING:
     from rlgames.commands.evaluate import Rows
@@ -43,6 +46,42 @@ def run(config: TrainConfig) -> Result:
         from rlgames.training.train import train
     with training_view(config.games) as callback:
         return Result(config, train(config, callback))
+
+
+def with_stored_words(typed: Sequence[str]) -> list[str]:
+    """The words of a training that names a run: those that set what the run has, then the others.
+
+    The settings of an option that is replaced are left out. Raises ConfigError for a run that
+    cannot be read, and for more than one.
+    """
+    named, others = split_named(typed)
+    if not named:
+        return [*typed]
+    if len(named) > 1:
+        raise ConfigError(f"train takes one run, and {named[1]} is another", "omit it")
+    chosen = {word.name: word.options for word in others}
+    if chosen.get("experiment"):
+        text = f"{named[0]} and experiment= both name the settings of the training"
+        raise ConfigError(text, "omit one of them")
+    stored = read_config(find_run(named[0], is_player=False))
+    words, keys = ["experiment=null"], dict[str, Any]()
+    for name, group in groups_of(TrainConfig).items():
+        value = getattr(stored, name)
+        options = [*value] if group.is_list else [value.name] if value is not None else []
+        if chosen.get(name, options) != options:
+            continue
+        words.append(f"{name}={as_word(options) if group.is_list else ','.join(options) or 'null'}")
+        if group.is_list:
+            for option, each in value.items():
+                keys |= own_keys(f"{name}.{option}", group, each)
+        elif value is not None:
+            keys |= own_keys(name, group, value)
+    usual = command_file("train")[1]
+    for name in key_fields(TrainConfig).keys() - {"out", "plugins"}:
+        if (value := getattr(stored, name)) != usual[name]:
+            keys[name] = value
+    words += [f"{name}={as_word(value)}" for name, value in keys.items()]
+    return [*words, *(str(word) for word in others)]
 
 
 def check_sweep(jobs: Iterable[tuple[list[str], TrainConfig]]) -> None:

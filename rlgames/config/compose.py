@@ -1,45 +1,155 @@
-"""Composes the config of a command with Hydra, for Python; `rlgames` itself is a Hydra app."""
+"""Composes the config of a command with Hydra, and runs `rlgames train` as a Hydra app."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
 import hydra
+import yaml
 from hydra import compose, initialize_config_dir
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override
 from hydra.core.plugins import Plugins
-from hydra.core.singleton import Singleton
-from hydra.errors import HydraException, OverrideParseException
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.version import VersionBase
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlgames.config.commands import TrainConfig
-from rlgames.config.files import Files, conf_dir
+from rlgames.config.conf import conf_dir, not_yaml
+from rlgames.config.hints import unknown_option
 from rlgames.config.plugins import import_plugins
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import groups_of, key_fields
 from rlgames.config.typed import command_of, typed
-from rlgames.config.words import Flags, hydra_words, parse_word, quoted, split_flags, typed_groups
+from rlgames.config.words import (
+    Flags,
+    hydra_words,
+    parse_word,
+    split_flags,
+    typed_groups,
+    unknown_word,
+)
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 
 C = TypeVar("C")
 
+VERSION_BASE = "1.3"
+"""The version of Hydra whose defaults hold."""
+
 COMPOSE_ERRORS = (HydraException, OmegaConfBaseException, ValueError, AssertionError)
 """What Hydra raises for words and values that cannot be."""
 
+NO_KEY = re.compile(r"Could not (?:override|delete from config\.) '([^']+)'")
+
 _LOCK = threading.RLock()
 """Hydra composes with the state of the process, so one thread does so at a time."""
+
+
+class _Folders(SearchPathPlugin):
+    """Adds the folders of --config-dir to the places where Hydra looks for configs."""
+
+    folders: tuple[Path, ...] = ()
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        for folder in _Folders.folders:
+            search_path.append("command-line", f"file://{folder}")
+
+
+class Composer:
+    """Hydra with conf/ and the folders of a user. See composer."""
+
+    def names(self, group: str) -> list[str]:
+        """The options of a config group."""
+        return GlobalHydra.instance().config_loader().get_group_options(group, ObjectType.CONFIG)
+
+    def node(self, command: str, words: Sequence[str]) -> Any:
+        """What Hydra composes for a command of its own words, with Hydra's config. Raises
+        ConfigError."""
+        with hydra_errors(command, words):
+            return compose(command, [*words], return_hydra_config=True)
+
+    @staticmethod
+    def choices(node: Any) -> dict[str, str]:
+        """The option of each group that has one; of a group with a list none."""
+        choices = node.hydra.runtime.choices.items()
+        return {group: str(option) for group, option in choices if option is not None}
+
+    def config(self, schema: type[C], words: Sequence[str]) -> C:
+        """The same as a typed config."""
+        node = self.node(command_of(schema), words)
+        HydraConfig.instance().cfg = node
+        return typed_node(schema, node)
+
+    def plain(
+        self, command: str, words: Sequence[str]
+    ) -> tuple[dict[str, list[str]], dict[str, Any]]:
+        """The options that words choose, by their keys, and the values."""
+        node = self.node(command, hydra_words(command, words, self))
+        values: Any = OmegaConf.to_container(node)
+        chosen = {name.rpartition("@")[2]: [option] for name, option in self.choices(node).items()}
+        lists = {
+            name: [*values[name]] for name, group in typed_groups(command).items() if group.is_list
+        }
+        return chosen | lists, values
+
+
+@contextmanager
+def composer(folders: Sequence[Path] = ()) -> Iterator[Composer]:
+    """A block with a Hydra of its own: that of the program around it stays as it is.
+
+    Raises ConfigError for a folder with a file that Hydra would not see.
+    """
+    for folder in folders:
+        _check_folder(folder)
+    with _LOCK:
+        Plugins.instance().register(_Folders)
+        outer, version = HydraConfig.instance().cfg, VersionBase.instance()
+        base = version.version_base
+        _Folders.folders = (*folders,)
+        try:
+            with initialize_config_dir(str(conf_dir()), version_base=VERSION_BASE):
+                _Folders.folders = ()
+                yield Composer()
+        finally:
+            _Folders.folders, HydraConfig.instance().cfg = (), outer
+            version.version_base = base
+
+
+def _check_folder(folder: Path) -> None:
+    """Raises ConfigError for a run, which is data, and for a file that another one hides: of two
+    with the same name Hydra takes the one in conf/ or, of an option, the plugin's."""
+    if (folder / "run.json").exists():
+        again = shlex.join(["rlgames", "train", str(folder)])
+        raise ConfigError(f"{folder} is a run, not a folder of configs", f"use {again}")
+    if folder.samefile(conf_dir()):
+        return
+    bundled = {path.relative_to(conf_dir()) for path in conf_dir().rglob("*.yaml")}
+    plugins = {
+        Path(group, f"{name}.yaml")
+        for group, options in REGISTRY.items()
+        for name, option in options.items()
+        if option.values is not None
+    }
+    for path in sorted(bundled | plugins):
+        if (folder / path).is_file():
+            kind = "a bundled file" if path in bundled else "a plugin's option"
+            raise ConfigError(f"{folder / path} has the name of {kind}", "rename it")
 
 
 def load_config(schema: type[C], words: Sequence[str]) -> C:
@@ -51,26 +161,44 @@ def load_config(schema: type[C], words: Sequence[str]) -> C:
     own += [word for word in flags.words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
     if own:
         raise ConfigError(f"{own[0]} is for the command line", "use out= for a directory")
-    overrides = hydra_words(command, flags.words, Files(flags.folders))
-    return typed(schema, composed(command, overrides, flags.folders))
+    with composer(flags.folders) as composing:
+        return composing.config(schema, hydra_words(command, flags.words, composing))
 
 
-def composed(command: str, overrides: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
-    """What Hydra composes for a command of its own words, as plain values. Raises ConfigError."""
-    path = ",".join(quoted(str(folder)) for folder in folders)
-    own = [f"hydra.searchpath=[{path}]"] if folders else []
-    with hydra_state(), initialize_config_dir(str(conf_dir()), version_base="1.3"), hydra_errors():
-        node = compose(command, [*overrides, *own], return_hydra_config=True)
-        HydraConfig.instance().cfg = node  # type: ignore[assignment]
-        return plain_values(node)
+def typed_node(schema: type[C], node: Any) -> C:
+    """What Hydra composed as the config of a command, its interpolations resolved.
 
-
-def plain_values(node: Any) -> dict[str, Any]:
-    """A composed config as plain values, its interpolations resolved, without Hydra's own."""
+    Raises ConfigError, also for keys that a preset sets and the chosen options do not have.
+    """
     names = [str(name) for name in node if name != "hydra"]
-    values = OmegaConf.to_container(OmegaConf.masked_copy(node, names), resolve=True)
-    assert isinstance(values, dict)
-    return {str(name): value for name, value in values.items()}
+    with hydra_errors(command_of(schema)):
+        values: Any = OmegaConf.to_container(OmegaConf.masked_copy(node, names), resolve=True)
+    if preset := HydraConfig.get().runtime.choices.get("experiment"):
+        typed_words = map(parse_word, HydraConfig.get().overrides.task)
+        _check_preset(schema, preset, values, {word.name for word in typed_words})
+    return typed(schema, {str(name): value for name, value in values.items()})
+
+
+def _check_preset(schema: type, preset: str, values: Mapping[str, Any], words: set[str]) -> None:
+    """Raises ConfigError for keys that a preset sets and the chosen options do not have.
+
+    words: the keys that were typed, which are other mistakes.
+    """
+    extra, options = list[str](), list[str]()
+    for name, group in groups_of(schema).items():
+        node = values.get(name)
+        if isinstance(node, Mapping) and not group.is_list:
+            option = REGISTRY[group.folder].get(str(node.get("name")))
+            known = node if option is None else key_fields(option.schema)
+            if found := sorted({f"{name}.{key}" for key in node.keys() - known.keys()} - words):
+                extra += found
+                options.append(f"{name}={node['name']}")
+    if extra:
+        have = "has no such key" if len(options) == 1 else "have no such keys"
+        raise ConfigError(
+            f"experiment={preset} sets {', '.join(extra)}, and {' and '.join(options)} {have}",
+            "to leave them out, add " + " ".join(f"~{key}" for key in extra),
+        )
 
 
 class JobFailed(Exception):
@@ -81,19 +209,20 @@ def run_app(command: str, flags: Flags, words: Sequence[str], job: Callable[[Any
     """Run a command as a Hydra app.
 
     Args:
-        job: called for each run with the composed config; a function that launchers can import. It
-            raises nothing in a single run, and JobFailed in a sweep.
+        job: called for each run with the composed config. It raises nothing in a single run, and
+            JobFailed in a sweep.
 
     Raises:
         ConfigError: for bad input, and for a sweep whose jobs are not all done.
     """
     folders = [f"--config-dir={folder}" for folder in flags.folders]
+    # Hydra has no function that takes the arguments of an app.
     sys.argv = ["rlgames", *folders, *flags.hydra, *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised, not printed
-    app = hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=command)(job)
+    app = hydra.main(version_base=VERSION_BASE, config_path=str(conf_dir()), config_name=command)
     try:
-        with hydra_errors():
-            app()
+        with hydra_errors(command):
+            app(job)()
     except JobFailed as error:
         name, directory = error.args
         hint = f"rlgames resume {shlex.quote(directory)} runs what is not done"
@@ -101,14 +230,14 @@ def run_app(command: str, flags: Flags, words: Sequence[str], job: Callable[[Any
 
 
 def sweep_jobs(
-    words: Sequence[str], folders: Sequence[Path]
+    words: Sequence[str], composing: Composer
 ) -> Iterator[tuple[list[str], TrainConfig]]:
     """Jobs of a sweep that show whether its values can be, each by the words that vary: every
     combination of its options, and every value of its other keys, or the ends of a range. Words
     that only a sweeper can list are left out; no jobs if there are no others. Raises ConfigError.
     """
     groups, listed = typed_groups("train"), dict[str, list[str]]()
-    with hydra_errors():
+    with hydra_errors("train"):
         for override in OverridesParser.create().parse_overrides([*words]):
             if override.is_sweep_override():
                 listed[str(override.input_line)] = _values(override)
@@ -122,7 +251,7 @@ def sweep_jobs(
     for job in jobs if varying else ():
         own = [job.get(word, word) for word in words if listed.get(word, word)]
         names = [word.removeprefix("game.") for word in job.values()]
-        yield names, typed(TrainConfig, composed("train", own, folders))
+        yield names, composing.config(TrainConfig, own)
 
 
 def _values(override: Override) -> list[str]:
@@ -136,8 +265,9 @@ def _values(override: Override) -> list[str]:
 
 
 @contextmanager
-def hydra_errors() -> Iterator[None]:
-    """A block whose errors of Hydra and OmegaConf become a ConfigError of one line."""
+def hydra_errors(command: str, words: Sequence[str] = ()) -> Iterator[None]:
+    """A block whose errors of Hydra and OmegaConf become a ConfigError of one line. words: that
+    Hydra was told."""
     try:
         yield
     except OverrideParseException as error:
@@ -145,8 +275,26 @@ def hydra_errors() -> Iterator[None]:
             f"cannot read {sanitized(error.override, 100)!r}",
             "write key=value, with quotes around odd characters",
         ) from None
+    except MissingConfigException as error:
+        raise _no_config(error) from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise not_yaml(mark.name if mark else "a config", error) from None
     except COMPOSE_ERRORS as error:
+        match = NO_KEY.match(str(error))
+        if match and "@" not in match[1] and not match[1].startswith("hydra"):
+            has_run = any(word.startswith("run=") for word in words)
+            raise unknown_word(command, match[1].removeprefix("game."), has_run) from None
         raise ConfigError(*_in_one_line(error)) from None
+
+
+def _no_config(error: MissingConfigException) -> ConfigError:
+    """The error for an option that no file has."""
+    first, _, _ = str(error).partition("\n")
+    group, slash, name = (error.missing_cfg_file or "").rpartition("/")
+    if not slash or not error.options:
+        return ConfigError(sanitized(first))
+    return unknown_option(group, sanitized(name, 100), error.options)
 
 
 def _in_one_line(error: Exception) -> tuple[str, str]:
@@ -164,16 +312,3 @@ def _in_one_line(error: Exception) -> tuple[str, str]:
         reason = f"{where}: {reason}"
     hint = "use ${KEY}, or ${oc.env:NAME,DEFAULT}" if "nterpolation" in first else ""
     return sanitized(reason or type(cause).__name__), hint
-
-
-@contextmanager
-def hydra_state() -> Iterator[None]:
-    """A block with a Hydra of its own: that of the program around it stays as it is."""
-    with _LOCK:
-        Plugins.instance()  # which fills what all share
-        outer, own = Singleton._instances, (GlobalHydra, HydraConfig, VersionBase)
-        Singleton._instances = {each: outer[each] for each in outer.keys() - own}
-        try:
-            yield
-        finally:
-            Singleton._instances = outer

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args, get_origin
 import yaml
 
 from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
-from rlgames.config.files import Files
+from rlgames.config.conf import command_file, option_values
 from rlgames.config.hints import unknown_key, unknown_option
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import REGISTRY
@@ -189,7 +189,7 @@ def command_of(schema: type) -> str:
 
 def make_option(group: str, name: str, **values: Any) -> Any:
     """An option with the values of its file, and these. Raises ConfigError."""
-    return typed(REGISTRY[group][name].schema, Files().option_values(group, name) | values)
+    return typed(REGISTRY[group][name].schema, option_values(group, name) | values)
 
 
 def changed(config: Any, *names: str) -> list[str]:
@@ -199,22 +199,26 @@ def changed(config: Any, *names: str) -> list[str]:
 
 def as_words(config: Any, *names: str) -> list[str]:
     """The words that set these groups and keys of a config, unless the command has them anyway."""
-    files, words, schema = Files(), list[str](), type(config)
-    content = files.read(command_of(schema))
+    words, schema = list[str](), type(config)
+    choices, values = command_file(command_of(schema))
     for name in names:
         value, group = getattr(config, name), groups_of(schema).get(name)
         if group is None:
-            words += [f"{name}={as_typed(value)}"] if value != content.values[name] else []
+            words += [f"{name}={as_typed(value)}"] if value != values[name] else []
             continue
         option = "null" if value is None else str(value.name)
-        if [option] != (content.choices[name] or ["null"]):
+        if [option] != (choices[name] or ["null"]):
             words.append(f"{name}={option}")
         if value is not None:
-            prefix = "" if name == "game" else f"{name}."
-            usual = files.option_values(group.folder, option)
-            values = arguments(value).items()
-            words += [f"{prefix}{k}={as_typed(v)}" for k, v in values if v != usual.get(k)]
+            words += [f"{k}={as_typed(v)}" for k, v in own_keys(name, group, value).items()]
     return words
+
+
+def own_keys(name: str, group: Group, option: Any) -> dict[str, Any]:
+    """The keys of an option, as they are typed, whose values are not those of its file."""
+    prefix = "" if name == "game" else f"{name}."
+    usual, keys = option_values(group.folder, option.name), arguments(option).items()
+    return {prefix + key: value for key, value in keys if value != usual.get(key)}
 
 
 @contextmanager
@@ -236,8 +240,11 @@ def from_plain(values: dict[str, Any]) -> TrainConfig:
     Raises ConfigError for anything else.
     """
     for name, value in values.items():
-        if "${" in json.dumps(value):
-            raise ConfigError(f"the checkpoint's {name} holds an interpolation, which is an error")
+        text = json.dumps(value, default=str)
+        if name in ("hydra", "defaults") or '"_target_"' in text:
+            raise ConfigError(f"the stored config has {name}:, which only a folder of configs may")
+        if "${" in text:
+            raise ConfigError(f"the stored config's {name} holds an interpolation")
     try:
         return typed(TrainConfig, _completed(values))
     except UnknownOption as error:
@@ -251,17 +258,14 @@ def from_plain(values: dict[str, Any]) -> TrainConfig:
     except ConfigError:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"the checkpoint's config cannot be read: {error}") from None
+        raise ConfigError(f"the stored config cannot be read: {error}") from None
 
 
 def _completed(values: dict[str, Any]) -> dict[str, Any]:
     """A stored config with the values in conf/ of keys that it lacks."""
-    files = Files()
-    completed = files.read("train").values
-    del completed["hydra"]
-    completed |= values
+    completed = command_file("train")[1] | values
     for name, group in groups_of(TrainConfig).items():
         node = completed.get(name)
         if isinstance(node, dict) and str(node.get("name")) in REGISTRY[group.folder]:
-            completed[name] = files.option_values(group.folder, str(node["name"])) | node
+            completed[name] = option_values(group.folder, str(node["name"])) | node
     return completed

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
-from rlgames.config.files import Choices, Content, Files, key_paths
-from rlgames.config.hints import unknown_flag, unknown_key, unknown_option
+from rlgames.config.conf import command_file
+from rlgames.config.hints import unknown_flag, unknown_key
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
     Group,
@@ -24,13 +24,15 @@ from rlgames.config.schema import (
     word_key,
 )
 from rlgames.core.errors import ConfigError
-from rlgames.core.untrusted import sanitized
+
+if TYPE_CHECKING:
+    from rlgames.config.compose import Composer
 
 HELP = ("-h", "--help")
 MULTIRUN = ("-m", "--multirun")
 FOLDER = ("-cd", "--config-dir")
-OWN_CONFIG = ("-cn", "--config-name", "-cp", "--config-path", "--experimental-rerun")
-"""Flags that take another config than the command's."""
+OWN_CONFIG = ("-cn", "--config-name", "-cp", "--config-path")
+"""Flags that take another primary config than the command's."""
 
 SINGLE = (*MULTIRUN, "-r", "--run", "--resolve", "--hydra-help")
 WITH_VALUE = (*OWN_CONFIG, "-c", "--cfg", "-p", "--package", "-i", "--info")
@@ -94,12 +96,13 @@ def quoted(text: str) -> str:
 
 def words_of(keys: Mapping[str, Any]) -> list[str]:
     """The words that set keys to values of Python. A text is read as on the command line."""
-    return [f"{k}={v if isinstance(v, str) else _as_word(v)}" for k, v in keys.items()]
+    return [f"{k}={v if isinstance(v, str) else as_word(v)}" for k, v in keys.items()]
 
 
-def _as_word(value: Any) -> str:
+def as_word(value: Any) -> str:
+    """A value as Hydra reads it: text in quotes."""
     if isinstance(value, list | tuple):
-        return f"[{','.join(map(_as_word, value))}]"
+        return f"[{','.join(map(as_word, value))}]"
     return quoted(str(value)) if isinstance(value, str | Path) else as_typed(value)
 
 
@@ -120,11 +123,11 @@ class Flags:
     @property
     def is_sweep(self) -> bool:
         """Whether the command runs many times."""
-        return any(flag in MULTIRUN for flag in self.hydra)
+        return "hydra.mode=MULTIRUN" in self.words or any(flag in MULTIRUN for flag in self.hydra)
 
     @property
     def has_own_config(self) -> bool:
-        """Whether the rules about conf/ do not hold."""
+        """Whether the primary config is not the command's."""
         own = (*OWN_CONFIG, "--hydra-help")
         return any(flag.partition("=")[0] in own for flag in self.hydra)
 
@@ -139,8 +142,6 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
             flags.words.append(word)
         elif word in HELP:
             flags.is_help = True
-        elif word in MULTIRUN and command != "train":
-            raise ConfigError("only train can sweep", f"omit {word}")
         elif word in SINGLE:
             flags.hydra.append(word)
         elif flag in WITH_VALUE:
@@ -153,9 +154,10 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
             flags.folders += (path,)
         else:
             known = [*HELP, *SINGLE, *WITH_VALUE, *FOLDER, "--version"]
-            paths = key_paths(Files(flags.folders).composed(command, {}).values)
-            keys = [*names_of(COMMAND_SCHEMAS[command]), *paths]
-            raise unknown_flag(flag, [each for each in known if each.startswith("--")], keys)
+            names = [each for each in known if each.startswith("--")]
+            raise unknown_flag(flag, names, [*known_names(command)])
+    if flags.is_sweep and command != "train":
+        raise ConfigError("only train can sweep", "omit -m")
     if len(flags.folders) > 1:
         path = flags.folders[-1]
         hint = f"use hydra.searchpath=[file://{path}] for it"
@@ -170,12 +172,12 @@ def typed_groups(command: str) -> dict[str, Group]:
 
 
 def hydra_words(
-    command: str, typed: Sequence[str], files: Files, is_sweep: bool = False
+    command: str, typed: Iterable[str], composing: Composer, flags: Flags | None = None
 ) -> list[str]:
     """The words as Hydra reads them.
 
     1. A word without `=`, or the path of something, is the run of a command that takes one.
-    2. A key that only games have gets `game.`: `board=4` is `game.board=4`.
+    2. A key that the command lacks and a game has gets `game.`: `board=4` is `game.board=4`.
     3. A seat names its player: `opponent=random` is `player@opponent=random`, and `opponent=PATH`
        the run there.
     4. A training without `experiment=` has the preset of its game that chooses the typed policy and
@@ -183,56 +185,79 @@ def hydra_words(
     5. `GROUP=null` is `~GROUP`; digits name an option, as in `game=2048`.
     6. The value of a key that takes any text is text, whatever characters it has.
 
-    Raises ConfigError for an unknown key or option.
+    flags: of the command line; in a sweep, the directory of a job is named by what differs between
+    jobs, and a primary config of one's own has no preset. Raises ConfigError for a key that neither
+    the command nor an option has.
     """
-    words, chosen = read_words(command, typed, files)
-    groups = typed_groups(command)
-    for key, options in chosen.items():
-        names = files.names(groups[key].folder)
-        has_brackets = any(word.name == key and "[" in (word.value or "") for word in words)
-        if has_brackets and not groups[key].is_list:
-            options = [f"[{','.join(options)}]"]
-        if unknown := [option for option in options if option not in names]:
-            raise unknown_option(key, sanitized(unknown[0], 100), names)
-    removed = [word.name for word in words if word.sign == "~"]
-    content = files.composed(command, chosen, removed)
+    flags, groups, words = flags or Flags(), typed_groups(command), list[Word]()
+    for word in with_named_runs(command, typed):
+        is_player = word.name in groups and groups[word.name].folder == "player"
+        if is_player and _is_run(word, composing):
+            words.append(Word("", f"{word.name}.path", word.value))
+            word = replace(word, value="run")
+        words.append(word)
+    if "experiment" in groups and not flags.has_own_config:
+        words = _with_preset(words, composing)
     has_run = any(word.name == "run" for word in words)
-    full = [_full_word(command, word, content, is_sweep, has_run) for word in words]
-    if is_sweep:  # the directory of a job is named by what differs between jobs
+    full = [_full_word(command, word, flags.is_sweep, has_run) for word in words]
+    if flags.is_sweep:
         alike = sorted({word.name for word in full if not word.varies})
         key = "hydra.job.config.override_dirname.exclude_keys"
         full.append(Word("", key, f"[{','.join(alike)}]"))
     return [str(word) for word in full]
 
 
-def read_words(command: str, typed: Sequence[str], files: Files) -> tuple[list[Word], Choices]:
-    """The words by the rules about runs, players and presets, and the options that they choose."""
-    groups, words = typed_groups(command), list[Word]()
-    for word in _with_named_runs(command, typed):
-        is_player = word.name in groups and groups[word.name].folder == "player"
-        if is_player and _is_run(word, files):
-            words.append(Word("", f"{word.name}.path", word.value))
-            word = replace(word, value="run")
-        words.append(word)
-    typed_options = {word.name: word.options for word in words if word.name in groups}
-    chosen = {name: options for name, options in typed_options.items() if options is not None}
-    if typed_options.get("experiment") == []:
-        words = [word for word in words if word.name != "experiment"]
-    elif "experiment" in {*groups} - {*typed_options}:
-        is_known = typed_options.get("game", []) is not None
-        if is_known and (presets := files.presets(chosen)):
-            words = [word for word in words if word.name != "game"]
-            words.append(Word("", "experiment", ",".join(presets)))
-            chosen["experiment"] = presets
-    return words, chosen
+def _with_preset(words: list[Word], composing: Composer) -> list[Word]:
+    """The words of a training with the preset of its game, or of each of its games, if there is
+    one."""
+    typed = {word.name: word.options for word in words}
+    if "experiment" in typed:
+        return [word for word in words if word.name != "experiment" or word.options != []]
+    wanted = {name: typed[name] for name in ("policy", "learner") if typed.get(name) is not None}
+    games = typed["game"] if "game" in typed else command_file("train")[0]["game"]
+    presets = [_preset_of(game, wanted, composing) for game in games or ()]
+    if not presets or not all(presets):
+        return words
+    if len(presets) > 1:  # a sweep, in which each game has its own
+        words = [word for word in words if word.name != "game"]
+    return [*words, Word("", "experiment", ",".join(name for name in presets if name))]
 
 
-def _with_named_runs(command: str, typed: Sequence[str]) -> list[Word]:
+def _preset_of(
+    game: str, wanted: Mapping[str, list[str] | None], composing: Composer
+) -> str | None:
+    """The first preset of a game that chooses what is wanted; None if there is none."""
+    there = composing.names("experiment")
+    names = (game, *(f"{game}_{each}" for options in wanted.values() for each in options or ()))
+    for name in (*names, f"{game}_mlp"):
+        if name in there:
+            if not wanted:
+                return name
+            chosen = composing.choices(composing.node("train", [f"experiment='{name}'"]))
+            if all([chosen.get(group)] == options for group, options in wanted.items()):
+                return name
+    return None
+
+
+def with_named_runs(command: str, typed: Iterable[str]) -> list[Word]:
     """The words, with the key of those that name a run, or what else a command takes.
 
     Raises ConfigError for a word that names nothing.
     """
-    key = word_key(COMMAND_SCHEMAS[command])
+    key, (named, words) = word_key(COMMAND_SCHEMAS[command]), split_named(typed)
+    if named and key is None:
+        raise ConfigError(f"{named[0]} is not key=value", f"{command} takes no other words")
+    if key is not None and named:
+        if len(named) > 1 and not key[1]:
+            raise ConfigError(f"{command} takes one {key[0]}, and {named[1]} is another", "omit it")
+        is_group = key[0] in groups_of(COMMAND_SCHEMAS[command])
+        texts = named if is_group else [*map(quoted, named)]
+        words.insert(0, Word("", key[0], f"[{','.join(texts)}]" if key[1] else texts[0]))
+    return words
+
+
+def split_named(typed: Iterable[str]) -> tuple[list[str], list[Word]]:
+    """The words without `=` and the paths of something, and the other words."""
     named, words = list[str](), list[Word]()
     for text in typed:
         word = parse_word(text)
@@ -240,42 +265,24 @@ def _with_named_runs(command: str, typed: Sequence[str]) -> list[Word]:
         is_key = word.sign or (word.value is not None and not is_path)
         if is_key and not os.path.exists(text):
             words.append(word)
-        elif key is None:
-            raise ConfigError(f"{text} is not key=value", f"{command} takes no other words")
-        elif named and not key[1]:
-            raise ConfigError(f"{command} takes one {key[0]}, and {text} is another", "omit it")
         else:
             named.append(text)
-    if key is not None and named:
-        is_group = key[0] in groups_of(COMMAND_SCHEMAS[command])
-        texts = named if is_group else [*map(quoted, named)]
-        words.insert(0, Word("", key[0], f"[{','.join(texts)}]" if key[1] else texts[0]))
-    return words
+    return named, words
 
 
-def _is_run(word: Word, files: Files) -> bool:
+def _is_run(word: Word, composing: Composer) -> bool:
     """Whether the value of a player's seat is a run: none of the players."""
     value = (word.value or "").strip("'\"")
-    if not value or value in ("null", "run", "???") or value in files.names("player"):
+    if not value or value in ("null", "run", "???") or value in composing.names("player"):
         return False
     return os.path.exists(os.path.expanduser(value)) or not SWEEP.search(value)
 
 
-def _full_word(command: str, word: Word, content: Content, is_sweep: bool, has_run: bool) -> Word:
-    """A word with the full name of its key.
-
-    Raises ConfigError for an unknown key.
-    """
-    if word.name.startswith(("hydra.", "hydra/")):
+def _full_word(command: str, word: Word, is_sweep: bool, has_run: bool) -> Word:
+    """A word with the full name of its key. Raises ConfigError for an unknown key."""
+    name, groups, schema = word.name, typed_groups(command), COMMAND_SCHEMAS[command]
+    if name.startswith(("hydra.", "hydra/")) or word.sign == "+":
         return word
-    groups, values = typed_groups(command), content.values
-    rules = values.get("game") or {}
-    name = word.name.removeprefix("game.")
-    known = {*groups, *key_paths(values), *rules}
-    group, _, own_key = word.name.partition(".")
-    is_open = own_key and group in groups and group not in content.choices  # only Hydra can tell
-    if (name not in known or name.endswith(".name")) and not is_open:
-        raise _unknown(command, name, values, groups, has_run)
     if name in groups:
         folder = groups[name].folder
         full = name if name == folder else f"{folder}@{name}"
@@ -284,12 +291,14 @@ def _full_word(command: str, word: Word, content: Content, is_sweep: bool, has_r
             return Word("", full, "[]") if groups[name].is_list else Word("~", full, None)
         value = word.value and re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", word.value)
         return replace(word, name=full, value=value)
+    if not has_key(command, name):
+        raise unknown_word(command, name, has_run)
     if is_sweep and name == "out":
         return Word("", "hydra.sweep.dir", quoted(word.value or ""))
-    in_game = name in rules and name not in values
-    if word.value and _is_text(COMMAND_SCHEMAS[command], name, word.value, is_sweep):
+    if word.value and _is_text(schema, name, word.value, is_sweep):
         word = replace(word, value=quoted(word.value))
-    return replace(word, name=f"game.{name}" if in_game else name)
+    is_of_game = "." not in name and name not in key_fields(schema)
+    return replace(word, name=f"game.{name}" if is_of_game else name)
 
 
 def _is_text(schema: type, name: str, value: str, is_sweep: bool) -> bool:
@@ -306,36 +315,49 @@ def _is_text(schema: type, name: str, value: str, is_sweep: bool) -> bool:
     return is_text and not (is_sweep and SWEEP.search(value))
 
 
-def _unknown(
-    command: str, name: str, values: Mapping[str, Any], groups: Mapping[str, Group], has_run: bool
-) -> ConfigError:
-    """The error for a key that the chosen options do not have."""
-    rules = sorted(values.get("game") or ())
-    known = dict.fromkeys([*groups, *names_of(COMMAND_SCHEMAS[command]), *rules])
-    known |= dict.fromkeys(key for key in key_paths(values) if not key.startswith("game."))
-    games = [key for game in REGISTRY["game"].values() for key in key_fields(game.schema)]
+def keys_of_options(name: str, group: Group) -> dict[str, list[str]]:
+    """The keys of the options of a group, as they are typed, with the options that have them."""
+    found = dict[str, list[str]]()
+    for option, record in REGISTRY.get(group.folder, {}).items():
+        prefix = "" if name == "game" else f"{name}.{option}." if group.is_list else f"{name}."
+        for key in key_fields(record.schema).keys() - {"name"}:
+            found.setdefault(prefix + key, []).append(option)
+    return found
+
+
+def has_key(command: str, name: str) -> bool:
+    """Whether a command, or an option of its groups, has a key; hydra composes with the chosen
+    ones."""
+    if name in key_fields(COMMAND_SCHEMAS[command]):
+        return True
+    group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
+    folder, _, option = group.partition(".")  # logger.wandb.project names its option
+    groups = groups_of(COMMAND_SCHEMAS[command])
+    if folder not in groups:
+        return False
+    records = REGISTRY[groups[folder].folder].values()
+    is_key = any(key in key_fields(record.schema) for record in records)
+    return key != "name" and is_key and bool(option) == groups[folder].is_list
+
+
+def known_names(command: str) -> list[str]:
+    """The groups and keys of a command and of all options, as they are typed."""
+    groups = typed_groups(command)
+    names = dict.fromkeys([*groups, *names_of(COMMAND_SCHEMAS[command])])
+    for name, group in groups.items():
+        names |= dict.fromkeys(keys_of_options(name, group))
+    return [*names]
+
+
+def unknown_word(command: str, name: str, has_run: bool = False) -> ConfigError:
+    """The error for a key that the chosen options do not have; name: as it is typed."""
+    games = keys_of_options("game", Group("", "game"))
     if has_run and name.partition(".")[0] in (*names_of(TrainConfig), *games):
         return ConfigError(
             f"{name}= is of the training", "a run keeps its training settings; omit it"
         )
-    if options := _options_with(name, groups):
-        return ConfigError(f"no key is called {name!r} here", f"it is a key of {options}")
-    hint = "--help lists the keys"
-    if rules:
-        rules.remove("name")
-        hint = f"{values['game']['name']} has {', '.join(rules)}; --help lists the others"
-    return unknown_key(name, [key for key in known if key.rpartition(".")[2] != "name"], hint)
-
-
-def _options_with(name: str, groups: Mapping[str, Group]) -> str:
-    """The options of its group that have a key, in words; empty for none."""
-    group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
-    folder, _, listed = group.partition(".")  # logger.wandb.project names its option
-    if folder not in groups or key == "name":
-        return ""
-    options = REGISTRY.get(groups[folder].folder, {}).items()
-    return " or ".join(
-        f"{folder}={option}"
-        for option, record in options
-        if key in key_fields(record.schema) and listed in ("", option)
-    )
+    for group_name, group in groups_of(COMMAND_SCHEMAS[command]).items():
+        if options := keys_of_options(group_name, group).get(name):
+            of = " or ".join(f"{group_name}={option}" for option in options)
+            return ConfigError(f"no key is called {name!r} here", f"it is a key of {of}")
+    return unknown_key(name, known_names(command), "--help lists the keys")

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from rlgames.config.commands import TrainConfig
-from rlgames.config.files import flat
+from rlgames.config.conf import key_paths
 from rlgames.config.schema import groups_of
 from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError
@@ -37,6 +37,9 @@ of the network at the end of training."""
 
 FINAL_PREFIX = "final/"
 """Before the name of a metric: of the final network, not of the best checkpoint."""
+
+CONFIG_FILE = "config.yaml"
+"""The settings of a run."""
 
 SWEEP_FILE = "multirun.yaml"
 """Where Hydra writes how a sweep was started."""
@@ -208,20 +211,38 @@ def read_points(directory: Path, name: str) -> tuple[list[float], list[float]]:
     return [line["games"] for line in known], [line[name] for line in known]
 
 
-def sweep_overrides(directory: Path) -> dict[str, list[str]]:
-    """How a sweep was started: the words of its jobs (`task`) and Hydra's own (`hydra`); none in
-    the directory of anything else."""
+@dataclass(frozen=True)
+class SweepStart:
+    """How a sweep was started.
+
+    words: of its jobs. hydra: Hydra's own words. folder: from --config-dir. config_name: of the
+    primary config.
+    """
+
+    words: list[str]
+    hydra: list[str]
+    folder: str | None
+    config_name: str
+
+
+def sweep_start(directory: Path) -> SweepStart | None:
+    """How a sweep was started; None in the directory of anything else."""
     with suppress(OSError, LookupError, TypeError, ValueError, yaml.YAMLError):
-        is_file = (directory / SWEEP_FILE).is_file()  # reading anything else may never end
-        text = storage.read_file(directory, SWEEP_FILE, MAX_FILE_BYTES) if is_file else b""
-        overrides = yaml.load(text, YAML_LOADER)["hydra"]["overrides"]
-        return {name: [str(word) for word in overrides[name]] for name in ("task", "hydra")}
-    return {"task": [], "hydra": []}
+        if (directory / SWEEP_FILE).is_file():  # reading anything else may never end
+            text = storage.read_file(directory, SWEEP_FILE, MAX_FILE_BYTES)
+            started = yaml.load(text, YAML_LOADER)["hydra"]
+            task, own = (list(map(str, started["overrides"][name])) for name in ("task", "hydra"))
+            sources = started.get("runtime", {}).get("config_sources", [])
+            typed = [str(each["path"]) for each in sources if each["provider"] == "command-line"]
+            name = str(started.get("job", {}).get("config_name", "train"))
+            return SweepStart(task, own, typed[0] if typed else None, name)
+    return None
 
 
 def swept_settings(directory: Path) -> list[str]:
     """The settings that a sweep varies, and its presets; none in the directory of anything else."""
-    words = map(parse_word, sweep_overrides(directory)["task"])
+    start = sweep_start(directory)
+    words = map(parse_word, start.words if start else ())
     return [word.name.removeprefix("game.") for word in words if word.varies]
 
 
@@ -237,7 +258,7 @@ def flatten(config: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(value, dict):
             settings[str(name)] = value
             continue
-        for key, leaf in flat(value):
+        for key, leaf in key_paths(value):
             if key == "name":
                 settings[str(name)] = leaf
             else:

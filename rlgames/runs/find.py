@@ -21,13 +21,16 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of
+from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError, closest, nearest
 from rlgames.core.metrics import Rank, direction, goal_of
-from rlgames.core.untrusted import YAML_LOADER, finite_or_none
+from rlgames.core.untrusted import YAML_LOADER, finite_or_none, sanitized
 from rlgames.runs import storage
 from rlgames.runs.directory import has_owner
 from rlgames.runs.files import (
+    CONFIG_FILE,
     FINAL_PREFIX,
+    MAX_FILE_BYTES,
     DamagedRun,
     RunInfo,
     as_text,
@@ -135,6 +138,28 @@ def located(cfg: TrainConfig, has_started: bool = False) -> TrainConfig:
     if cfg.demonstrations:
         changed["demonstrations"] = os.path.abspath(cfg.demonstrations)
     return dataclasses.replace(cfg, **changed)
+
+
+def read_config(run: Path) -> TrainConfig:
+    """The config of a run, of its directory or of a checkpoint. Raises ConfigError."""
+    if not run.is_dir():
+        from rlgames.runs.checkpoint import Checkpoint
+
+        return from_plain(Checkpoint.read(run).config)
+    try:
+        storage.check_plain(run)
+        text = storage.read_file(run, CONFIG_FILE, MAX_FILE_BYTES)
+        values = yaml.load(text, YAML_LOADER)
+    except FileNotFoundError:
+        newest = newest_run(run)
+        hint = f"its newest run is {newest}" if newest else "name the directory of a run"
+        raise ConfigError(f"{run} holds no {CONFIG_FILE}", hint) from None
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{run / CONFIG_FILE} cannot be read: {sanitized(reason, 200)}") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{run / CONFIG_FILE} holds no keys")
+    return from_plain({str(name): value for name, value in values.items()})
 
 
 def newest_run(top: Path) -> Path | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from rlgames.commands.app import COMMANDS
 from rlgames.commands.games import list_presets
 from rlgames.config.commands import COMMAND_SCHEMAS
-from rlgames.config.files import Files
+from rlgames.config.conf import about, command_file, option_names, option_values
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import as_typed, key_fields, kind_in_words, kind_of, range_in_words
 from rlgames.config.words import typed_groups
@@ -21,7 +21,6 @@ from rlgames.runs.find import agent_strengths
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-FILES = Files()
 PAGES = {"game": DOCS / "games", "learner": DOCS / "learners"}
 """Groups whose options have a page each, with the folder of the pages."""
 
@@ -43,19 +42,19 @@ def page() -> str:
     """The text of docs/configs.md."""
     parts = [INTRODUCTION, "## Commands\n"]
     for command, schema in COMMAND_SCHEMAS.items():
-        content = FILES.read(command)
+        choices, values = command_file(command)
         groups = [
-            [f"`{name}`", f"`{','.join(content.choices[name]) or 'null'}`", "an option", group.help]
+            [f"`{name}`", f"`{','.join(choices[name]) or 'null'}`", "an option", group.help]
             for name, group in typed_groups(command).items()
         ]
         title = command if command in COMMANDS else "Gymnasium and PettingZoo environments"
-        parts += [f"### {title}\n", keys_table(schema, content.values, groups=groups)]
+        parts += [f"### {title}\n", keys_table(schema, values, groups=groups)]
     parts.append("## Options\n")
     for group in REGISTRY:
         parts.append(f"### {group}\n")
-        rows = [[f"`{name}`", FILES.about(group, name)] for name in FILES.names(group)]
+        rows = [[f"`{name}`", about(group, name)] for name in option_names(group)]
         parts.append(_table(["option", "description"], rows))
-        for name in FILES.names(group):
+        for name in option_names(group):
             schema = REGISTRY[group][name].schema
             if len(key_fields(schema)) > 1:
                 parts += [f"`{group}={name}`:\n", option_table(group, name)]
@@ -68,7 +67,7 @@ def page() -> str:
 def option_table(group: str, name: str) -> str:
     """The keys of an option."""
     prefix = {"game": "", "logger": f"logger.{name}."}.get(group, f"{group}.")
-    return keys_table(REGISTRY[group][name].schema, FILES.option(group, name), prefix)
+    return keys_table(REGISTRY[group][name].schema, option_values(group, name), prefix)
 
 
 def keys_table(
@@ -105,7 +104,7 @@ def filled_pages() -> Iterator[tuple[Path, str]]:
     table = _table(["agent", "strength"], agents)
     yield path, with_section(path.read_text(encoding="utf-8"), "agents", table)
     for group, folder in PAGES.items():
-        for name in FILES.names(group):
+        for name in option_names(group):
             path = folder / f"{name}.md"
             text = path.read_text(encoding="utf-8")
             text = with_section(text, "keys", option_table(group, name))

@@ -10,7 +10,7 @@ from markers import DEVICES, one_in, quick, slow
 import rlgames as package
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.config.schema import groups_of
 from rlgames.core.errors import ConfigError
 
@@ -105,7 +105,7 @@ def every_file():
     for group, about in groups_of(TrainConfig).items():
         if about.is_list or about.folder in ("player", "engine"):  # of other tests
             continue
-        for option in Files().names(about.folder):
+        for option in option_names(about.folder):
             if option not in (*brought, *no_policy):
                 found.append([f"{group}={option}", *FITTING.get(f"{group}={option}", [])])
     return found
@@ -129,7 +129,7 @@ def test_every_file_of_every_group_trains(words, device, tmp_path):
 EACH_KIND_OF_POLICY = ("salvo", "connect4", "2048", "breakthrough")
 
 
-@pytest.mark.parametrize("name", quick(Files().names("experiment"), *EACH_KIND_OF_POLICY))
+@pytest.mark.parametrize("name", quick(option_names("experiment"), *EACH_KIND_OF_POLICY))
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_experiment_runs_two_updates(name, device, tmp_path):
     cfg = load_config(TrainConfig, [f"experiment={name}"])

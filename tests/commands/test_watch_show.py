@@ -11,7 +11,7 @@ from helpers import SMALL_TRAINING, check_refused, make_game
 from markers import one_in
 
 import rlgames as package
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.games.notation import parse
 from rlgames.runs.find import shipped_agents
 from rlgames.solvers.optimum import find_optimum, position_solver
@@ -21,7 +21,7 @@ SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048":
 SMALL |= {"salvo_duel": ["board=3", "ships=[2,1]"]}
 
 
-@pytest.mark.parametrize("name", one_in(3, Files().names("game")))
+@pytest.mark.parametrize("name", one_in(3, option_names("game")))
 def test_a_game_is_watched_to_its_end(name, typed):
     words = ["watch", "player=random", f"game={name}", *SMALL.get(name, ())]
     done = typed(*words, "games=2", "seed=3")

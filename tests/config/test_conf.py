@@ -9,10 +9,11 @@ from hydra.core.global_hydra import GlobalHydra
 from markers import one_in
 from omegaconf import OmegaConf
 
+from rlgames.commands.games import list_presets
 from rlgames.commands.train import check_sweep
 from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
-from rlgames.config.compose import load_config, sweep_jobs
-from rlgames.config.files import Files, conf_dir
+from rlgames.config.compose import composer, load_config, sweep_jobs
+from rlgames.config.conf import about, command_file, conf_dir, option_names, option_values
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
 from rlgames.config.typed import from_plain, to_plain, typed
@@ -20,34 +21,32 @@ from rlgames.config.words import hydra_words
 from rlgames.core.errors import ConfigError
 from rlgames.training.parts import check_parts
 
-FILES = Files()
-OPTIONS = [(group, name) for group in REGISTRY for name in FILES.names(group)]
-PRESETS, GAMES = FILES.names("experiment"), FILES.names("game")
+OPTIONS = [(group, name) for group in REGISTRY for name in option_names(group)]
+PRESETS, GAMES = option_names("experiment"), option_names("game")
 
 
 @pytest.mark.parametrize(("group", "name"), OPTIONS)
 def test_the_file_of_an_option_has_exactly_the_keys_of_its_schema(group, name):
-    values = FILES.option_values(group, name)
+    values = option_values(group, name)
     schema = REGISTRY[group][values["name"]].schema
     assert values["name"] == name
     assert values.keys() == key_fields(schema).keys()
     if values.get("path") == "???":
         values["path"] = "RUN"
     typed(schema, values)
-    assert FILES.about(group, name)
+    assert about(group, name)
 
 
 @pytest.mark.parametrize("group", REGISTRY)
 def test_each_option_has_a_file(group):
-    assert FILES.names(group) == sorted(REGISTRY[group])
+    assert option_names(group) == sorted(REGISTRY[group])
 
 
 @pytest.mark.parametrize("command", COMMAND_SCHEMAS)
 def test_the_file_of_a_command_has_exactly_the_keys_of_its_schema(command):
-    content, schema = FILES.read(command), COMMAND_SCHEMAS[command]
-    groups = {key for key in content.choices if not key.startswith("hydra/")}
-    assert groups - {"experiment"} == groups_of(schema).keys()
-    assert content.values.keys() - {"hydra"} == key_fields(schema).keys()
+    (choices, values), schema = command_file(command), COMMAND_SCHEMAS[command]
+    assert choices.keys() - {"experiment"} == groups_of(schema).keys()
+    assert values.keys() == key_fields(schema).keys()
 
 
 def plain_app(*words):
@@ -133,7 +132,8 @@ def test_what_is_chosen_is_kept_beside_what_a_learner_brings(tmp_path, monkeypat
 
 def test_a_sweep_over_learners_gives_each_what_works_with_it():
     words = ["game=tictactoe", "learner=ppo,reinforce,dqn,alphazero,td"]
-    jobs = [*sweep_jobs(hydra_words("train", words, FILES), ())]
+    with composer() as composing:
+        jobs = [*sweep_jobs(hydra_words("train", words, composing), composing)]
     check_sweep(jobs)
     assert {" ".join(varied): brought(config)[1:] for varied, config in jobs} == {
         "learner=ppo": ("stochastic", None),
@@ -151,8 +151,10 @@ def test_a_stored_config_is_read_as_it_was_written(name):
 
 
 @pytest.mark.parametrize("name", one_in(6, PRESETS))
-def test_files_are_read_without_hydra_as_hydra_composes_them(name):
-    values = FILES.composed("train", {"experiment": [name]}).values
-    if values["game"].get("columns") == "${.board}":
-        values["game"]["columns"] = values["game"]["board"]
-    assert typed(TrainConfig, values) == load_config(TrainConfig, [f"experiment={name}"])
+def test_the_table_of_presets_lists_what_hydra_chooses(name):
+    (listed,) = (preset for preset in list_presets() if preset["name"] == name)
+    with composer() as composing:
+        chosen = composing.choices(composing.node("train", [f"experiment='{name}'"]))
+    assert {
+        group: chosen[group] for group in ("game", "learner", "policy")
+    }.items() <= listed.items()

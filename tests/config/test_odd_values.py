@@ -10,7 +10,7 @@ from markers import one_in
 
 from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import key_fields
 from rlgames.config.typed import checked_value, make_option
@@ -71,7 +71,7 @@ def test_an_odd_word_is_refused_in_one_line(word):
 
 @pytest.mark.parametrize("group", REGISTRY)
 def test_every_option_can_be_sent_to_another_process(group):
-    for name in Files().names(group):
+    for name in option_names(group):
         values = {"path": "RUN"} if name == "run" else {}
         option = make_option(group, name, **values)
         assert pickle.loads(pickle.dumps(option)) == option

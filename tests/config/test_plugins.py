@@ -18,7 +18,7 @@ from rlgames.commands.app import COMMANDS
 from rlgames.config import registry
 from rlgames.config.commands import COMMAND_SCHEMAS, EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import Files
+from rlgames.config.conf import about
 from rlgames.config.schema import groups_of, key, kind_of
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
@@ -318,7 +318,7 @@ def test_the_value_of_a_key_is_its_type():
     assert kinds["degrees"] is float
     assert (kinds["marks"], kinds["loud"]) == (list[int], bool)
     assert (kinds["limit"], kinds["title"]) == (float | None, str | None)
-    assert Files().about("sampling", "hot") == (Stochastic.__doc__ or "").partition("\n")[0]
+    assert about("sampling", "hot") == (Stochastic.__doc__ or "").partition("\n")[0]
     config = load_config(EvalConfig, ["sampling=hot", "sampling.degrees=3", "game=tictactoe"])
     assert (config.sampling.degrees, config.sampling.marks, config.sampling.limit) == (3, [1], None)
     with pytest.raises(ConfigError, match="out of range; valid: 0 to 9"):

@@ -3,22 +3,32 @@
 import pytest
 from helpers import check_refused
 
-from rlgames.config.files import Files
+from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.compose import composer, load_config
 from rlgames.config.words import hydra_words, quoted, split_flags
 from rlgames.core.errors import ConfigError
 
-FILES = Files()
+
+def words_for_hydra(command, *words):
+    """What Hydra is told."""
+    flags = split_flags(command, words)
+    with composer(flags.folders) as composing:
+        return hydra_words(command, flags.words, composing, flags)
 
 
 @pytest.mark.parametrize(
     ("command", "words", "expected"),
     [
         ("train", "board=5", "game.board=5 experiment=salvo"),
-        ("train", "game=2048 board=3", "game.board=3 experiment='2048'"),
+        ("train", "game=2048 board=3", "game='2048' game.board=3 experiment='2048'"),
         ("train", "game=hex policy=conv", "game=hex policy=conv"),
         ("train", "game=hex experiment=null", "game=hex"),
-        ("train", "game=connect4 policy=mlp", "policy=mlp experiment=connect4_mlp"),
-        ("train", "game=tictactoe learner=dqn", "learner=dqn experiment=tictactoe_dqn"),
+        ("train", "game=connect4 policy=mlp", "game=connect4 policy=mlp experiment=connect4_mlp"),
+        (
+            "train",
+            "game=tictactoe learner=dqn",
+            "game=tictactoe learner=dqn experiment=tictactoe_dqn",
+        ),
         ("train", "opponent=random search=null", "player@opponent=random ~search experiment=salvo"),
         (
             "train",
@@ -38,11 +48,11 @@ FILES = Files()
     ],
 )
 def test_rules_for_words(command, words, expected):
-    assert hydra_words(command, words.split(), FILES) == (expected or words).split()
+    assert words_for_hydra(command, *words.split()) == (expected or words).split()
 
 
 def test_a_sweep_has_the_preset_of_each_game_and_names_what_differs():
-    words = hydra_words("train", ["game=hex,othello", "seed=0,1", "lr=1", "out=o"], FILES, True)
+    words = words_for_hydra("train", "-m", "game=hex,othello", "seed=0,1", "lr=1", "out=o")
     assert words[:3] == ["seed=0,1", "lr=1", "hydra.sweep.dir='o'"]
     assert words[3] == "experiment=hex,othello"
     assert words[4].endswith("exclude_keys=[hydra.sweep.dir,lr]")
@@ -80,7 +90,7 @@ def test_quoted_text_is_read_back(text):
 )
 def test_mistyped_words(command, words, message):
     with pytest.raises(ConfigError) as error:
-        hydra_words(command, words.split(), FILES)
+        load_config(COMMAND_SCHEMAS[command], words.split())
     assert message in str(error.value)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers import make_game, rendered, rng
 
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
 from rlgames.players.player import Random
@@ -36,7 +36,7 @@ def shares(game, state):
     return weight / weight.sum()
 
 
-GAMES = Files().names("game")
+GAMES = option_names("game")
 
 
 @pytest.mark.parametrize("name", GAMES)

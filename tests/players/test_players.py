@@ -10,7 +10,7 @@ from helpers import make_small_game, rng
 
 from rlgames.config import compose
 from rlgames.config.commands import EvalConfig
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.config.registry import REGISTRY, make
 from rlgames.config.schema import arguments
 from rlgames.config.typed import make_option
@@ -56,7 +56,7 @@ class Checked(Player):
         return action
 
 
-@pytest.mark.parametrize("name", Files().names("game"))
+@pytest.mark.parametrize("name", option_names("game"))
 def test_actions_are_legal_and_seeded_and_match_the_probabilities(name):
     game = make_small_game(name)
     players = list(players_of(game))

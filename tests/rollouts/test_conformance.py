@@ -15,7 +15,7 @@ from markers import slow
 from rlgames.config import registry
 from rlgames.config.commands import SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.config.schema import arguments
 from rlgames.core.errors import ConfigError
 from rlgames.games.game import HIDDEN
@@ -28,7 +28,7 @@ from rlgames.rollouts.conformance import (
     hidden_hits_never_change,
 )
 
-NAMES = Files().names("game")
+NAMES = option_names("game")
 
 
 make_game, make_small_game = cache(helpers.make_game), cache(helpers.make_small_game)
@@ -45,7 +45,7 @@ def rules_of_experiments():
     """The words of every game as experiments have it, the same rules once, and none as its own
     file has them."""
     seen = [load_config(SolveConfig, [f"game={name}"]).game for name in NAMES]
-    for name in Files().names("experiment"):
+    for name in option_names("experiment"):
         game = load_config(TrainConfig, [f"experiment={name}"]).game
         if game not in seen:
             seen.append(game)

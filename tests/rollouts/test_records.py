@@ -8,11 +8,11 @@ import pytest
 import torch
 from recorded_games import GAMES, make_game_and_rules, players_of, record
 
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.rollouts import records
 from rlgames.rollouts.records import BadRecord
 
-NAMES = Files().names("game")
+NAMES = option_names("game")
 MOVE_KEYS = ("position", "move", "seat", "gain", "player")
 DAMAGED = "tictactoe"
 """The game whose record is damaged: its lines are short."""

@@ -17,7 +17,7 @@ from recorded_games import make_game_and_rules
 from untrusted_files import RUNS, trained
 
 from rlgames.commands.resume import load_resumable
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
@@ -29,7 +29,7 @@ from rlgames.training.train import restore, resume
 ESCAPE = "\x1b[31m\x07\n[bold red]x"
 
 
-GAMES = [[f"game={name}"] for name in Files().names("game")]
+GAMES = [[f"game={name}"] for name in option_names("game")]
 SMALL_GAMES = [
     ["game=2048", "board=2", "columns=2"],
     ["game=2048", "board=1", "columns=3"],

@@ -8,7 +8,7 @@ import torch
 from helpers import make_small_game, rng
 from markers import quick
 
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
 from rlgames.policies.mlp import Mlp
@@ -206,7 +206,7 @@ def test_policies_are_those_of_mctx(simulations):
 
 
 @pytest.mark.parametrize("settings", [{}, {"leaf": "value"}, {"depth": 2, "fixed_depth": True}])
-@pytest.mark.parametrize("name", quick(Files().names("game"), "2048", "salvo_duel", "tictactoe"))
+@pytest.mark.parametrize("name", quick(option_names("game"), "2048", "salvo_duel", "tictactoe"))
 def test_every_game_is_searched_and_only_legal_actions_count(name, settings):
     game = make_small_game(name)
     state = live_states(game)

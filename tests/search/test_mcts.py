@@ -12,7 +12,7 @@ import rlgames as package
 from rlgames.commands.arena import competitors
 from rlgames.config.commands import ArenaConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
@@ -29,7 +29,7 @@ from rlgames.search.mcts import Mcts
 from rlgames.search.search import MctsSettings
 from rlgames.solvers.graph import Graph
 
-GAMES = Files().names("game")
+GAMES = option_names("game")
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 

@@ -10,7 +10,7 @@ import rlgames as package
 from rlgames.commands.resume import load_resumable
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship
@@ -24,7 +24,7 @@ from rlgames.training.train import resume, train
 if ACCELERATOR == "cpu":
     pytest.skip("needs an accelerator: torch has neither CUDA nor MPS", allow_module_level=True)
 
-NAMES = Files().names("game")
+NAMES = option_names("game")
 SMALL = ["experiment=null", "games=48", "batch=8", "log_every=16", "eval_every=16", "save_every=8"]
 SMALL += ["eval_games=8", "solve_seconds=0", f"device={ACCELERATOR}"]
 NETWORK, WON = "policy=mlp policy.layers=[8]", "reward=outcome"

@@ -15,7 +15,7 @@ import rlgames
 from rlgames.commands.serve import offered_tables
 from rlgames.config.commands import ServeConfig
 from rlgames.config.compose import load_config
-from rlgames.config.files import Files
+from rlgames.config.conf import option_names
 from rlgames.config.registry import REGISTRY
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import cells_to_choose, legal_names
@@ -23,7 +23,7 @@ from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.web import app
 
-GAMES = Files().names("game")
+GAMES = option_names("game")
 SECONDS_PER_CLICK = 0.1
 
 
