@@ -99,6 +99,10 @@ class Sampling(ABC):
     is_softmax = False
     """Whether choose samples from softmax(logits), the distribution that learners differentiate."""
 
+    def greedy_rule(self) -> Sampling:
+        """The rule that takes the best action, as after training."""
+        return Argmax()
+
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
         """Float32 [B, A]. Raises NonFiniteError for scores that are not finite."""
         return check_finite(scores) + illegal_mask(legal)
@@ -164,6 +168,9 @@ class EpsilonGreedy(Sampling):
     ) -> None:
         self.epsilon, self.greedy = Schedule(epsilon, epsilon_end), Argmax(ties)
 
+    def greedy_rule(self) -> Sampling:
+        return self.greedy
+
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
@@ -188,6 +195,9 @@ class Argmax(Sampling):
     def __init__(self, ties: str | None = "first") -> None:
         self.is_random = ties == "random"
         self.deterministic = not self.is_random
+
+    def greedy_rule(self) -> Sampling:
+        return self
 
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float

@@ -111,7 +111,7 @@ def agent_and_learner(
     """The agent and the learner of a training config, for this game; seeds: as of make_learner."""
     policy, sampling = make_policy(cfg, game, seeds[0]), make("sampling", cfg.sampling)
     learner = learner_of(cfg, game, policy, seeds[1])
-    records = "log_prob" in learner.needs
+    records = learner.needs_log_prob
     return Agent(game, policy, sampling, records_log_prob=records), learner
 
 

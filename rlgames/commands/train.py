@@ -80,7 +80,8 @@ def with_stored_words(typed: Sequence[str]) -> list[str]:
     for name in key_fields(TrainConfig).keys() - {"out", "plugins"}:
         if (value := getattr(stored, name)) != usual[name]:
             keys[name] = value
-    words += [f"{name}={as_word(value)}" for name, value in keys.items()]
+    typed_names = {word.name.removeprefix("game.") for word in others}
+    words += [f"{key}={as_word(value)}" for key, value in keys.items() if key not in typed_names]
     return [*words, *(str(word) for word in others)]
 
 

@@ -132,11 +132,8 @@ def composer(folders: Sequence[Path] = ()) -> Iterator[Composer]:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raises ConfigError for a run, which is data, and for a file that another one hides: of two
-    with the same name Hydra takes the one in conf/ or, of an option, the plugin's."""
-    if (folder / "run.json").exists():
-        again = shlex.join(["rlgames", "train", str(folder)])
-        raise ConfigError(f"{folder} is a run, not a folder of configs", f"use {again}")
+    """Raises ConfigError for a file that another one hides: of two with the same name Hydra takes
+    the one in conf/ or, of an option, the plugin's."""
     if folder.samefile(conf_dir()):
         return
     bundled = {path.relative_to(conf_dir()) for path in conf_dir().rglob("*.yaml")}
@@ -225,7 +222,8 @@ def run_app(command: str, flags: Flags, words: Sequence[str], job: Callable[[Any
             app(job)()
     except JobFailed as error:
         name, directory = error.args
-        hint = f"rlgames resume {shlex.quote(directory)} runs what is not done"
+        resume = shlex.join(["rlgames", "resume", directory, *folders])
+        hint = f"{resume} runs what is not done"
         raise ConfigError(f"{name} failed", hint) from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 HELP = ("-h", "--help")
 MULTIRUN = ("-m", "--multirun")
 FOLDER = ("-cd", "--config-dir")
-OWN_CONFIG = ("-cn", "--config-name", "-cp", "--config-path")
-"""Flags that take another primary config than the command's."""
+PRIMARY = (("-cn", "--config-name"), ("-cp", "--config-path"))
+OWN_CONFIG = (*PRIMARY[0], *PRIMARY[1])
+"""Flags that take another primary config than the command's: its name, and its folder."""
 
 SINGLE = (*MULTIRUN, "-r", "--run", "--resolve", "--hydra-help")
 WITH_VALUE = (*OWN_CONFIG, "-c", "--cfg", "-p", "--package", "-i", "--info")
@@ -145,7 +147,8 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
         elif word in SINGLE:
             flags.hydra.append(word)
         elif flag in WITH_VALUE:
-            flags.hydra += [word] if equals else filter(None, [word, next(words, "")])
+            value = value if equals else next(words, "")
+            flags.hydra += [flag, value] if value else [flag]
         elif flag in FOLDER:
             name = (value if equals else next(words, "")) or "nothing"
             path = Path(os.path.expanduser(name)).absolute()
@@ -156,6 +159,7 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
             known = [*HELP, *SINGLE, *WITH_VALUE, *FOLDER, "--version"]
             names = [each for each in known if each.startswith("--")]
             raise unknown_flag(flag, names, [*known_names(command)])
+    _check_configs(flags)
     if flags.is_sweep and command != "train":
         raise ConfigError("only train can sweep", "omit -m")
     if len(flags.folders) > 1:
@@ -163,6 +167,18 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
         hint = f"use hydra.searchpath=[file://{path}] for it"
         raise ConfigError(f"--config-dir={path} is a second folder of configs", hint)
     return flags
+
+
+def _check_configs(flags: Flags) -> None:
+    """Raises ConfigError for a primary config, or a folder of configs, that belongs to a run: it is
+    data, perhaps a stranger's, and Hydra would run code that it names."""
+    given = dict(zip(flags.hydra, flags.hydra[1:], strict=False))
+    name, path = (next((given[each] for each in names if each in given), None) for names in PRIMARY)
+    for place in (*flags.folders, *([Path(path).absolute()] if path else [])):
+        for folder in (place, (place / (name or "")).parent if name else place):
+            if (folder / "run.json").exists():
+                again = shlex.join(["rlgames", "train", str(folder)])
+                raise ConfigError(f"{folder} is a run, not a folder of configs", f"use {again}")
 
 
 def typed_groups(command: str) -> dict[str, Group]:
@@ -201,7 +217,9 @@ def hydra_words(
     has_run = any(word.name == "run" for word in words)
     full = [_full_word(command, word, flags.is_sweep, has_run) for word in words]
     if flags.is_sweep:
-        alike = sorted({word.name for word in full if not word.varies})
+        # Hydra knows the player of a seat by its group.
+        varied = {word.name.partition("@")[0] for word in full if word.varies}
+        alike = sorted({word.name.partition("@")[0] for word in full} - varied)
         key = "hydra.job.config.override_dirname.exclude_keys"
         full.append(Word("", key, f"[{','.join(alike)}]"))
     return [str(word) for word in full]

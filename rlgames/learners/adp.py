@@ -5,9 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rlgames.core.devices import has_float64, no_float64
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
-from rlgames.learners.learner import Learner, LearnerContext
+from rlgames.learners.learner import (
+    Learner,
+    LearnerContext,
+    Plan,
+    check_afterstate_reward,
+    check_values_are_not_sampled,
+)
 from rlgames.policies.linear import LinearValue
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
@@ -27,7 +34,6 @@ class Adp(Learner):
     """
 
     policy_class = LinearValue
-    needs = frozenset({"scaled_temperature", "score_deltas", "float64"})
 
     def __init__(
         self,
@@ -40,6 +46,14 @@ class Adp(Learner):
         super().__init__(context)
         self.lr = Schedule(lr, lr_end)
         self.fit = fit
+
+    @classmethod
+    def check(cls, plan: Plan) -> None:
+        super().check(plan)
+        check_values_are_not_sampled(plan)
+        check_afterstate_reward(plan)
+        if not has_float64(plan.game.device):
+            raise no_float64(f"learner={plan.cfg.learner.name}", plan.game.device)
 
     @torch.no_grad()
     def update(

@@ -12,10 +12,18 @@ from rlgames.core.rows import Rows
 from rlgames.games.game import State
 from rlgames.games.symmetry import Symmetries
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
-from rlgames.learners.learner import LearnerContext, check_all_finite, return_metrics
-from rlgames.learners.replay import RingBuffer
+from rlgames.learners.learner import (
+    LearnerContext,
+    Plan,
+    check_all_finite,
+    return_metrics,
+)
+from rlgames.learners.replay import RingBuffer, check_replay_memory
+from rlgames.players.player import Agent, Player
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import mask_illegal
+from rlgames.search.search import Search
+from rlgames.search.self_play import SearchSelfPlay
 
 MAX_COMPARED = 256
 """New moves per update on which search and network are compared."""
@@ -45,7 +53,7 @@ class AlphaZero(GradientLearner):
     """
 
     learns_from = frozenset({"rewards", "search", "earlier_weights"})
-    trains = frozenset({"logits", "value_head"})
+    trains_logits = True
 
     def __init__(
         self,
@@ -56,8 +64,8 @@ class AlphaZero(GradientLearner):
         minibatch_size: int,
         value_coef: float,
         symmetries: bool,
-        opening_epsilon: float = 0.0,
-        opening_turns: int = 10,
+        opening_epsilon: float,
+        opening_turns: int,
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         super().__init__(context, **optimizer)
@@ -66,9 +74,22 @@ class AlphaZero(GradientLearner):
         self.buffer = RingBuffer(buffer_size, SearchTargets(start, target, target[:, 0]))
         self.updates_per_batch, self.minibatch_size = updates_per_batch, minibatch_size
         self.value_coef = value_coef
-        self.opening_epsilon, self.opening_turns = opening_epsilon, opening_turns
         transforms = symmetries and not self.policy.canonical
         self.symmetries = Symmetries(self.game, self.rng.device) if transforms else None
+
+    @classmethod
+    def check(cls, plan: Plan) -> None:
+        super().check(plan)
+        keys: Any = plan.cfg.learner
+        check_replay_memory(plan.game, keys.buffer_size, keys.minibatch_size, has_targets=True)
+
+    @classmethod
+    def has_value_head(cls, keys: Any) -> bool:
+        return True
+
+    @classmethod
+    def self_play(cls, keys: Any, agent: Agent, search: Search) -> Player:
+        return SearchSelfPlay(agent, search, keys.opening_epsilon, keys.opening_turns)
 
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float

@@ -10,10 +10,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import are_equal
 from rlgames.core.untrusted import checked_float, checked_int
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
-from rlgames.learners.learner import LearnerContext
+from rlgames.learners.learner import (
+    LearnerContext,
+    Plan,
+)
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import mask_illegal
 
@@ -30,7 +34,7 @@ class BehaviorCloning(GradientLearner):
     """
 
     learns_from = frozenset({"teacher", "records"})
-    trains = frozenset({"logits"})
+    trains_logits = True
 
     def __init__(
         self,
@@ -44,6 +48,16 @@ class BehaviorCloning(GradientLearner):
         super().__init__(context, **optimizer)
         self.epochs, self.minibatch_size, self.patience = epochs, minibatch_size, patience
         self.lowest_loss, self.num_evals_since_lowest = torch.inf, 0
+
+    @classmethod
+    def check(cls, plan: Plan) -> None:
+        super().check(plan)
+        cfg = plan.cfg
+        if cfg.teacher is None and (not cfg.demonstrations or cfg.demos_per_batch):
+            raise ConfigError(
+                "learner=behavior_cloning needs a teacher to learn from, or a record",
+                "add teacher=NAME, teacher=RUN, or demonstrations=FILE without demos_per_batch=",
+            )
 
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float

@@ -12,8 +12,14 @@ from rlgames.core.tensor_checks import load_weights
 from rlgames.core.untrusted import checked_int
 from rlgames.games.game import State
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
-from rlgames.learners.learner import LearnerContext, check_all_finite, return_metrics
-from rlgames.learners.replay import ReplayBuffer, ReplayTransitions
+from rlgames.learners.learner import (
+    LearnerContext,
+    Plan,
+    check_all_finite,
+    check_values_are_not_sampled,
+    return_metrics,
+)
+from rlgames.learners.replay import ReplayBuffer, ReplayTransitions, check_replay_memory
 from rlgames.policies.policy import Network
 from rlgames.rewards import next_index
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -36,7 +42,6 @@ class Dqn(GradientLearner):
     """
 
     learns_from = frozenset({"rewards", "earlier_weights"})
-    needs = frozenset({"scaled_temperature"})
 
     policy: Network
 
@@ -62,6 +67,13 @@ class Dqn(GradientLearner):
         self.target_network = copy.deepcopy(self.policy).requires_grad_(False)
         self.target_every, self.polyak_tau = target_every, polyak_tau
         self.num_steps = 0
+
+    @classmethod
+    def check(cls, plan: Plan) -> None:
+        super().check(plan)
+        check_values_are_not_sampled(plan)
+        keys: Any = plan.cfg.learner
+        check_replay_memory(plan.game, keys.buffer_size, keys.minibatch_size)
 
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float

@@ -5,25 +5,43 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from rlgames.core.errors import NonFiniteError
+from rlgames.config.commands import TrainConfig
+from rlgames.config.options.sampling import StochasticConfig
+from rlgames.config.registry import REGISTRY
+from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.games.game import Game
+from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import Sampling
 
+if TYPE_CHECKING:
+    from rlgames.search.search import Search
+
 Source = Literal["rewards", "records", "windows", "search", "teacher", "earlier_weights"]
-Trained = Literal["logits", "value_head", "afterstates"]
-Need = Literal["scaled_temperature", "score_deltas", "log_prob", "float64"]
 
 
 MAX_COMPARED = 1 << 14
 """Values of a table that are compared with the initial one."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training that is checked before its policy, which may be large, is built.
+
+    is_held_out: whether some of the hidden layouts are.
+    """
+
+    cfg: TrainConfig
+    game: Game[Any]
+    reward: Reward
+    is_held_out: bool
 
 
 @dataclass(frozen=True)
@@ -38,8 +56,8 @@ class LearnerContext:
 
 
 class Learner(ABC):
-    """Updates a policy from trajectories. Subclasses declare what fits them, which
-    training/checks.py checks."""
+    """Updates a policy from trajectories. Subclasses declare what they learn from and what their
+    policy outputs, and check what else they need."""
 
     policy_class: type[Any] = Network
     """The policies that it can train: this class and its subclasses."""
@@ -49,16 +67,14 @@ class Learner(ABC):
     of the state where a window ends. search: a search around the agent, and nothing else. teacher:
     the player that teacher= names. earlier_weights: games that were played some updates ago."""
 
-    trains: frozenset[Trained] = frozenset()
-    """logits: the policy's scores are logits rather than values. value_head: always, not only if a
-    baseline needs it. afterstates: networks value afterstates rather than score actions."""
+    trains_logits = False
+    """Whether the scores of its policy are logits rather than values."""
 
-    needs: frozenset[Need] = frozenset()
-    """scaled_temperature: scores are values that make no sense in a softmax at temperature 1.
-    score_deltas: the policy compares moves by the change in score and the value that follows, and
-    any other reward that is paid per move would be missing then. log_prob: Trajectories.log_prob,
-    and state_value if sampling.is_softmax. float64: on the policy's device, which some devices do
-    not have."""
+    trains_afterstates = False
+    """Whether its networks value afterstates rather than score actions."""
+
+    needs_log_prob = False
+    """Whether it reads Trajectories.log_prob, and state_value if sampling.is_softmax."""
 
     learns_while_playing = False
     """Whether it plays the games of a batch itself, by play_and_learn instead of update."""
@@ -69,6 +85,32 @@ class Learner(ABC):
     def __init__(self, context: LearnerContext) -> None:
         self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
         self.reward, self.rng = context.reward, context.rng
+
+    @classmethod
+    def check(cls, plan: Plan) -> None:
+        """Raises ConfigError, with what to type, unless the learner supports the game, reward,
+        sampling rule and sources of a training.
+
+        A subclass calls this first, which checks the sources.
+        """
+        check_sources(cls, plan)
+
+    @classmethod
+    def has_value_head(cls, keys: Any) -> bool:
+        """Whether its networks have a value head; keys: the learner's, as configured."""
+        return False
+
+    @classmethod
+    def floats_per_weight(cls, keys: Any) -> int:
+        """The memory for each weight of a table, in float32: it, and a number for its update."""
+        return 2
+
+    @classmethod
+    def self_play(cls, keys: Any, agent: Agent, search: Search) -> Player:
+        """The player of the games of a learner that learns from a search around its agent."""
+        from rlgames.search.self_play import SearchSelfPlay
+
+        return SearchSelfPlay(agent, search)
 
     @property
     def evaluated_policy(self) -> Any:
@@ -112,6 +154,63 @@ class Learner(ABC):
         """Raises LookupError, TypeError, ValueError or RuntimeError for a state of another kind."""
         if state:
             raise ValueError("this learner has no state")
+
+
+def check_sources(learner: type[Learner], plan: Plan) -> None:
+    """Raises ConfigError for games of a kind that a learner does not learn from, naming those that
+    do, and for a source that it lacks."""
+    cfg = plan.cfg
+    asked: list[tuple[str, Source, object, str]] = [
+        ("search", "search", cfg.search, "a search"),
+        ("window", "windows", cfg.window, f"unfinished games, as with window={cfg.window}"),
+        ("demos_per_batch", "records", cfg.demos_per_batch, "recorded games"),
+        ("teacher", "teacher", cfg.teacher, "a teacher"),
+        (
+            "engine",
+            "earlier_weights",
+            cfg.engine.name != "local",
+            f"games of earlier weights, as the actors of engine={cfg.engine.name} play them",
+        ),
+    ]
+    for key, source, is_used, games in asked:
+        if is_used and source not in learner.learns_from:
+            options = REGISTRY["learner"].items()
+            names = [name for name, option in options if source in option.load().learns_from]
+            raise ConfigError(
+                f"learner={cfg.learner.name} does not learn from {games}",
+                f"remove {key}=; these do: " + ", ".join(f"learner={name}" for name in names),
+            )
+    if "search" in learner.learns_from and cfg.search is None:
+        text = f"learner={cfg.learner.name} learns from a search, and none is named"
+        raise ConfigError(text, "use search=mcts")
+    counts_turns = plan.reward.scored == "turns" and plan.game.spec.goal == "outcome"
+    if "rewards" in learner.learns_from and counts_turns:
+        raise ConfigError(
+            f"{plan.game.spec.name} is won or lost, and reward={cfg.reward.name} counts turns only",
+            "use reward=outcome",
+        )
+
+
+def check_values_are_not_sampled(plan: Plan) -> None:
+    """Raises ConfigError for a softmax at temperature 1, which makes no sense of values."""
+    sampling = plan.cfg.sampling
+    if isinstance(sampling, StochasticConfig) and sampling.temperature == 1:
+        raise ConfigError(
+            f"learner={plan.cfg.learner.name} outputs action values, but sampling=stochastic "
+            "treats them as logits",
+            "use sampling=epsilon_greedy",
+        )
+
+
+def check_afterstate_reward(plan: Plan) -> None:
+    """Raises ConfigError for a reward per move that the values of afterstates would miss: what the
+    other seat's reply is paid."""
+    if plan.game.spec.seats == 2 and not plan.reward.is_final:
+        raise ConfigError(
+            f"learner={plan.cfg.learner.name} values positions after a move, and "
+            f"reward={plan.cfg.reward.name} may also pay for the other seat's reply",
+            "use reward=outcome",
+        )
 
 
 def unlearned_entries(policy: Any) -> dict[str, float]:

@@ -34,7 +34,7 @@ class Occupancy(GradientLearner):
     """
 
     learns_from = frozenset({"earlier_weights"})
-    trains = frozenset({"logits"})
+    trains_logits = True
 
     def __init__(
         self,

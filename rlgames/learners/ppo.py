@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -88,8 +88,8 @@ class Ppo(GradientLearner):
     """
 
     learns_from = frozenset({"rewards", "records", "windows"})
-    trains = frozenset({"logits", "value_head"})
-    needs = frozenset({"log_prob"})
+    trains_logits = True
+    needs_log_prob = True
 
     def __init__(
         self,
@@ -108,6 +108,10 @@ class Ppo(GradientLearner):
         self.gae_lambda, self.value_coef, self.clip_range = gae_lambda, value_coef, clip_range
         self.entropy_coef = Schedule(entropy_coef, entropy_coef_end)
         self.epochs, self.num_minibatches = epochs, num_minibatches
+
+    @classmethod
+    def has_value_head(cls, keys: Any) -> bool:
+        return True
 
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -59,7 +59,7 @@ class Reinforce(GradientLearner):
     """
 
     learns_from = frozenset({"rewards", "records"})
-    trains = frozenset({"logits"})
+    trains_logits = True
 
     def __init__(
         self,
@@ -79,6 +79,10 @@ class Reinforce(GradientLearner):
         self.step_per = step_per
         self.entropy_coef = Schedule(entropy_coef, entropy_coef_end)
         self.baseline, self.masked, self.value_coef = baseline, masked, value_coef
+
+    @classmethod
+    def has_value_head(cls, keys: Any) -> bool:
+        return bool(keys.baseline == "value")
 
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -9,10 +10,12 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from rlgames.core.memory import check_memory
 from rlgames.core.rows import Rows
 from rlgames.core.tensor_checks import checked_rows
 from rlgames.core.untrusted import checked_int
 from rlgames.games.game import Game, State
+from rlgames.rollouts.trajectories import bytes_per_position
 
 
 @dataclass(frozen=True)
@@ -127,3 +130,19 @@ class ReplayBuffer(RingBuffer[ReplayTransitions]):
         indices = self.sample(count, rng)
         transitions = self[indices]
         return transitions, self[indices + transitions.next_index].state
+
+
+def check_replay_memory(
+    game: Game[Any], buffer_size: int, minibatch_size: int, *, has_targets: bool = False
+) -> None:
+    """Raises ConfigError if buffer_size moves, or a step on minibatch_size of them, do not fit in
+    free memory.
+
+    Counted per move: its position, 32 bytes for reward and links, and a search target if any.
+    """
+    spec = game.spec
+    move = bytes_per_position(game.public(game.example_state())) + 32
+    move += 4 * spec.actions if has_targets else 0
+    step = 8 * math.prod(spec.observation) + 17 * spec.actions
+    check_memory("learner.buffer_size", buffer_size, move, "for the replay buffer")
+    check_memory("learner.minibatch_size", minibatch_size, step, "for a step")

@@ -7,7 +7,13 @@ from torch import Tensor
 
 from rlgames.core.schedule import Schedule
 from rlgames.games.game import State
-from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
+from rlgames.learners.learner import (
+    Learner,
+    LearnerContext,
+    Plan,
+    check_afterstate_reward,
+    check_all_finite,
+)
 from rlgames.policies.policy import AfterstateValues
 from rlgames.rewards import is_last, plies, trajectory_id
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -29,7 +35,6 @@ class Td(Learner):
 
     policy_class = AfterstateValues
     learns_from = frozenset({"rewards", "records", "windows"})
-    needs = frozenset({"score_deltas"})
 
     policy: AfterstateValues
 
@@ -39,6 +44,11 @@ class Td(Learner):
         super().__init__(context)
         self.td_lambda, self.lr = td_lambda, Schedule(lr, lr_end)
         self._representative = torch.zeros_like(self.policy.values, dtype=torch.int32)
+
+    @classmethod
+    def check(cls, plan: Plan) -> None:
+        super().check(plan)
+        check_afterstate_reward(plan)
 
     @torch.no_grad()
     def update(

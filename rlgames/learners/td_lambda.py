@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
-from rlgames.learners.learner import LearnerContext, check_all_finite
+from rlgames.learners.learner import (
+    LearnerContext,
+    Plan,
+    check_afterstate_reward,
+    check_all_finite,
+    check_values_are_not_sampled,
+)
 from rlgames.policies.policy import AfterstateNetwork
 from rlgames.rewards import generalized_advantage, next_index
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -30,8 +36,7 @@ class TdLambda(GradientLearner):
     """
 
     learns_from = frozenset({"rewards", "windows"})
-    trains = frozenset({"value_head", "afterstates"})
-    needs = frozenset({"scaled_temperature", "score_deltas"})
+    trains_afterstates = True
 
     policy: AfterstateNetwork
 
@@ -50,6 +55,16 @@ class TdLambda(GradientLearner):
                 f"it needs reward.scored=score_delta, not {self.reward.scored}"
             )
         self.td_lambda, self.epochs, self.num_minibatches = td_lambda, epochs, num_minibatches
+
+    @classmethod
+    def check(cls, plan: Plan) -> None:
+        super().check(plan)
+        check_values_are_not_sampled(plan)
+        check_afterstate_reward(plan)
+
+    @classmethod
+    def has_value_head(cls, keys: Any) -> bool:
+        return True
 
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float

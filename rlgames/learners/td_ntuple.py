@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from rlgames.core.errors import NonFiniteError
+from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.core.pages import discard_pages
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights, parts
@@ -20,7 +20,7 @@ from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import State
 from rlgames.kernels.stepping import Games
 from rlgames.kernels.td import Settings, learn_games
-from rlgames.learners.learner import Learner, LearnerContext
+from rlgames.learners.learner import Learner, LearnerContext, Plan, check_afterstate_reward
 from rlgames.policies.ntuple import Ntuple, pack_network, reason_not_packed
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -85,7 +85,6 @@ class TdNtuple(Learner):
 
     policy_class = Ntuple
     learns_from = frozenset({"rewards", "windows"})
-    needs = frozenset({"score_deltas"})
     learns_while_playing = True
 
     policy: Ntuple
@@ -115,10 +114,29 @@ class TdNtuple(Learner):
         self.average = None if average_start is None else ValueAverage(self.policy, average_start)
         self._network: Any = None
 
-    @staticmethod
-    def floats_per_value(step_size: str, average_start: float | None) -> int:
-        """The memory for each value: it, its statistics and its mean."""
-        return 1 + len(ValueTable.STATISTICS[step_size]) + (average_start is not None)
+    @classmethod
+    def check(cls, plan: Plan) -> None:
+        super().check(plan)
+        check_afterstate_reward(plan)
+        cfg, keys = plan.cfg, cast(Any, plan.cfg.learner)
+        if cfg.opponent.name != "self":
+            raise ConfigError(
+                f"learner={cfg.learner.name} learns from games against itself, not from "
+                f"opponent={cfg.opponent.name}",
+                "remove opponent=, or use policy=mlp learner=ppo",
+            )
+        if keys.average_start is not None and (cfg.schedule_games or cfg.games) < cfg.games:
+            raise ConfigError(
+                f"learner.average_start={keys.average_start} averages until "
+                f"schedule_games={cfg.schedule_games}, and games={cfg.games} go on after it",
+                "remove schedule_games=",
+            )
+
+    @classmethod
+    def floats_per_weight(cls, keys: Any) -> int:
+        """A value, its statistics and its mean."""
+        has_mean = keys.average_start is not None
+        return 1 + len(ValueTable.STATISTICS[keys.step_size]) + has_mean
 
     @property
     def evaluated_policy(self) -> Ntuple:

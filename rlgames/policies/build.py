@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,7 +23,8 @@ def build_policy(
     game: Game[Any],
     rng: torch.Generator,
     *,
-    trains: Collection[str],
+    trains_logits: bool,
+    trains_afterstates: bool,
     has_value: bool,
     score_scale: float,
     payoffs: Any,
@@ -33,7 +34,7 @@ def build_policy(
     Args:
         name: of policy=, for errors.
         make: its class, called with `keys`.
-        trains: see Learner.trains.
+        trains_logits, trains_afterstates: see Learner.
         has_value: whether a network has a value head.
         score_scale: the reward of a point, 0 if points are not the reward.
         payoffs: of the reward, see Reward.payoffs.
@@ -50,8 +51,8 @@ def build_policy(
             policy: Policy = make(game, value=has_value, **keys)
             return policy
         network = _build_network(name, make, keys, game, rng, has_value)
-        network.scores_are_logits = "logits" in trains
-        if "afterstates" in trains:
+        network.scores_are_logits = trains_logits
+        if trains_afterstates:
             return AfterstateNetwork(game, network, score_scale)
         return network
     except NotImplementedError as error:

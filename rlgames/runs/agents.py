@@ -17,6 +17,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.options.players import ExactConfig, RunPlayerConfig
 from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.options.sampling import ArgmaxConfig
+from rlgames.config.options.search import ExpectimaxConfig, MctsConfig
 from rlgames.config.registry import REGISTRY, load_option, make
 from rlgames.config.schema import OptionConfig, arguments
 from rlgames.config.typed import from_plain, make_option, sanitize_errors
@@ -33,7 +34,7 @@ from rlgames.runs import storage
 from rlgames.runs.checkpoint import Checkpoint, restore_weights
 from rlgames.runs.files import BEST, BEST_IN_WORDS, FINAL_IN_WORDS, LATEST
 from rlgames.runs.find import find_run, newest_run, run_name, shipped_agent
-from rlgames.sampling import Argmax, Sampling, Stochastic
+from rlgames.sampling import Sampling, Stochastic
 from rlgames.search.build import build_search
 from rlgames.search.search import Search, SearchPolicy
 
@@ -132,7 +133,8 @@ def _checkpoint_path(run: Path, name: str | None) -> Path:
 
 def greedy_rule(trained: TrainConfig) -> Sampling:
     """The greedy rule of a run, with ties as in its sampling rule during training."""
-    return Argmax(getattr(trained.sampling, "ties", None))
+    rule: Sampling = make("sampling", trained.sampling)
+    return rule.greedy_rule()
 
 
 def new_policy(cfg: TrainConfig, game: Game[Any], rng: torch.Generator) -> Policy:
@@ -143,15 +145,15 @@ def new_policy(cfg: TrainConfig, game: Game[Any], rng: torch.Generator) -> Polic
     """
     check_policy_fits(cfg.policy.name, cfg.learner.name)
     reward, learner = make_reward(cfg.reward, game), load_option("learner", cfg.learner.name)
-    baseline = getattr(cfg.learner, "baseline", None)
     policy = build_policy(
         cfg.policy.name,
         load_option("policy", cfg.policy.name),
         arguments(cfg.policy),
         game,
         rng,
-        trains=learner.trains,
-        has_value="value_head" in learner.trains or baseline == "value",
+        trains_logits=learner.trains_logits,
+        trains_afterstates=learner.trains_afterstates,
+        has_value=learner.has_value_head(cfg.learner),
         score_scale=reward.scale if reward.scored == "score_delta" else 0.0,
         payoffs=reward.payoffs,
     )
@@ -279,11 +281,11 @@ def with_search(
     if search is None:
         return player
     keys = arguments(search)
-    if keys.get("leaf", "") is None:
-        keys["leaf"] = "rollout"
-    if keys.get("leaf") == "value" and reward is not None:
-        keys |= _value_head_units(keys["value"], game, reward)
-    if search.name == "expectimax" and reward is not None:
+    if isinstance(search, MctsConfig):
+        keys["leaf"] = search.leaf or "rollout"
+        if search.leaf == "value" and reward is not None:
+            keys |= _value_head_units(search.value, game, reward)
+    if isinstance(search, ExpectimaxConfig) and reward is not None:
         keys["discount"] = reward.discount
     return build_search(load_option("search", search.name), keys, game, player)
 

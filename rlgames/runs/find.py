@@ -146,20 +146,22 @@ def read_config(run: Path) -> TrainConfig:
         from rlgames.runs.checkpoint import Checkpoint
 
         return from_plain(Checkpoint.read(run).config)
+    path = run / CONFIG_FILE
     try:
         storage.check_plain(run)
-        text = storage.read_file(run, CONFIG_FILE, MAX_FILE_BYTES)
-        values = yaml.load(text, YAML_LOADER)
+        values = yaml.load(storage.read_file(run, CONFIG_FILE, MAX_FILE_BYTES), YAML_LOADER)
+        if not isinstance(values, dict):
+            raise ConfigError("it holds no keys")
+        return from_plain({str(name): value for name, value in values.items()})
     except FileNotFoundError:
         newest = newest_run(run)
         hint = f"its newest run is {newest}" if newest else "name the directory of a run"
         raise ConfigError(f"{run} holds no {CONFIG_FILE}", hint) from None
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error.error}", error.hint) from None
     except (OSError, ValueError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"{run / CONFIG_FILE} cannot be read: {sanitized(reason, 200)}") from None
-    if not isinstance(values, dict):
-        raise ConfigError(f"{run / CONFIG_FILE} holds no keys")
-    return from_plain({str(name): value for name, value in values.items()})
+        reason = sanitized(" ".join(str(error).split()), 200)
+        raise ConfigError(f"{path} cannot be read: {reason}") from None
 
 
 def newest_run(top: Path) -> Path | None:

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from rlgames.config.commands import TrainConfig
-from rlgames.config.options.learners import TdNtupleConfig
 from rlgames.config.options.players import PastConfig
-from rlgames.config.registry import check_installed, make
+from rlgames.config.options.search import MctsConfig
+from rlgames.config.registry import check_installed, load_option, make
 from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.devices import build_device
@@ -22,8 +22,7 @@ from rlgames.core.memory import check_memory, check_weight_memory
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.references import References
 from rlgames.games.game import Game
-from rlgames.learners.learner import Learner, LearnerContext
-from rlgames.learners.td_ntuple import TdNtuple
+from rlgames.learners.learner import Learner, LearnerContext, Plan
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
 from rlgames.rollouts.holdout import Split, split_layouts
@@ -45,13 +44,9 @@ from rlgames.runs.agents import (
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.sampling import EpsilonGreedy
 from rlgames.search.search import Search
-from rlgames.search.self_play import SearchSelfPlay
-from rlgames.training.checks import Plan, check_fits
+from rlgames.training.checks import check_fits
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
 from rlgames.training.sources import Batch, Demonstrations, GameSource, WholeGames
-
-FLOATS_PER_TABLE_VALUE = 2
-"""Of policy=table: a value, and a number for its update."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +120,7 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
     evaluator.set_policy(learner.evaluated_policy)
-    agent = Agent(game, policy, sampling, records_log_prob="log_prob" in learner.needs)
+    agent = Agent(game, policy, sampling, records_log_prob=learner.needs_log_prob)
     games = WholeGames(game, playing(cfg, game, agent), split)
     source = build_source(cfg, learner, agent, games)
     if device.type == "cpu":
@@ -177,9 +172,7 @@ def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> E
 
 def _check_table_memory(cfg: TrainConfig, buffers: list[Tensor]) -> None:
     """Raises ConfigError unless a learner's statistics of these tables fit in memory."""
-    copies = FLOATS_PER_TABLE_VALUE
-    if isinstance(cfg.learner, TdNtupleConfig):
-        copies = TdNtuple.floats_per_value(cfg.learner.step_size, cfg.learner.average_start)
+    copies = load_option("learner", cfg.learner.name).floats_per_weight(cfg.learner)
     check_weight_memory(cfg.policy.name, sum(buffer.numel() for buffer in buffers), copies)
 
 
@@ -215,8 +208,8 @@ def build_self_play_search(cfg: TrainConfig, game: Game[Any], agent: Agent) -> P
     Raises ConfigError for a search that names no policy to learn from.
     """
     config = cfg.search
-    if getattr(config, "leaf", "") is None:
-        config = dataclasses.replace(config, leaf="value")  # type: ignore[type-var]
+    if isinstance(config, MctsConfig) and config.leaf is None:
+        config = dataclasses.replace(config, leaf="value")
     search = with_search(agent, game, config, cfg.reward)
     if not isinstance(search, Search):
         name = None if cfg.search is None else cfg.search.name
@@ -225,5 +218,5 @@ def build_self_play_search(cfg: TrainConfig, game: Game[Any], agent: Agent) -> P
             "gives none",
             "use search=mcts or search=rollout",
         )
-    epsilon, turns = (getattr(cfg.learner, f"opening_{name}", 0) for name in ("epsilon", "turns"))
-    return SearchSelfPlay(agent, search, epsilon, turns)
+    learner: type[Learner] = load_option("learner", cfg.learner.name)
+    return learner.self_play(cfg.learner, agent, search)

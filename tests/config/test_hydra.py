@@ -13,6 +13,9 @@ from markers import one_in
 from rlgames.commands.study_file import read_study
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
+from rlgames.config.options.rewards import RewardConfig
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import Option
 from rlgames.config.typed import from_plain, to_yaml
 from rlgames.core.errors import ConfigError
 
@@ -139,19 +142,175 @@ def test_a_run_lies_where_hydra_puts_it(typed):
     assert not Path("outputs").exists()
 
 
-def test_a_runs_config_starts_the_run_again(typed):
+def metrics(run):
+    """The lines of a run's metrics, without what the clock says."""
+    lines = map(json.loads, Path(run, "metrics.jsonl").read_text().splitlines())
+    return [{name: line[name] for name in line if "time/" not in name} for line in lines]
+
+
+def test_a_run_is_trained_again_with_its_settings(typed, folder):
+    own = ["learner.entropy_coef=0.3", "init_from=null", "logger=[tensorboard]", "opponent=random"]
+    assert typed("train", *SMALL, *own, "seed=5", "out=a").returncode == 0
+    assert typed("train", "a", "out=b").returncode == 0
+    assert typed("train", "a/checkpoints/latest.safetensors", "out=c").returncode == 0
+    assert metrics("a") == metrics("b") == metrics("c")
+    stored = [Path(run, "config.yaml").read_text() for run in "ab"]
+    assert stored[0].replace("out: a\n", "out: b\n") == stored[1]
+    # A key and an option that are typed replace those of the run.
+    changed = ["learner=reinforce", "learner.baseline=mean", "lr=0.5", "out=d"]
+    assert typed("train", "a", *changed).returncode == 0
+    config = yaml.safe_load(Path("d/config.yaml").read_text())
+    assert (config["learner"]["name"], config["lr"], config["seed"]) == ("reinforce", 0.5, 5)
+    assert config["opponent"]["name"] == "random"
+    check_refused(typed("train", "a", "b"), "train takes one run, and b is another")
+    check_refused(typed("train", "a", "experiment=hex"), "both name the settings of the training")
+    check_refused(typed("train", "nowhere"), "there is no run 'nowhere'")
+
+
+def test_a_sweep_starts_from_a_run(typed):
     assert typed("train", *SMALL, "seed=5", "out=a").returncode == 0
-    words = ["--config-dir=a", "--config-name=config"]
-    done = typed("train", *words, "out=b")
+    done = typed("train", "-m", "a", "seed=5,6", "out=s")
     assert done.returncode == 0, done.stderr
-    lines = [
-        [
-            {name: value for name, value in json.loads(line).items() if "time/" not in name}
-            for line in Path(run, "metrics.jsonl").read_text().splitlines()
-        ]
-        for run in "ab"
-    ]
-    assert lines[0] == lines[1]
+    assert metrics("a") == metrics("s/seed=5") != metrics("s/seed=6")
+
+
+HOSTILE = {
+    "a callback": "hydra:\n  callbacks:\n    x: {_target_: evil.main}\n",
+    "a searchpath": "hydra: {searchpath: ['file://own']}\n",
+    "defaults": "defaults: [{override /learner: dqn}]\n",
+    "a target": "reward: {_target_: evil.main}\n",
+    "a target in a list": "policy: {name: mlp, layers: [{_target_: evil.main}]}\n",
+    "an interpolation": "seed: ${oc.env:HOME}\n",
+    "a plugin": "plugins: [evil]\ngame: {name: bad}\n",
+    "a list": "[1]\n",
+    "no YAML": "a: [\n",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_run_of_a_stranger_is_data(text, typed, folder):
+    assert typed("train", *SMALL, "out=theirs").returncode == 0
+    (folder / "evil.py").write_text("from pathlib import Path\nPath('marker').touch()\n")
+    config = folder / "theirs/config.yaml"
+    values = yaml.safe_load(config.read_text())
+    try:
+        hostile = values | yaml.safe_load(text)
+        config.write_text(yaml.safe_dump(hostile))
+    except (TypeError, yaml.YAMLError):
+        config.write_text(text)
+    before = {*folder.rglob("*")}
+    check_refused(typed("train", "theirs", "out=again"), "theirs")
+    for words in (
+        *(["--config-dir", "theirs", "-cn", "config"], ["-cd=theirs", "--config-name=config"]),
+        *(["--config-path", "theirs", "-cn", "config"], ["-cp", f"{folder}/theirs", "-cn=config"]),
+        *(["-cd", ".", "-cn", "theirs/config"], ["-cd", "theirs", "experiment=config"]),
+    ):
+        refused = typed("train", *words, "out=again")
+        check_refused(refused, "is a run, not a folder of configs; use rlgames train")
+    assert {*folder.rglob("*")} == before
+
+
+HIDDEN = ["experiment/salvo", "experiment/connect4_mlp", "learner/ppo", "train"]
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_a_file_that_hydra_would_not_see_is_an_error(name, typed, folder):
+    path = folder / "own" / f"{name}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("# @package _global_\nlr: 0.5\n")
+    done = typed("train", "--config-dir=own", "experiment=mine", "--cfg", "job")
+    check_refused(done, f"own/{name}.yaml has the name of a bundled file", "rename it")
+
+
+def test_a_file_with_the_name_of_a_plugins_option_is_an_error(typed, folder, monkeypatch):
+    monkeypatch.setitem(REGISTRY["reward"], "gentle", Option(RewardConfig, values={"name": "x"}))
+    done = typed("train", "--config-dir=own", "experiment=mine", "--cfg", "job")
+    check_refused(done, "own/reward/gentle.yaml has the name of a plugin's option", "rename it")
+
+
+OF_HYDRA = {
+    "own/experiment/sub/deep.yaml": (
+        "# @package _global_\ndefaults:\n  - override /game: tictactoe\n"
+    ),
+    "own/experiment/ext.yaml": "# @package _global_\ndefaults:\n  - /experiment/tictactoe_mlp\n",
+    "own/experiment/many.yaml": "# @package _global_\nhydra: {mode: MULTIRUN}\n",
+    "own/learner/slow.yaml": "# slower\ndefaults: [ppo]\nepochs: 9\n",
+    "own/other.yaml": "defaults:\n  - train\n  - _self_\nlr: 0.125\n",
+}
+"""Files in places that only Hydra reads."""
+
+LEFT_TO_HYDRA = [
+    ("experiment=sub/deep game.line=2 -p game.line", "2"),
+    ("experiment=sub/deep line=2 -p game.line", "2"),
+    ("experiment=ext line=2 -p game.line", "2"),
+    ("experiment=ext.yaml line=2 -p game.line", "2"),
+    ("experiment=ext learner.epochs=7 -p learner.epochs", "7"),
+    ("learner=slow learner.gae_lambda=0.5 -p learner.epochs", "9"),
+    ("learner=slow learner.gae_lambda=0.5 -p learner.gae_lambda", "0.5"),
+    ("game=tictactoe learner=slow -p learner.epochs", "9"),
+    ("--config-name other -p lr", "0.125"),
+    ("--config-name other game=hex board=5 -p game.board", "5"),
+    ("--config-name other opponent=random -p opponent.name", "random"),
+    ("+learner.epochs_too=1 -p learner.epochs_too", "1"),
+    ("++game.board=3 game=tictactoe -p game.board", "3"),
+    ("~policy.init -p policy.name", "mlp"),
+    ("hydra.job.name=mine -p lr", "0.002"),
+    ("game=${oc.env:NO_GAME,hex} -p game.name", "hex"),
+]
+
+
+@pytest.mark.parametrize(("words", "shown"), one_in(3, LEFT_TO_HYDRA))
+def test_what_only_hydra_can_know_is_left_to_hydra(words, shown, typed, folder):
+    for path, text in OF_HYDRA.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    done = typed("train", "--config-dir=own", *words.split(), "--cfg", "job")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().splitlines()[-1] == shown or f"name: {shown}" in done.stdout
+
+
+def test_a_package_on_the_searchpath_has_presets(typed, folder, monkeypatch):
+    monkeypatch.syspath_prepend(folder)
+    (folder / "mypkg/conf/experiment").mkdir(parents=True)
+    (folder / "mypkg/__init__.py").touch()
+    (folder / "mypkg/conf/__init__.py").touch()
+    (folder / "mypkg/conf/experiment/theirs.yaml").write_text("# @package _global_\nlr: 0.25\n")
+    for place in ("pkg://mypkg.conf", f"file://{folder}/mypkg/conf"):
+        words = [f"hydra.searchpath=[{place}]", "experiment=theirs", "--cfg", "job", "-p", "lr"]
+        assert typed("train", *words).stdout.strip() == "0.25"
+
+
+def test_a_key_of_a_game_that_the_command_has_keeps_its_prefix(typed, folder):
+    (folder / "keyed.py").write_text(
+        "import rlgames\nfrom rlgames.games.k_in_a_row import KInARow\n"
+        "def keyed(seat, state, format):\n    return KInARow(3, 3, 3, False, 'keyed')\n"
+        "rlgames.register('game', 'keyed', keyed, seat=1, state=1, format='a')\n"
+    )
+    for command, key in (("play", "seat"), ("show", "state"), ("show", "format")):
+        words = [f"game.{key}=2", "plugins=[keyed]", "game=keyed", "--cfg", "job", "-p", "game"]
+        assert f"{key}: 2\n" in typed(command, *words).stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["hydra.mode=MULTIRUN", "out=s"],
+        ["hydra.mode=MULTIRUN", "hydra.sweep.dir=s"],
+        ["-m", "--config-dir=own", "--config-name=other", "out=s"],
+        ["-m", "--config-dir=own", "--config-name=other", "hydra.sweep.dir=s"],
+        ["--config-dir=own", "experiment=many", "hydra.sweep.dir=s"],
+    ],
+)
+def test_a_sweep_is_one_however_it_is_asked_for(words, typed, folder):
+    for path, text in OF_HYDRA.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    # Hydra names a job by all words if only a preset says that it is a sweep.
+    alike = [word.partition("=")[0] for word in (*SMALL, "experiment=many")]
+    name = f"hydra.job.config.override_dirname.exclude_keys=[{','.join(alike)}]"
+    done = typed("train", *SMALL, "seed=0,1", name, *words)
+    assert done.returncode == 0, done.stderr
+    assert {path.parent.name for path in Path("s").glob("*/run.json")} == {"seed=0", "seed=1"}
 
 
 SWEEP = ["-m", *SMALL, "seed=0,1", "hydra.sweep.dir=s"]
@@ -236,6 +395,18 @@ def test_a_sweep_is_checked_before_its_first_job(words, reason, typed, folder):
     before = {*folder.rglob("*")}
     check_refused(typed("train", "-m", "game=tictactoe", "games=20", *words), reason)
     assert {*folder.rglob("*")} == before
+
+
+def test_a_sweep_with_a_folder_of_configs_resumes_with_it(typed, folder):
+    words = ["experiment=mine", "board=2", "ships=[1]", "shots=1", "policy.layers=[2]", "games=4"]
+    words += ["batch=4", "eval_games=2", "solve_seconds=0", "seed=0,1", "out=s"]
+    done = typed("train", "-m", "--config-dir=own", *words)
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree("s/seed=1")
+    check_refused(typed("resume", "s"), f"rlgames resume s --config-dir {folder}/own")
+    done = typed("resume", "s", "--config-dir", "own")
+    assert done.returncode == 0, done.stderr
+    assert Path("s/seed=1/run.json").is_file()
 
 
 @pytest.mark.parametrize(

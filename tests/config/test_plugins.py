@@ -100,7 +100,7 @@ register("sampling", "warm", lambda degrees: Stochastic(degrees), degrees=key(0.
 
 
 class Idle(Learner):
-    trains = frozenset({"logits"})
+    trains_logits = True
 
     def __init__(self, context, *, lr):
         super().__init__(context)
@@ -338,7 +338,7 @@ def test_a_name_can_be_registered_again_only_by_the_same_part(typed):
     ("text", "message"),
     [
         ("name: [", "is not YAML"),
-        ("- mlp", "holds no keys"),
+        ("- mlp", "no option is chosen"),
         ("name: evil", "no policy is called 'evil'"),
         ("layers: [8]", "no option is chosen"),
         ("defaults: [mlp]\nlayrs: [8]", "did you mean policy.layers?"),
