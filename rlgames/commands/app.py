@@ -191,7 +191,7 @@ def run(name: str, words: list[str]) -> int:
 
         raise unknown_command(name, [*COMMANDS, "--help", "--version"])
     from rlgames.config.plugins import import_plugins
-    from rlgames.config.words import split_flags
+    from rlgames.config.words import hydra_words, read_words, split_flags
 
     flags = split_flags(name, words)
     import_plugins(flags.words)
@@ -207,12 +207,12 @@ def run(name: str, words: list[str]) -> int:
         flags.words = with_stored_words(flags.words)
     if name == "train" or flags.hydra:
         return _run_app(name, flags)
+    read = read_words(name, flags.words)
     from rlgames.config.commands import COMMAND_SCHEMAS
     from rlgames.config.compose import composer
-    from rlgames.config.words import hydra_words
 
     with composer(flags.folders) as composing:
-        overrides = hydra_words(name, flags.words, composing)
+        overrides = hydra_words(name, read, composing)
         config: Any = composing.config(COMMAND_SCHEMAS[name], overrides)
     if name == "resume":
         from rlgames.commands.resume import sweep_words
@@ -224,11 +224,13 @@ def run(name: str, words: list[str]) -> int:
 
 def _run_app(name: str, flags: Flags) -> int:
     """Run a command by Hydra, once or as a sweep; the exit code."""
+    from rlgames.config.words import hydra_words, read_words
+
+    read = read_words(name, flags.words)
     from rlgames.config.compose import composer, run_app, sweep_jobs
-    from rlgames.config.words import hydra_words
 
     with composer(flags.folders) as composing:
-        overrides = hydra_words(name, flags.words, composing, flags)
+        overrides = hydra_words(name, read, composing, flags)
         if flags.is_sweep and not flags.has_own_config:
             from rlgames.commands.train import check_sweep
 
@@ -287,6 +289,10 @@ def run_job(node: Any) -> float | _Ended | None:
             from rlgames.commands.resume import train_job
 
             return train_job(config, settings.job.override_dirname)
+        if command == "train":
+            from rlgames.commands.train import announce
+
+            announce(config, settings.runtime.choices.get("experiment"))
         return _Ended(run_config(command, config))
     except Exception as error:
         _remove_empty(directory)

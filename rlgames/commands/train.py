@@ -48,6 +48,13 @@ def run(config: TrainConfig) -> Result:
         return Result(config, train(config, callback))
 
 
+def announce(config: TrainConfig, preset: str | None) -> None:
+    """Print what is about to be trained; preset: its name, if there is one."""
+    chosen = [f"{group}={getattr(config, group).name}" for group in ("game", "policy", "learner")]
+    origin = f", from experiment={preset}" if preset else ""
+    print(f"training {' '.join(chosen)}{origin}", flush=True)
+
+
 def with_stored_words(typed: Sequence[str]) -> list[str]:
     """The words of a training that names a run: those that set what the run has, then the others.
 

@@ -40,6 +40,7 @@ from rlgames.config.words import (
     Flags,
     hydra_words,
     parse_word,
+    read_words,
     split_flags,
     typed_groups,
     unknown_word,
@@ -100,7 +101,7 @@ class Composer:
         self, command: str, words: Sequence[str]
     ) -> tuple[dict[str, list[str]], dict[str, Any]]:
         """The options that words choose, by their keys, and the values."""
-        node = self.node(command, hydra_words(command, words, self))
+        node = self.node(command, hydra_words(command, read_words(command, words), self))
         values: Any = OmegaConf.to_container(node)
         chosen = {name.rpartition("@")[2]: [option] for name, option in self.choices(node).items()}
         lists = {
@@ -158,8 +159,9 @@ def load_config(schema: type[C], words: Sequence[str]) -> C:
     own += [word for word in flags.words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
     if own:
         raise ConfigError(f"{own[0]} is for the command line", "use out= for a directory")
+    read = read_words(command, flags.words)
     with composer(flags.folders) as composing:
-        return composing.config(schema, hydra_words(command, flags.words, composing))
+        return composing.config(schema, hydra_words(command, read, composing))
 
 
 def typed_node(schema: type[C], node: Any) -> C:

@@ -187,8 +187,31 @@ def typed_groups(command: str) -> dict[str, Group]:
     return groups_of(COMMAND_SCHEMAS[command]) | presets
 
 
+def read_words(command: str, typed: Iterable[str]) -> list[Word]:
+    """The words of a command, with the key of those that name a run, or what else it takes.
+
+    Hydra is not needed. Raises ConfigError for a word that names nothing, and for a key that
+    neither the command nor any option has.
+    """
+    key, (named, words) = word_key(COMMAND_SCHEMAS[command]), split_named(typed)
+    if named and key is None:
+        raise ConfigError(f"{named[0]} is not key=value", f"{command} takes no other words")
+    if key is not None and named:
+        if len(named) > 1 and not key[1]:
+            raise ConfigError(f"{command} takes one {key[0]}, and {named[1]} is another", "omit it")
+        is_group = key[0] in groups_of(COMMAND_SCHEMAS[command])
+        texts = named if is_group else [*map(quoted, named)]
+        words.insert(0, Word("", key[0], f"[{','.join(texts)}]" if key[1] else texts[0]))
+    has_run = any(word.name == "run" for word in words)
+    for word in words:
+        is_of_hydra = word.name.startswith(("hydra.", "hydra/")) or word.sign == "+"
+        if not (is_of_hydra or has_key(command, word.name)):
+            raise unknown_word(command, word.name, has_run)
+    return words
+
+
 def hydra_words(
-    command: str, typed: Iterable[str], composing: Composer, flags: Flags | None = None
+    command: str, read: Iterable[Word], composing: Composer, flags: Flags | None = None
 ) -> list[str]:
     """The words as Hydra reads them.
 
@@ -201,12 +224,11 @@ def hydra_words(
     5. `GROUP=null` is `~GROUP`; digits name an option, as in `game=2048`.
     6. The value of a key that takes any text is text, whatever characters it has.
 
-    flags: of the command line; in a sweep, the directory of a job is named by what differs between
-    jobs, and a primary config of one's own has no preset. Raises ConfigError for a key that neither
-    the command nor an option has.
+    read: by read_words. flags: of the command line; in a sweep, the directory of a job is named by
+    what differs between jobs, and a primary config of one's own has no preset.
     """
     flags, groups, words = flags or Flags(), typed_groups(command), list[Word]()
-    for word in with_named_runs(command, typed):
+    for word in read:
         is_player = word.name in groups and groups[word.name].folder == "player"
         if is_player and _is_run(word, composing):
             words.append(Word("", f"{word.name}.path", word.value))
@@ -214,8 +236,7 @@ def hydra_words(
         words.append(word)
     if "experiment" in groups and not flags.has_own_config:
         words = _with_preset(words, composing)
-    has_run = any(word.name == "run" for word in words)
-    full = [_full_word(command, word, flags.is_sweep, has_run) for word in words]
+    full = [_full_word(command, word, flags.is_sweep) for word in words]
     if flags.is_sweep:
         # Hydra knows the player of a seat by its group.
         varied = {word.name.partition("@")[0] for word in full if word.varies}
@@ -257,23 +278,6 @@ def _preset_of(
     return None
 
 
-def with_named_runs(command: str, typed: Iterable[str]) -> list[Word]:
-    """The words, with the key of those that name a run, or what else a command takes.
-
-    Raises ConfigError for a word that names nothing.
-    """
-    key, (named, words) = word_key(COMMAND_SCHEMAS[command]), split_named(typed)
-    if named and key is None:
-        raise ConfigError(f"{named[0]} is not key=value", f"{command} takes no other words")
-    if key is not None and named:
-        if len(named) > 1 and not key[1]:
-            raise ConfigError(f"{command} takes one {key[0]}, and {named[1]} is another", "omit it")
-        is_group = key[0] in groups_of(COMMAND_SCHEMAS[command])
-        texts = named if is_group else [*map(quoted, named)]
-        words.insert(0, Word("", key[0], f"[{','.join(texts)}]" if key[1] else texts[0]))
-    return words
-
-
 def split_named(typed: Iterable[str]) -> tuple[list[str], list[Word]]:
     """The words without `=` and the paths of something, and the other words."""
     named, words = list[str](), list[Word]()
@@ -296,8 +300,8 @@ def _is_run(word: Word, composing: Composer) -> bool:
     return os.path.exists(os.path.expanduser(value)) or not SWEEP.search(value)
 
 
-def _full_word(command: str, word: Word, is_sweep: bool, has_run: bool) -> Word:
-    """A word with the full name of its key. Raises ConfigError for an unknown key."""
+def _full_word(command: str, word: Word, is_sweep: bool) -> Word:
+    """A word with the full name of its key."""
     name, groups, schema = word.name, typed_groups(command), COMMAND_SCHEMAS[command]
     if name.startswith(("hydra.", "hydra/")) or word.sign == "+":
         return word
@@ -309,8 +313,6 @@ def _full_word(command: str, word: Word, is_sweep: bool, has_run: bool) -> Word:
             return Word("", full, "[]") if groups[name].is_list else Word("~", full, None)
         value = word.value and re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", word.value)
         return replace(word, name=full, value=value)
-    if not has_key(command, name):
-        raise unknown_word(command, name, has_run)
     if is_sweep and name == "out":
         return Word("", "hydra.sweep.dir", quoted(word.value or ""))
     if word.value and _is_text(schema, name, word.value, is_sweep):
@@ -344,9 +346,9 @@ def keys_of_options(name: str, group: Group) -> dict[str, list[str]]:
 
 
 def has_key(command: str, name: str) -> bool:
-    """Whether a command, or an option of its groups, has a key; hydra composes with the chosen
-    ones."""
-    if name in key_fields(COMMAND_SCHEMAS[command]):
+    """Whether a command, or an option of its groups, has a key or group; Hydra composes with the
+    chosen options."""
+    if name in key_fields(COMMAND_SCHEMAS[command]) or name in typed_groups(command):
         return True
     group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
     folder, _, option = group.partition(".")  # logger.wandb.project names its option

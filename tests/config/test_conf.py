@@ -17,7 +17,7 @@ from rlgames.config.conf import about, command_file, conf_dir, option_names, opt
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
 from rlgames.config.typed import from_plain, to_plain, typed
-from rlgames.config.words import hydra_words
+from rlgames.config.words import hydra_words, read_words
 from rlgames.core.errors import ConfigError
 from rlgames.training.parts import check_parts
 
@@ -133,7 +133,7 @@ def test_what_is_chosen_is_kept_beside_what_a_learner_brings(tmp_path, monkeypat
 def test_a_sweep_over_learners_gives_each_what_works_with_it():
     words = ["game=tictactoe", "learner=ppo,reinforce,dqn,alphazero,td"]
     with composer() as composing:
-        jobs = [*sweep_jobs(hydra_words("train", words, composing), composing)]
+        jobs = [*sweep_jobs(hydra_words("train", read_words("train", words), composing), composing)]
     check_sweep(jobs)
     assert {" ".join(varied): brought(config)[1:] for varied, config in jobs} == {
         "learner=ppo": ("stochastic", None),

@@ -5,7 +5,7 @@ from helpers import check_refused
 
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.compose import composer, load_config
-from rlgames.config.words import hydra_words, quoted, split_flags
+from rlgames.config.words import hydra_words, quoted, read_words, split_flags
 from rlgames.core.errors import ConfigError
 
 
@@ -13,7 +13,7 @@ def words_for_hydra(command, *words):
     """What Hydra is told."""
     flags = split_flags(command, words)
     with composer(flags.folders) as composing:
-        return hydra_words(command, flags.words, composing, flags)
+        return hydra_words(command, read_words(command, flags.words), composing, flags)
 
 
 @pytest.mark.parametrize(
