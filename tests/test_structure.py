@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from house import IMPORTS, MAX_LINES, SLACK
+from house import IMPORTS
 from omegaconf import OmegaConf
 
 import rlgames
@@ -80,15 +80,6 @@ def test_folders_import_what_the_table_says_and_only_from_below():
         below.add(name)
 
 
-@pytest.mark.parametrize("name", MAX_LINES)
-def test_folders_only_shrink(name):
-    path = PACKAGE.parent / name
-    pattern = "**/*.py" if "/" in name else "*.py"
-    paths = path.glob(pattern) if path.is_dir() else [path.with_suffix(".py")]
-    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in paths)
-    assert MAX_LINES[name] - SLACK <= lines <= MAX_LINES[name], "see tests/house.py"
-
-
 def test_no_file_imports_itself_through_others():
     graph = {name: all_imports(path) & {*MODULES} for name, path in MODULES.items()}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
@@ -119,9 +110,6 @@ def test_libraries_are_loaded_where_they_belong():
 def test_every_folder_and_file_is_in_the_house():
     entries = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
     assert entries - {*IMPORTS} <= {"__pycache__", "py.typed", "agents", "conf"}
-    for top in ("tests", "scripts"):
-        folders = {f"{top}/{path.parent.name}" for path in (PACKAGE.parent / top).glob("*/*.py")}
-        assert folders <= {*MAX_LINES}
 
 
 def test_few_files_lie_outside_a_folder():

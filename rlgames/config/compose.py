@@ -85,11 +85,9 @@ class Composer:
         with hydra_errors(command, words):
             return compose(command, [*words], return_hydra_config=True)
 
-    @staticmethod
-    def choices(node: Any) -> dict[str, str]:
-        """The option of each group that has one; of a group with a list none."""
-        choices = node.hydra.runtime.choices.items()
-        return {group: str(option) for group, option in choices if option is not None}
+    def choices(self, command: str, words: Sequence[str]) -> dict[str, str]:
+        """The option of each group that words choose; of a group with a list none."""
+        return _choices(self.node(command, words))
 
     def config(self, schema: type[C], words: Sequence[str]) -> C:
         """The same as a typed config."""
@@ -103,11 +101,16 @@ class Composer:
         """The options that words choose, by their keys, and the values."""
         node = self.node(command, hydra_words(command, read_words(command, words), self))
         values: Any = OmegaConf.to_container(node)
-        chosen = {name.rpartition("@")[2]: [option] for name, option in self.choices(node).items()}
+        chosen = {name.rpartition("@")[2]: [option] for name, option in _choices(node).items()}
         lists = {
             name: [*values[name]] for name, group in typed_groups(command).items() if group.is_list
         }
         return chosen | lists, values
+
+
+def _choices(node: Any) -> dict[str, str]:
+    choices = node.hydra.runtime.choices.items()
+    return {group: str(option) for group, option in choices if option is not None}
 
 
 @contextmanager

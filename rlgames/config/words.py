@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
 from rlgames.config.conf import command_file
@@ -25,9 +25,6 @@ from rlgames.config.schema import (
     word_key,
 )
 from rlgames.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from rlgames.config.compose import Composer
 
 HELP = ("-h", "--help")
 MULTIRUN = ("-m", "--multirun")
@@ -187,6 +184,16 @@ def typed_groups(command: str) -> dict[str, Group]:
     return groups_of(COMMAND_SCHEMAS[command]) | presets
 
 
+class Composing(Protocol):
+    """What the rules for words ask Hydra; see compose.Composer."""
+
+    def names(self, group: str) -> list[str]:
+        """The options of a config group."""
+
+    def choices(self, command: str, words: Sequence[str]) -> dict[str, str]:
+        """The option of each group that words choose."""
+
+
 def read_words(command: str, typed: Iterable[str]) -> list[Word]:
     """The words of a command, with the key of those that name a run, or what else it takes.
 
@@ -211,7 +218,7 @@ def read_words(command: str, typed: Iterable[str]) -> list[Word]:
 
 
 def hydra_words(
-    command: str, read: Iterable[Word], composing: Composer, flags: Flags | None = None
+    command: str, read: Iterable[Word], composing: Composing, flags: Flags | None = None
 ) -> list[str]:
     """The words as Hydra reads them.
 
@@ -246,7 +253,7 @@ def hydra_words(
     return [str(word) for word in full]
 
 
-def _with_preset(words: list[Word], composing: Composer) -> list[Word]:
+def _with_preset(words: list[Word], composing: Composing) -> list[Word]:
     """The words of a training with the preset of its game, or of each of its games, if there is
     one."""
     typed = {word.name: word.options for word in words}
@@ -263,7 +270,7 @@ def _with_preset(words: list[Word], composing: Composer) -> list[Word]:
 
 
 def _preset_of(
-    game: str, wanted: Mapping[str, list[str] | None], composing: Composer
+    game: str, wanted: Mapping[str, list[str] | None], composing: Composing
 ) -> str | None:
     """The first preset of a game that chooses what is wanted; None if there is none."""
     there = composing.names("experiment")
@@ -272,7 +279,7 @@ def _preset_of(
         if name in there:
             if not wanted:
                 return name
-            chosen = composing.choices(composing.node("train", [f"experiment='{name}'"]))
+            chosen = composing.choices("train", [f"experiment='{name}'"])
             if all([chosen.get(group)] == options for group, options in wanted.items()):
                 return name
     return None
@@ -292,7 +299,7 @@ def split_named(typed: Iterable[str]) -> tuple[list[str], list[Word]]:
     return named, words
 
 
-def _is_run(word: Word, composing: Composer) -> bool:
+def _is_run(word: Word, composing: Composing) -> bool:
     """Whether the value of a player's seat is a run: none of the players."""
     value = (word.value or "").strip("'\"")
     if not value or value in ("null", "run", "???") or value in composing.names("player"):

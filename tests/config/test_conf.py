@@ -154,7 +154,7 @@ def test_a_stored_config_is_read_as_it_was_written(name):
 def test_the_table_of_presets_lists_what_hydra_chooses(name):
     (listed,) = (preset for preset in list_presets() if preset["name"] == name)
     with composer() as composing:
-        chosen = composing.choices(composing.node("train", [f"experiment='{name}'"]))
+        chosen = composing.choices("train", [f"experiment='{name}'"])
     assert {
         group: chosen[group] for group in ("game", "learner", "policy")
     }.items() <= listed.items()
