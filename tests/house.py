@@ -37,7 +37,7 @@ IMPORTS = {
 """The folders and files of the package from the ground up, and all that each imports."""
 
 MAX_LINES = {
-    "rlgames/core": 1160,
+    "rlgames/core": 1163,
     "rlgames/kernels": 2948,
     "rlgames/config": 2561,
     "rlgames/games": 5618,
@@ -51,7 +51,7 @@ MAX_LINES = {
     "rlgames/evaluation": 1815,
     "rlgames/rewards": 233,
     "rlgames/learners": 1851,
-    "rlgames/runs": 2555,
+    "rlgames/runs": 2556,
     "rlgames/envs": 528,
     "rlgames/terminal": 977,
     "rlgames/training": 2211,
@@ -59,7 +59,7 @@ MAX_LINES = {
     "rlgames/commands": 4994,
     "rlgames/__init__": 187,
     "rlgames/__main__": 15,
-    "tests": 3181,
+    "tests": 3299,
     "tests/commands": 2665,
     "tests/config": 1410,
     "tests/core": 315,
@@ -80,7 +80,7 @@ MAX_LINES = {
     "tests/web": 953,
     "scripts/bench": 991,
     "scripts/checks": 914,
-    "scripts/docs": 613,
+    "scripts/docs": 640,
 }
 """The lines of each folder. Files beside the folders of tests count for tests."""
 
