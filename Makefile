@@ -117,7 +117,7 @@ dist: .venv/installed
 
 site: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[site]'
-	$(BIN)/python -m mkdocs build --quiet --strict --config-file .mkdocs.yml
+	$(BIN)/python -m properdocs build --quiet --strict --config-file .properdocs.yml
 
 # Opens pages of the site in Chromium.
 site-check: site

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlgames.core.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from rlgames.games.game import Game
     from rlgames.players.player import Agent
@@ -176,12 +178,3 @@ def _config(
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
     named = {} if run is None else {"run": Path(run)}
     return load_config(COMMAND_SCHEMAS[command], [*words_of(named | keys), *(overrides or ())])
-
-
-def __getattr__(name: str) -> str:
-    """`__version__`, which the metadata of the installed package holds."""
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("rlgames")
-    raise AttributeError(f"module 'rlgames' has no attribute {name!r}")

@@ -70,6 +70,15 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _empty_folder(tmp_path_factory):
+    """Tests run in an empty folder. Files that a library writes into the current folder, such as
+    MLflow's artifacts, never reach the checkout."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(tmp_path_factory.mktemp("current"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _short_runs():
     """Hundreds of tests train: their runs show one game each and ask git once, and random play is
     valued by fewer positions or games."""

@@ -79,7 +79,7 @@ def test_a_report_is_a_data_frame(run, monkeypatch):
     assert frame.loc[0, "run"] == str(run)
     assert 0 <= frame.loc[0, "points"] <= 1
     monkeypatch.setattr("rlgames.core.errors.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"needs pandas; pip install 'rlgames\[pandas\]'"):
+    with pytest.raises(ConfigError, match=r"needs pandas; pip install 'rlgames-lab\[pandas\]'"):
         rlgames.report([run], by="run")
 
 

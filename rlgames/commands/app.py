@@ -21,6 +21,7 @@ from rlgames.core.errors import TRACEBACK, ConfigError, detach_stdout, report_er
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import exit_on_interrupted_import, exit_on_second_interrupt
 from rlgames.core.text import columns, help_width, printable
+from rlgames.core.version import __version__
 
 if TYPE_CHECKING:
     from rlgames.config.words import Flags
@@ -127,9 +128,7 @@ def answer(words: list[str]) -> int:
     if words[:1] == ["help"] and words[1:]:
         words = [*words[1:], "--help"]
     if words[:1] == ["version"] or "--version" in words:
-        from importlib.metadata import version
-
-        print(f"rlgames {version('rlgames')}")
+        print(f"rlgames {__version__}")
         return 0
     if not words or words[0] in (*HELP_FLAGS, "help"):
         print(overview())

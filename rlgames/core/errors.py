@@ -120,4 +120,4 @@ def check_installed(what: str, extra: str, *packages: str) -> None:
     """Raises ConfigError unless these packages, which an extra of rlgames installs, are there."""
     missing = " and ".join(name for name in packages if find_spec(name) is None)
     if missing:
-        raise ConfigError(f"{what} needs {missing}", f"pip install 'rlgames[{extra}]'")
+        raise ConfigError(f"{what} needs {missing}", f"pip install 'rlgames-lab[{extra}]'")

@@ -18,6 +18,7 @@ from typing import Any
 from rlgames.core.callbacks import Callback
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
+from rlgames.core.version import __version__
 from rlgames.runs import storage
 from rlgames.runs.directory import DirectoryLock
 from rlgames.runs.files import read_metrics, read_run
@@ -172,7 +173,7 @@ def _provenance(config: dict[str, Any]) -> dict[str, Any]:
     versions = {name: version(name) for name in VERSIONED_PACKAGES}
     return {
         "command": sys.argv,
-        "versions": {"python": platform.python_version(), "rlgames": version("rlgames")} | versions,
+        "versions": {"python": platform.python_version(), "rlgames": __version__} | versions,
         "commit": _commit(),
         "processor": processor(),
         "threads": config["threads"],

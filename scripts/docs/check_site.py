@@ -10,6 +10,7 @@ for. Usage, after `make site`:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.server
 import sys
 import threading
@@ -17,6 +18,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from chromium import browser
 
@@ -24,8 +26,15 @@ PAGES = [
     *("", "concepts/", "recipes/", "train/", "learners/ppo/", "learners/alphazero/", "results/"),
     *("reproductions/", "teaching/", "reliability/", "agents/", "reference/games/"),
 ]
-WORDS = ["schedule", "SLURM", "width", "JSON", "TensorBoard", "out of memory"]
-"""What the search has to know, in a title or a text."""
+WORDS = {
+    **{"schedule": "recipes/", "SLURM": "sweep/", "width": "configs/", "JSON": "json/"},
+    **{"TensorBoard": "trackers/", "out of memory": "recipes/", "submitit_slurm": "sweep/"},
+    **{"lr_end": "recipes/", "joblib": "tutorial/", "n_jobs": "sweep/"},
+}
+"""What readers look for, and a page that the search must find."""
+
+SEARCH_MS = 15_000
+"""The longest wait for a result of the search, in milliseconds."""
 
 SIZES = {"desktop": (1440, 1000), "phone": (390, 800)}
 
@@ -55,12 +64,16 @@ FAULTS = r"""(() => {
 
 def faults_of(site: Path) -> dict[str, list[str]]:
     """What is wrong, by page and size."""
-    index = (site / "search" / "search_index.json").read_text(encoding="utf-8").lower()
-    unknown = [word for word in WORDS if word.lower() not in index]
-    faults = {"search": [f"the search does not find {word}" for word in unknown]}
+    faults: dict[str, list[str]] = {}
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=site))
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
     with browser() as chromium:
+        faults["search"] = [
+            f"the search for {word} does not find {page}"
+            for word, page in WORDS.items()
+            if not _is_found(chromium, f"{address}/?q={quote(word)}", page)
+        ]
         for path, (size, (width, height)) in product(PAGES, SIZES.items()):
             page = chromium.new_page(
                 viewport={"width": width, "height": height}, is_mobile=width < 500
@@ -68,11 +81,25 @@ def faults_of(site: Path) -> dict[str, list[str]]:
             errors = faults[f"/{path} ({size})"] = []
             for event in ("pageerror", "console"):
                 page.on(event, partial(_note_error, errors))
-            page.goto(f"http://127.0.0.1:{server.server_port}/{path}")
+            page.goto(f"{address}/{path}")
             errors[:0] = page.evaluate(FAULTS)
             page.close()
     server.shutdown()
     return faults
+
+
+def _is_found(chromium: Any, query: str, expected: str) -> bool:
+    """Whether the results of a search, which an address asks for, have a link to a page."""
+    from playwright.sync_api import TimeoutError
+
+    page = chromium.new_page()
+    page.goto(query)
+    link = page.locator(f'.md-search-result__item a[href*="/{expected}"]')
+    with contextlib.suppress(TimeoutError):
+        link.first.wait_for(state="attached", timeout=SEARCH_MS)
+    is_found = link.count() > 0
+    page.close()
+    return is_found
 
 
 def _note_error(errors: list[str], event: Any) -> None:

@@ -1,4 +1,4 @@
-"""A hook of MkDocs: the navigation, the pages that are not in docs/, and formulas.
+"""A hook of ProperDocs: the navigation, the pages that are not in docs/, and formulas.
 
 The first page is README.md, and CONTRIBUTING.md is a page. The reference is generated from the
 docstrings of the modules that REFERENCE lists. Formulas become MathML, which browsers draw without
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from properdocs.config.defaults import ProperDocsConfig
+from properdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,7 +53,7 @@ REFERENCE = {
 """The pages of the reference and their modules."""
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
+def on_config(config: ProperDocsConfig) -> ProperDocsConfig:
     """Set the navigation, and how formulas are drawn."""
     docs = Path(config.docs_dir)
     nav: list[dict[str, Any]] = [{"Home": "index.md"}]
@@ -77,7 +77,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
+def on_files(files: Files, config: ProperDocsConfig) -> Files:
     """Add the pages that are not in docs/."""
     pages = {
         "index.md": _moved_into_docs(ROOT / "README.md"),

@@ -286,7 +286,7 @@ def test_axes_and_scores_that_are_not_known_are_refused(tmp_path, typed):
 def test_without_matplotlib_a_hint_says_what_to_install(sweep, typed, monkeypatch):
     monkeypatch.setattr("rlgames.core.errors.find_spec", lambda name: None)
     said = typed("report", "sweep", "curves=x.png")
-    check_refused(said, "needs matplotlib; pip install 'rlgames[figures]'")
+    check_refused(said, "needs matplotlib; pip install 'rlgames-lab[figures]'")
 
 
 def test_each_game_shows_the_metric_that_selects_its_checkpoints(sweep, drawn):

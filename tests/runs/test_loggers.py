@@ -92,7 +92,7 @@ def test_a_missing_package_is_named_with_its_extra_before_anything_is_written(
     with pytest.raises(ConfigError) as error:
         train(tmp_path / "run", "logger=[tensorboard,mlflow]")
     assert error.value.error == "logger=mlflow needs mlflow"
-    assert error.value.hint == "pip install 'rlgames[mlflow]'"
+    assert error.value.hint == "pip install 'rlgames-lab[mlflow]'"
     assert not (tmp_path / "run").exists()
 
 

@@ -125,7 +125,7 @@ def test_a_missing_ray_is_named_with_the_command_that_installs_it(typed, monkeyp
         "rlgames.core.errors.find_spec", lambda name: None if name == "ray" else find_spec(name)
     )
     done = typed("train", "experiment=tictactoe_alphazero", "engine=ray")
-    check_refused(done, "engine=ray needs ray", "pip install 'rlgames[ray]'")
+    check_refused(done, "engine=ray needs ray", "pip install 'rlgames-lab[ray]'")
 
 
 @pytest.mark.parametrize(("words", "said"), one_in(2, REFUSED))

@@ -129,4 +129,4 @@ def test_a_port_that_is_taken_gives_one_line(typed):
 @pytest.mark.parametrize("words", [["serve"], ["play", "connect4", "interface=web"]])
 def test_without_the_extra_a_line_says_what_to_install(words, typed, monkeypatch):
     monkeypatch.setattr("rlgames.core.errors.find_spec", lambda name: None)
-    check_refused(typed(*words), "needs starlette and uvicorn", "pip install 'rlgames[web]'")
+    check_refused(typed(*words), "needs starlette and uvicorn", "pip install 'rlgames-lab[web]'")
