@@ -288,11 +288,8 @@ def run_job(node: Any) -> float | _Ended | None:
             from rlgames.commands.resume import train_job
 
             return train_job(config, settings.job.override_dirname)
-        if command == "train":
-            from rlgames.commands.train import announce
-
-            announce(config, settings.runtime.choices.get("experiment"))
-        return _Ended(run_config(command, config))
+        preset = settings.runtime.choices.get("experiment")
+        return _Ended(run_config(command, config, *([preset] if command == "train" else [])))
     except Exception as error:
         _remove_empty(directory)
         if is_sweep:
@@ -309,8 +306,9 @@ def _remove_empty(directory: Path) -> None:
             directory = directory.parent
 
 
-def run_config(name: str, config: Any) -> int:
-    """Run one command by its config and print the result; the exit code."""
+def run_config(name: str, config: Any, *more: Any) -> int:
+    """Run one command by its config and print the result; the exit code. more: other arguments of
+    the command."""
     command = COMMANDS[name]
     if command.page and getattr(config, "interface", "web") == "web":
         from rlgames.commands import serve
@@ -335,9 +333,9 @@ def run_config(name: str, config: Any) -> int:
         from rlgames.terminal.progress import busy_bar
 
         with busy_bar("playing"):
-            result = module.run(config)
+            result = module.run(config, *more)
     else:
-        result = module.run(config)
+        result = module.run(config, *more)
     if as_json:
         print(json.dumps(result.as_dict()))
     elif result is not None:

@@ -39,7 +39,7 @@ def run(config: Any) -> train.Result | None:
     from rlgames.terminal.progress import training_view
     from rlgames.training.train import resume
 
-    with training_view(cfg.games) as callback:
+    with training_view(cfg.games, train.in_words(cfg, None)) as callback:
         return train.Result(cfg, resume(run, cfg, checkpoint, lock, callback))
 
 

@@ -38,21 +38,20 @@ class Result:
     training: TrainingResult
 
 
-def run(config: TrainConfig) -> Result:
-    """Train, with a view of the progress."""
+def run(config: TrainConfig, preset: str | None = None) -> Result:
+    """Train, with a view of the progress; preset: that the config comes from."""
     config = located(config)
     with no_garbage_collection():
         from rlgames.terminal.progress import training_view
         from rlgames.training.train import train
-    with training_view(config.games) as callback:
+    with training_view(config.games, in_words(config, preset)) as callback:
         return Result(config, train(config, callback))
 
 
-def announce(config: TrainConfig, preset: str | None) -> None:
-    """Print what is about to be trained; preset: its name, if there is one."""
+def in_words(config: TrainConfig, preset: str | None) -> str:
+    """What is trained, for people; preset: its name, if there is one."""
     chosen = [f"{group}={getattr(config, group).name}" for group in ("game", "policy", "learner")]
-    origin = f", from experiment={preset}" if preset else ""
-    print(f"training {' '.join(chosen)}{origin}", flush=True)
+    return " ".join(chosen) + (f", preset {preset}" if preset else "")
 
 
 def with_stored_words(typed: Sequence[str]) -> list[str]:

@@ -295,9 +295,10 @@ def _no_config(error: MissingConfigException) -> ConfigError:
     """The error for an option that no file has."""
     first, _, _ = str(error).partition("\n")
     group, slash, name = (error.missing_cfg_file or "").rpartition("/")
-    if not slash or not error.options:
+    options = error.options or (slash and Composer().names(group))  # none of a list's
+    if not options:
         return ConfigError(sanitized(first))
-    return unknown_option(group, sanitized(name, 100), error.options)
+    return unknown_option(group, sanitized(name, 100), options)
 
 
 def _in_one_line(error: Exception) -> tuple[str, str]:

@@ -214,6 +214,9 @@ def read_words(command: str, typed: Iterable[str]) -> list[Word]:
         is_of_hydra = word.name.startswith(("hydra.", "hydra/")) or word.sign == "+"
         if not (is_of_hydra or has_key(command, word.name)):
             raise unknown_word(command, word.name, has_run)
+        group = typed_groups(command).get(word.name)
+        if group and not group.is_list and (word.value or "").startswith("["):
+            raise ConfigError(f"{word} is a list, and {word.name}= takes one option", "omit the []")
     return words
 
 

@@ -54,6 +54,7 @@ class Progress(Callback):
 
     Args:
         total: the games of the whole run.
+        about: what is trained.
         clock: the time in seconds since 1970.
         begun: when this process started, by the clock.
         games: played so far.
@@ -68,6 +69,7 @@ class Progress(Callback):
     """
 
     total: int
+    about: str = ""
     clock: Callable[[], float] = time.time
     begun: float = field(default_factory=time.time)
     games: int = 0
@@ -156,6 +158,8 @@ class Progress(Callback):
         return (self.total - self.games) * spent / played if played > 0 and spent > 0 else None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.about:
+            yield Text(self.about, "dim")
         yield self._bar()
         yield self._speed()
         shares = {name: self.latest.get(f"time/{name}", 0.0) for name in PHASES}
@@ -222,7 +226,7 @@ class PlainProgress(Progress):
 
     def on_run_start(self, games: int, directory: Path) -> None:
         self.first, self.begun, self.directory = games, self.clock(), directory
-        self._print(f"training in {directory}")
+        self._print(f"training in {directory}" + (f": {self.about}" if self.about else ""))
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         self.metric = metric
@@ -272,14 +276,14 @@ class PlainProgress(Progress):
 
 
 @contextmanager
-def training_view(total: int) -> Iterator[Callback]:
-    """The progress of a training of this many games, on standard output."""
+def training_view(total: int, about: str) -> Iterator[Callback]:
+    """The progress of a training of this many games, on standard output; about: what is trained."""
     console = Console()
     is_unicode = console.encoding.startswith("utf")
     if not sys.stdout.isatty() or console.is_dumb_terminal or not is_unicode:
-        yield PlainProgress(total)
+        yield PlainProgress(total, about)
         return
-    progress = Progress(total)
+    progress = Progress(total, about)
     with Live(progress, console=console):
         yield progress
 

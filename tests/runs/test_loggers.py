@@ -69,7 +69,7 @@ def test_each_logger_has_its_own_keys():
         (["logger=[mlflow,tensorbord]"], "did you mean tensorboard"),
         (["logger.wandb.project=mine"], "it is a key of logger=wandb"),
         (["logger=wandb", "logger.wandb.mode=of"], "logger.wandb.mode=of is not a choice"),
-        (["learner=[ppo,dqn]"], "no learner is called"),
+        (["learner=[ppo,dqn]"], "learner= takes one option"),
     ],
 )
 def test_a_wrong_logger_or_key_gets_the_nearest_name(words, hint):
