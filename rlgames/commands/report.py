@@ -34,6 +34,9 @@ CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", "width
 """Keys that say how learning curves are drawn."""
 
 GAPS = {"gap": 1, f"{FINAL_PREFIX}gap": 3}
+USUAL = {**dict.fromkeys(GAPS, "z.2%"), "seconds": ".1f"}
+"""Formats of columns that are not metrics."""
+
 LAST = {**dict.fromkeys(REFERENCES, 3), **GAPS, "seconds": 4, "started": 5, "run": 0}
 """The last columns, with their ranks: those of rank 5 are shown only if they are chosen."""
 
@@ -97,9 +100,9 @@ class Result:
             "runs": [str(run.path) for run in row.runs],
             "status": row.status,
             "results": known,
-            "gap_to_optimal": row.gap(),
-            "final_gap_to_optimal": row.gap(FINAL_PREFIX),
-            "seconds": row.seconds,
+            "gap_to_optimal": row.mean("gap"),
+            "final_gap_to_optimal": row.mean(f"{FINAL_PREFIX}gap"),
+            "seconds": row.mean("seconds"),
         }
 
 
@@ -325,11 +328,9 @@ def _shown(row: Row, column: ColumnText) -> str:
     if value is None:
         return ""
     if name in OF_ROWS or name in row.settings or not isinstance(value, float):
-        usual = "z.2%" if name in GAPS else ".1f"
-        is_number = name in (*GAPS, "seconds")
-        return column.text(value, usual) if is_number else typed_text(value)
-    usual = "z.4f" if abs(value) < 1000 else ",.1f"
-    if name in REFERENCES or (estimate := row.estimate(name)) is None:
+        return typed_text(value)
+    usual = USUAL.get(name) or ("z.4f" if abs(value) < 1000 else ",.1f")
+    if (name in LAST and not column.format) or (estimate := row.estimate(name)) is None:
         return column.text(value, usual) + "*" * (row.so_far(name) is not None)
     return column.cell(estimate.value, estimate.half, row.values(name), usual)
 

@@ -156,22 +156,30 @@ class Run(RunInfo):
     @cached_property
     def measured(self) -> dict[str, Number]:
         """The numbers that were measured, each with half of its interval over games or None."""
-        found: dict[str, Number] = {"run.seconds": (self.seconds or math.nan, None)}
+        found: dict[str, Number] = {}
+        if self.seconds is not None:
+            found["seconds"] = self.seconds, None
         for name, report in self.reports.items():
             prefix = name.removeprefix("train_") if name in OF_TRAINING else name
             found |= {f"{prefix}.{path}": number for path, number in report.numbers.items()}
-        results: dict[str, Number] = {name: (each, None) for name, each in self.results.items()}
-        return found | results
+        return found | {name: (each, None) for name, each in (self.results | self._gaps).items()}
+
+    @property
+    def _gaps(self) -> dict[str, float]:
+        """How much worse than the optimum both networks are, as a fraction of the optimum."""
+        goal, optimum, gaps = goal_of(self.metric), self.results.get("optimal"), {}
+        for prefix in ("", FINAL_PREFIX):
+            value = self.results.get(prefix + self.metric)
+            if value is not None and optimum is not None:
+                gaps[f"{prefix}gap"] = gap_to_optimum(goal, value, optimum)
+        return {name: gap for name, gap in gaps.items() if gap is not None}
 
     @cached_property
     def values(self) -> dict[str, Any]:
         """All values that a condition may name: settings before metrics before the others."""
-        fields = {
-            **{"status": self.status, "path": str(self.path), "started": self.start},
-            **{"played": self.games, "seconds": self.seconds},
-        }
+        fields = {"status": self.status, "path": str(self.path), "played": self.games}
         known = {name: value for name, (value, _) in self.measured.items() if value == value}
-        return fields | self.so_far | known | self.settings
+        return {"started": self.start} | fields | self.so_far | known | self.settings
 
     def number(self, name: str) -> Number:
         """A number that was measured or logged, NaN if it is not known, and half of its interval
@@ -331,22 +339,6 @@ class Row:
         known = [run.so_far[name] for run in self.runs if name in run.so_far]
         return fmean(known) if known and self.estimate(name) is None else None
 
-    def gap(self, prefix: str = "") -> float | None:
-        """How much worse than the optimum the best checkpoint is, as a fraction of the optimum.
-
-        prefix: FINAL_PREFIX: the same of the final network.
-        """
-        mean, optimum = map(self.mean, (prefix + self.first.metric, "optimal"))
-        if mean is None or optimum is None:
-            return None
-        return gap_to_optimum(goal_of(self.first.metric), mean, optimum)
-
-    @property
-    def seconds(self) -> float | None:
-        """The mean time of a run."""
-        known = [run.seconds for run in self.runs if run.seconds is not None]
-        return fmean(known) if known else None
-
     @property
     def status(self) -> str:
         names = [run.status for run in self.runs]
@@ -369,9 +361,6 @@ class Row:
 OF_ROWS: dict[str, Callable[[Row], Any]] = {
     "status": lambda row: row.status,
     "runs": lambda row: len(row.runs),
-    "gap": lambda row: row.gap(),
-    f"{FINAL_PREFIX}gap": lambda row: row.gap(FINAL_PREFIX),
-    "seconds": lambda row: row.seconds,
     "started": lambda row: row.first.start,
     "run": lambda row: str(row.first.path),
 }
