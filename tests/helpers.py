@@ -121,6 +121,18 @@ def command(name: str, run: Any = None, words: Sequence[str] = ()) -> Any:
     return COMMANDS[name].load().run(load_config(COMMAND_SCHEMAS[name], [*named, *words]))
 
 
+def write_report(run: Path, name: str, result: dict[str, Any], **fields: Any) -> None:
+    """Write a report of a run by its file."""
+    (run / "reports").mkdir(parents=True, exist_ok=True)
+    report = {"command": "train", "config": {}, "checkpoints": {}, "date": "2026-11-20"}
+    (run / f"reports/{name}.json").write_text(json.dumps(report | {"result": result} | fields))
+
+
+def read_result(run: Path, name: str = "train_best") -> Any:
+    """The result of a report of a run."""
+    return json.loads((run / f"reports/{name}.json").read_text())["result"]
+
+
 def resume_config(words: Sequence[str] = ()) -> Any:
     """The config of `rlgames resume` with these words."""
     return load_config(COMMAND_SCHEMAS["resume"], words)

@@ -35,6 +35,7 @@ from rlgames.evaluation.evaluate import EvaluationSettings
 from rlgames.evaluation.positions import position_rows, read_positions
 from rlgames.games.game import Game
 from rlgames.runs.agents import OpenRun
+from rlgames.runs.reports import keep_report
 from rlgames.solvers.optimum import position_solver
 from rlgames.terminal.tables import Column, print_table
 
@@ -102,7 +103,7 @@ class Result:
 
 
 def run(config: AnalyzeConfig) -> Result:
-    """Analyze the moves of a player."""
+    """Analyze the moves of a player, and keep the report of a run."""
     if config.picture is not None:
         figures.check_figure("picture", Path(config.picture))
     if config.positions is not None and (unused := changed(config, *OF_GAMES)):
@@ -127,6 +128,8 @@ def run(config: AnalyzeConfig) -> Result:
     )
     if config.picture is not None:
         _draw(result, Path(config.picture))
+    seats = [] if games is None else match.seats
+    keep_report(match.cfg, match.directory, match.digests, result.as_dict(), seats)
     return result
 
 

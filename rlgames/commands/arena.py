@@ -20,7 +20,7 @@ from rlgames.commands.evaluate import (
     number,
     print_columns,
 )
-from rlgames.commands.match import matching_runs
+from rlgames.commands.match import matching_runs, report_directory
 from rlgames.config.commands import ArenaConfig
 from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option, to_plain
@@ -35,8 +35,15 @@ from rlgames.evaluation.paired import Comparison, compare_paired
 from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.agents import build_player, open_run, opponent_agent, with_search
+from rlgames.runs.agents import (
+    build_player,
+    checkpoint_digest,
+    open_run,
+    opponent_agent,
+    with_search,
+)
 from rlgames.runs.find import find_run, run_name, run_path
+from rlgames.runs.reports import check_report, keep_report
 from rlgames.terminal.tables import Column, fits, print_table
 
 
@@ -107,7 +114,7 @@ class Result:
 
 def run(config: ArenaConfig) -> Result:
     """The cross table and the ratings, or in a one-player game the results on the same boards and
-    random numbers."""
+    random numbers. With one run, its report is kept."""
     contestants = list(config.players)
     if config.where is not None:
         contestants = matching_runs(contestants, config.where)
@@ -119,7 +126,10 @@ def run(config: ArenaConfig) -> Result:
     for index, word in enumerate(contestants):
         if normpath(word) in map(normpath, contestants[:index]):
             raise ConfigError(f"{word} is named twice", "name each player once")
+    runs = [word for word, _ in map(_parts, contestants) if not _is_player(word)]
     cfg, game, players = competitors(contestants, config)
+    directory = report_directory(cfg, run_path(runs[0]) if len(runs) == 1 else None)
+    check_report(cfg, directory)
     names = [
         (player if _is_player(player) else run_name(run_path(player)))
         + (f"+{search}" if search else "")
@@ -134,9 +144,14 @@ def run(config: ArenaConfig) -> Result:
         with torch.inference_mode():
             comparison = compare_paired(game, streams, players, cfg.games, make_rng)
         means = [exact_mean(game, player, None) for player in players]
-        return Result(cfg, names, [], comparison=comparison, exact_means=means)
-    arena = compete(game, streams, players, cfg.games, lambda *pair: make_rng(sorted(pair)))
-    return Result(cfg, names, [player.statistics() for player in players], arena)
+        result = Result(cfg, names, [], comparison=comparison, exact_means=means)
+    else:
+        arena = compete(game, streams, players, cfg.games, lambda *pair: make_rng(sorted(pair)))
+        result = Result(cfg, names, [player.statistics() for player in players], arena)
+    digests = {word: checkpoint_digest(run_path(word)) for word in runs}
+    others = [word for word in contestants if _parts(word)[0] not in runs[:1]]
+    keep_report(cfg, directory, digests, result.as_dict(), others)
+    return result
 
 
 def competitors(

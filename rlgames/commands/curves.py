@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlgames.commands.comparison import (
-    Agent,
-    Row,
     game_titles,
     group_agents,
     in_words,
@@ -25,12 +23,10 @@ from rlgames.evaluation.curves import (
     along,
     moving_mean,
     over_seeds,
-    points,
     up_to_optimum,
 )
 from rlgames.evaluation.estimates import normalized
-from rlgames.runs.files import read_metrics, read_points
-from rlgames.runs.find import RunSummary
+from rlgames.runs.table import Row, Run
 
 NORMALIZED = "normalized"
 """The value of metric= for the game's metric between random play (0) and the optimum (1)."""
@@ -65,9 +61,7 @@ TRAINING_LABELS = {
 REFERENCES = {"random": "random play", "optimal": "optimum"}
 
 
-def draw(
-    runs: list[RunSummary], rows: Sequence[Row], keys: Sequence[str], options: ReportConfig
-) -> None:
+def draw(runs: list[Run], rows: Sequence[Row], keys: Sequence[str], options: ReportConfig) -> None:
     """Write the curves of the first rows, or of agents, with bands over their seeds.
 
     Metrics are rows of panels, and games are columns. Raises ConfigError for a format that is not
@@ -89,7 +83,7 @@ def draw(
 class _Drawing:
     """Panels of metrics, and what their legend has to say."""
 
-    def __init__(self, runs: list[RunSummary], options: ReportConfig) -> None:
+    def __init__(self, runs: list[Run], options: ReportConfig) -> None:
         self.runs, self.options = runs, options
         self.num_seeds = self.num_left_out = 0
         self.titles_left_out: list[str] = []
@@ -107,20 +101,19 @@ class _Drawing:
                 raise ConfigError(f"window={options.window} needs a metric of training", hint)
             is_known = metric == NORMALIZED or any(len(self.read(run, metric)[0]) for run in runs)
             if not is_known:
-                every = [read_metrics(run.path / "metrics.jsonl") for run in runs]
-                names = {name for lines in every for line in lines for name in line} - {"games"}
+                names = {name for run in runs for line in run.lines for name in line} - {"games"}
                 near = nearest(metric, sorted(names)) if names else "no run has any metrics yet"
                 raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
         return list(options.metric)
 
-    def read(self, run: RunSummary, name: str) -> Curve:
+    def read(self, run: Run, name: str) -> Curve:
         """A metric of a run over games, read once."""
         key = (run.path, name)
         if key not in self._curves:
-            self._curves[key] = points(*read_points(run.path, name))
+            self._curves[key] = run.points(name)
         return self._curves[key]
 
-    def panels(self, metrics: Sequence[str], sources: Sequence[Agent]) -> list[list[Panel]]:
+    def panels(self, metrics: Sequence[str], sources: Sequence[Row]) -> list[list[Panel]]:
         """A row for each metric. A column for each game or, for the normalized scores of agents,
         for all games that they share; without games whose metric is unknown.
 
@@ -151,7 +144,7 @@ class _Drawing:
         raise ConfigError(text, f"choose another metric={' or x=games' if logged else ''}")
 
     def _panel(
-        self, title: str, metric: str, sources: Sequence[Agent], games: Sequence[str]
+        self, title: str, metric: str, sources: Sequence[Row], games: Sequence[str]
     ) -> Panel:
         lines, references = list[Line](), self._references(metric, games)
         for source in sources:
@@ -180,7 +173,7 @@ class _Drawing:
         longest = [max(seed, key=lambda curve: len(curve[0])) for seed in of_seeds]
         return [curve for curve in longest if len(curve[0])]
 
-    def _points(self, run: RunSummary, metric: str) -> Curve:
+    def _points(self, run: Run, metric: str) -> Curve:
         curve = self.read(run, f"eval/{run.metric}" if metric == NORMALIZED else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
@@ -224,24 +217,21 @@ class _Drawing:
 
 
 def _sources(
-    runs: list[RunSummary], rows: Sequence[Row], keys: Sequence[str], compare: str | None
-) -> list[Agent]:
+    runs: list[Run], rows: Sequence[Row], keys: Sequence[str], compare: str | None
+) -> list[Row]:
     """Agents, or rows without the keys of their games, which the panels name; the best first."""
     if compare is not None:
         order = [run.path for row in rows for run in row.runs]
-
-        def place(agent: Agent) -> int:
-            return min(order.index(run.path) for row in agent.games.values() for run in row.runs)
-
-        return sorted(group_agents(runs, compare), key=place)
-    sources: list[Agent] = []
+        agents = group_agents(runs, compare)
+        return sorted(agents, key=lambda agent: min(order.index(run.path) for run in agent.runs))
+    sources: list[Row] = []
     for row in rows:
         own = {"game", *row.first.config["game"]}
         several = len({each.first.game for each in rows}) > 1
         label = _label(row, [key for key in keys if not (several and key in own)])
         if any(label == source.label and row.first.game in source.games for source in sources):
             label = f"{label} ({row.first.path})"
-        sources.append(Agent(label, row.settings, {row.first.game: row}))
+        sources.append(Row(row.runs, label))
     return sources
 
 

@@ -12,14 +12,14 @@ from rlgames.core.text import counted, printable
 from rlgames.runs.diagnosis import diagnose, still_improves, verdict
 from rlgames.runs.files import DamagedRun
 from rlgames.runs.find import find_runs, run_path
-from rlgames.runs.history import History
+from rlgames.runs.series import Training
 
 
 @dataclass(frozen=True)
 class Result:
     """What was read of each run. damaged: why the others could not be."""
 
-    runs: dict[Path, History]
+    runs: dict[Path, Training]
     damaged: dict[Path, str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def run(cfg: DoctorConfig) -> Result:
     result = Result({}, {})
     for path in find_runs([str(run_path(name)) for name in cfg.runs]):
         try:
-            result.runs[path] = History.read(path)
+            result.runs[path] = Training.read(path)
         except DamagedRun as error:
             result.damaged[path] = error.error
     return result
@@ -49,17 +49,17 @@ def run(cfg: DoctorConfig) -> Result:
 
 def show(result: Result) -> None:
     """Try the rules, and print the findings of each run."""
-    for path, history in result.runs.items():
-        games = counted(history.info.games, "game")
-        lines = [f"{path}: {history.settings.get('learner')}, {history.info.status} after {games}"]
-        findings = diagnose(history)
+    for path, training in result.runs.items():
+        games = counted(training.run.games, "game")
+        lines = [f"{path}: {training.setting('learner')}, {training.status} after {games}"]
+        findings = diagnose(training)
         for place, finding in enumerate(findings, 1):
             lines.append(f"{place}. {finding['cause']}: {finding['evidence']}")
             lines.append(f"   try {finding['try']}")
         if not findings:
-            lines.append(verdict(history))
-            if still_improves(history):
-                lines.append(f"   try rlgames resume {path} games={2 * history.info.games}")
+            lines.append(verdict(training))
+            if still_improves(training):
+                lines.append(f"   try rlgames resume {path} games={2 * training.run.games}")
         print(*map(printable, lines), sep="\n")
     for path, why in result.damaged.items():
         print(printable(f"{path}: damaged ({why})"))

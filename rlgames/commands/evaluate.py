@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ import torch
 from rlgames.commands.match import Match, open_match
 from rlgames.config.commands import EvalConfig
 from rlgames.config.typed import to_plain
-from rlgames.core.errors import ConfigError, report_error
+from rlgames.core.errors import ConfigError
 from rlgames.core.memory import check_memory
 from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
@@ -28,7 +27,7 @@ from rlgames.players.player import HasProbabilities, Random
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
-from rlgames.runs import storage
+from rlgames.runs.reports import keep_report
 from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_graph
 from rlgames.terminal.tables import Column, print_table
@@ -80,7 +79,7 @@ class Result:
     exact: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields of eval.json."""
+        """What `format=json` prints."""
         match, result = self.match, self.evaluation
         plain, names = to_plain(match.cfg), [*match.names, None]
         return {
@@ -131,13 +130,9 @@ def _game_fields(result: Evaluation, goal: str) -> dict[str, Any]:
 
 
 def run(config: EvalConfig) -> Result:
-    """Evaluate a run or a player.
-
-    A run's eval.json is written too, or eval_final.json for checkpoint=final, unless it already
-    holds an evaluation and this one plays fewer games than usual.
-    """
+    """Evaluate a run or a player, and keep the report of a run."""
     match = open_match(config)
-    cfg, game, opened = match.cfg, match.game, match.run
+    cfg, game = match.cfg, match.game
     count = check_games(game, cfg.games)
     if game.device.type == "cpu":
         check_memory("batch", min(cfg.batch, count), bytes_per_game(game, 1), "for its moves")
@@ -148,12 +143,7 @@ def run(config: EvalConfig) -> Result:
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
     with torch.inference_mode():
         result = _evaluate(match)
-    if opened is not None and opened.path.is_dir():
-        is_quick = result.evaluation.games < DEFAULT_GAMES and not result.evaluation.is_exact
-        suffix = "" if cfg.checkpoint in (None, "best") else f"_{cfg.checkpoint}"
-        file = opened.path / f"eval{suffix}.json"
-        if not (is_quick and file.exists()):
-            _save(file, result)
+    keep_report(cfg, match.directory, match.digests, result.as_dict(), match.seats)
     return result
 
 
@@ -246,15 +236,6 @@ def _reference(
         "optimal": optimal,
         "gap_to_optimal": None if optimal is None else gap_to_optimum(goal, mean, optimal),
     }
-
-
-def _save(path: Path, result: Result) -> None:
-    """Write a result atomically into its run; where that fails, only warn."""
-    try:
-        text = json.dumps(result.as_dict(), indent=2) + "\n"
-        storage.write_file(path.parent, path.name, text)
-    except OSError as error:
-        report_error(ConfigError(f"{path} was not written: {error.strerror}"))
 
 
 def show(result: Result) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from rlgames.config.commands import MatchConfig, PlayerConfig, WatchConfig
+from rlgames.config.commands import MatchConfig, PlayerConfig, ReportedConfig, WatchConfig
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.registry import make
 from rlgames.config.schema import OptionConfig, groups_of
@@ -22,8 +22,16 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.agents import OpenRun, build_player, open_run, with_search
-from rlgames.runs.find import LATEST_RUN, find_run, newest_run, read_summaries, run_name, run_path
+from rlgames.runs.agents import (
+    OpenRun,
+    build_player,
+    checkpoint_digest,
+    open_run,
+    with_search,
+)
+from rlgames.runs.find import LATEST_RUN, find_run, newest_run, run_name, run_path
+from rlgames.runs.reports import check_report
+from rlgames.runs.table import read_runs
 from rlgames.runs.where import matching
 
 C = TypeVar("C")
@@ -53,6 +61,28 @@ class Match:
         return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
 
     @property
+    def seats(self) -> list[str]:
+        """The opponent with its search, as the names of reports have them."""
+        search = self.cfg.opponent_search
+        added = "" if search is None else f"+{search.name}"
+        return [f"{name}{added}" for name in self.names[1:]]
+
+    @property
+    def directory(self) -> Path | None:
+        """Where the report is kept; None for a player without a directory."""
+        return report_directory(self.cfg, None if self.run is None else self.run.path)
+
+    @property
+    def digests(self) -> dict[str, str | None]:
+        """The checksums of all checkpoints that play, by the keys that name them."""
+        found = {} if self.run is None else {"run": self.run.digest}
+        for seat in ("player", "opponent"):
+            option = getattr(self.cfg, seat)
+            if isinstance(option, RunPlayerConfig):
+                found[seat] = checkpoint_digest(run_path(option.path))
+        return found
+
+    @property
     def checkpoint(self) -> dict[str, Any]:
         """What a report says of the checkpoint of a run."""
         return {} if self.run is None else self.run.fields()
@@ -70,7 +100,10 @@ def open_match(config: MatchConfig | WatchConfig) -> Match:
         option = cfg.opponent or make_option("player", "random")
         opponent = build_player(option, game, cfg.game, cfg.opponent_search)
     check_no_opponent(game, cfg.opponent, cfg.opponent_search)
-    return Match(cfg, run, game, player, opponent)
+    match = Match(cfg, run, game, player, opponent)
+    if isinstance(cfg, ReportedConfig):
+        check_report(cfg, match.directory)
+    return match
 
 
 def with_run(cfg: C) -> tuple[C, OpenRun | None]:
@@ -103,13 +136,20 @@ def matching_runs(names: Sequence[str], where: str) -> list[str]:
         if not top.is_dir() or (top / "run.json").exists():
             found.append(name)
             continue
-        has_folder, runs = True, matching(read_summaries([str(top)]), where)
+        has_folder, runs = True, matching(read_runs([str(top)]), where)
         oldest_first = sorted(runs, key=lambda run: run.start_time)
         found += [str(run.path) for run in oldest_first[::-1]]
     if not has_folder:
         text = f"where={where} chooses among runs, and none of these words names several"
         raise ConfigError(text, f"use {LATEST_RUN} or a folder")
     return found
+
+
+def report_directory(cfg: Any, run: Path | None) -> Path | None:
+    """The directory that keeps the report of a command: out=, or that of the run."""
+    if cfg.out is not None:
+        return Path(cfg.out)
+    return run if run is not None and run.is_dir() else None
 
 
 def _check_without_run(cfg: Any) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.commands import comparison
-from rlgames.commands.comparison import REFERENCES, Comparison, Row, sort_key, typed_text
+from rlgames.commands.comparison import REFERENCES, Comparison, typed_text
 from rlgames.config import plugins
 from rlgames.config.commands import ReportConfig
 from rlgames.config.typed import changed
-from rlgames.core.errors import ConfigError
+from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import are_equal
 from rlgames.core.text import counted, escape_markdown, printable
 from rlgames.runs.files import (
@@ -25,14 +25,20 @@ from rlgames.runs.files import (
     as_text,
     differing,
     swept_settings,
-    varying_settings,
 )
-from rlgames.runs.find import RunSummary, read_summaries
-from rlgames.runs.where import check_column, matching, sorted_by
+from rlgames.runs.table import OF_ROWS, ColumnText, Row, Run, read_runs, rows_of
+from rlgames.runs.where import matching, sorted_by
 from rlgames.terminal.tables import Column, print_table
 
 CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references", "width", "style")
 """Keys that say how learning curves are drawn."""
+
+GAPS = {"gap": 1, f"{FINAL_PREFIX}gap": 3}
+USUAL = {**dict.fromkeys(GAPS, "z.2%"), "seconds": ".1f"}
+"""Formats of columns that are not metrics."""
+
+LAST = {**dict.fromkeys(REFERENCES, 3), **GAPS, "seconds": 4, "started": 5, "run": 0}
+"""The last columns, with their ranks: those of rank 5 are shown only if they are chosen."""
 
 
 @dataclass(frozen=True)
@@ -41,26 +47,30 @@ class Result:
 
     config: of the command. runs: without the damaged ones. rows: damaged runs have a row each, at
     the end. keys: the settings that differ between runs. metrics: the results that are shown, those
-    that select checkpoints first. best: the best run of each game. num_rows: with those that top=
-    leaves out. folder: the one that holds all runs. comparison: the statistics of compare=, None
-    without it.
+    that select checkpoints first. chosen: by columns=. best: the best run of each game. num_rows:
+    with those that top= leaves out. folder: the one that holds all runs. comparison: the statistics
+    of compare=, None without it.
     """
 
     config: ReportConfig
-    runs: list[RunSummary]
-    damaged: list[RunSummary]
+    runs: list[Run]
+    damaged: list[Run]
     rows: list[Row]
     keys: list[str]
     metrics: list[str]
-    best: list[RunSummary]
+    chosen: list[ColumnText]
+    best: list[Run]
     num_rows: int
     folder: Path
     comparison: Comparison | None = None
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """The rows by the names of columns."""
-        return [row.record(self.keys, self.metrics) for row in self.rows]
+        """The rows by the names of columns, an interval takes two; None: unknown."""
+        names = _names(self.keys, self.metrics)
+        if self.chosen and not _is_all(self.config):
+            names = [column.metric for column in self.chosen]
+        return [{name: row.value(name) for name in names} for row in self.rows]
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
@@ -72,24 +82,28 @@ class Result:
                 for run in self.runs
             ],
             "damaged": [{"path": str(run.path), "reason": run.damage} for run in self.damaged],
-            "rows": [
-                {
-                    "config": {key: row.first.settings.get(key) for key in self.keys},
-                    "runs": [str(run.path) for run in row.runs],
-                    "status": row.status,
-                    "results": {
-                        name: mean.as_dict("value") | {"seeds": mean.count}
-                        for name in dict.fromkeys(name for run in row.runs for name in run.results)
-                        if (mean := row.result(name)) is not None
-                    },
-                    "gap_to_optimal": row.gap(),
-                    "final_gap_to_optimal": row.gap(FINAL_PREFIX),
-                    "seconds": row.seconds,
-                }
-                for row in self.rows
-            ],
+            "rows": [self._row_as_dict(row) for row in self.rows],
             "best": [str(run.path) for run in self.best],
         } | compared
+
+    def _row_as_dict(self, row: Row) -> dict[str, Any]:
+        results = dict.fromkeys(name for run in row.runs for name in run.results)
+        chosen = dict.fromkeys(column.metric for column in self.chosen)
+        estimates = {name: row.estimate(name) for name in (results | chosen)}
+        known = {
+            name: found.as_dict("value") | {"seeds": found.count}
+            for name, found in estimates.items()
+            if found is not None
+        }
+        return {
+            "config": {key: row.first.settings.get(key) for key in self.keys},
+            "runs": [str(run.path) for run in row.runs],
+            "status": row.status,
+            "results": known,
+            "gap_to_optimal": row.mean("gap"),
+            "final_gap_to_optimal": row.mean(f"{FINAL_PREFIX}gap"),
+            "seconds": row.mean("seconds"),
+        }
 
 
 def run(cfg: ReportConfig) -> Result:
@@ -101,18 +115,18 @@ def run(cfg: ReportConfig) -> Result:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
     if cfg.format == "csv" and cfg.compare is not None:
         raise ConfigError("format=csv is a table of runs", "use format=json with compare=")
-    every = matching(read_summaries(cfg.runs), cfg.where)
+    every = matching(read_runs(cfg.runs), cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
-    rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
+    rows = rows_of(runs, cfg.by)
     keys = [key for key in _telling(runs) if key != "seed" or cfg.by == "run"]
     metrics = _metrics(runs)
-    every_row = [*rows, *(Row([run]) for run in damaged)]
-    shown = _sorted(every_row, cfg.sort, keys, metrics)
-    for name in cfg.columns:
-        check_column("columns", name, ["all", *shown[0].record(keys, metrics)])
-    top = _top(shown, cfg.top)
+    chosen = [ColumnText.parse(text.partition("|")[0].strip(), text) for text in cfg.columns]
+    for column in chosen if not _is_all(cfg) else ():
+        _check_column("columns", column.metric, runs, ["all", *_names(keys, metrics)])
+    shown = _sorted([*rows, *(Row([run]) for run in damaged)], cfg.sort, _names(keys, metrics))
+    top, best = _top(shown, cfg.top), _best(rows)
     folder = Path(os.path.commonpath([run.path for run in every]))
-    result = Result(cfg, runs, damaged, top, keys, metrics, _best(rows), len(shown), folder)
+    result = Result(cfg, runs, damaged, top, keys, metrics, chosen, best, len(shown), folder)
     if cfg.curves is not None:
         from rlgames.commands.curves import draw
 
@@ -124,20 +138,24 @@ def run(cfg: ReportConfig) -> Result:
     return result
 
 
-def _rows(runs: list[RunSummary], by: str) -> list[Row]:
-    """One row per config or run."""
-    varying = [name for name in varying_settings([run.settings for run in runs]) if name != "seed"]
-    groups: dict[Any, list[RunSummary]] = {}
-    for run in runs:
-        alike = [as_text(run.settings[name]) for name in varying if name in run.settings]
-        key = run.path if by == "run" else (frozenset(run.settings), *alike)
-        groups.setdefault(key, []).append(run)
-    return [
-        Row(sorted(group, key=lambda run: sort_key(run, run.results))) for group in groups.values()
-    ]
+def _is_all(cfg: ReportConfig) -> bool:
+    return "all" in cfg.columns
 
 
-def _telling(runs: Sequence[RunSummary]) -> list[str]:
+def _names(keys: Sequence[str], metrics: Sequence[str]) -> list[str]:
+    """The columns of CSV, by the names that columns= and sort= take."""
+    ends = [name for metric in metrics for name in (metric, f"{metric} low", f"{metric} high")]
+    return [*keys, "status", "runs", *ends, *LAST]
+
+
+def _check_column(key: str, name: str, runs: Sequence[Run], names: list[str]) -> None:
+    """Raises ConfigError for a value of columns= or sort= that no row has."""
+    if name not in names and not any(run.knows(name) for run in runs):
+        known = [*names, *dict.fromkeys(each for run in runs for each in run.measured)]
+        raise ConfigError(f"{key}={name} is not a column", nearest(name, known))
+
+
+def _telling(runs: Sequence[Run]) -> list[str]:
     """The settings that differ between runs or that their sweeps vary, also if only jobs with the
     first value have begun."""
     swept = [key for each in {run.path.parent: 0 for run in runs} for key in swept_settings(each)]
@@ -155,7 +173,7 @@ def _top(rows: list[Row], count: int | None) -> list[Row]:
     return shown
 
 
-def _metrics(runs: list[RunSummary]) -> list[str]:
+def _metrics(runs: list[Run]) -> list[str]:
     """The metrics that runs are judged by, then the others whose values differ. Those of the first
     are shown of both checkpoints, side by side."""
     known = [{**run.results, **run.so_far} for run in runs]
@@ -179,21 +197,19 @@ def _metrics(runs: list[RunSummary]) -> list[str]:
     return [name for pair in pairs for name in pair if name in pair[:1] or name in final]
 
 
-def _best(rows: list[Row]) -> list[RunSummary]:
+def _best(rows: list[Row]) -> list[Run]:
     """The best run of the best row of each game; rows: the best of each game first."""
     best = {row.first.game: row.first for row in rows[::-1] if not row.rank[0]}
     return [*best.values()][::-1]
 
 
-def _sorted(rows: list[Row], sort: str, keys: list[str], metrics: list[str]) -> list[Row]:
+def _sorted(rows: list[Row], sort: str, names: list[str]) -> list[Row]:
     """Sorted rows; rows: the best first. Raises ConfigError for an unknown column."""
     name, is_reversed = sort.removeprefix("-"), sort.startswith("-")
     if name == "best":
         return rows[::-1] if is_reversed else rows
-    records = [row.record(keys, metrics) for row in rows]
-    check_column("sort", name, ["best", *records[0]])
-    values = {id(row): record[name] for row, record in zip(rows, records, strict=True)}
-    return sorted_by(rows, lambda row: values[id(row)], is_reversed)
+    _check_column("sort", name, [run for row in rows for run in row.runs], ["best", *names])
+    return sorted_by(rows, lambda row: row.value(name), is_reversed)
 
 
 def show(result: Result) -> None:
@@ -215,12 +231,10 @@ def show(result: Result) -> None:
 
 def _show_table(result: Result) -> None:
     """Print the rows, as a table, Markdown, LaTeX or CSV."""
-    names, format = result.config.columns, result.config.format
+    format = result.config.format
     if format == "csv":
-        records = result.records
-        if names and "all" not in names:
-            records = [{name: record[name] for name in names} for record in records]
         writer = csv.writer(sys.stdout, lineterminator="\n")
+        records = result.records
         writer.writerow(map(printable, records[0]))
         writer.writerows([*map(typed_text, record.values())] for record in records)
         return
@@ -257,32 +271,35 @@ def _title(result: Result) -> str:
 def _columns(result: Result) -> list[Column]:
     """The columns of a table, the most important ones first if the terminal is too narrow.
 
-    columns= lists those to show by their names in CSV; "all": those that are not empty. By default
-    the settings that differ between runs of one game, and the metrics that runs are judged by.
+    Those of columns=, or all that are not empty. By default the settings that differ between runs
+    of one game, and the metrics that runs are judged by.
     """
-    names, (keys, judged) = result.config.columns, _essence(result)
-    metrics = result.metrics if names else [name for name in result.metrics if name in judged]
+    keys, judged = _essence(result)
     ranks = {key: 0 if key in keys else 5 for key in result.keys} | {"status": 1, "runs": 3}
-    ranks |= {name: judged.get(name, 5) for name in metrics} | dict.fromkeys(REFERENCES, 3)
-    ranks |= {"gap": 1, "final/gap": 3, "seconds": 4, "started": 5, "run": 0}
-    pairs = [(row, row.record(result.keys, metrics)) for row in result.rows]
+    ranks |= {name: judged.get(name, 5) for name in result.metrics} | LAST
+    is_all = _is_all(result.config)
+    if result.chosen and not is_all:
+        return [_column(result, column, 0) for column in result.chosen]
     has_seeds = result.num_rows < len(result.runs) + len(result.damaged)
-    columns = []
-    for name, rank in ranks.items():
-        is_metric = name in (*metrics, "gap", "final/gap")
-        cells = [_shown(row, name, record[name], is_metric) for row, record in pairs]
-        if name == "run":
-            cells = [_relative(row.first.path, result.folder) for row in result.rows]
-        heading = printable(name)
-        if is_metric:
-            checkpoint = FINAL_IN_WORDS if name.startswith(FINAL_PREFIX) else "best"
-            heading = f"{heading.removeprefix(FINAL_PREFIX)}\n{checkpoint}"
-        is_shown = any(cells) and (name != "runs" or has_seeds)
-        is_chosen = "all" in names if names else rank < 5
-        if name in names or (is_shown and is_chosen):
-            is_text = name in (*result.keys, "status", "started", "run")
-            columns.append(Column(heading, cells, 0 if names else rank, is_text))
-    return columns
+    columns = [
+        _column(result, ColumnText(name, name), 0 if is_all else rank)
+        for name, rank in ranks.items()
+        if (is_all or rank < 5) and (name != "runs" or has_seeds)
+    ]
+    return [column for column in columns if any(column.cells)]
+
+
+def _column(result: Result, column: ColumnText, rank: int) -> Column:
+    """A column of the table; the names of metrics say which checkpoint they are of."""
+    name, heading = column.metric, printable(column.heading)
+    cells = [_shown(row, column) for row in result.rows]
+    if name == "run":
+        cells = [_relative(row.first.path, result.folder) for row in result.rows]
+    if name in (*result.metrics, *GAPS):
+        checkpoint = FINAL_IN_WORDS if name.startswith(FINAL_PREFIX) else "best"
+        heading = f"{heading.removeprefix(FINAL_PREFIX)}\n{checkpoint}"
+    is_text = name in (*result.keys, "status", "started", "run")
+    return Column(heading, cells, rank, is_text)
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -293,7 +310,7 @@ def _relative(path: Path, folder: Path) -> str:
 def _essence(result: Result) -> tuple[list[str], dict[str, int]]:
     """The settings that differ between runs of one game, and the ranks of the columns of what
     runs are judged by."""
-    by_game: dict[str, list[RunSummary]] = {}
+    by_game: dict[str, list[Run]] = {}
     for run in result.runs:
         by_game.setdefault(as_text(run.settings["game"]), []).append(run)
     differ = {"game", *(key for runs in by_game.values() for key in _telling(runs))}
@@ -305,23 +322,17 @@ def _essence(result: Result) -> tuple[list[str], dict[str, int]]:
     return [key for key in result.keys if key in differ], ranks
 
 
-def _shown(row: Row, name: str, value: Any, is_metric: bool) -> str:
+def _shown(row: Row, column: ColumnText) -> str:
+    """A cell of a table; empty for an unknown value."""
+    name, value = column.metric, row.value(column.metric)
     if value is None:
         return ""
-    if name in ("gap", "final/gap"):
-        return f"{value:z.2%}"
-    if is_metric and (result := row.result(name)) is not None:
-        half = result.half
-        return _number(value) + ("" if half is None else f" ± {_number(half)}")
-    if name in row.settings or not isinstance(value, float):
+    if name in OF_ROWS or name in row.settings or not isinstance(value, float):
         return typed_text(value)
-    if name == "seconds":
-        return f"{value:.1f}"
-    return _number(value) + "*" * (row.so_far(name) is not None)
-
-
-def _number(value: float) -> str:
-    return f"{value:z.4f}" if abs(value) < 1000 else f"{value:,.1f}"
+    usual = USUAL.get(name) or ("z.4f" if abs(value) < 1000 else ",.1f")
+    if (name in LAST and not column.format) or (estimate := row.estimate(name)) is None:
+        return column.text(value, usual) + "*" * (row.so_far(name) is not None)
+    return column.cell(estimate.value, estimate.half, row.values(name), usual)
 
 
 def _notes(result: Result) -> list[tuple[str, str]]:

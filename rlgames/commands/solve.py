@@ -36,12 +36,18 @@ class Result:
 
 
 def run(cfg: SolveConfig) -> Result:
-    """Solve a game. Raises ConfigError for a game without a solver."""
-    if cfg.game is None:
+    """Solve a game, and keep the report of a run. Raises ConfigError without a solver."""
+    if cfg.run is None and cfg.game is None:
         raise ConfigError("solve needs a game", "as in: rlgames solve game=salvo board=4 shots=2")
+    from rlgames.commands.match import report_directory, with_run
     from rlgames.config.registry import make
+    from rlgames.runs.reports import check_report, keep_report
     from rlgames.solvers.optimum import find_optimum, solver_reach
 
+    cfg, run = with_run(cfg)
+    directory = report_directory(cfg, None if run is None else run.path)
+    check_report(cfg, directory)
+    assert cfg.game is not None
     game = make("game", cfg.game)
     reach = solver_reach(game)
     if reach == "no":
@@ -49,7 +55,9 @@ def run(cfg: SolveConfig) -> Result:
             f"there is no solver for game={cfg.game.name} with these rules",
             "rlgames games lists the games with one",
         )
-    return Result(find_optimum(game, cfg.seconds, cfg.memory_gb), game.spec.goal, reach)
+    result = Result(find_optimum(game, cfg.seconds, cfg.memory_gb), game.spec.goal, reach)
+    keep_report(cfg, directory, {}, result.as_dict())
+    return result
 
 
 def show(result: Result) -> None:

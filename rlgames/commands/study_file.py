@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -19,16 +19,14 @@ import yaml
 from rlgames.config.commands import MAX_SEED
 from rlgames.config.conf import conf_dir, mapping, option_names
 from rlgames.core.errors import ConfigError, nearest
+from rlgames.runs.reports import OF_TRAINING
+from rlgames.runs.table import LOGGED, TIMES, ColumnText
 
-OPTIONS = ("by seed", "highest", "mean")
-"""What a column may say after its metric and its format."""
+REPORTED = "reported"
+"""The source of values that others have published."""
 
-TRAINING_METRIC = re.compile(r"(total_)?seconds|ms_per_game|[\w/]+\.(first|last)[1-9]\d*")
-
-FORMAT = re.compile(r"((?P<factor>\d+(\.\d+)?)\*)?(?P<spec>\+?z?,?(\.\d{1,2})?[efg%]?)")
-
-TRAINING, REPORTED = "training", "reported"
-"""The sources of columns that are not evaluations."""
+SOURCES = ("best", "final", "run", "train", "eval", "time", REPORTED)
+"""The sources of columns that are not evaluations; see runs.table."""
 
 WRITTEN = {"record": "games.jsonl", "picture": "turns.png"}
 """The keys of evaluations that name what is written, with an example."""
@@ -38,7 +36,7 @@ COMMANDS = ("eval", "analyze", "solve")
 
 NAMES = {
     **dict.fromkeys(("a study", "a run"), r"\w[\w.-]*"),
-    "an evaluation": rf"(?!({TRAINING}|{REPORTED})$)\w[\w-]*",
+    "an evaluation": rf"(?!({'|'.join({*SOURCES, *OF_TRAINING} - {'final'})})$)\w[\w-]*",
 }
 """What names may be: METRIC ends the name of an evaluation at a dot."""
 
@@ -94,26 +92,6 @@ class StudyEvaluation:
 
 
 @dataclass(frozen=True)
-class StudyColumn:
-    """A column of a table.
-
-    Args:
-        source: an evaluation, TRAINING or REPORTED.
-        metric: of the source, with dots.
-        factor: what values are multiplied by, as 100 for percentages.
-        format: of Python, as .2f.
-        option: one of OPTIONS, or empty.
-    """
-
-    heading: str
-    source: str
-    metric: str
-    factor: float
-    format: str
-    option: str
-
-
-@dataclass(frozen=True)
 class StudyTable:
     """A table. title: empty without one. before, after: Markdown around it. head: of the first
     column. rows: the labels in it by the names of runs."""
@@ -123,7 +101,7 @@ class StudyTable:
     after: str
     head: str
     rows: dict[str, str]
-    columns: tuple[StudyColumn, ...]
+    columns: tuple[ColumnText, ...]
 
 
 @dataclass(frozen=True)
@@ -149,30 +127,10 @@ class Study:
     def evaluations_of(self, run: str) -> list[StudyEvaluation]:
         return [each for each in self.evaluations if run in each.runs]
 
-    def columns_of(self, run: str, source: str) -> Iterator[StudyColumn]:
-        """The columns of a source in the tables with a row for a run."""
-        for table in self.tables:
-            yield from (
-                each for each in table.columns if run in table.rows and each.source == source
-            )
-
-
-def parse_column(heading: str, text: str) -> StudyColumn:
-    """A column from METRIC | FORMAT | OPTION. Raises ConfigError."""
-    metric, format, option, *rest = [*(part.strip() for part in text.split("|")), "", ""]
-    source, _, name = metric.partition(".")
-    if any(rest) or not re.fullmatch(r"[^\s.]+(\.[^\s.]+)+", metric):
-        raise ConfigError(f"{text!r} is not a column", "as in EVALUATION.PATH | 100*.1f | by seed")
-    match = FORMAT.fullmatch(format)
-    if match is None:
-        raise ConfigError(f"{text!r}: {format} is not a format", "as in .2f or 100*.1f")
-    if option and option not in OPTIONS:
-        raise ConfigError(f"{text!r}: {option} is not an option", nearest(option, list(OPTIONS)))
-    if source == TRAINING and not TRAINING_METRIC.fullmatch(name):
-        hint = "as in training.seconds or training.turns.last2000"
-        raise ConfigError(f"{metric} is not a metric of training", hint)
-    factor, spec = float(match["factor"] or 1), match["spec"] or ",.4g"
-    return StudyColumn(heading, source, name, factor, spec, option)
+    def columns_of(self, run: str) -> list[ColumnText]:
+        """The columns of the tables with a row for a run, except reported ones."""
+        tables = [table for table in self.tables if run in table.rows]
+        return [each for table in tables for each in table.columns if each.source != REPORTED]
 
 
 def read_study(word: str, seeds: Any = None) -> Study:
@@ -210,7 +168,7 @@ def _study(path: Path, file: Mapping[str, Any], seeds: Any) -> Study:
     for key, values in reported.items():
         for run in values:
             _check_known(run, runs, f"reported.{key}: no run")
-    sources = [*(each.name for each in evaluations), TRAINING, REPORTED]
+    sources = [*(each.name for each in evaluations), *SOURCES]
     nodes = _listed(file.get("table", []))
     tables = tuple(_table(_keys(node, "table", TABLE), runs, sources, reported) for node in nodes)
     texts = file.get("before", ""), file.get("after", "")
@@ -293,12 +251,19 @@ def _table(
     )
     for name in labels:
         _check_known(name, runs, "rows: no run")
-    columns = [parse_column(*each) for each in _texts(table.get("columns"), "columns").items()]
+    columns = [ColumnText.parse(*each) for each in _texts(table.get("columns"), "columns").items()]
     for column in columns:
-        path = f"{column.source}.{column.metric}"
-        _check_known(column.source, sources, f"{path}: no evaluation")
-        if column.source == REPORTED:
-            _check_known(column.metric, reported, f"{path}: no values")
+        source, _, name = column.metric.partition(".")
+        if not name:
+            hint = "as in EVALUATION.PATH | 100*.1f | by seed"
+            raise ConfigError(f"{column.metric!r} is not a column", hint)
+        _check_known(source, sources, f"{column.metric}: no evaluation")
+        is_known = column.metric in TIMES or LOGGED.fullmatch(column.metric)
+        if source in ("train", "eval", "time") and not is_known:
+            hint = "as in train.seconds or train.turns.last2000"
+            raise ConfigError(f"{column.metric} is not a metric of training", hint)
+        if source == REPORTED:
+            _check_known(name, reported, f"{column.metric}: no values")
     title, before, after = (table.get(key, "") for key in ("title", "before", "after"))
     return StudyTable(title, before, after, table.get("head", "run"), labels, tuple(columns))
 
@@ -314,7 +279,7 @@ def _check_known(name: str, known: Collection[str], message: str) -> None:
 
 def _check_name(kind: str, name: str) -> None:
     if not re.fullmatch(NAMES[kind], name, re.ASCII):
-        hint = f"use letters, digits, _ and -, and not {TRAINING} or {REPORTED}"
+        hint = "use letters, digits, _ and -, and not the name of another source"
         raise ConfigError(f"{name!r} cannot be the name of {kind}", hint)
 
 

@@ -1,24 +1,16 @@
-"""The jobs of a study: each trains a run, unless that is done, and makes its evaluations.
+"""The jobs of a study: each is a run that must exist, with its reports; what is missing is typed.
 
-A job runs commands, each in its own process. Its progress is recorded only in the run's files. An
-evaluation is saved in the job's directory under a digest of the command, its config, the
-checkpoints that it reads and VERSION, so it is never made twice; a copy of the directory on another
-machine has the same digests.
+Nothing but the files of the runs says what is done: a training counts if its run has the settings
+of the study, a report if it answers the question of the study about the checkpoints of today. A
+copy of the directory on another machine counts the same.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import shlex
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from graphlib import TopologicalSorter
@@ -26,29 +18,25 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.commands.study_file import Study, StudyRun
+from rlgames.commands.study_pool import CommandList, run_commands
 from rlgames.config.commands import MOVABLE_PLAYERS
 from rlgames.config.schema import as_typed
 from rlgames.core.errors import ConfigError, nearest, report_error
-from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
-from rlgames.core.untrusted import parse_json, parse_object, sanitized
+from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
-from rlgames.runs.checkpoint import read_identity
+from rlgames.runs.agents import checkpoint_digest
 from rlgames.runs.directory import lock_directory
-from rlgames.runs.files import BEST, LATEST, RunInfo, flatten, read_info
+from rlgames.runs.files import LATEST, flatten, read_info
+from rlgames.runs.reports import Report, read_report
 
-VERSION = 1
-"""Of the rules by which evaluations count; the next one makes all of them again."""
+RECORDS, OWNER = "records", "study.txt"
+"""The folder of records in a study's directory; the file that tells whose directory it is."""
 
-RECORDS, FOLDER, OWNER = "records", "evaluations", "study.txt"
-"""The folders of records, in a study's directory, and of evaluations, in a job's; the file that
-tells whose directory it is."""
-
-MAX_BYTES = 1 << 24
+MAX_BYTES = 1 << 16
 
 REFERENCE = re.compile(r"\{(?:([\w.-]+)(?:/(\d+))?)?\}")
-"""The directory of a run in a word: {RUN}, with the same seed, {RUN/SEED}, or {} for the own one.
-Those of jobs have their seeds."""
+"""The directory of a run in a word: {RUN}, with the same seed, {RUN/SEED}, or {}: its own."""
 
 REPLACED = ".replaced"
 """The folder of runs that were trained with other settings."""
@@ -56,18 +44,28 @@ REPLACED = ".replaced"
 OUTPUT = "output.log"
 """What the commands of a job print."""
 
-POLL_SECONDS = 0.2
+PLAYERS = ("player", *MOVABLE_PLAYERS)
 
 
-def jobs_in(words: Iterable[str]) -> set[str]:
+def refer(words: Iterable[str], seed: int | str, own: str, top: str = "") -> list[str]:
+    """Words with the directories of runs: TOP, then RUN/SEED, or `own` for the own one."""
+
+    def directory(match: re.Match[str]) -> str:
+        return f"{top}{match[1]}/{match[2] or seed}" if match[1] else f"{top}{own}"
+
+    return [REFERENCE.sub(directory, word) for word in words]
+
+
+def jobs_in(words: Iterable[str], seed: int | str) -> set[str]:
     """The jobs whose directories are in words."""
-    return {f"{run}/{seed}" for run, seed in REFERENCE.findall(" ".join(words)) if run}
+    found = REFERENCE.finditer(" ".join(words))
+    return {f"{match[1]}/{match[2] or seed}" for match in found if match[1]}
 
 
 @dataclass(frozen=True)
-class JobEvaluation:
-    """An evaluation of a job. words: the command and its words, with references to directories in
-    braces. config: the plain config of the command, for the digest."""
+class JobReport:
+    """A report of a job. words: the command and its words, as the study has them. config: the plain
+    config of the question, without the game of a run's checkpoint."""
 
     name: str
     words: list[str]
@@ -76,61 +74,71 @@ class JobEvaluation:
 
 @dataclass(frozen=True)
 class Job:
-    """A training, evaluations, or a training and then its evaluations.
+    """A training, reports, or a training and then its reports.
 
     Args:
-        name: the job's directory inside the study's, RUN/SEED.
-        words: of `rlgames train`, with references in braces; empty without a training.
+        run, seed: the job's directory inside the study's is RUN/SEED.
+        words: of `rlgames train`, as the study has them; empty without a training.
         config: the plain config of the training; empty without one.
     """
 
-    name: str
+    run: str
+    seed: int
     words: list[str]
     config: dict[str, Any]
-    evaluations: list[JobEvaluation] = field(default_factory=list)
+    reports: list[JobReport] = field(default_factory=list)
 
     @property
-    def links(self) -> dict[str, str]:
-        """Keys of the config that name another job, or a file in it, by its path there."""
-        pairs = (word.partition("=")[::2] for word in self.words)
-        return {key: re.sub("[{}]", "", value) for key, value in pairs if REFERENCE.match(value)}
+    def name(self) -> str:
+        return f"{self.run}/{self.seed}"
+
+    @property
+    def starts_from(self) -> set[str]:
+        """The jobs that its training needs."""
+        return jobs_in(self.words, self.seed)
 
     @property
     def after(self) -> set[str]:
         """The jobs that must be done first."""
-        played = jobs_in(word for each in self.evaluations for word in each.words)
-        return jobs_in(self.words) | (played - {self.name})
+        played = jobs_in((word for each in self.reports for word in each.words), self.seed)
+        return self.starts_from | (played - {self.name})
 
+    def links(self, words: Sequence[str]) -> dict[str, str]:
+        """Keys that name the directory of a job, or a file in it, by its path in the study's."""
+        pairs = (word.partition("=")[::2] for word in words)
+        return {
+            key: refer([value], self.seed, self.name)[0]
+            for key, value in pairs
+            if REFERENCE.match(value)
+        }
 
-def _difference(job: Job, info: RunInfo) -> str:
-    """What differs between the settings of a job and those of a run, in words; empty for none."""
-    if info.status == "damaged":
-        return "its run.json is damaged"
-    there, links = flatten(info.config), job.links
-    for key, value in flatten(job.config).items():
-        former = there.get(key, value)  # an older version may lack it
-        link = None if key in MOVABLE_PLAYERS else links.get(key.removesuffix(".path"))
-        # The directory may have been moved since.
-        is_same = former == value if link is None else f"/{link}/" in f"{former}/"
-        if not is_same:
-            wanted = as_typed(value if link is None else link)
-            return f"it was trained with {key}={as_typed(former)}, not {wanted}"
-    return ""
+    def difference(
+        self, words: Sequence[str], wanted: dict[str, Any], there: dict[str, Any]
+    ) -> tuple[str, Any, Any] | None:
+        """The first setting that differs between two flat configs, the one there and the wanted
+        one; None for none. words: that wanted is of."""
+        links = self.links(words)
+        for key, value in wanted.items():
+            former = there.get(key, value)  # an older version may lack it
+            link = None if key in PLAYERS else links.get(key.removesuffix(".path"))
+            # The directory may have been moved since.
+            is_same = former == value if link is None else f"/{link}/" in f"{former}/"
+            if not is_same:
+                return key, former, value if link is None else link
+        return None
 
 
 @dataclass
 class StudyJobs:
     """The jobs of a study by their names, each after those that it needs.
 
-    options: words that every command gets. commands: what evaluations type, by their runs and
-    names, with RUN for the run's directory.
+    options: words that every command gets.
     """
 
     study: Study
     directory: Path
     options: list[str]
     jobs: dict[str, Job] = field(default_factory=dict)
-    commands: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def jobs_of(self, run: StudyRun) -> list[Job]:
         """The jobs of a run, in the order of its seeds."""
@@ -176,53 +184,54 @@ class StudyJobs:
         info = read_info(self.path(job))
         if not job.config or info.status == "waiting":
             return ""
-        # What others need of a player is its evaluations.
-        for other in map(self.jobs.__getitem__, sorted(jobs_in(job.words))):
+        if info.status == "damaged":
+            return "its run.json is damaged"
+        found = job.difference(job.words, flatten(job.config), flatten(info.config))
+        if found:
+            key, former, wanted = found
+            return f"it was trained with {key}={as_typed(former)}, not {as_typed(wanted)}"
+        # What others need of a player is its reports.
+        for other in map(self.jobs.__getitem__, sorted(job.starts_from)):
             if self.difference(other) if other.config else self.missing(other):
-                return _difference(job, info) or f"{other.name}, which it needs, does not count"
-        return _difference(job, info)
+                return f"{other.name}, which it needs, does not count"
+        return ""
 
-    def saved(self, job: Job, evaluation: JobEvaluation) -> dict[str, Any] | None:
-        """The report of an evaluation of a job, its date and how long it took; None if it was not
-        made, or if a run that it needs does not count."""
-        name = self._file(job, evaluation)
-        used = (self.jobs[each] for each in {job.name, *jobs_in(evaluation.words)})
-        if name is None or any(map(self.difference, used)):
+    def saved(self, job: Job, wanted: JobReport) -> Report | None:
+        """A report of a job; None if it was not made, answers another question or is about other
+        checkpoints, or if a run that it needs does not count."""
+        used = (self.jobs[each] for each in {job.name, *jobs_in(wanted.words, job.seed)})
+        if any(map(self.difference, used)):
             return None
         try:
-            saved = parse_json(storage.read_file(self.path(job), name, MAX_BYTES))
-            return saved if isinstance(saved["report"], dict) else None
-        except (OSError, ValueError, LookupError, TypeError):
+            report = read_report(self.path(job), wanted.name)
+        except (OSError, ValueError):
             return None
+        config = flatten(json.loads(json.dumps(wanted.config)))
+        if job.config:  # a run plays the game of its checkpoint
+            del config["game"]
+        is_same = (
+            report.command == wanted.words[0]
+            and job.difference(wanted.words, config, flatten(report.config)) is None
+            and report.checkpoints == self.checkpoints(job, wanted)
+        )
+        return report if is_same else None
 
-    def save(self, job: Job, evaluation: JobEvaluation, saved: dict[str, Any]) -> None:
-        """Keep what `saved` returns."""
-        name = self._file(job, evaluation)
-        assert name is not None
-        storage.make_directory(self.path(job) / FOLDER)
-        content = {"name": evaluation.name, "words": evaluation.words} | saved
-        storage.write_file(self.path(job), name, json.dumps(content) + "\n")
+    def checkpoints(self, job: Job, wanted: JobReport) -> dict[str, str | None]:
+        """The checksums of the checkpoints that a report is about, as reports have them."""
+        found = {}
+        if job.config and wanted.words[0] != "solve":
+            found["run"] = checkpoint_digest(self.path(job), wanted.config.get("checkpoint"))
+        links = job.links(wanted.words)
+        for seat in ("player", "opponent"):
+            option = wanted.config.get(seat) or {}
+            if option.get("name") == "run":
+                there = self.directory / links[seat] if seat in links else Path(option["path"])
+                found[seat] = checkpoint_digest(there)
+        return found
 
-    def _file(self, job: Job, evaluation: JobEvaluation) -> str | None:
-        """The file of a report in the job's directory; None while a checkpoint is missing."""
-        is_best = evaluation.config.get("checkpoint") in (None, "best")
-        checkpoints = []
-        for run, seed in REFERENCE.findall(" ".join(evaluation.words)):
-            name = f"{run}/{seed}" if run else job.name
-            folder = self.directory / name / "checkpoints"
-            if folder.is_dir():
-                files = (BEST, LATEST) if is_best else (LATEST,)
-                known = [each for file in files if (each := read_identity(folder / file))]
-                if not known:
-                    return None
-                checkpoints.append(known[0])
-        parts = [VERSION, evaluation.words, evaluation.config, checkpoints]
-        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-        return f"{FOLDER}/{digest}.json"
-
-    def missing(self, job: Job) -> list[JobEvaluation]:
-        """The evaluations of a job that are still to be made."""
-        return [each for each in job.evaluations if self.saved(job, each) is None]
+    def missing(self, job: Job) -> list[JobReport]:
+        """The reports of a job that are still to be made."""
+        return [each for each in job.reports if self.saved(job, each) is None]
 
     def needed(self, job: Job) -> list[str]:
         """The jobs that a job needs and that are not done."""
@@ -233,7 +242,7 @@ class StudyJobs:
         which come first: if the study is killed between two of them, it knows the others."""
         names = {job.name for job in jobs if self.difference(job)}
         for job in self.jobs.values():
-            if jobs_in(job.words) & names:
+            if job.starts_from & names:
                 names.add(job.name)
         found = [job for job in self.jobs.values() if job.name in names and self.path(job).exists()]
         return found[::-1]
@@ -276,85 +285,40 @@ class StudyJobs:
 
     def run(self, jobs: Sequence[Job], parallel: int) -> None:
         """Run these jobs, each after those that it needs, several at a time; not those that need a
-        job that is not done.
-
-        Raises Interrupted, after the commands have saved.
-        """
-        stop, order = threading.Event(), TopologicalSorter({job.name: job.after for job in jobs})
+        job that is not done. Raises Interrupted, after the commands have saved."""
+        order = TopologicalSorter({job.name: job.after for job in jobs})
         order.prepare()
-        with Interrupts(on_first_signal=stop.set) as interrupts:
-            while order.is_active() and not stop.is_set():
-                ready = order.get_ready()
-                with interrupts.shielded(), ThreadPoolExecutor(parallel) as pool:
-                    for job in map(self.jobs.__getitem__, ready):
-                        if self.status(job) != "done" and not self.needed(job):
-                            pool.submit(self._run, job, stop)
-                order.done(*ready)
+        while order.is_active():
+            ready = order.get_ready()
+            waiting = [
+                job
+                for job in map(self.jobs.__getitem__, ready)
+                if self.status(job) != "done" and not self.needed(job)
+            ]
+            lists = [
+                CommandList(job.name, self.path(job), OUTPUT, self.commands(job)) for job in waiting
+            ]
+            run_commands(lists, parallel)
+            order.done(*ready)
 
-    def _run(self, job: Job, stop: threading.Event) -> None:
-        """Type the commands of a job, until one fails or the study stops."""
-        if stop.is_set():
-            return
-        try:
-            storage.make_directory(self.path(job))
-            print(printable(f"{job.name}: starts"), flush=True)
-            if not self.is_trained(job) and self._type(job, self._training(job), stop)[0]:
-                return
-            for evaluation in self.missing(job):
-                if not self._evaluate(job, evaluation, stop):
-                    return
-            print(printable(f"{job.name}: done"), flush=True)
-        except (ConfigError, OSError, ValueError) as error:
-            report_error(ConfigError(f"{self.path(job)}: {sanitized(error)}"))
-
-    def _training(self, job: Job) -> list[str]:
-        """The command that trains a job, from its checkpoint if it has one."""
-        path = self.path(job).absolute()
-        if self._has_begun(job):
-            return ["resume", str(path)]
-        return ["train", *self._placed(job, job.words), f"out={path}"]
-
-    def _placed(self, job: Job, words: list[str]) -> list[str]:
-        """Words with the paths of directories."""
-        top = self.directory.absolute()
-        return [
-            REFERENCE.sub(lambda m: str(top / (m[0][1:-1] or job.name)), word) for word in words
-        ]
-
-    def _evaluate(self, job: Job, evaluation: JobEvaluation, stop: threading.Event) -> bool:
-        """Make an evaluation and keep its report; whether it succeeded."""
-        words = self._placed(job, evaluation.words)
-        for word in words:
-            if word.startswith("record="):  # which holds the games of one evaluation, played once
-                storage.remove_file(self.path(job), Path(word).name)
-        started = time.perf_counter()
-        code, printed = self._type(job, [*words, "format=json"], stop)
-        if code == 0:
-            times = {"date": time.strftime("%Y-%m-%d"), "seconds": time.perf_counter() - started}
-            self.save(job, evaluation, {"report": parse_object(printed)} | times)
-        return code == 0
-
-    def _type(self, job: Job, words: list[str], stop: threading.Event) -> tuple[int, str]:
-        """Run a command, which saves and ends when the study stops; its exit code and output."""
-        command = [*words, *self.options]
-        with storage.open_to_append(self.directory, f"{job.name}/{OUTPUT}") as output:
-            output.write(f"rlgames {shlex.join(command)}\n".encode())
-            output.flush()
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "rlgames", *command],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE if words[-1] == "format=json" else output,
-                stderr=output,
-                env={"OMP_NUM_THREADS": "1", **os.environ},
-                start_new_session=True,  # so that the terminal sends it no second signal
-            )
-            while True:
-                try:
-                    printed, _ = process.communicate(timeout=POLL_SECONDS)
-                    return process.returncode, (printed or b"").decode(errors="replace")
-                except subprocess.TimeoutExpired:
-                    if stop.is_set():
-                        process.terminate()
+    def commands(self, job: Job) -> list[list[str]]:
+        """What is to be typed for a job: its training, from its checkpoint if it has one, and the
+        reports that are missing."""
+        path, top = str(self.path(job).absolute()), f"{self.directory.absolute()}/"
+        training, reports = list[list[str]](), self.missing(job)
+        if not self.is_trained(job):
+            words = refer(job.words, job.seed, job.name, top)
+            begun = self._has_begun(job)
+            training = [["resume", path] if begun else ["train", *words, f"out={path}"]]
+            reports = job.reports
+        typed = []
+        for each in reports:
+            words = refer(each.words, job.seed, job.name, top)
+            for word in words:  # a record holds the games of one evaluation, played once
+                if word.startswith("record="):
+                    storage.remove_file(self.path(job), Path(word).name)
+            typed.append([*words, f"name={each.name}", f"out={path}"])
+        return [[*words, *self.options] for words in (*training, *typed)]
 
     def reason_unfinished(self, job: Job) -> str:
         """Why a job is not done, by its files."""

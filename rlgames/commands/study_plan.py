@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,15 @@ from typing import Any
 from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import check_no_opponent
 from rlgames.commands.study_file import Study, StudyEvaluation, StudyRun, read_study
-from rlgames.commands.study_jobs import OWNER, RECORDS, REFERENCE, Job, JobEvaluation, StudyJobs
+from rlgames.commands.study_jobs import (
+    OWNER,
+    RECORDS,
+    REFERENCE,
+    Job,
+    JobReport,
+    StudyJobs,
+    refer,
+)
 from rlgames.config.commands import (
     MOVABLE_PLAYERS,
     AnalyzeConfig,
@@ -29,7 +36,7 @@ from rlgames.config.options.players import ExactConfig
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import make
 from rlgames.config.schema import OptionConfig
-from rlgames.config.typed import as_words, make_option, to_plain
+from rlgames.config.typed import make_option, to_plain
 from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.evaluation.evaluate import openings_to_play
@@ -38,12 +45,10 @@ from rlgames.players.player import Agent
 from rlgames.runs.agents import build_player, with_search
 from rlgames.runs.directory import FILES, FOLDERS
 from rlgames.runs.find import located
+from rlgames.runs.reports import question
 from rlgames.training.parts import build_training
 
 DIRECTORY = Path("outputs") / "studies"
-
-UNCOUNTED = ("run", "format", "plugins", "device", "threads")
-"""Keys of an evaluation that its numbers do not depend on."""
 
 
 @dataclass(frozen=True)
@@ -86,35 +91,31 @@ def _add_jobs(work: StudyJobs, run: StudyRun) -> None:
     for seed in run.seeds:
         words, plain = list[str](), dict[str, Any]()
         if row.config is not None:
-            words = [*_referring(run.words, seed, "{{{}}}", "{}"), f"seed={seed}"]
+            words = [*run.words, f"seed={seed}"]
             plain = to_plain(dataclasses.replace(row.config, seed=seed))
-        jobs[seed] = Job(f"{run.name}/{seed}", words, plain)
+        jobs[seed] = Job(run.name, seed, words, plain)
     for each in work.study.evaluations_of(run.name):
-        first, plain = _checked_evaluation(each, row)
-        work.commands[run.name, each.name] = command_text([each.command, *first, *each.words])
+        config = _checked_evaluation(each, run, row)
         for seed, job in jobs.items():
             if each.seeds is None or seed in each.seeds:
-                own = _referring(each.words, seed, "{{{}}}", "{}")
                 many = not run.is_training and len(run.seeds) > 1
-                words = [each.command, *first, *own, *([f"seed={seed}"] if many else [])]
-                job.evaluations.append(JobEvaluation(each.name, words, plain))
+                words = [*evaluation_words(each, run, "{}"), *([f"seed={seed}"] if many else [])]
+                own = config | ({"seed": seed} if many else {})
+                job.reports.append(JobReport(each.name, words, own))
     work.jobs |= {job.name: job for job in jobs.values()}
 
 
-def _referring(
-    words: Sequence[str], seed: int | str, form: str = "{}", own: str = "RUN"
-) -> list[str]:
-    """Words with the directories of other runs of a seed in this form, and of the own one."""
-
-    def named(match: re.Match[str]) -> str:
-        return form.format(f"{match[1]}/{match[2] or seed}") if match[1] else own
-
-    return [REFERENCE.sub(named, word) for word in words]
+def evaluation_words(each: StudyEvaluation, run: StudyRun, own: str = "RUN") -> list[str]:
+    """What an evaluation of a run types, with references; own: the directory of the run."""
+    first = [own] if run.is_training else run.words
+    if each.command == "solve" and not run.is_training:  # it has no players
+        first = [word for word in first if not word.startswith("player")]
+    return [each.command, *first, *each.words]
 
 
 def command_text(words: Sequence[str]) -> str:
     """A command as it is typed, with SEED for the seeds of other runs, and RUN for the own one."""
-    return f"rlgames {shlex.join(_referring(words, 'SEED'))}"
+    return f"rlgames {shlex.join(refer(words, 'SEED', 'RUN'))}"
 
 
 def run_command(run: StudyRun) -> str:
@@ -140,7 +141,7 @@ def commands_needed(study: Study, words: Sequence[str]) -> list[str]:
 
 def _checked_row(run: StudyRun, options: list[str]) -> _Row:
     """A run whose game and settings exist and fit together. Raises ConfigError."""
-    words = _referring(run.words, 0)
+    words = refer(run.words, 0, "RUN")
     if not run.is_training:
         cfg = load_config(EvalConfig, words)
         if cfg.game is None:
@@ -160,28 +161,21 @@ def _checked_row(run: StudyRun, options: list[str]) -> _Row:
     return _Row(run, config.game, make("game", config.game), config, agent)
 
 
-def _checked_evaluation(evaluation: StudyEvaluation, row: _Row) -> tuple[list[str], dict[str, Any]]:
-    """The words that an evaluation of a run begins with, and its plain config. Raises ConfigError
-    unless it fits the game and the players that exist already."""
-    is_training, words = row.config is not None, _referring(evaluation.words, 0)
-    first = ["{}"] if is_training else [*row.run.words]
+def _checked_evaluation(each: StudyEvaluation, run: StudyRun, row: _Row) -> dict[str, Any]:
+    """The question of an evaluation of a run. Raises ConfigError unless it fits the game and the
+    players that exist already."""
+    schema = {"eval": EvalConfig, "analyze": AnalyzeConfig, "solve": SolveConfig}[each.command]
+    _, *words = refer(evaluation_words(each, run), 0, "RUN")
     try:
-        if evaluation.command == "solve":
-            usual = load_config(SolveConfig, [])
-            first = as_words(dataclasses.replace(usual, game=row.rules), "game")
-            cfg: Any = load_config(SolveConfig, [*first, *words])
-        else:
-            schema = AnalyzeConfig if evaluation.command == "analyze" else EvalConfig
-            cfg = load_config(schema, words if is_training else [*first, *words])
+        cfg: Any = load_config(schema, words)
+        if each.command != "solve":
             check_no_opponent(row.game, cfg.opponent, cfg.opponent_search)
-            if not runs_in([*evaluation.words, *row.run.words]):
+            if not runs_in([*each.words, *run.words]):
                 _check_match(cfg, row)
     except ConfigError as error:
-        text = f"evaluations.{evaluation.name} of {row.run.name}: {error.error}"
+        text = f"evaluations.{each.name} of {run.name}: {error.error}"
         raise ConfigError(text, error.hint) from None
-    # A run plays the game of its checkpoint.
-    left_out = (*UNCOUNTED, "game") if is_training else UNCOUNTED
-    return first, {key: value for key, value in to_plain(cfg).items() if key not in left_out}
+    return question(cfg)
 
 
 def _check_match(cfg: Any, row: _Row) -> None:
@@ -204,9 +198,9 @@ def _ordered(jobs: dict[str, Job]) -> dict[str, Job]:
             if name not in jobs:
                 hint = nearest(name, [*jobs])
                 raise ConfigError(f"{job.name} needs {name}, which the study lacks", hint)
-        words = " ".join(word for each in job.evaluations for word in each.words)
-        for name in [*job.links.values(), *re.findall(r"\{([^}]+)\}(?!/)", words)]:
-            if name in jobs and not jobs[name].config:
+        played = [word for each in job.reports for word in each.words]
+        for name in [*job.links(job.words).values(), *job.links(played).values()]:
+            if name in jobs and name != job.name and not jobs[name].config:
                 hint = "write the words of that player"
                 raise ConfigError(f"{job.name} needs {name}, a player and not a run", hint)
     try:

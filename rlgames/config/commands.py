@@ -167,7 +167,15 @@ class InterfaceConfig(PageConfig):
 
 
 @schema
-class MatchConfig(FormatConfig, PlayerConfig, RunConfig):
+class ReportedConfig(FormatConfig):
+    """Where the report of a command is kept."""
+
+    name: str | None = key(help="name of the report in RUN/reports/; null: what is asked")
+    out: str | None = key(is_path=True, help="directory to keep the report in; null: the run")
+
+
+@schema
+class MatchConfig(ReportedConfig, PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group("player in the other seat; null: random", "player")
     opponent_search: OptionConfig | None = group("search before the opponent's moves", "search")
 
@@ -200,7 +208,8 @@ class GamesConfig(FormatConfig):
 
 
 @schema
-class SolveConfig(FormatConfig):
+class SolveConfig(ReportedConfig):
+    run: str | None = key(is_word=True, help="run whose game is solved: the first word")
     game: OptionConfig | None = group("game to play")
     seconds: float = key(0, 1e6, help="time limit")
     memory_gb: float = key(POSITIVE, 1e4, help="memory limit in GiB")
@@ -249,7 +258,7 @@ class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
 
 
 @schema
-class ArenaConfig(FormatConfig, RunConfig):
+class ArenaConfig(ReportedConfig, RunConfig):
     players: list[str] = key(is_word=True, help="runs and players, as in RUN+mcts: words without =")
     game: OptionConfig | None = group("game to play")
     search: OptionConfig | None = group("search before each move")

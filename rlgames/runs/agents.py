@@ -31,7 +31,7 @@ from rlgames.policies.policy import Policy
 from rlgames.rewards import Reward, scored_term
 from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs import storage
-from rlgames.runs.checkpoint import Checkpoint, restore_weights
+from rlgames.runs.checkpoint import Checkpoint, read_identity, restore_weights
 from rlgames.runs.files import BEST, BEST_IN_WORDS, FINAL_IN_WORDS, LATEST
 from rlgames.runs.find import find_run, newest_run, run_name, shipped_agent
 from rlgames.sampling import Sampling, Stochastic
@@ -51,13 +51,15 @@ class OpenRun:
     """A checkpoint of a run, read once.
 
     path: of the run. config: the one that it was trained with. games: played before the checkpoint
-    was saved. checkpoint: its name, for people. weights: of the policy, by name.
+    was saved. checkpoint: its name, for people. digest: its checksum. weights: of the policy, by
+    name.
     """
 
     path: Path
     config: TrainConfig
     games: int
     checkpoint: str
+    digest: str | None
     weights: dict[str, Tensor] = field(repr=False)
 
     @property
@@ -109,7 +111,16 @@ def open_run(run: Path, name: str | None = None) -> OpenRun:
         )
     words = {BEST: BEST_IN_WORDS} | ({LATEST: FINAL_IN_WORDS} if is_final else {})
     shown = words.get(path.name, path.stem)
-    return OpenRun(run, config, checkpoint.games, shown, checkpoint.policy)
+    digest = read_identity(path)
+    return OpenRun(run, config, checkpoint.games, shown, digest, checkpoint.policy)
+
+
+def checkpoint_digest(run: Path, name: str | None = None) -> str | None:
+    """The checksum of the checkpoint that open_run opens; None if there is none."""
+    try:
+        return read_identity(_checkpoint_path(run, name))
+    except ConfigError:
+        return None
 
 
 def _checkpoint_path(run: Path, name: str | None) -> Path:

@@ -1,186 +1,348 @@
 """Why a run does not learn: rules over its settings and metrics; imports nothing heavy.
 
-To add a rule, add it to TABLE and a row to the table in tests/runs/test_diagnosis.py.
+To add a rule, add it to RULES and a row to the table in tests/runs/test_diagnosis.py.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import number_text as text
-from rlgames.runs.history import History
+from rlgames.runs.series import Training
 
-TABLE = """\
-not_finite:
-    "NonFiniteError" in run.failure
-    a value became infinite or not a number
-    {run.failure}
-    lr*0.1
-no_reward_signal: ppo reinforce dqn alphazero
-    return_std.highest <= 1e-6 * max(abs(returns.end), 1e-3)
-    all moves return the same, so nothing tells good moves from bad ones
-    returns are {returns.last:.3g} and vary by {return_std.highest:.1g}
-    reward=goal
-never_rewarded: ppo reinforce dqn alphazero
-    rewarded_games.highest <= 0
-    no game pays any reward, so nothing tells good moves from bad ones
-    rewarded_games is {rewarded_games.highest:.0%} in all lines
-    reward=goal
-lr_ran_out:
-    lr.share_below(0.001 * lr.start) > 1 / 3
-    the learning rate is 0 for much of the training
-    lr falls from {lr.start:.2g}, and its median is {lr.later:.2g} later
-    schedule_games=null
-policy_does_not_move: ppo
-    approx_kl.highest < 1e-6
-    no update changes the policy
-    approx_kl is at most {approx_kl.highest:.1g}
-    lr=0.002 learner.max_grad_norm=1
-lr_too_low: reinforce dqn alphazero behavior_cloning td_lambda
-    run.info.status != "running" and lr.start * gradient_steps.highest * updates.end < 0.01
-    the learning rate is too low for so few steps
-    {updates.end:.0f} updates of {gradient_steps.highest:.3g} steps at lr={lr.start:.1g}
-    lr=0.002
-first_update_blew_up:
-    grad_norm.start > max(100, 1000 * grad_norm.last) or approx_kl.start > 1
-    the first steps were so large that the network did not recover
-    grad_norm falls from {grad_norm.start:.3g} to {grad_norm.last:.2g}
-    lr*0.03
-steps_too_large: ppo
-    approx_kl.later > 0.06 and clip_fraction.later > 1 / 3
-    every update moves the policy too far
-    approx_kl is {approx_kl.later:.2g}, and clip_fraction is {clip_fraction.later:.2g}
-    lr*0.1 learner.epochs=4
-q_out_of_range: dqn
-    abs(q_values.last) > 1.5 * run.largest_return or q_max.last > 3 * run.largest_return
-    Q values exceed what a game can pay
-    Q values reach {q_max.last:.3g}, while returns are {returns.last:.2g} on average
-    learner.polyak_tau=0.01 lr*0.1
-reward_scale_too_large: ppo
-    explained_variance.last < 0.02 and grad_norm.last > 100
-    rewards are too large for the network
-    returns are {returns.last:.3g} on average, and grad_norm is {grad_norm.last:.3g}
-    reward.scale*0.001
-reward_scale_too_large: dqn
-    loss.last > 0.8 * td_error.last > 0.8
-    rewards are too large for the network
-    returns are {returns.last:.3g} on average, and td_error is {td_error.last:.3g}
-    reward.scale*0.001
-discount_too_low: ppo reinforce dqn alphazero
-    run.info.metric == "points" and abs(setting("reward.discount")) ** (turns.later / 2) < 0.01
-    rewards are discounted so much that early moves do not learn from the result
-    a game has {turns.later:.3g} turns, and a reward loses most of its size at each
-    reward.discount=0.97
-no_noise: alphazero
-    distinct_games.later <= 0.02
-    the search has no noise, so self-play repeats a few games
-    {distinct_games.later:.1%} of the final positions are different
-    search.dirichlet_fraction=0.25 search.temperature=1
-same_games: ppo reinforce dqn td td_ntuple td_lambda adp
-    distinct_games.later <= 0.02
-    training plays the same few games again and again
-    {distinct_games.later:.1%} of the final positions are different
-    sampling=epsilon_greedy sampling.epsilon=0.1 sampling.epsilon_end=null
-entropy_collapsed: ppo reinforce
-    entropy.share_below(entropy.start / 4) > 2 / 3
-    the policy stopped exploring early
-    entropy falls from {entropy.start:.3g} to {entropy.last:.2g}
-    learner.entropy_coef=0.1
-entropy_bonus_wins: ppo reinforce
-    entropy.lowest >= 0.93 * entropy.first and ent_coef.later * entropy.later > 2 * return_std.later
-    the entropy bonus outweighs the reward
-    it pays {ent_coef.later:.2g} times {entropy.later:.3g}; returns vary by {return_std.later:.2g}
-    learner.entropy_coef=0.1 learner.entropy_coef_end=0
-draws_pay:
-    draws.last > 0.9 and setting("reward.draws") >= setting("reward.win")
-    a draw pays as much as a win, so it plays for draws
-    {draws.last:.0%} of the games are draws
-    reward.win=1 reward.draws=[0,0]
-plays_at_random: td td_ntuple td_lambda adp ppo reinforce
-    exploration_rate.last >= 0.9
-    nearly all moves of the training games are random
-    exploration_rate is {exploration_rate.last:.2g}
-    sampling.epsilon=0.1 sampling.epsilon_end=null
-tiles_share_values: td_ntuple
-    clipped_boards.last > 0.5
-    tiles of different size share their values
-    {clipped_boards.last:.0%} of the boards have tiles beyond policy.num_cell_values
-    policy.num_cell_values=16
-values_diverge: td td_ntuple td_lambda dqn
-    td_error.growth > 2 * max(1, score.growth, abs(q_values.growth))
-    the errors of values grow
-    td_error rises from {td_error.first:.3g} to {td_error.last:.3g}
-    lr*0.1
-lr_too_low: td td_ntuple
-    td_error.growth > 0.7 and not score.growth > 1.1 and setting("lr") < 0.01
-    the learning rate is too low to change the values
-    td_error goes from {td_error.first:.3g} to {td_error.last:.3g} only
-    lr=0.5
-values_cannot_fit: td_ntuple
-    td_error.growth > 0.7 and not score.growth > 1.1
-    the policy is too small to represent the values
-    td_error goes from {td_error.first:.3g} to {td_error.last:.3g} only
-    policy.tuples=null
-too_few_updates: dqn alphazero
-    samples_per_move.last < 0.5
-    it plays much and learns little
-    it learns from {samples_per_move.last:.2g} samples per move played
-    learner.updates_per_batch*20
-learns_same_moves_too_often: dqn alphazero
-    samples_per_move.last > 20 and buffer_size.last < 2 * moves.end / updates.end
-    it learns the same moves again and again
-    {samples_per_move.last:.3g} samples per move played, of a buffer of {buffer_size.last:.0f} moves
-    learner.buffer_size*100
-search_too_small: alphazero
-    2.718 ** target_entropy.first <= 1.01 * setting("search.simulations") < 8
-    the search is too small to improve on the policy
-    the entropy of its policy is {target_entropy.first:.2g}, as of very few simulations
-    search.simulations=32
-teacher_is_random: behavior_cloning
-    run.settings.get("teacher") == "random"
-    a random teacher has nothing to imitate
-    agreement is {agreement.last:.0%}
-    teacher=win_or_block
-opponent_too_strong:
-    points.later < 0.05
-    its opponent is so strong that it never learns what wins
-    it gets {points.later:.1%} of the points in its training games
-    opponent=self
-wrong_way:
-    gain.share_below(-run.margin) >= max(0.6, 3 / len(gain.values))
-    it learns to lose
-    evaluations are worse than random play: {result.lowest:.4g} to {result.highest:.4g}
-    reward=goal
-got_worse:
-    gain.highest - gain.end > max(1.5 * run.margin, 0.2 * gain.highest)
-    it was better before, and has lost a fifth of what it gained
-    evaluations go from {result.lowest:.4g} to {result.highest:.4g}, and end at {result.end:.4g}
-    lr*0.3 learner.lr_end=0
-judged_by_training_opponent:
-    run.settings.get("opponent") == run.settings.get("eval_opponent") not in (None, "self")
-    it is tested only against the player that it trained with
-    {result.end:.3g} points against this player
-    opponent=self eval_opponent=win_or_block
-too_short: ppo reinforce dqn alphazero behavior_cloning
-    run.info.status != "running" and updates.end < 8
-    it made too few updates to learn
-    {updates.end:.0f} updates
-    games*50
-"""
+
+@dataclass(frozen=True)
+class Rule:
+    """A cause for which a run may not learn.
+
+    Args:
+        name: of the rule. Rules for different learners may share one.
+        learners: that it is about; none: all.
+        holds: whether the run shows it, which no metric does that is not logged.
+        cause, evidence: in words, for people.
+        remedy: what to try: overrides; KEY*NUMBER multiplies a setting.
+    """
+
+    name: str
+    learners: tuple[str, ...]
+    holds: Callable[[Training], bool]
+    cause: str
+    evidence: Callable[[Training], str]
+    remedy: str
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "not_finite",
+        (),
+        lambda run: "NonFiniteError" in run.failure,
+        "a value became infinite or not a number",
+        lambda run: f"{run.failure}",
+        "lr*0.1",
+    ),
+    Rule(
+        "no_reward_signal",
+        ("ppo", "reinforce", "dqn", "alphazero"),
+        lambda run: run.return_std.highest <= 1e-6 * max(abs(run.returns.end), 1e-3),
+        "all moves return the same, so nothing tells good moves from bad ones",
+        lambda run: f"returns are {run.returns.last:.3g} and vary by {run.return_std.highest:.1g}",
+        "reward=goal",
+    ),
+    Rule(
+        "never_rewarded",
+        ("ppo", "reinforce", "dqn", "alphazero"),
+        lambda run: run.rewarded_games.highest <= 0,
+        "no game pays any reward, so nothing tells good moves from bad ones",
+        lambda run: f"rewarded_games is {run.rewarded_games.highest:.0%} in all lines",
+        "reward=goal",
+    ),
+    Rule(
+        "lr_ran_out",
+        (),
+        lambda run: run.lr.share_below(0.001 * run.lr.start) > 1 / 3,
+        "the learning rate is 0 for much of the training",
+        lambda run: f"lr falls from {run.lr.start:.2g}, and its median is {run.lr.later:.2g} later",
+        "schedule_games=null",
+    ),
+    Rule(
+        "policy_does_not_move",
+        ("ppo",),
+        lambda run: run.approx_kl.highest < 1e-6,
+        "no update changes the policy",
+        lambda run: f"approx_kl is at most {run.approx_kl.highest:.1g}",
+        "lr=0.002 learner.max_grad_norm=1",
+    ),
+    Rule(
+        "lr_too_low",
+        ("reinforce", "dqn", "alphazero", "behavior_cloning", "td_lambda"),
+        lambda run: (
+            run.status != "running"
+            and run.lr.start * run.gradient_steps.highest * run.updates.end < 0.01
+        ),
+        "the learning rate is too low for so few steps",
+        lambda run: (
+            f"{run.updates.end:.0f} updates of {run.gradient_steps.highest:.3g} steps at "
+            f"lr={run.lr.start:.1g}"
+        ),
+        "lr=0.002",
+    ),
+    Rule(
+        "first_update_blew_up",
+        (),
+        lambda run: (
+            run.grad_norm.start > max(100, 1000 * run.grad_norm.last) or run.approx_kl.start > 1
+        ),
+        "the first steps were so large that the network did not recover",
+        lambda run: f"grad_norm falls from {run.grad_norm.start:.3g} to {run.grad_norm.last:.2g}",
+        "lr*0.03",
+    ),
+    Rule(
+        "steps_too_large",
+        ("ppo",),
+        lambda run: run.approx_kl.later > 0.06 and run.clip_fraction.later > 1 / 3,
+        "every update moves the policy too far",
+        lambda run: (
+            f"approx_kl is {run.approx_kl.later:.2g}, and clip_fraction is "
+            f"{run.clip_fraction.later:.2g}"
+        ),
+        "lr*0.1 learner.epochs=4",
+    ),
+    Rule(
+        "q_out_of_range",
+        ("dqn",),
+        lambda run: (
+            abs(run.q_values.last) > 1.5 * run.largest_return
+            or run.q_max.last > 3 * run.largest_return
+        ),
+        "Q values exceed what a game can pay",
+        lambda run: (
+            f"Q values reach {run.q_max.last:.3g}, while returns are {run.returns.last:.2g} on "
+            f"average"
+        ),
+        "learner.polyak_tau=0.01 lr*0.1",
+    ),
+    Rule(
+        "reward_scale_too_large",
+        ("ppo",),
+        lambda run: run.explained_variance.last < 0.02 and run.grad_norm.last > 100,
+        "rewards are too large for the network",
+        lambda run: (
+            f"returns are {run.returns.last:.3g} on average, and grad_norm is "
+            f"{run.grad_norm.last:.3g}"
+        ),
+        "reward.scale*0.001",
+    ),
+    Rule(
+        "reward_scale_too_large",
+        ("dqn",),
+        lambda run: run.loss.last > 0.8 * run.td_error.last > 0.8,
+        "rewards are too large for the network",
+        lambda run: (
+            f"returns are {run.returns.last:.3g} on average, and td_error is "
+            f"{run.td_error.last:.3g}"
+        ),
+        "reward.scale*0.001",
+    ),
+    Rule(
+        "discount_too_low",
+        ("ppo", "reinforce", "dqn", "alphazero"),
+        lambda run: (
+            run.metric == "points"
+            and abs(run.number("reward.discount")) ** (run.turns.later / 2) < 0.01
+        ),
+        "rewards are discounted so much that early moves do not learn from the result",
+        lambda run: (
+            f"a game has {run.turns.later:.3g} turns, and a reward loses most of its size at each"
+        ),
+        "reward.discount=0.97",
+    ),
+    Rule(
+        "no_noise",
+        ("alphazero",),
+        lambda run: run.distinct_games.later <= 0.02,
+        "the search has no noise, so self-play repeats a few games",
+        lambda run: f"{run.distinct_games.later:.1%} of the final positions are different",
+        "search.dirichlet_fraction=0.25 search.temperature=1",
+    ),
+    Rule(
+        "same_games",
+        ("ppo", "reinforce", "dqn", "td", "td_ntuple", "td_lambda", "adp"),
+        lambda run: run.distinct_games.later <= 0.02,
+        "training plays the same few games again and again",
+        lambda run: f"{run.distinct_games.later:.1%} of the final positions are different",
+        "sampling=epsilon_greedy sampling.epsilon=0.1 sampling.epsilon_end=null",
+    ),
+    Rule(
+        "entropy_collapsed",
+        ("ppo", "reinforce"),
+        lambda run: run.entropy.share_below(run.entropy.start / 4) > 2 / 3,
+        "the policy stopped exploring early",
+        lambda run: f"entropy falls from {run.entropy.start:.3g} to {run.entropy.last:.2g}",
+        "learner.entropy_coef=0.1",
+    ),
+    Rule(
+        "entropy_bonus_wins",
+        ("ppo", "reinforce"),
+        lambda run: (
+            run.entropy.lowest >= 0.93 * run.entropy.first
+            and run.ent_coef.later * run.entropy.later > 2 * run.return_std.later
+        ),
+        "the entropy bonus outweighs the reward",
+        lambda run: (
+            f"it pays {run.ent_coef.later:.2g} times {run.entropy.later:.3g}; returns vary by "
+            f"{run.return_std.later:.2g}"
+        ),
+        "learner.entropy_coef=0.1 learner.entropy_coef_end=0",
+    ),
+    Rule(
+        "draws_pay",
+        (),
+        lambda run: run.draws.last > 0.9 and run.number("reward.draws") >= run.number("reward.win"),
+        "a draw pays as much as a win, so it plays for draws",
+        lambda run: f"{run.draws.last:.0%} of the games are draws",
+        "reward.win=1 reward.draws=[0,0]",
+    ),
+    Rule(
+        "plays_at_random",
+        ("td", "td_ntuple", "td_lambda", "adp", "ppo", "reinforce"),
+        lambda run: run.exploration_rate.last >= 0.9,
+        "nearly all moves of the training games are random",
+        lambda run: f"exploration_rate is {run.exploration_rate.last:.2g}",
+        "sampling.epsilon=0.1 sampling.epsilon_end=null",
+    ),
+    Rule(
+        "tiles_share_values",
+        ("td_ntuple",),
+        lambda run: run.clipped_boards.last > 0.5,
+        "tiles of different size share their values",
+        lambda run: (
+            f"{run.clipped_boards.last:.0%} of the boards have tiles beyond policy.num_cell_values"
+        ),
+        "policy.num_cell_values=16",
+    ),
+    Rule(
+        "values_diverge",
+        ("td", "td_ntuple", "td_lambda", "dqn"),
+        lambda run: run.td_error.growth > 2 * max(1, run.score.growth, abs(run.q_values.growth)),
+        "the errors of values grow",
+        lambda run: f"td_error rises from {run.td_error.first:.3g} to {run.td_error.last:.3g}",
+        "lr*0.1",
+    ),
+    Rule(
+        "lr_too_low",
+        ("td", "td_ntuple"),
+        lambda run: (
+            run.td_error.growth > 0.7 and not run.score.growth > 1.1 and run.number("lr") < 0.01
+        ),
+        "the learning rate is too low to change the values",
+        lambda run: f"td_error goes from {run.td_error.first:.3g} to {run.td_error.last:.3g} only",
+        "lr=0.5",
+    ),
+    Rule(
+        "values_cannot_fit",
+        ("td_ntuple",),
+        lambda run: run.td_error.growth > 0.7 and not run.score.growth > 1.1,
+        "the policy is too small to represent the values",
+        lambda run: f"td_error goes from {run.td_error.first:.3g} to {run.td_error.last:.3g} only",
+        "policy.tuples=null",
+    ),
+    Rule(
+        "too_few_updates",
+        ("dqn", "alphazero"),
+        lambda run: run.samples_per_move.last < 0.5,
+        "it plays much and learns little",
+        lambda run: f"it learns from {run.samples_per_move.last:.2g} samples per move played",
+        "learner.updates_per_batch*20",
+    ),
+    Rule(
+        "learns_same_moves_too_often",
+        ("dqn", "alphazero"),
+        lambda run: (
+            run.samples_per_move.last > 20
+            and run.buffer_size.last < 2 * run.moves.end / run.updates.end
+        ),
+        "it learns the same moves again and again",
+        lambda run: (
+            f"{run.samples_per_move.last:.3g} samples per move played, of a buffer of "
+            f"{run.buffer_size.last:.0f} moves"
+        ),
+        "learner.buffer_size*100",
+    ),
+    Rule(
+        "search_too_small",
+        ("alphazero",),
+        lambda run: 2.718**run.target_entropy.first <= 1.01 * run.number("search.simulations") < 8,
+        "the search is too small to improve on the policy",
+        lambda run: (
+            f"the entropy of its policy is {run.target_entropy.first:.2g}, as of very few "
+            f"simulations"
+        ),
+        "search.simulations=32",
+    ),
+    Rule(
+        "teacher_is_random",
+        ("behavior_cloning",),
+        lambda run: run.setting("teacher") == "random",
+        "a random teacher has nothing to imitate",
+        lambda run: f"agreement is {run.agreement.last:.0%}",
+        "teacher=win_or_block",
+    ),
+    Rule(
+        "opponent_too_strong",
+        (),
+        lambda run: run.points.later < 0.05,
+        "its opponent is so strong that it never learns what wins",
+        lambda run: f"it gets {run.points.later:.1%} of the points in its training games",
+        "opponent=self",
+    ),
+    Rule(
+        "wrong_way",
+        (),
+        lambda run: run.gain.share_below(-run.margin) >= max(0.6, 3 / len(run.gain.values)),
+        "it learns to lose",
+        lambda run: (
+            f"evaluations are worse than random play: {run.result.lowest:.4g} to "
+            f"{run.result.highest:.4g}"
+        ),
+        "reward=goal",
+    ),
+    Rule(
+        "got_worse",
+        (),
+        lambda run: run.gain.highest - run.gain.end > max(1.5 * run.margin, 0.2 * run.gain.highest),
+        "it was better before, and has lost a fifth of what it gained",
+        lambda run: (
+            f"evaluations go from {run.result.lowest:.4g} to {run.result.highest:.4g}, and end at "
+            f"{run.result.end:.4g}"
+        ),
+        "lr*0.3 learner.lr_end=0",
+    ),
+    Rule(
+        "judged_by_training_opponent",
+        (),
+        lambda run: run.setting("opponent") == run.setting("eval_opponent") not in (None, "self"),
+        "it is tested only against the player that it trained with",
+        lambda run: f"{run.result.end:.3g} points against this player",
+        "opponent=self eval_opponent=win_or_block",
+    ),
+    Rule(
+        "too_short",
+        ("ppo", "reinforce", "dqn", "alphazero", "behavior_cloning"),
+        lambda run: run.status != "running" and run.updates.end < 8,
+        "it made too few updates to learn",
+        lambda run: f"{run.updates.end:.0f} updates",
+        "games*50",
+    ),
+)
+
 """In the order in which they are tried: a setting that breaks a run also changes what later rules
-look at. Each rule has five lines:
-
-    NAME: the learners that it is about, or all
-    whether the run shows it, which no metric does that is not logged: Python about `run`, a
-        History, its metrics by their names there, and setting(KEY)
-    the cause
-    the evidence, with metrics in braces
-    what to try: overrides; KEY*NUMBER multiplies a setting
-"""
+look at."""
 
 CERTAIN = ("no_reward_signal", "lr_ran_out", "policy_does_not_move")
 """Rules that hold to the end of a run if they hold after a part of it."""
@@ -192,23 +354,17 @@ MAX_FINDINGS = 3
 
 MULTIPLE = re.compile(r"(\S+)\*(\S+)")
 
-_LINES = iter(line.strip() for line in TABLE.splitlines())
 
-RULES = [(*first.split(":"), *others) for first, *others in zip(*[_LINES] * 5, strict=True)]
-
-
-def diagnose(run: History) -> list[dict[str, str]]:
+def diagnose(run: Training) -> list[dict[str, str]]:
     """The causes that hold, the likeliest first: the name of the rule, the cause, the evidence and
     what to try. None if the run has reached all that there is to reach."""
     findings = []
-    for name, learners, condition, cause, evidence, remedy in RULES if run.is_weak else ():
-        metrics = re.findall(r"([a-z_]+)\.", condition + evidence)
-        names = {metric: run[metric] for metric in metrics} | {"run": run, "setting": run.number}
-        holds = not learners or run.settings.get("learner") in learners.split()
+    for rule in RULES if run.is_weak else ():
+        is_about = not rule.learners or run.setting("learner") in rule.learners
         with suppress(ArithmeticError):
-            if holds and eval(condition, names):
-                told = {"name": name, "cause": cause, "evidence": evidence.format_map(names)}
-                findings.append(told | {"try": MULTIPLE.sub(run.scaled, remedy)})
+            if is_about and rule.holds(run):
+                told = {"name": rule.name, "cause": rule.cause, "evidence": rule.evidence(run)}
+                findings.append(told | {"try": MULTIPLE.sub(run.scaled, rule.remedy)})
     return findings[:MAX_FINDINGS]
 
 
@@ -216,31 +372,31 @@ def first_cause(directory: Path, is_running: bool = False) -> str:
     """A line about a training that goes badly; empty for any other, and for one that cannot be
     read. is_running: there is more to come, so only what is certain."""
     with suppress(ConfigError, OSError):
-        for finding in diagnose(History.read(directory)):
+        for finding in diagnose(Training.read(directory)):
             name = finding["name"]
             if name in CERTAIN or not (is_running or name in ADVICE):
                 return "{cause}: {evidence}; try {try}".format_map(finding)
     return ""
 
 
-def still_improves(run: History) -> bool:
+def still_improves(run: Training) -> bool:
     """Whether the last quarter of the evaluations is better than the quarter before."""
-    values, size = run["result"].values, len(run["result"].values) // 4
+    values, size = run.result.values, len(run.result.values) // 4
     before, after = values[-2 * size : -size], values[len(values) - size :]
     gain = run.sign * (sum(after) - sum(before))
-    return gain > size * max(0.01 * abs(run["result"].end), run["std_error"].highest)
+    return gain > size * max(0.01 * abs(run.result.end), run.std_error.highest)
 
 
-def verdict(run: History) -> str:
+def verdict(run: Training) -> str:
     """What to say of a run without a cause."""
     optimum = run.references.get("optimal", math.nan)
-    known = {run.info.metric: run["result"].end, "random play": run.random, "optimum": optimum}
+    known = {run.metric: run.result.end, "random play": run.random, "optimum": optimum}
     texts = [f"{name} {text(value)}" for name, value in known.items() if value == value]
     words = "nothing found: no rule explains what limits it"
     if not run.is_weak:
         words = "nothing is wrong"
     elif still_improves(run):
         words = "no cause is known, and it still improves"
-    elif run["gain"].end <= run.margin:
+    elif run.gain.end <= run.margin:
         words = "not known: it is not better than random play, and no rule explains why"
     return f"{words} ({', '.join(texts)})"

@@ -20,9 +20,9 @@ LOCK = "lock"
 NEW_FILES = ("config.yaml", "run.json", "metrics.jsonl", "train.log")
 """The files that a new run creates next to its checkpoints and pictures."""
 
-FILES = (LOCK, *NEW_FILES, "eval.json", "output.log", SWEEP_FILE)
+FILES = (LOCK, *NEW_FILES, "output.log", SWEEP_FILE)
 FOLDERS = ("checkpoints", "pictures")
-"""The files and folders of a run, a sweep or a study."""
+"""The files and folders of a run, a sweep or a study, except reports."""
 
 LEFTOVERS = tuple(
     f"{name}*{storage.TEMPORARY}" for name in (*NEW_FILES, *(f"{f}/" for f in FOLDERS))

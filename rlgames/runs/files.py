@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,7 +18,6 @@ from rlgames.config.schema import groups_of
 from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import (
-    MAX_NUMBER,
     YAML_LOADER,
     checked_float,
     checked_int,
@@ -27,6 +25,7 @@ from rlgames.core.untrusted import (
     sanitized,
 )
 from rlgames.runs import storage
+from rlgames.runs.reports import BEST_REPORT, FINAL_REPORT, REPORTS, metrics_of, read_report
 
 LATEST, BEST = "latest.safetensors", "best.safetensors"
 """The checkpoint that a run resumes from, and the weights of its best evaluation."""
@@ -35,7 +34,7 @@ BEST_IN_WORDS, FINAL_IN_WORDS = "best (selected)", "final"
 """The names, in tables and reports, of the checkpoint that evaluations during training selected and
 of the network at the end of training."""
 
-FINAL_PREFIX = "final/"
+FINAL_PREFIX = "final."
 """Before the name of a metric: of the final network, not of the best checkpoint."""
 
 CONFIG_FILE = "config.yaml"
@@ -63,7 +62,7 @@ class RunInfo:
 
     status: one of STATUSES; "waiting" without a file; "damaged", with nothing else, for an invalid
     one. metric: the metric of the game; best_by: the one that selects the best checkpoint. results:
-    of this checkpoint, evaluated at the end, and of the final network, as final/NAME; empty unless
+    of this checkpoint, evaluated at the end, and of the final network, as final.NAME; empty unless
     the run is done. best_games: played before the best checkpoint was saved. games, seconds: so
     far. config: plain, with a game that has a name. start: in ISO 8601.
     """
@@ -119,11 +118,20 @@ def parse_info(directory: Path) -> RunInfo:
                     raise ValueError(f"{name}: {shown} is not {what}") from None
         if "status" not in values:
             raise ValueError("it has no status")
-        results, final = (values.pop(name, {}) for name in ("results", "final_results"))
-        if values["status"] != "done":
-            return RunInfo(**values | {"best_games": None})
-        final = {FINAL_PREFIX + name: value for name, value in final.items()}
-        return RunInfo(results=results | final, **values)
+    return RunInfo(**values, **(_results(directory) if values["status"] == "done" else {}))
+
+
+def _results(directory: Path) -> dict[str, Any]:
+    """The fields of a run that the evaluations at its end are about."""
+    results, games = dict[str, float](), None
+    for name, prefix in ((BEST_REPORT, ""), (FINAL_REPORT, FINAL_PREFIX)):
+        with damage_in(f"{REPORTS}/{name}.json"), suppress(FileNotFoundError):
+            result = read_report(directory, name).result
+            known = {prefix + key: value for key, value in metrics_of(result).items()}
+            if name == BEST_REPORT and result.get("checkpoint_games") is not None:
+                games = checked_int(result["checkpoint_games"], 0)
+            results |= known
+    return {"results": results, "best_games": games}
 
 
 @contextmanager
@@ -144,15 +152,6 @@ def _checked_config(value: Any) -> Any:
     return value
 
 
-def _checked_results(results: Any) -> dict[str, float]:
-    """Numbers that statistics can use, without those that were not measured or are not finite."""
-    numbers = {name: value for name, value in results.items() if value is not None}
-    for value in numbers.values():
-        if type(value) not in (int, float) or MAX_NUMBER < abs(value) < math.inf:
-            raise ValueError(value)
-    return {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
-
-
 def _checked_time(value: Any) -> str:
     year = datetime.datetime.fromisoformat(value).year
     checked_int(year, datetime.MINYEAR + 1, datetime.MAXYEAR - 1)  # it has to exist in every zone
@@ -169,8 +168,7 @@ SCHEMA: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "status": (f"one of {', '.join(STATUSES)}", lambda value: STATUSES[STATUSES.index(value)]),
     "config": ("the config of a game", _checked_config),
     **dict.fromkeys(("metric", "best_by"), ("text", _checked_text)),
-    **dict.fromkeys(("results", "final_results"), ("an object of numbers", _checked_results)),
-    **dict.fromkeys(("best_games", "games"), ("a count", lambda value: checked_int(value, 0))),
+    "games": ("a count", lambda value: checked_int(value, 0)),
     "seconds": ("a number of seconds", lambda value: checked_float(value, 0, MAX_SECONDS)),
     "start": ("a time", _checked_time),
 }
@@ -202,13 +200,6 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
         for line in metric_lines(path.parent):
             lines.append(line)
     return lines
-
-
-def read_points(directory: Path, name: str) -> tuple[list[float], list[float]]:
-    """The finite values of a metric of a run's metrics.jsonl over games. Raises OSError."""
-    lines = read_metrics(directory / "metrics.jsonl")
-    known = [line for line in lines if math.isfinite(line.get(name, math.nan))]
-    return [line["games"] for line in known], [line[name] for line in known]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +22,11 @@ from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError, closest, nearest
-from rlgames.core.metrics import Rank, direction, goal_of
-from rlgames.core.untrusted import YAML_LOADER, finite_or_none, sanitized
+from rlgames.core.untrusted import YAML_LOADER, sanitized
 from rlgames.runs import storage
-from rlgames.runs.directory import has_owner
 from rlgames.runs.files import (
     CONFIG_FILE,
-    FINAL_PREFIX,
     MAX_FILE_BYTES,
-    DamagedRun,
-    RunInfo,
-    as_text,
-    damage_in,
-    flatten,
-    metric_lines,
-    parse_info,
     read_info,
 )
 
@@ -207,81 +196,3 @@ def _natural(name: str) -> list[str | int]:
     """A sort key by which seed=10 comes after seed=9."""
     parts = re.split("([0-9]{1,9})", name)
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSummary(RunInfo):
-    """A run by its files.
-
-    status: also "died" for a run that was killed. damage: why the run is damaged; nothing else is
-    then known. settings: the config, flattened. so_far: the results of a run that is not done, by
-    evaluations during training: the best one by best_by and, as final/NAME, the last.
-    """
-
-    path: Path
-    settings: dict[str, Any] = field(default_factory=dict)
-    so_far: dict[str, float] = field(default_factory=dict)
-    damage: str = ""
-
-    @cached_property
-    def game(self) -> str:
-        """The game with its rules, as text: metrics of different games cannot be compared."""
-        return as_text(self.config.get("game"))
-
-    @property
-    def status_in_words(self) -> str:
-        """The status; of a run that is not done, with the fraction of its games that is played."""
-        games = finite_or_none(self.settings.get("games")) or 0.0
-        if self.status in ("done", "damaged") or games <= 0:
-            return self.status
-        return f"{self.status} at {min(self.games / games, 1):.0%}"
-
-
-def read_summaries(directories: list[str]) -> list[RunSummary]:
-    """The runs in some directories. Raises ConfigError as find_runs."""
-    return [read_summary(run) for run in find_runs(directories)]
-
-
-def read_summary(path: Path) -> RunSummary:
-    """The run as it is now; nothing of a damaged one is used."""
-    try:
-        with damage_in("run.json"):
-            storage.check_plain(path)
-        info = parse_info(path)
-        if not info.config:
-            reason = "is empty" if info.status == "waiting" else "has no config"
-            raise DamagedRun(f"run.json: it {reason}")
-        values = vars(info) | {"settings": flatten(info.config)}
-        with damage_in("metrics.jsonl"), contextlib.suppress(FileNotFoundError):
-            if info.status == "done":
-                storage.open_to_read(path, "metrics.jsonl").close()  # curves read it
-            else:
-                values |= _so_far(info, metric_lines(path))
-    except ConfigError as error:
-        return RunSummary(path=path, status="damaged", damage=error.error)
-    if info.status == "running" and not has_owner(path):
-        values["status"] = "died"
-    return RunSummary(**values, path=path)
-
-
-def _so_far(info: RunInfo, lines: Iterator[dict[str, float]]) -> dict[str, Any]:
-    """What the metrics of a run that is not done say about it."""
-    last, latest, best = dict[str, float](), dict[str, float](), dict[str, float]()
-    sign = direction(goal_of(info.metric), info.best_by)
-
-    def rank(metrics: dict[str, float]) -> tuple[Any, Any]:
-        return Rank(sign * metrics[info.best_by]), Rank(metrics.get("points", 0.0))
-
-    for line in lines:
-        numbers = {name: finite_or_none(value) for name, value in line.items()}
-        known = {name: number for name, number in numbers.items() if number is not None}
-        last |= known
-        metrics = {name[5:]: value for name, value in known.items() if name[:5] == "eval/"}
-        latest |= metrics
-        if sign and info.best_by in metrics and (not best or rank(metrics) >= rank(best)):
-            best = metrics
-    return {
-        "games": int(last.get("games", info.games)),
-        "seconds": info.seconds or last.get("time/seconds") or None,
-        "so_far": best | {FINAL_PREFIX + name: value for name, value in latest.items()},
-    }

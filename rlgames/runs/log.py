@@ -11,6 +11,7 @@ import re
 import secrets
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,11 @@ from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.core.version import __version__
 from rlgames.runs import storage
+from rlgames.runs.checkpoint import read_identity
 from rlgames.runs.directory import DirectoryLock
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.loggers import Loggers, RunStart, build_loggers
-
-RESULT_FIELDS = ("results", "final_results", "best_games", "exact", "opponent_statistics")
-"""The fields of run.json that a run has when it is done: the metrics of its best checkpoint and
-what random and optimal play reach; those of its final network; games played before the best
-checkpoint was saved; whether all ways the games can go were played; and of the opponent's play
-against the best checkpoint, see Player.statistics."""
+from rlgames.runs.reports import BEST_REPORT, OF_TRAINING, REPORTS, metrics_of, save_report
 
 VERSIONED_PACKAGES = ("torch", "numpy", "hydra-core", "omegaconf", "tensorboard")
 
@@ -105,17 +102,25 @@ class RunLog(Callback):
             storage.sync_file(self._metrics)
 
     def finish(
-        self, status: str, games: int, seconds: float, results: dict[str, Any] | None = None
+        self,
+        status: str,
+        games: int,
+        seconds: float,
+        reports: Mapping[str, tuple[str, dict[str, Any]]] | None = None,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
         """Write how the run ended; nothing is logged after it. Raises OSError.
 
-        seconds: wall-clock time of all processes of the run. results: RESULT_FIELDS of a run that
-        is done.
+        seconds: wall-clock time of all processes of the run. reports: of a run that is done, the
+        checkpoint and the result of each evaluation that ends it; config: of these.
         """
-        if results is not None:
-            logged = {f"result/{name}": value for name, value in results["results"].items()}
+        if reports is not None:
+            for name, (checkpoint, result) in reports.items():
+                digest = read_identity(self.directory / "checkpoints" / checkpoint)
+                save_report(self.directory, name, "train", config, {"run": digest}, result)
+            best = metrics_of(reports[BEST_REPORT][1])
+            logged = {f"result/{name}": value for name, value in best.items()}
             self._loggers.call("scalars", games, logged)
-            self._run |= results
             self.flush()  # before run.json counts on it
         self._loggers.close(status)
         self._run |= {"end": timestamp(), "status": status, "games": games, "seconds": seconds}
@@ -151,8 +156,9 @@ def _started(directory: Path, config: dict[str, Any], resumed_at: int | None) ->
         earlier = run.get("resumed")
         resumed = {"games": resumed_at, "at": timestamp()}
         run["resumed"] = [*(earlier if isinstance(earlier, list) else []), resumed]
-    for name in (*RESULT_FIELDS, "seconds"):  # of a run with fewer games
-        run.pop(name, None)
+    run.pop("seconds", None)  # of a run with fewer games, as the reports are
+    for name in OF_TRAINING:
+        storage.remove_file(directory, f"{REPORTS}/{name}.json")
     if not ID_PATTERN.fullmatch(str(run.get("id"))):
         run["id"] = secrets.token_hex(4)
     state = {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}

@@ -14,7 +14,7 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import counted
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.files import STATUSES
-from rlgames.runs.find import RunSummary
+from rlgames.runs.table import Run
 
 T = TypeVar("T")
 
@@ -35,15 +35,6 @@ CONDITION = re.compile(
 )
 HINT = """as in lr<=0.1,status!=done,path="a,b=1": a comma means and, odd values are quoted"""
 
-FIELDS: dict[str, Callable[[RunSummary], Any]] = {
-    "status": lambda run: run.status,
-    "path": lambda run: str(run.path),
-    "started": lambda run: run.start,
-    "played": lambda run: run.games,
-    "seconds": lambda run: run.seconds,
-}
-"""What a condition may name besides the keys of a config and the metrics of a run."""
-
 KINDS = [*STATUSES, "died", "damaged"]
 """What the status of a run may be."""
 
@@ -56,15 +47,14 @@ class Condition:
     sign: str
     typed: str
 
-    def holds(self, run: RunSummary) -> bool:
+    def holds(self, run: Run) -> bool:
         """Whether it holds for a run; never for a name that the run does not have."""
-        known, compare = values_of(run), OPERATORS[self.sign]
-        if self.name not in known:
+        value, compare = run.value(self.name), OPERATORS[self.sign]
+        if not run.knows(self.name):
             return False
         if self.name == "started":
             moment = self._moment()
             return run.start is not None and compare(_local(run.start_time, len(moment)), moment)
-        value = known[self.name]
         number = _number(value)
         if number is not None and (limit := _number(self.typed)) is not None:
             return compare(number, limit)
@@ -94,22 +84,15 @@ class Condition:
         return f"{self.name}{self.sign}{self.typed}"
 
 
-def values_of(run: RunSummary) -> dict[str, Any]:
-    """Everything that a condition or a column may name: settings before metrics before FIELDS."""
-    fields = {name: value(run) for name, value in FIELDS.items()}
-    return fields | run.so_far | run.results | run.settings
-
-
-def matching(runs: Sequence[RunSummary], where: str | None) -> list[RunSummary]:
+def matching(runs: Sequence[Run], where: str | None) -> list[Run]:
     """The runs that meet all conditions. Raises ConfigError for invalid conditions, for names
     that no run has, and if no run is left."""
     if where is None:
         return list(runs)
     conditions = parse(where)
-    names = {name for run in runs for name in values_of(run)}
     for condition in conditions:
-        if condition.name not in names:
-            hint = nearest(condition.name, [*names])
+        if not any(run.knows(condition.name) for run in runs):
+            hint = nearest(condition.name, sorted({name for run in runs for name in run.values}))
             raise ConfigError(f"where={condition}: no run has {condition.name}", hint)
     chosen = [run for run in runs if all(condition.holds(run) for condition in conditions)]
     if not chosen:
@@ -128,12 +111,6 @@ def sorted_by(items: Sequence[T], value: Callable[[T], Any], is_descending: bool
     known = [item for item in items if value(item) is not None]
     missing = [item for item in items if value(item) is None]
     return sorted(known, key=key, reverse=is_descending) + missing
-
-
-def check_column(key: str, name: str, names: list[str]) -> None:
-    """Raises ConfigError for a value of columns= or sort= that names no column."""
-    if name not in names:
-        raise ConfigError(f"{key}={name} is not a column", nearest(name, names))
 
 
 def parse(where: str) -> list[Condition]:

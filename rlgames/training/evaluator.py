@@ -50,6 +50,16 @@ class EvaluationResult:
     metrics: dict[str, float]
     opponent_statistics: dict[str, float] = field(default_factory=dict)
 
+    def as_dict(self, games: int) -> dict[str, Any]:
+        """The result of a report of the training: the metrics, and of what games they are. games:
+        played before the checkpoint was saved."""
+        return {
+            **self.metrics,
+            "exact": self.evaluation.is_exact,
+            "checkpoint_games": games,
+            "opponent_statistics": self.opponent_statistics,
+        }
+
 
 class Evaluator:
     """Evaluates the greedy policy, during training and at its end.

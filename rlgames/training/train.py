@@ -28,6 +28,7 @@ from rlgames.runs.checkpoint import (
 from rlgames.runs.directory import DirectoryLock, claim_directory, lock_directory
 from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog
+from rlgames.runs.reports import BEST_REPORT, FINAL_REPORT
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, EvaluationResult
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.parts import Training, build_training
@@ -184,15 +185,12 @@ class Run(TrainingLoop):
             references.solve(cfg.solve_seconds)
             references.solve_held_out(cfg.solve_seconds)
         references.compute_random()
-        results = {
-            "results": best.metrics | references.as_dict(),
-            "final_results": final.metrics,
-            "best_games": best_games,
-            "exact": best.evaluation.is_exact,
-            "opponent_statistics": best.opponent_statistics,
+        reports = {
+            BEST_REPORT: (BEST, best.as_dict(best_games) | references.as_dict()),
+            FINAL_REPORT: (LATEST, final.as_dict(progress.games)),
         }
         with self.interrupts.shielded():
-            log.finish("done", progress.games, progress.seconds, results)
+            log.finish("done", progress.games, progress.seconds, reports, self.final_evaluation)
             self.is_done = True
             log.close()
         self.callbacks.on_run_end(log.directory)
@@ -206,11 +204,18 @@ class Run(TrainingLoop):
             seconds=progress.seconds,
         )
 
+    @property
+    def final_evaluation(self) -> dict[str, Any]:
+        """The config of the evaluation that ends the training."""
+        plain = to_plain(self.training.cfg)
+        games = FINAL_EVAL_FACTOR * self.training.cfg.eval_games
+        return {"games": games, "opponent": plain["eval_opponent"], "seed": plain["seed"]}
+
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
         """Evaluate the best and the final weights on the same games, which selected neither, and
         once if they are the same; the third value: games played before the best were saved."""
         evaluator = self.training.evaluator
-        games = FINAL_EVAL_FACTOR * self.training.cfg.eval_games
+        games = self.final_evaluation["games"]
         with self.interrupts.shielded():
             best = self.read_best()
         final_result = evaluator.evaluate(games, FINAL_STREAM)

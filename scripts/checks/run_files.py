@@ -12,15 +12,14 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import BEST, LATEST, read_metrics
-from rlgames.runs.log import RESULT_FIELDS
 
 EVENTS = "events.out.tfevents.*"
 
 IGNORED = {"lock", "train.log", "output.log", "multirun.yaml"}
 """Files with times, process numbers or nothing in them."""
 
-JSON_FIELDS = {"run.json": ("status", "games", *RESULT_FIELDS)}
-"""The fields that depend on the config alone."""
+JSON_FIELDS = {"run.json": ("status", "games"), "reports": ("command", "config", "result")}
+"""The fields that depend on the config alone, by the name of a file or its folder."""
 
 TIMES = ("seconds", "moves_per_s")
 
@@ -94,7 +93,7 @@ def _files(directory: Path) -> dict[str, Path]:
         name = str(path.relative_to(directory))
         is_hidden = any(part.startswith(".") for part in path.relative_to(directory).parts[:-1])
         # An evaluation that was killed leaves its temporary file: it does not own the run.
-        is_left = path.match("eval.json.*.tmp")
+        is_left = path.match("reports/*.json.*.tmp")
         if path.is_dir() or is_hidden or is_left or path.name in IGNORED:
             continue
         if path.match(EVENTS):
@@ -136,5 +135,10 @@ def _without_path(config: str) -> list[str]:
 def _fields(path: Path) -> str:
     """What depends on the config alone in a JSON file, as text, in which NaN equals itself."""
     fields = json.loads(path.read_text(encoding="utf-8"))
-    names = JSON_FIELDS.get(path.name, fields.keys() - {*TIMES})
-    return json.dumps({name: fields.get(name) for name in sorted(names)})
+    names = JSON_FIELDS.get(path.name) or JSON_FIELDS.get(path.parent.name, fields)
+    return json.dumps({name: _timeless(fields.get(name)) for name in sorted(names)})
+
+
+def _timeless(value: Any) -> Any:
+    is_object = isinstance(value, dict)
+    return {k: v for k, v in value.items() if k not in TIMES} if is_object else value

@@ -4,13 +4,13 @@ docs/learners/, from the schemas and conf/, and the figures of all pages, from d
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rlgames.commands.app import COMMANDS
 from rlgames.commands.games import list_presets
+from rlgames.commands.study import cells_of, read_record
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.conf import about, command_file, option_names, option_values
 from rlgames.config.registry import REGISTRY
@@ -116,10 +116,8 @@ def with_figures(text: str) -> str:
 
     def value(match: re.Match[str]) -> str:
         marker, record, run, metric, interval, form = match.groups()
-        runs = json.loads((DOCS / "records" / f"{record}.json").read_text(encoding="utf-8"))["runs"]
-        source, _, name = metric.partition(".")
-        training, evaluations = runs[run]["cells"], runs[run]["evaluations"]
-        cell = (training if source == "training" else evaluations[source]["cells"])[name]
+        runs = read_record(DOCS / "records" / f"{record}.json")["runs"]
+        cell = cells_of(runs[run])[metric]
         mean = f"{cell['mean']:{form}}"
         return (f"{mean.rstrip('%')} ± {cell['half']:{form}}" if interval else mean) + marker
 

@@ -1,11 +1,10 @@
 """The selected checkpoint and the final network of a run: each is reported under its own name."""
 
-import json
 import shutil
 
 import pytest
 import torch
-from helpers import command
+from helpers import command, read_result
 
 import rlgames as package
 from rlgames.commands import evaluate
@@ -45,8 +44,9 @@ def test_a_user_chooses_the_checkpoint_and_every_report_names_it(run, capsys):
     assert reports[None]["moves"]["mean"] == 4.25  # 3, 5, 5 and 4 turns
     assert reports["final"]["moves"]["mean"] < 4.25
     assert reports["latest"]["moves"] == reports["final"]["moves"]
-    assert json.loads((run / "eval.json").read_text())["checkpoint"] == "best (selected)"
-    assert json.loads((run / "eval_final.json").read_text()) == reports["final"]
+    assert read_result(run, "eval") == reports[None]
+    assert read_result(run, "eval_best") == reports["best"]
+    assert read_result(run, "eval_final") == reports["final"]
     evaluate.show(results["final"])
     printed = " ".join(capsys.readouterr().out.split())
     assert "checkpoint final" in printed
@@ -75,18 +75,18 @@ def test_a_run_reports_its_best_and_its_final_network(tmp_path, monkeypatch, cap
     first_is_best = lambda self, metrics, best: [0.0, 0.0] if best is None else None  # noqa: E731
     monkeypatch.setattr(Evaluator, "better", first_is_best)
     result = train(load_config(TrainConfig, [*SMALL, "eval_every=100", f"out={tmp_path}/run"]))
-    facts = json.loads((tmp_path / "run/run.json").read_text())
-    assert facts["best_games"] == 100
-    assert facts["exact"]
+    saved = read_result(tmp_path / "run")
+    assert saved["checkpoint_games"] == 100
+    assert saved["exact"]
     streams = [stream for stream, _ in calls]
     assert streams == ["eval"] * 4 + ["final"] * 2  # games that selected nothing
     assert calls[-2][1] == calls[-3][1]  # the final weights first
     assert calls[-1][1] == calls[0][1] != calls[-2][1]
     best = command("eval", tmp_path / "run", ["checkpoint=best"]).as_dict()
     final = command("eval", tmp_path / "run", ["checkpoint=final"]).as_dict()
-    assert facts["results"]["turns"] == best["moves"]["mean"]
-    assert facts["final_results"]["turns"] == final["moves"]["mean"]
-    assert facts["best_games"] == best["checkpoint_games"]
+    assert saved["turns"] == best["moves"]["mean"]
+    assert read_result(tmp_path / "run", "train_final")["turns"] == final["moves"]["mean"]
+    assert saved["checkpoint_games"] == best["checkpoint_games"]
     print_result(result)
     printed = " ".join(capsys.readouterr().out.split())
     assert "all layouts (exact)" in printed
@@ -98,11 +98,11 @@ def test_a_run_reports_its_best_and_its_final_network(tmp_path, monkeypatch, cap
 def test_a_final_network_that_is_the_best_is_evaluated_once(tmp_path, monkeypatch, capsys):
     calls = evaluations(monkeypatch)
     result = train(load_config(TrainConfig, [*SMALL, "eval_every=400", f"out={tmp_path}/run"]))
-    facts = json.loads((tmp_path / "run/run.json").read_text())
+    saved = read_result(tmp_path / "run")
     assert [stream for stream, _ in calls] == ["eval", "final"]
-    assert facts["best_games"] == 400
-    references = {name: facts["results"][name] for name in ("random", "optimal")}
-    assert facts["results"] == facts["final_results"] | references
+    assert saved["checkpoint_games"] == 400
+    references = {name: saved[name] for name in ("random", "optimal")}
+    assert saved == read_result(tmp_path / "run", "train_final") | references
     print_result(result)
     assert "best (selected) and final" in capsys.readouterr().out
 

@@ -36,7 +36,7 @@ def test_train_then_eval(rlgames, tmp_path):
     done = rlgames("eval", "a run=1 (é)", "format=json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert json.loads((run / "eval.json").read_text()) == report
+    assert json.loads((run / "reports/eval.json").read_text())["result"] == report
     assert report["games"] == 4
     assert report["moves"]["mean"] in [2 + i / 4 for i in range(13)]
     assert report["reference"]["random"] == 4.0

@@ -6,15 +6,15 @@ import statistics
 
 import numpy as np
 import pytest
-from helpers import check_refused
+from helpers import check_refused, write_report
 from matplotlib.colors import to_rgb
 from PIL import Image
 from written_runs import SWEEP, write_run
 
 from rlgames.drawing import figures
-from rlgames.evaluation.curves import along, moving_mean, over_seeds, points, up_to_optimum
+from rlgames.evaluation.curves import along, moving_mean, over_seeds, up_to_optimum
 from rlgames.evaluation.estimates import student_t
-from rlgames.runs.files import read_points
+from rlgames.runs.table import Run
 
 SALVO = {"name": "salvo", "board": 4}
 LARGE = {"name": "salvo", "board": 6}
@@ -276,9 +276,7 @@ def test_axes_and_scores_that_are_not_known_are_refused(tmp_path, typed):
     write(tmp_path / "runs" / "new", SALVO, (5.0, 4.0), lr=0.2)
     assert typed("report", "runs", "curves=x.png", "x=moves").returncode == 0
     (tmp_path / "runs" / "new" / "run.json").unlink()
-    run = json.loads((tmp_path / "runs" / "old" / "run.json").read_text())
-    del run["results"]["optimal"]
-    (tmp_path / "runs" / "old" / "run.json").write_text(json.dumps(run))
+    write_report(path.parent, "train_best", {"turns": 5.0, "random": 8.0})
     said = typed("report", "runs", "curves=x.png", "metric=normalized")
     assert "needs a known optimum, and salvo has none" in said.stderr
 
@@ -293,7 +291,8 @@ def test_each_game_shows_the_metric_that_selects_its_checkpoints(sweep, drawn):
     path = sweep / "2048"
     write(path, {"name": "2048", "board": 4}, (9.0, 8.0))
     run = json.loads((path / "run.json").read_text())
-    run |= {"metric": "score", "best_by": "score", "results": {"score": 5.0, "turns": 9.0}}
+    run |= {"metric": "score", "best_by": "score"}
+    write_report(path, "train_best", {"score": 5.0, "turns": 9.0})
     (path / "run.json").write_text(json.dumps(run))
     lines = [{"games": 100 * n, "eval/score": 50.0 * n, "eval/turns": n} for n in (1, 2, 3)]
     (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -308,10 +307,10 @@ def test_points_are_those_of_parsed_lines(tmp_path):
     lines = [json.dumps(row) for row in rows]
     lines += ['{"games": 5, "train/turns": NaN}', '{"games": 6, "train/turns": 1.0']
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
-    assert read_points(tmp_path, "train/turns") == ([1, 3, 3], [1.0, 1 / 3, 7.5e20])
-    x, y = points(*read_points(tmp_path, "train/turns"))
+    x, y = Run(path=tmp_path, status="done").points("train/turns")
     assert (list(x), list(y)) == ([1, 3], [1.0, 7.5e20])
-    assert read_points(tmp_path, "x") == ([1, 3], [-1e-30] * 2)
+    x, y = Run(path=tmp_path, status="done").points("x")
+    assert (list(x), list(y)) == ([1, 3], [-1e-30] * 2)
 
 
 def test_long_curves_are_drawn_at_as_many_places_as_a_figure_shows():

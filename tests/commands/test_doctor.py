@@ -9,7 +9,7 @@ from helpers import check_refused
 import rlgames as package
 from rlgames.core.errors import NonFiniteError
 from rlgames.runs.diagnosis import diagnose
-from rlgames.runs.history import History
+from rlgames.runs.series import Training
 
 SHORT = ["game=battleship", "games=128", "batch=8", "policy.layers=[8]", "solve_seconds=0"]
 
@@ -124,7 +124,7 @@ def first_name(words, out):
     last = {word.partition("=")[0]: word for word in typed} | {"out": f"out={out}"}
     with suppress(NonFiniteError):
         package.train([*last.values(), "solve_seconds=0", "logger=null"])
-    return next((finding["name"] for finding in diagnose(History.read(out))), None)
+    return next((finding["name"] for finding in diagnose(Training.read(out))), None)
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 import pytest
-from helpers import check_refused, command
+from helpers import check_refused, command, read_result
 from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from written_runs import GAME, SWEEP, reported, write_run
@@ -42,7 +42,8 @@ def by_hand(directory):
         facts = json.loads((path / "run.json").read_text())
         cfg = facts["config"]
         del cfg["out"], cfg["seed"]
-        groups.setdefault(json.dumps(cfg, sort_keys=True), []).append(facts["results"]["turns"])
+        turns = read_result(path)["turns"]
+        groups.setdefault(json.dumps(cfg, sort_keys=True), []).append(turns)
     found = []
     for values in groups.values():
         n = len(values)
@@ -54,7 +55,7 @@ def by_hand(directory):
 def test_the_numbers_are_those_of_the_files(sweep, typed):
     found = json.loads(reported(typed, "sweep", "format=json"))
     assert {"path", "status", "config", "results"} <= set(found["runs"][0])
-    assert found["runs"][0]["results"] == {"turns": 5.0, "optimal": 4.0, "final/turns": 6.0}
+    assert found["runs"][0]["results"] == {"turns": 5.0, "optimal": 4.0, "final.turns": 6.0}
     assert found["runs"][0]["best_games"] == 300
     assert [run["path"] for run in found["runs"]] == [f"sweep/{job}" for job in range(6)]
     for row, (mean, half, n) in zip(found["rows"], by_hand(sweep), strict=True):
@@ -63,7 +64,7 @@ def test_the_numbers_are_those_of_the_files(sweep, typed):
         low, high = turns["ci95"]
         assert (low, high) == (pytest.approx(mean - half, 1e-4), pytest.approx(mean + half, 1e-4))
         assert row["gap_to_optimal"] == pytest.approx((mean - 4) / 4, abs=1e-12)
-        assert row["results"]["final/turns"]["value"] == pytest.approx(mean + 1, abs=1e-12)
+        assert row["results"]["final.turns"]["value"] == pytest.approx(mean + 1, abs=1e-12)
         assert row["final_gap_to_optimal"] == pytest.approx((mean - 3) / 4, abs=1e-12)
     assert [row["config"] for row in found["rows"]] == [{"lr": 0.2}, {"lr": 0.1}]
     assert found["best"] == ["sweep/3"]
@@ -101,9 +102,9 @@ def test_every_format_says_the_same(sweep, typed):
     assert told[-1] == "% best run: rlgames eval sweep/3"
     rows = list(csv.DictReader(io.StringIO(reported(typed, "sweep", "format=csv"))))
     assert float(rows[0]["turns"]) == mean
-    assert float(rows[0]["final/turns"]) == mean + 1
+    assert float(rows[0]["final.turns"]) == mean + 1
     assert float(rows[0]["turns high"]) == pytest.approx(mean + half, 1e-4)
-    assert float(rows[0]["final/turns high"]) == pytest.approx(mean + 1 + half, 1e-4)
+    assert float(rows[0]["final.turns high"]) == pytest.approx(mean + 1 + half, 1e-4)
     assert (rows[0]["lr"], rows[1]["run"]) == ("0.2", "sweep/0")
 
 
@@ -251,7 +252,7 @@ def test_runs_that_are_not_done_are_filled_in_from_their_metrics(tmp_path, typed
     rows = {
         row["lr"]: row for row in csv.DictReader(io.StringIO(reported(typed, "runs", "format=csv")))
     }
-    best, final = "turns", "final/turns"
+    best, final = "turns", "final.turns"
     assert [rows["0.1"][name] for name in (best, final)] == ["5.0", "5.5"]
     assert [rows["0.2"][name] for name in (best, final)] == ["7.0", "7.0"]
     assert [rows["0.3"][name] for name in (best, final)] == ["4.0", "5.0"]
@@ -262,7 +263,7 @@ def test_runs_that_are_not_done_are_filled_in_from_their_metrics(tmp_path, typed
     found = json.loads(reported(typed, "runs", "format=json"))
     assert found["best"] == ["runs/c"]
     assert found["runs"][0]["results"] == {}
-    assert found["runs"][0]["so_far"] == {"turns": 5.0, "final/turns": 5.5}
+    assert found["runs"][0]["so_far"] == {"turns": 5.0, "final.turns": 5.5}
 
 
 def test_of_equal_evaluations_the_later_one_with_more_points_is_the_best_so_far(tmp_path, typed):
@@ -360,9 +361,9 @@ def test_a_report_and_tensorboard_have_the_results_of_a_run(tmp_path):
     (row,) = command("report", [str(run)], []).rows
     events = EventAccumulator(str(run)).Reload()
     facts = json.loads((run / "run.json").read_text())
-    turns = facts["results"]["turns"]
-    assert row.result("turns").value == turns
-    assert row.gap() == pytest.approx(turns / (31 / 12) - 1)
+    turns = read_result(run)["turns"]
+    assert row.estimate("turns").value == turns
+    assert row.mean("gap") == pytest.approx(turns / (31 / 12) - 1)
     assert events.Scalars("result/turns")[0].value == pytest.approx(turns)
     last = [line for line in read_metrics(run / "metrics.jsonl") if "eval/turns" in line][-1]
     assert facts["seconds"] >= last["time/seconds"]
@@ -377,7 +378,7 @@ def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
     run = package.train([*words, f"out={tmp_path}/run"])
     facts = json.loads((run / "run.json").read_text())
     assert (facts["metric"], facts["best_by"]) == ("points", "exploitability")
-    assert 0.4 < facts["results"]["random"] < 0.6
+    assert 0.4 < read_result(run)["random"] < 0.6
 
 
 @pytest.mark.parametrize(
@@ -442,6 +443,6 @@ def test_runs_are_listed_the_newest_first(sweep, typed):
         (sweep / f"{job}/run.json").write_text(json.dumps(run))
     words = ["by=run", "where=lr=0.1", "sort=-started", "columns=[run,started]"]
     lines = [line.split() for line in reported(typed, "sweep", *words).splitlines()]
-    assert [line[-1] for line in lines[-4:-1]] == ["sweep/0", "sweep/2", "sweep/1"]
+    assert [line[0] for line in lines[-4:-1]] == ["sweep/0", "sweep/2", "sweep/1"]
     found = reported(typed, "sweep", *words, "top=1", "format=csv")
     assert found == "run,started\nsweep/0,2026-11-03T10:00:00+00:00\n"

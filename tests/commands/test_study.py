@@ -9,15 +9,18 @@ from math import nan
 from pathlib import Path
 
 import pytest
+from helpers import read_result, write_report
 from processes import Process, run
 
-from rlgames.commands.study import cell_text, logged, make_cell, make_record
-from rlgames.commands.study_file import parse_column, read_study
+from rlgames.commands.study import make_record
+from rlgames.commands.study_file import read_study
 from rlgames.commands.study_plan import plan_study
 from rlgames.config.commands import StudyConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import with_section
+from rlgames.runs.reports import Report
+from rlgames.runs.table import ColumnText, Row, Run, check_metrics
 from rlgames.terminal.tables import escape_latex
 
 TINY = "game=tictactoe policy=mlp games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
@@ -31,7 +34,7 @@ evaluations:
 table:
   columns:
     won: played.win.rate | 100*.1f
-    seconds: training.seconds
+    seconds: train.seconds
 """
 CHAIN = f"""
 runs:
@@ -42,7 +45,7 @@ runs:
 evaluations:
   played: games=20
   match: {{overrides: 'games=20 opponent={{first}}', runs: [other]}}
-table: {{columns: {{won: played.win.rate, met: match.win.rate, seconds: training.seconds}}}}
+table: {{columns: {{won: played.win.rate, met: match.win.rate, seconds: train.seconds}}}}
 """
 PLAYERS = """
 runs:
@@ -83,14 +86,21 @@ def complete(work, *names, **changed):
     for job in work.jobs.values():
         if names and job.name not in names:
             continue
-        links = {key: str((work.directory / link).absolute()) for key, link in job.links.items()}
+        links = {
+            key: str((work.directory / link).absolute())
+            for key, link in job.links(job.words).items()
+        }
         work.path(job).mkdir(parents=True, exist_ok=True)
         content = {"status": "done", "config": job.config | links | changed}
         (work.path(job) / "run.json").write_text(json.dumps(content))
         (work.path(job) / "metrics.jsonl").write_text('{"games": 32, "time/seconds": 1.5}\n')
-        for each in job.evaluations:
-            saved = {"report": {"win": {"rate": 0.5}}, "date": "2026-01-02", "seconds": 1.0}
-            work.save(job, each, saved)
+        for each in job.reports:
+            links = job.links(each.words).items()
+            played = {key: str((work.directory / link).absolute()) for key, link in links}
+            seats = {key: {"name": "run", "path": path} for key, path in played.items()}
+            saved = {"checkpoints": work.checkpoints(job, each), "date": "2026-01-02"}
+            saved |= {"command": each.words[0], "config": each.config | seats}
+            write_report(work.path(job), each.name, {"win": {"rate": 0.5}}, **saved)
 
 
 def names(jobs):
@@ -142,7 +152,7 @@ def test_a_killed_study_continues_where_it_was(study, tmp_path):
     (tmp_path / "mine.yaml").write_text(STUDY)
     process = Process(tmp_path, "study", "mine.yaml", "out=out")
     until = time.monotonic() + 60
-    while not any(tmp_path.glob("out/*/*/evaluations/*.json")) and time.monotonic() < until:
+    while not any(tmp_path.glob("out/*/*/reports/played.json")) and time.monotonic() < until:
         time.sleep(0.01)
     process.send(signal.SIGKILL)
     assert process.wait()[0] == -signal.SIGKILL
@@ -160,7 +170,7 @@ def test_a_killed_study_continues_where_it_was(study, tmp_path):
 def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
     text = STUDY.replace("two: ", "two: init_from={one}/checkpoints/latest.safetensors ")
     text = text.replace("  played:", "  mistakes: analyze games=20 worst=0\n  played:")
-    text = text.replace("training.seconds", "training.total_seconds")
+    text = text.replace("train.seconds", "train.total_seconds")
     text += "    mistakes: mistakes.losses.all.rate\n"
     code, printed = study(text, "only=two", "seeds=[1]")
     assert code == 0, printed
@@ -168,9 +178,8 @@ def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
     config = (tmp_path / "out/two/1/config.yaml").read_text()
     assert f"init_from: {tmp_path / 'out/one/1'}/checkpoints/latest.safetensors" in config
     record = json.loads((tmp_path / "out/records/mine.json").read_text())["runs"]["two"]
-    assert record["cells"]["total_seconds"]["mean"] > 0
-    found = [json.loads(path.read_text()) for path in tmp_path.glob("out/two/1/evaluations/*")]
-    losses = next(each["report"]["losses"] for each in found if each["name"] == "mistakes")
+    assert record["cells"]["train.total_seconds"]["mean"] > 0
+    losses = read_result(tmp_path / "out/two/1", "mistakes")["losses"]
     rate = record["evaluations"]["mistakes"]["cells"]["losses.all.rate"]["mean"]
     assert rate == pytest.approx(losses["all"]["rate"], abs=1e-6)
     # The directory may be moved, and its runs still count.
@@ -258,13 +267,13 @@ def test_only_the_chosen_runs_are_replaced(planned, typed):
 
 
 def test_a_job_starts_only_after_those_it_needs(planned, monkeypatch):
-    work, started = planned(CHAIN), []
+    work, started = planned(CHAIN), list[str]()
 
-    def run(self, job, stop):
-        started.append(job.name)
-        complete(work, job.name)
+    def run(lists, jobs):
+        started.extend(each.name for each in lists)
+        complete(work, *(each.name for each in lists))
 
-    monkeypatch.setattr(type(work), "_run", run)
+    monkeypatch.setattr("rlgames.commands.study_jobs.run_commands", run)
     work.run([*work.jobs.values()], 1)
     assert started == ["first/0", "middle/0", "other/0", "last/0"]
 
@@ -301,7 +310,7 @@ def test_a_format_is_the_only_output(typed, tmp_path):
     (tmp_path / "mine.yaml").write_text(PLAYERS.replace("win.rate", "wins.rate"))
     said = typed("study", "mine.yaml", "out=out", "run=false")
     assert (said.returncode, said.stdout) == (2, "")
-    assert "played of one has no metric wins; did you mean win?" in said.stderr
+    assert "no run has played.wins.rate; did you mean played.win.rate?" in said.stderr
     said = typed("study", "mine.yaml", "out=out", "format=json", "dry_run=true")
     assert (said.returncode, "dry_run= prints text" in said.stdout) == (2, True)
 
@@ -331,10 +340,10 @@ def test_names_are_text_as_it_is_typed(planned, typed):
         ("two:", "one:", "line 5 is not YAML: one is set twice"),
         ("two:", "ppo+:", "'ppo+' cannot be the name of a run; use letters, digits, _ and -"),
         ("played:", "v1.2:", "'v1.2' cannot be the name of an evaluation; use letters, digits"),
-        ("played:", "training:", "'training' cannot be the name of an evaluation"),
+        ("played:", "train:", "'train' cannot be the name of an evaluation"),
         ("won: played", "won: plaid", "no evaluation is called 'plaid'; did you mean played"),
-        ("played.win.rate", "played", "'played | 100*.1f' is not a column"),
-        ("played.win.rate |", "played.win.rate - 1 |", "is not a column; as in EVALUATION.PATH"),
+        ("played.win.rate", "played", "'played' is not a column; as in EVALUATION.PATH"),
+        ("played.win.rate |", "played.win.rate - 1 |", "is not a column; as in REPORT.PATH"),
         ("100*.1f", "100*.1f | higest", "did you mean highest"),
         ("100*.1f", "+.2z", ".2z is not a format"),
         ("games=20 ", "games=20 plugins=[x] ", "plugins=[x] is typed"),
@@ -342,8 +351,8 @@ def test_names_are_text_as_it_is_typed(planned, typed):
         ("games=20 ", "games=20 record={}/../x ", "record={}/../x is outside the run"),
         ("table:", "table: [3]\ntables:", "no key is called 'tables'; did you mean table?"),
         ("table:", "reported: {x: {three: 1}}\ntable:", "reported.x: no run is called 'three'"),
-        ("training.seconds", "training.turns.last0", "training.turns.last0 is not a metric of"),
-        ("training.seconds", "reported.x", "reported.x: no values is called 'x'"),
+        ("train.seconds", "train.turns.last0", "train.turns.last0 is not a metric of"),
+        ("train.seconds", "reported.x", "reported.x: no values is called 'x'"),
     ],
 )
 def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
@@ -466,16 +475,27 @@ def test_a_dry_run_lists_the_jobs(typed, tmp_path):
         ("turns.last65", nan),
     ],
 )
-def test_a_metric_of_training_is_a_mean_over_its_first_or_last_games(name, value):
-    lines = [{"games": 32.0 * number, "train/turns": 5.0 + 2 * number} for number in (1, 2)]
-    assert logged(lines, name) == pytest.approx(value, nan_ok=True)
-    with pytest.raises(ConfigError, match="logged no metric truns; did you mean turns"):
-        logged(lines, "truns.last32")
+def test_a_metric_of_training_is_a_mean_over_its_first_or_last_games(name, value, tmp_path):
+    lines = [{"games": 32 * number, "train/turns": 5.0 + 2 * number} for number in (1, 2)]
+    run = Run(path=tmp_path, status="done")
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert run.number(f"train.{name}")[0] == pytest.approx(value, nan_ok=True)
+    with pytest.raises(ConfigError, match=r"no run has train\.truns\.last32") as error:
+        check_metrics([run], [ColumnText("", "train.truns.last32")])
+    assert error.value.hint == "did you mean train.turns.last32?"
 
 
-def test_equal_values_of_three_seeds_have_no_interval():
+def test_equal_values_of_three_seeds_have_no_interval(tmp_path):
     def shown(values, format=".1f", half=None):
-        return cell_text(make_cell(values, half), parse_column("", f"a.b | {format}"))
+        runs = []
+        for seed, value in enumerate(values):
+            ends = {} if half is None else {"ci95": [value - half, value + half]}
+            report = Report("eval", {}, {}, "", {"b": {"rate": value} | ends})
+            settings, path = {"seed": seed}, tmp_path / str(seed)
+            runs.append(Run(path=path, status="done", settings=settings, reports={"a": report}))
+        row, column = Row(runs), ColumnText.parse("", f"a.b.rate | {format}")
+        found = row.estimate("a.b.rate")
+        return column.cell(found.value, found.half, row.values("a.b.rate"))
 
     assert shown([4.5, 4.5, 4.5], ".3f") == "4.500 (3 equal)"
     assert shown([4.5, 4.5]) == "4.5 (4.5, 4.5)"

@@ -2,6 +2,8 @@
 
 import json
 
+from helpers import write_report
+
 GAME = {"name": "salvo", "board": 4, "ships": [4, 2], "shots": 2}
 SWEEP = [(0.1, 0, 5.0), (0.1, 1, 6.0), (0.1, 2, 5.5), (0.2, 0, 4.5), (0.2, 1, 4.75), (0.2, 2, 5.0)]
 """Two values of lr with three seeds each, and the turns that each run reaches."""
@@ -22,8 +24,11 @@ def write_run(path, status="done", turns=(5.0,), results=None, facts=(), lines=(
     (path / "metrics.jsonl").write_text(text)
     run = {"status": status, "metric": "turns", "best_by": "turns", "config": config}
     if status == "done":
-        run |= {"results": results or {"turns": turns[-1], "optimal": 4.0}, "seconds": 9.0}
-        run |= {} if results else {"final_results": {"turns": turns[-1] + 1.0}, "best_games": 300}
+        run |= {"seconds": 9.0}
+        best = {"turns": turns[-1], "optimal": 4.0, "checkpoint_games": 300}
+        write_report(path, "train_best", results or best)
+        if not results:
+            write_report(path, "train_final", {"turns": turns[-1] + 1.0})
     (path / "run.json").write_text(json.dumps(run | dict(facts)))
     return path
 

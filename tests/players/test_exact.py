@@ -1,12 +1,11 @@
 """The exact player of Connect 4: how much of its play is proven, and what it depends on."""
 
-import json
 import math
 import time
 
 import pytest
 import torch
-from helpers import command, make_game, rng
+from helpers import command, make_game, read_result, rng
 
 from rlgames.commands import evaluate
 from rlgames.commands.train import print_result
@@ -82,8 +81,7 @@ def test_a_run_says_it_too(tmp_path, capsys):
     words = ["experiment=connect4_mlp", "eval_opponent=exact", "eval_opponent.move_positions=100"]
     words += ["games=20", "batch=10", "eval_games=1", "policy.layers=[4]", f"out={tmp_path}/run"]
     result = train(load_config(TrainConfig, words))
-    facts = json.loads((tmp_path / "run/run.json").read_text())
-    share = facts["opponent_statistics"]["proven_moves"]
+    share = read_result(tmp_path / "run")["opponent_statistics"]["proven_moves"]
     assert 0 < share < 1
     assert share == result.best.opponent_statistics["proven_moves"]
     print_result(result)

@@ -15,6 +15,7 @@ from untrusted_files import trained
 from rlgames.commands import report
 from rlgames.config.commands import ReportConfig
 from rlgames.config.compose import load_config
+from rlgames.runs.table import Run
 
 TEXTS = {
     "empty": b"",
@@ -38,14 +39,17 @@ FILE_SYSTEM = {"missing": lambda path: None, "folder": os.mkdir, "pipe": os.mkfi
 VALUES = {
     "status": [None, "x", "\x1b[31m\x07\n", ["done"]],
     "config": [None, [], {}, {"game": {"name": [1]}}],
-    "results": [3, {"turns": "high"}, {"turns": 1e308}, {"turns": math.nan}, {"": {}}],
-    "final_results": [[], {"turns": 10**400}],
     "games": [-1, 0.5, 10**19, True],
     "seconds": [-1, math.inf, "x"],
     "start": ["", "9999-12-31T23:59:59", 5],
     "metric": [3, "[red]"],
 }
 """Odd values of the fields of run.json."""
+
+
+RESULTS = [3, {"turns": "high"}, {"turns": 1e308}, {"turns": math.nan}, {"": {}}, [], None]
+RESULTS += [{"turns": 10**400}, {"checkpoint_games": -1}, {"win": {"rate": 1e308, "ci95": [1]}}]
+"""Odd results of a report."""
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +140,17 @@ def test_odd_values_in_run_json_are_reported(name, victim):
         (victim / "run.json").write_text(json.dumps(run | {name: value}))
         reason = check_reports(victim)
         assert not reason or reason.startswith(f"run.json: {name}: ") or " has no " in reason
+
+
+@pytest.mark.parametrize("name", ["train_best", "train_final", "eval_mine"])
+def test_odd_values_in_a_report_are_reported(name, victim):
+    path = victim / f"reports/{name}.json"
+    report = json.loads((victim / "reports/train_best.json").read_text())
+    odd = [report | {"result": value} for value in RESULTS]
+    odd += [report | {field: 3} for field in report]
+    for text in [*TEXTS.values(), *(json.dumps(each).encode() for each in odd)]:
+        path.write_bytes(text)
+        reason = Run.read(victim).damage
+        assert not reason or reason.startswith(f"reports/{name}.json: ")
+        assert reason or text in [json.dumps(each).encode() for each in odd[: len(RESULTS)]]
+    assert check_reports(victim).startswith(f"reports/{name}.json: result: 3 is not what")

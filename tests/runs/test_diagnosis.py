@@ -15,8 +15,8 @@ from rlgames.runs.diagnosis import (
     still_improves,
     verdict,
 )
-from rlgames.runs.files import RunInfo
-from rlgames.runs.history import MAX_LINES, History
+from rlgames.runs.series import MAX_LINES, Training
+from rlgames.runs.table import Run
 
 SETTINGS = {
     **{"games": 1000, "lr": 0.01, "opponent": "self", "eval_opponent": "random"},
@@ -109,9 +109,9 @@ def history(learner, metrics, settings):
         for name, values in metrics.items()
         for value in values
     ]
-    return History(
-        RunInfo("done", metric=metric, games=1000),
-        SETTINGS | {"learner": learner} | own,
+    own = SETTINGS | {"learner": learner} | own
+    return Training(
+        Run(path=Path(), status="done", metric=metric, games=1000, settings=own),
         lines,
         {"random": 0.5} if metric == "points" else {"random": 9.5, "optimal": 7.0},
         settings.get("failure", ""),
@@ -132,14 +132,14 @@ def test_what_does_no_harm_is_no_cause(name):
 
 
 def test_every_rule_has_a_case():
-    assert [*dict.fromkeys(name for name, *_ in RULES)] == [*CASES]
+    assert [*dict.fromkeys(rule.name for rule in RULES)] == [*CASES]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_training_is_told_a_cause_but_no_advice_and_while_it_runs_what_is_certain(
     name, monkeypatch
 ):
-    monkeypatch.setattr(History, "read", lambda directory: history(*CASES[name]))
+    monkeypatch.setattr(Training, "read", lambda directory: history(*CASES[name]))
     assert bool(first_cause(Path())) == (name not in ADVICE)
     assert bool(first_cause(Path(), is_running=True)) == (name in CERTAIN)
 
@@ -167,7 +167,7 @@ def test_without_a_cause_the_result_decides_what_is_said(metrics, words):
 
 
 def test_a_hundred_thousand_lines_take_less_than_a_second(tmp_path):
-    line = {f"train/metric_{number}": 0.123456789 for number in range(20)}
+    line = {f"train/metric_{number}": 0.123456789 for number in range(19)} | {"train/loss": 0.1}
     lines = [json.dumps({"games": games, **line}) for games in range(100_000)]
     lines[70_000] = json.dumps({"games": 70_000, "eval/turns": 5.0})
     lines[80_000:80_000] = ["{", '{"games": 1, "games": 2}', '{"train/metric_1": "high"}']
@@ -176,9 +176,10 @@ def test_a_hundred_thousand_lines_take_less_than_a_second(tmp_path):
     facts = {"status": "running", "metric": "turns", "config": config}
     (tmp_path / "run.json").write_text(json.dumps(facts))
     begun = time.process_time()
-    run = History.read(tmp_path)
+    run = Training.read(tmp_path)
     assert diagnose(run) == []
     assert time.process_time() - begun < 1
-    assert run["result"].end == 5.0  # an evaluation is never left out
-    assert 0.9 * MAX_LINES < len(run["metric_1"].values) <= MAX_LINES + 1
-    assert run["torn"].values == ()
+    assert run.result.end == 5.0  # an evaluation is never left out
+    assert 0.9 * MAX_LINES < len(run.loss.values) <= MAX_LINES + 1
+    with pytest.raises(AttributeError):
+        _ = run.torn

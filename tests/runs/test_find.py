@@ -13,7 +13,8 @@ from helpers import check_refused
 from rlgames.commands.match import matching_runs
 from rlgames.core.errors import ConfigError
 from rlgames.runs.directory import lock_directory
-from rlgames.runs.find import read_summaries, read_summary, run_path
+from rlgames.runs.find import run_path
+from rlgames.runs.table import Run, read_runs
 from rlgames.runs.where import matching
 
 DAYS = {"old": "2026-11-27", "mid": "2026-11-28", "new": "2026-11-29"}
@@ -75,7 +76,7 @@ def test_of_runs_of_one_second_the_one_with_the_last_number_is_the_latest(three)
 
 
 def chosen(where):
-    return {run.path.name for run in matching(read_summaries(["outputs"]), where)}
+    return {run.path.name for run in matching(read_runs(["outputs"]), where)}
 
 
 @pytest.mark.parametrize(
@@ -164,11 +165,11 @@ def test_an_unknown_status_is_an_error(sign, three):
 def test_a_run_is_running_while_its_directory_is_locked(pid, host, tmp_path):
     """Whatever run.json says about its process: another one may have that number now."""
     run = write_run(tmp_path / "run", status="running", pid=pid, host=host)
-    assert read_summary(run).status == "died"  # no lock has ever been there
+    assert Run.read(run).status == "died"  # no lock has ever been there
     lock = lock_directory(run)
-    assert read_summary(run).status == "running"
+    assert Run.read(run).status == "running"
     lock.release()
-    assert read_summary(run).status == "died"
+    assert Run.read(run).status == "died"
 
 
 def test_who_looks_at_a_lock_keeps_nobody_from_taking_it(tmp_path):

@@ -61,7 +61,7 @@ def device(path, mine):
 
 
 KINDS = [link, dangling_link, hard_link, fifo, device]
-RUN_FILES = [*directory.NEW_FILES, "lock", "checkpoints/latest.safetensors", "eval.json"]
+RUN_FILES = [*directory.NEW_FILES, "lock", "checkpoints/latest.safetensors", "reports/eval.json"]
 RUN_FILES += ["pictures/values.png", "checkpoints", "pictures", "notes/another"]
 
 

@@ -215,7 +215,8 @@ def test_odd_provenance_does_not_matter(text, run, typed):
 
 
 def test_configs_and_reports_of_a_run_are_not_read(run, typed):
-    for name in ("config.yaml", "eval.json"):
+    (run / "reports").mkdir(exist_ok=True)
+    for name in ("config.yaml", "reports/eval.json"):
         (run / name).write_text("${oc.env:HOME}: !!python/object/apply:os.mkdir [marker]\n" + DEEP)
     assert typed("resume", "run", "games=16").returncode == 0
     assert typed("eval", "run", "games=4").returncode == 0

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers import SMALL_TRAINING
+from helpers import SMALL_TRAINING, read_result
 from markers import one_in
 from processes import Process, Terminal
 
@@ -219,17 +219,30 @@ def test_nobody_meets_themselves_in_an_arena(typed, tmp_path):
         assert "named twice" in done.stderr
 
 
-def test_a_quick_look_replaces_no_evaluation(typed, tmp_path):
+def test_a_report_replaces_only_one_that_answers_the_same_question(typed, tmp_path):
     run = package.train([*SMALL_TRAINING, f"out={tmp_path}/run"])
-    kept = run / "eval.json"
-    assert typed("eval", "run", "games=2").returncode == 0
-    assert json.loads(kept.read_text())["games"] == 2
+    kept = run / "reports/eval_random.json"
+    for words in (["games=2"], [], ["games=3"], ["opponent=win_or_block"], ["name=mine"]):
+        assert typed("eval", "run", *words).returncode == 0
+    of_run = {"train_best", "train_final", "mine"}
+    names = {"eval_random", "eval_random_games-2", "eval_random_games-3", "eval_win_or_block"}
+    assert {path.stem for path in kept.parent.iterdir()} == names | of_run
+    assert read_result(run, "eval_random")["games"] == 2000
+    assert read_result(run, "mine") | {"seconds": 0, "moves_per_s": 0} == (
+        read_result(run, "eval_random") | {"seconds": 0, "moves_per_s": 0}
+    )
+    # A name that two questions share gets a number.
+    other = json.loads(kept.read_text())
+    kept.write_text(json.dumps(other | {"config": other["config"] | {"seed": 7}}))
     assert typed("eval", "run").returncode == 0
-    assert typed("eval", "run", "games=3").returncode == 0
-    assert json.loads(kept.read_text())["games"] == 2000
+    assert read_result(run, "eval_random_2")["seed"] == 0
+    assert typed("eval", "run", "name=train_best").returncode == 2
+    assert "is the report of a training" in typed("eval", "run", "name=train_best").stderr
+    assert "is not a name" in typed("eval", "run", "name=../mine").stderr
+    kept = run / "reports/mine.json"
     kept.unlink()
     kept.mkdir()
-    done = typed("eval", "run", "format=json")
+    done = typed("eval", "run", "name=mine", "format=json")
     assert done.returncode == 0
     assert json.loads(done.stdout)["games"] == 2000
     assert "was not written" in done.stderr

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from helpers import write_report
 
-from rlgames.commands.comparison import sort_key
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.metrics import METRICS, direction
-from rlgames.runs.find import read_summary
+from rlgames.runs.table import Run, sort_key
 from rlgames.terminal.progress import Progress
 from rlgames.training.evaluator import EVAL_METRICS
 from rlgames.training.parts import build_training
@@ -67,8 +67,9 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
         path.mkdir()
         run = {"status": "done", "metric": evaluator.goal_metric, "best_by": metric}
         run["config"] = {"game": {"name": game}}
-        (path / "run.json").write_text(json.dumps(run | {"results": {metric: value}}))
-        runs.append(read_summary(path))
+        (path / "run.json").write_text(json.dumps(run))
+        write_report(path, "train_best", {metric: value})
+        runs.append(Run.read(path))
     assert min(runs, key=lambda run: sort_key(run, run.results)).results[metric] == best
     progress = Progress(2, metric=evaluator.goal_metric)
     progress.on_metrics(1, {f"eval/{progress.metric}": 0.25})

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from helpers import command, resume_config
+from helpers import command, read_result, resume_config
 from markers import quick
 from processes import final_state, flat, metrics_without_times, same
 
@@ -12,7 +12,7 @@ from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core.signals import Interrupted
 from rlgames.runs.checkpoint import Checkpoint
-from rlgames.runs.files import read_metrics, read_run
+from rlgames.runs.files import read_metrics
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.train import resume, train
 
@@ -64,7 +64,7 @@ def test_they_are_logged_and_belong_to_the_results_of_the_final_network(measured
     lines = read_metrics(measured.directory / "metrics.jsonl")
     counts = [line for line in lines if "eval/regret" in line]
     assert [line["games"] for line in counts] == [16, 32, 48]
-    results = read_run(measured.directory)["final_results"]
+    results = read_result(measured.directory, "train_final")
     assert results["regret"] == counts[-1]["eval/regret"] > 0
 
 

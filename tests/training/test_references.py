@@ -1,9 +1,7 @@
 """References are those of the layouts that were played."""
 
-import json
-
 import pytest
-from helpers import command
+from helpers import command, read_result
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -21,7 +19,7 @@ def test_no_result_beats_the_optimum_beside_it(tmp_path):
     assert optimal <= result.best.evaluation.turns.value
     assert result.best.held_out is not None
     assert held_out_optimal <= result.best.held_out.turns.value
-    facts = json.loads((tmp_path / "run/run.json").read_text())["results"]
+    facts = read_result(tmp_path / "run")
     assert facts["optimal"] == optimal < 4.5
     assert facts["held_out_optimal"] == held_out_optimal
     report = command("eval", tmp_path / "run", []).as_dict()

@@ -18,15 +18,24 @@ from rlgames.runs import storage
 from rlgames.runs.files import (
     MAX_FILE_BYTES,
     MAX_METRICS_BYTES,
-    RunInfo,
+    DamagedRun,
     damage_in,
-    flatten,
-    parse_info,
     read_run,
 )
+from rlgames.runs.table import Run
 
 MAX_LINES = 2000
 """Of more lines of training games, so many are read."""
+
+METRICS = (
+    *("agreement", "approx_kl", "buffer_size", "clip_fraction", "clipped_boards"),
+    *("distinct_games", "draws", "ent_coef", "entropy", "explained_variance"),
+    *("exploitability", "exploration_rate", "gain", "grad_norm", "gradient_steps", "loss"),
+    *("lr", "moves", "points", "q_max", "q_values", "result", "return_std", "returns"),
+    *("rewarded_games", "samples_per_move", "score", "std_error", "target_entropy"),
+    *("td_error", "turns", "updates"),
+)
+"""The metrics that rules look at."""
 
 NAMES = {
     **{"returns": "train/return", "updates": "time/updates", "moves": "time/moves"},
@@ -70,42 +79,57 @@ class Series:
 
 
 @dataclass(frozen=True)
-class History:
-    """A run: its settings, as runs.files.flatten names them, and the lines of its metrics.
+class Training:
+    """The training of a run: its metrics over time are attributes, by their names in the log.
 
-    references: what "random" and "optimal" play reach, as far as known. failure: the error that
-    ended a failed run.
+    lines: of the log. references: what "random" and "optimal" play reach, as far as known. failure:
+    the error that ended a failed run.
     """
 
-    info: RunInfo
-    settings: dict[str, Any]
+    run: Run
     lines: Sequence[dict[str, float]]
     references: dict[str, float]
     failure: str = ""
 
     @classmethod
-    def read(cls, directory: Path) -> History:
+    def read(cls, directory: Path) -> Training:
         """The run in a directory. Raises DamagedRun, ConfigError and OSError."""
-        storage.check_plain(directory)
-        info, early = parse_info(directory), read_run(directory).get("references")
-        references = (_numbers(early) if isinstance(early, dict) else {}) | info.results
-        failure = _failure(directory) if info.status == "failed" else ""
-        lines = _read_lines(directory)
-        return cls(info, flatten(info.config), lines, references, failure)
+        run = Run.read(directory, reports={}, has_metrics=False)
+        if run.damage:
+            raise DamagedRun(run.damage)
+        early = read_run(directory).get("references")
+        references = (_numbers(early) if isinstance(early, dict) else {}) | run.results
+        failure = _failure(directory) if run.status == "failed" else ""
+        return cls(run, _read_lines(directory), references, failure)
 
-    def __getitem__(self, name: str) -> Series:
-        """A metric by its name without train/, or as NAMES has it; result and std_error: the metric
-        of the game in each evaluation, and its standard error; gain: by how much the result is
-        better than random play."""
-        full = NAMES.get(name, f"train/{name}").format(self.info.metric)
+    def __getattr__(self, name: str) -> Series:
+        """A metric of training or, by NAMES, another one; result and std_error: the metric of the
+        game in each evaluation, and its standard error; gain: by how much the result is better than
+        random play."""
+        if name not in METRICS:
+            raise AttributeError(name)
+        full = NAMES.get(name, f"train/{name}").format(self.metric)
         values = [line[full] for line in self.lines if full in line]
         if name == "gain":
             values = [self.sign * (value - self.random) for value in values]
         return Series.of(values)
 
+    @property
+    def status(self) -> str:
+        return self.run.status
+
+    @property
+    def metric(self) -> str:
+        """The metric of the game."""
+        return self.run.metric
+
+    def setting(self, key: str) -> Any:
+        """A setting; None without it."""
+        return self.run.settings.get(key)
+
     def number(self, key: str) -> float:
         """A setting that is a number, or the lowest of a list of them; else NaN."""
-        value = self.settings.get(key)
+        value = self.setting(key)
         numbers = map(finite_or_none, value if isinstance(value, list) else [value])
         return min((each for each in numbers if each is not None), default=math.nan)
 
@@ -122,33 +146,33 @@ class History:
     @property
     def sign(self) -> int:
         """+1 if higher values of this metric are better, -1 if lower ones are."""
-        return direction(goal_of(self.info.metric), self.info.metric) or 1
+        return direction(goal_of(self.metric), self.metric) or 1
 
     @property
     def margin(self) -> float:
         """Smaller differences of results say nothing."""
-        return max(0.05 * abs(self.random), 3 * self["std_error"].highest)
+        return max(0.05 * abs(self.random), 3 * self.std_error.highest)
 
     @property
     def largest_return(self) -> float:
         """The largest size of a return, as far as the reward tells, else NaN."""
-        scored, scale = self.settings.get("reward.scored"), self.number("reward.scale")
+        scored, scale = self.setting("reward.scored"), self.number("reward.scale")
         goals = {"points": "outcome", "turns": "turns"}
-        scored = goals.get(self.info.metric) if scored == "goal" else scored
+        scored = goals.get(self.metric) if scored == "goal" else scored
         if scored == "outcome":
             return scale * max(abs(self.number("reward.win")), abs(self.number("reward.loss")))
-        return 2 * scale * self["turns"].highest if scored == "turns" else math.nan
+        return 2 * scale * self.turns.highest if scored == "turns" else math.nan
 
     @property
     def is_weak(self) -> bool:
         """Whether the last evaluation leaves something to learn, as far as is known."""
-        exploitability = self["exploitability"]
+        exploitability = self.exploitability
         if exploitability.values:
             return exploitability.end > 0.1
-        if self.info.metric == "points":
-            return not self["result"].end >= 0.97
+        if self.metric == "points":
+            return not self.result.end >= 0.97
         optimum = self.references.get("optimal", math.nan)
-        return not abs(self["result"].end - optimum) <= 0.05 * abs(optimum)
+        return not abs(self.result.end - optimum) <= 0.05 * abs(optimum)
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, float]:
