@@ -6,7 +6,7 @@ removes the last import of a folder removes its name.
 
 IMPORTS = {
     "core": "",
-    "kernels": "",
+    "kernels": "core",
     "config": "core",
     "games": "core kernels",
     "sampling": "core kernels",
@@ -37,9 +37,9 @@ IMPORTS = {
 """The folders and files of the package from the ground up, and all that each imports."""
 
 MAX_LINES = {
-    "rlgames/core": 1160,
+    "rlgames/core": 1250,
     "rlgames/kernels": 2948,
-    "rlgames/config": 2561,
+    "rlgames/config": 2580,
     "rlgames/games": 5618,
     "rlgames/sampling": 219,
     "rlgames/drawing": 1013,
@@ -51,17 +51,17 @@ MAX_LINES = {
     "rlgames/evaluation": 1815,
     "rlgames/rewards": 233,
     "rlgames/learners": 1851,
-    "rlgames/runs": 2555,
+    "rlgames/runs": 2610,
     "rlgames/envs": 528,
     "rlgames/terminal": 977,
     "rlgames/training": 2211,
     "rlgames/web": 911,
-    "rlgames/commands": 4994,
+    "rlgames/commands": 5000,
     "rlgames/__init__": 187,
     "rlgames/__main__": 15,
-    "tests": 3181,
+    "tests": 3440,
     "tests/commands": 2665,
-    "tests/config": 1410,
+    "tests/config": 1411,
     "tests/core": 315,
     "tests/drawing": 116,
     "tests/envs": 546,
@@ -79,7 +79,7 @@ MAX_LINES = {
     "tests/training": 2188,
     "tests/web": 953,
     "scripts/bench": 991,
-    "scripts/checks": 914,
+    "scripts/checks": 1070,
     "scripts/docs": 613,
 }
 """The lines of each folder. Files beside the folders of tests count for tests."""

@@ -5,6 +5,7 @@ What a training needs is imported once its words are checked, so that errors are
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
+from rlgames.runs import storage
 from rlgames.runs.diagnosis import first_cause
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.find import located
@@ -47,10 +49,13 @@ def run(config: TrainConfig) -> Result:
 
 def check_sweep(jobs: Iterable[tuple[list[str], TrainConfig]]) -> None:
     """Check jobs of a sweep before the first one starts. Raises ConfigError for parts that do not
-    fit together."""
+    fit together, and for a directory that Windows cannot name."""
     for words, config in jobs:
         from rlgames.training.parts import check_parts
 
+        if storage.IS_WINDOWS and (bad := re.search(r'[<>:"|?*]', ",".join(words))):
+            hint = "hydra.sweep.subdir='${hydra.job.num}' numbers the directories"
+            raise ConfigError(f"Windows allows no {bad[0]} in the name of a job's directory", hint)
         try:
             check_parts(config)
         except ConfigError as error:

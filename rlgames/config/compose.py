@@ -27,6 +27,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.files import Files, conf_dir
+from rlgames.config.hydra_version import VERSION_BASE
 from rlgames.config.plugins import import_plugins
 from rlgames.config.typed import command_of, typed
 from rlgames.config.words import Flags, hydra_words, parse_word, quoted, split_flags, typed_groups
@@ -59,7 +60,7 @@ def composed(command: str, overrides: Sequence[str], folders: Sequence[Path]) ->
     """What Hydra composes for a command of its own words, as plain values. Raises ConfigError."""
     path = ",".join(quoted(str(folder)) for folder in folders)
     own = [f"hydra.searchpath=[{path}]"] if folders else []
-    with hydra_state(), initialize_config_dir(str(conf_dir()), version_base="1.3"), hydra_errors():
+    with hydra_state(), initialize_config_dir(str(conf_dir()), **VERSION_BASE), hydra_errors():
         node = compose(command, [*overrides, *own], return_hydra_config=True)
         HydraConfig.instance().cfg = node  # type: ignore[assignment]
         return plain_values(node)
@@ -90,7 +91,7 @@ def run_app(command: str, flags: Flags, words: Sequence[str], job: Callable[[Any
     folders = [f"--config-dir={folder}" for folder in flags.folders]
     sys.argv = ["rlgames", *folders, *flags.hydra, *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised, not printed
-    app = hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=command)(job)
+    app = hydra.main(config_path=str(conf_dir()), config_name=command, **VERSION_BASE)(job)
     try:
         with hydra_errors():
             app()
