@@ -35,9 +35,9 @@ def lock(file: int, wait: bool = False) -> bool:
 
 def unlock(file: int) -> None:
     """Release the lock of an open file; does nothing if it is not locked."""
-    from filelock import unlock_descriptor
+    with suppress(OSError, ImportError):  # at the end of the process nothing can be imported
+        from filelock import unlock_descriptor
 
-    with suppress(OSError):
         unlock_descriptor(file)
 
 

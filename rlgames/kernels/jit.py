@@ -52,7 +52,7 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
             return template(tuple(map(unliteral, args)), kws)
 
         def compile_or_wait(signature: Any) -> Any:
-            with compiled._cache.lock(signature):
+            with compiled._cache.lock(signature, compiled.targetctx.codegen()):
                 return compile_one(signature)
 
         compiled.get_call_template = get_call_template
@@ -105,8 +105,11 @@ class _KernelCache(FunctionCache):
         unfinished.replace(path)
 
     @contextmanager
-    def lock(self, signature: Any) -> Iterator[None]:
+    def lock(self, signature: Any, codegen: Any) -> Iterator[None]:
         """Wait for another process that compiles the same, as two jobs of a sweep would."""
+        if self._index_key(signature, codegen).exists():
+            yield
+            return
         path = self._folder / f"{self._name_of(signature)}.lock"
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
