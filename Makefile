@@ -7,7 +7,7 @@ export OMP_NUM_THREADS = 1
 unexport PYTHONDONTWRITEBYTECODE
 STUDY := records=docs/records jobs=2
 
-.PHONY: demo tables test test-engines test-browser test-slow test-long format format-check lint types \
+.PHONY: demo tables test test-python test-engines test-browser test-slow test-long format format-check lint types \
 	coverage check bench bench-peers reproduce strength intervals agents storm pictures site site-check dist clean
 
 # Installs rlgames without the tools of contributors.
@@ -20,6 +20,10 @@ tables: .venv/installed
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# On Debian's newest Pythons, in a small system in build/pythons: needs root and Debian's mmdebstrap.
+test-python: dist
+	$(BIN)/python scripts/checks/python_versions.py
 
 # Against other programs and published values: docs/dev/checked.md.
 test-engines: .venv/installed
@@ -49,6 +53,7 @@ lint: .venv/installed
 
 types: .venv/installed
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 rlgames
 
 # The same tests as `make test`, measured: lines that no test runs, also in processes that tests start.
 coverage: .venv/installed

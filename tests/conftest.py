@@ -22,7 +22,8 @@ os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 os.fsync = lambda _: None
 # A shell ignores the first in jobs that it starts in the background, nohup the second.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if hasattr(signal, "SIGHUP"):  # not on Windows
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 MAX_QUICK_SECONDS = 4.0

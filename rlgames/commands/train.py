@@ -5,6 +5,7 @@ What a training needs is imported once its words are checked, so that errors are
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from rlgames.config.words import as_word, split_named
 from rlgames.core.errors import ConfigError
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
+from rlgames.runs import storage
 from rlgames.runs.diagnosis import first_cause
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.find import find_run, located, read_config
@@ -93,10 +95,13 @@ def with_stored_words(typed: Sequence[str]) -> list[str]:
 
 def check_sweep(jobs: Iterable[tuple[list[str], TrainConfig]]) -> None:
     """Check jobs of a sweep before the first one starts. Raises ConfigError for parts that do not
-    fit together."""
+    fit together, and for a directory that Windows cannot name."""
     for words, config in jobs:
         from rlgames.training.parts import check_parts
 
+        if storage.IS_WINDOWS and (bad := re.search(r'[<>:"|?*]', ",".join(words))):
+            hint = "hydra.sweep.subdir='${hydra.job.num}' numbers the directories"
+            raise ConfigError(f"Windows allows no {bad[0]} in the name of a job's directory", hint)
         try:
             check_parts(config)
         except ConfigError as error:

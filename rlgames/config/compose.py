@@ -32,6 +32,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rlgames.config.commands import TrainConfig
 from rlgames.config.conf import conf_dir, not_yaml
 from rlgames.config.hints import unknown_option
+from rlgames.config.hydra_version import VERSION_BASE
 from rlgames.config.plugins import import_plugins
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
@@ -49,9 +50,6 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 
 C = TypeVar("C")
-
-VERSION_BASE = "1.3"
-"""The version of Hydra whose defaults hold."""
 
 COMPOSE_ERRORS = (HydraException, OmegaConfBaseException, ValueError, AssertionError)
 """What Hydra raises for words and values that cannot be."""
@@ -127,7 +125,7 @@ def composer(folders: Sequence[Path] = ()) -> Iterator[Composer]:
         base = version.version_base
         _Folders.folders = (*folders,)
         try:
-            with initialize_config_dir(str(conf_dir()), version_base=VERSION_BASE):
+            with initialize_config_dir(str(conf_dir()), **VERSION_BASE):
                 _Folders.folders = ()
                 yield Composer()
         finally:
@@ -221,7 +219,7 @@ def run_app(command: str, flags: Flags, words: Sequence[str], job: Callable[[Any
     # Hydra has no function that takes the arguments of an app.
     sys.argv = ["rlgames", *folders, *flags.hydra, *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised, not printed
-    app = hydra.main(version_base=VERSION_BASE, config_path=str(conf_dir()), config_name=command)
+    app = hydra.main(config_path=str(conf_dir()), config_name=command, **VERSION_BASE)
     try:
         with hydra_errors(command):
             app(job)()

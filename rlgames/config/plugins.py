@@ -97,6 +97,8 @@ def add_option(group: str, name: str, make: Callable[..., Any], keys: Mapping[st
     """
     from hydra.core.config_store import ConfigStore
 
+    from rlgames.config.hydra_version import REPLACE
+
     if group not in KINDS:
         raise ValueError(f"no group is called {group!r}; {nearest(group, list(KINDS))}")
     option, kind, registered = f"{group}={name}", resolve_name(KINDS[group]), REGISTRY[group]
@@ -122,7 +124,7 @@ def add_option(group: str, name: str, make: Callable[..., Any], keys: Mapping[st
     values = {"name": name} | {word: field.metadata["value"] for word, field in fields.items()}
     registered[name] = Option(schema, make, values=values)
     ConfigStore.instance().store(
-        name, values, group, f"logger.{name}" if group == "logger" else None
+        name, values, group, f"logger.{name}" if group == "logger" else None, **REPLACE
     )
 
 

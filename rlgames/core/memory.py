@@ -41,7 +41,9 @@ def _check(what: str, count: int, size: int, why: str, hint: str) -> None:
 def free_memory() -> int | None:
     """Bytes available on the machine; None if unknown."""
     try:
-        found = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text())
+        found = re.search(
+            r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text(encoding="utf-8")
+        )
     except OSError:
         return None
     return int(found[1]) * 1024 if found else None

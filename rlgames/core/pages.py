@@ -8,7 +8,7 @@ import sys
 
 from torch import Tensor
 
-_MADV_COLLAPSE = 25
+_MADV_DONTNEED, _MADV_COLLAPSE = 4, 25  # Linux's; Python lacks the second
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -17,7 +17,7 @@ def discard_pages(tensor: Tensor) -> None:
 
     Does nothing where the system cannot do that, and for a tensor with gaps.
     """
-    _advise(tensor, mmap.MADV_DONTNEED)
+    _advise(tensor, _MADV_DONTNEED)
 
 
 def collapse_pages(tensor: Tensor) -> None:

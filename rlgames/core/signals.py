@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -56,21 +58,21 @@ def exit_on_second_interrupt(report: Callable[[str], object]) -> Iterator[None]:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    reader, writer = socket.socketpair()  # Windows waits for sockets only
+    writer.setblocking(False)
+    previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_watch_interrupts, args=(reader, report), daemon=True).start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(previous)
-        os.close(writer)  # which ends the thread
+        writer.close()  # which ends the thread
 
 
-def _watch_interrupts(reader: int, report: Callable[[str], object]) -> None:
+def _watch_interrupts(reader: socket.socket, report: Callable[[str], object]) -> None:
     """Read the numbers of signals as they arrive."""
     count = 0
-    while numbers := os.read(reader, 1 if count else 1024):
+    while numbers := reader.recv(1 if count else 1024):
         count += numbers.count(signal.SIGINT)
         if count == 1 and not select.select([reader], [], [], PATIENCE_SECONDS)[0]:
             report("stopping; a second Ctrl-C ends this at once")
@@ -78,18 +80,28 @@ def _watch_interrupts(reader: int, report: Callable[[str], object]) -> None:
             time.sleep(PATIENCE_SECONDS)
             report("ended by a second Ctrl-C")
             os._exit(128 + signal.SIGINT)
-    os.close(reader)
+    reader.close()
 
 
-BATCH_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
+def _signals(*names: str) -> tuple[signal.Signals, ...]:
+    """Those signals that this system has."""
+    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
+
+
+BATCH_SIGNALS = _signals("SIGUSR1", "SIGUSR2", "SIGXCPU")
 """What batch systems send some time before they kill a job; a limit of time sends it repeatedly."""
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *BATCH_SIGNALS)
+CLOSED_TERMINAL = _signals("SIGHUP", "SIGBREAK")
+"""What arrives when a terminal closes; the second on Windows, where Ctrl-Break also sends it."""
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, *CLOSED_TERMINAL, *BATCH_SIGNALS)
 """The signals after which a run saves and stops."""
 
 
 def _detach_closed_terminal() -> None:
     """Redirect standard output and error to null if their terminal is gone: writing would fail."""
+    if sys.platform == "win32":  # which cannot ask
+        return
     for descriptor in (1, 2):
         poll = select.poll()
         poll.register(descriptor, 0)
@@ -153,7 +165,7 @@ class Interrupts:
                 signal.raise_signal(number)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGHUP:
+        if number in CLOSED_TERMINAL:
             _detach_closed_terminal()
         is_first = not self._arrived
         is_second_ctrl_c = number == signal.SIGINT and number in self._arrived

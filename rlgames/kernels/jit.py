@@ -7,7 +7,6 @@ it on disk. Numba takes a second to import, so commands load what imports kernel
 from __future__ import annotations
 
 import atexit
-import fcntl
 import hashlib
 import os
 import pickle
@@ -24,8 +23,11 @@ from typing import Any, ParamSpec, TypeVar
 import numba
 from numba.core import event
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 from numba.core.types import unliteral
+
+from rlgames.core.locks import locked
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,7 +52,7 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
             return template(tuple(map(unliteral, args)), kws)
 
         def compile_or_wait(signature: Any) -> Any:
-            with compiled._cache.lock(signature):
+            with compiled._cache.lock(signature, compiled.targetctx.codegen()):
                 return compile_one(signature)
 
         compiled.get_call_template = get_call_template
@@ -103,27 +105,21 @@ class _KernelCache(FunctionCache):
         unfinished.replace(path)
 
     @contextmanager
-    def lock(self, signature: Any) -> Iterator[None]:
+    def lock(self, signature: Any, codegen: Any) -> Iterator[None]:
         """Wait for another process that compiles the same, as two jobs of a sweep would."""
-        byte = int(_short_hash(self._name_of(signature))[:7], 16)
-        with suppress(OSError):  # a file system without locks
-            fcntl.lockf(_lock_file(self._folder), fcntl.LOCK_EX, 1, byte)
-        try:
+        if self._index_key(signature, codegen).exists():
             yield
-        finally:
-            with suppress(OSError):
-                fcntl.lockf(_lock_file(self._folder), fcntl.LOCK_UN, 1, byte)
+            return
+        path = self._folder / f"{self._name_of(signature)}.lock"
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+        # Numba compiles in one thread at a time: with its lock first, no two threads wait in turn.
+        with global_compiler_lock, locked(path):
+            yield
 
 
 def _short_hash(*parts: Any) -> str:
     return hashlib.sha256(str(parts).encode()).hexdigest()[:16]
-
-
-@cache
-def _lock_file(folder: Path) -> int:
-    """Open until the end of the process: to close it would release all of its locks."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return os.open(folder / "compiling.lock", os.O_RDWR | os.O_CREAT, 0o666)
 
 
 @cache

@@ -7,8 +7,6 @@ final position.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ from typing import Any, BinaryIO
 import torch
 
 from rlgames.core.errors import ConfigError
+from rlgames.core.locks import locked
 from rlgames.core.output_files import check_writable as check_output
 from rlgames.core.untrusted import checked_float, parse_json, sanitized
 from rlgames.games.game import Game, State
@@ -83,9 +82,8 @@ def append(
         json.dumps({"score": score, "final": render(cpu_game, state, row), "moves": moves[row]})
         for row, score in enumerate(state.score.tolist())
     ]
-    with open(path, "a", encoding="utf-8") as file:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)  # other processes may append to it
+    # Other processes may append to it.
+    with locked(path.with_name(f"{path.name}.lock")), open(path, "a", encoding="utf-8") as file:
         if path.stat().st_size:
             _check_header(path, rules)
             _repair_last_line(path)

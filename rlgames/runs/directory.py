@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import fcntl
 import itertools
 import os
+import sys
 import time
 from pathlib import Path
 from typing import BinaryIO
 
 from rlgames.core.errors import ConfigError
+from rlgames.core.locks import NO_LOCKS, lock, unlock
+from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
 from rlgames.runs.files import BEST, SWEEP_FILE, read_info
@@ -31,6 +33,9 @@ LEFTOVERS = tuple(
 
 LOCK_WAITS = (0.01, 0.02, 0.03, 0.04, 0)
 """Seconds after each attempt to lock a directory: a report may be looking whether it is locked."""
+
+LOOK_WAITS = (0.001, 0)
+"""Seconds after each look whether a directory is locked: another report may be looking, too."""
 
 
 def claim_directory(out: str | None, parent: Path) -> DirectoryLock:
@@ -107,16 +112,14 @@ class DirectoryLock:
     def release(self) -> None:
         """Let others lock the directory; does nothing the second time."""
         if not self._file.closed:
-            # Closing is not enough while a fork of this process is alive.
-            with contextlib.suppress(OSError):
-                fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
+            unlock(self._file.fileno())  # closing is not enough while a fork of it is alive
             self._file.close()
 
     __del__ = release
 
 
 def lock_directory(directory: Path) -> DirectoryLock:
-    """Lock a run or a study.
+    """Lock a run or a study. Says so if the file system has no locks.
 
     Raises ConfigError if another process holds the lock and as storage.check_plain, and OSError.
     """
@@ -124,8 +127,7 @@ def lock_directory(directory: Path) -> DirectoryLock:
     with contextlib.ExitStack() as stack, storage.errors_name(directory / LOCK):
         file = stack.enter_context(storage.open_to_append(directory, LOCK))
         for seconds in LOCK_WAITS:
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _lock_or_warn(file, directory):
                 break
             time.sleep(seconds)
         else:
@@ -139,13 +141,29 @@ def lock_directory(directory: Path) -> DirectoryLock:
         return DirectoryLock(directory, file)
 
 
+def _lock_or_warn(file: BinaryIO, directory: Path) -> bool:
+    """Whether the directory is locked now, or would be if its file system had locks."""
+    try:
+        return lock(file.fileno())
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        line = f"rlgames: {directory} is not locked ({error.strerror}); start nothing else in it"
+        print(printable(line), file=sys.stderr)
+        return True
+
+
 def has_owner(directory: Path) -> bool:
     """Whether a process may hold the lock of a directory: not if the lock is there to be taken."""
     try:
-        with storage.open_to_read(directory, LOCK) as file:
-            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with storage.open_to_lock(directory, LOCK) as file:
+            for seconds in LOOK_WAITS:
+                if lock(file.fileno()):
+                    unlock(file.fileno())
+                    return False
+                time.sleep(seconds)
     except FileNotFoundError:
         return False
     except OSError:
         return True
-    return False
+    return True

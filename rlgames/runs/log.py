@@ -197,7 +197,9 @@ def processor() -> str:
     """The name of the processor, as the system has it, and its cores."""
     found = None
     with contextlib.suppress(OSError):
-        found = re.search(r"^model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text(), re.M)
+        found = re.search(
+            r"^model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M
+        )
     name = found[1].strip() if found else platform.processor() or platform.machine()
     return f"{name}, {os.cpu_count()} cores"
 
@@ -217,6 +219,7 @@ def _git(*words: str) -> str | None:
             ["git", "-C", str(Path(__file__).parent), *words],
             capture_output=True,
             text=True,
+            encoding="utf-8",
             timeout=GIT_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):

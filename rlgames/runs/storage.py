@@ -8,9 +8,11 @@ OSError.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,11 @@ from rlgames.core.untrusted import sanitized
 
 TEMPORARY = ".tmp"
 """How the names of incomplete files end."""
+
+IS_WINDOWS = os.name == "nt"
+
+REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)
+"""Seconds after each attempt to replace a file on Windows."""
 
 
 def check_plain(directory: Path) -> None:
@@ -49,6 +56,16 @@ def open_to_read(directory: Path, name: str) -> BinaryIO:
 def open_to_append(directory: Path, name: str) -> BinaryIO:
     """A file that lines are added to, created if it is missing; sync_file makes them durable."""
     return _open(directory / name, os.O_RDWR | os.O_APPEND | os.O_CREAT, "ab")
+
+
+def open_to_lock(directory: Path, name: str) -> BinaryIO:
+    """A file that exists; open for writing if that is allowed, as some file systems require."""
+    try:
+        return _open(directory / name, os.O_RDWR | os.O_APPEND, "ab")
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return open_to_read(directory, name)
 
 
 def read_file(directory: Path, name: str, max_bytes: int) -> bytes:
@@ -81,12 +98,21 @@ def replace_file(directory: Path, name: str) -> Iterator[BinaryIO]:
             with _open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "wb") as file:
                 yield file
                 sync_file(file)
-            os.replace(temporary, path)
+            _replace(temporary, path)
         except BaseException:  # a temporary file takes up space
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
     sync_directory(path.parent)
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Rename a file. Windows does not do so while another process reads the old one."""
+    for seconds in REPLACE_WAITS if IS_WINDOWS else ():
+        with contextlib.suppress(PermissionError):
+            return os.replace(temporary, path)
+        time.sleep(seconds)
+    os.replace(temporary, path)
 
 
 def move_folder(directory: Path, name: str, target: str) -> None:
@@ -122,11 +148,16 @@ def sync_file(file: BinaryIO) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Force the names in a directory to the disk."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Force the names in a directory to the disk, if the system can open one."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with errors_name(path):
             os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that has nothing to force
+            raise
     finally:
         os.close(handle)
 
@@ -144,4 +175,4 @@ def errors_name(path: Path) -> Iterator[None]:
 
 
 def _open(path: Path, flags: int, mode: str) -> BinaryIO:
-    return os.fdopen(os.open(path, flags | os.O_CLOEXEC, 0o666), mode)  # type: ignore[return-value]
+    return os.fdopen(os.open(path, flags, 0o666), mode)  # type: ignore[return-value]

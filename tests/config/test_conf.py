@@ -14,6 +14,7 @@ from rlgames.commands.train import check_sweep
 from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
 from rlgames.config.compose import composer, load_config, sweep_jobs
 from rlgames.config.conf import about, command_file, conf_dir, option_names, option_values
+from rlgames.config.hydra_version import VERSION_BASE
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
 from rlgames.config.typed import from_plain, to_plain, typed
@@ -53,7 +54,7 @@ def plain_app(*words):
     """What ten lines with hydra.main compose, with its types."""
     composed = []
 
-    @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")
+    @hydra.main(config_path=str(conf_dir()), config_name="train", **VERSION_BASE)
     def app(cfg):
         composed.append(OmegaConf.to_container(cfg, resolve=True))
 

@@ -136,11 +136,8 @@ for name in sys.argv[1:]:
 def folder(tmp_path):
     """A copy of the kernels, two modules of rules, and a program whose kernel plays by them."""
     package = tmp_path / "rlgames"
-    shutil.copytree(
-        FOLDER,
-        package / "kernels",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    for path in (FOLDER, FOLDER.with_name("core")):
+        shutil.copytree(path, package / path.name, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "__init__.py").touch()
     for name, added in (("one", 1), ("two", 2)):
         (tmp_path / f"{name}.py").write_text(RULES.format(name=name, added=added))

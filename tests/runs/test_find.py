@@ -1,6 +1,5 @@
 """Which runs `latest` and where= choose, and whether a run is still running."""
 
-import fcntl
 import json
 import os
 import shutil
@@ -12,6 +11,7 @@ from helpers import check_refused
 
 from rlgames.commands.match import matching_runs
 from rlgames.core.errors import ConfigError
+from rlgames.core.locks import lock
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.find import run_path
 from rlgames.runs.table import Run, read_runs
@@ -176,6 +176,6 @@ def test_who_looks_at_a_lock_keeps_nobody_from_taking_it(tmp_path):
     """A report of a run that was killed, at the moment when it resumes."""
     lock_directory(tmp_path).release()
     looking = open(tmp_path / "lock", "rb")  # noqa: SIM115
-    fcntl.flock(looking, fcntl.LOCK_SH)
+    assert lock(looking.fileno())
     threading.Timer(0.03, looking.close).start()
     lock_directory(tmp_path).release()
