@@ -191,6 +191,7 @@ WRITERS = {
     "rlgames/kernels/jit.py": "compiled kernels",
     "rlgames/core/locks.py": "lock files",
     "rlgames/commands/app.py": "a closed stream becomes the null device",
+    "rlgames/core/jobs.py": "what a job prints goes to a file in its directory",
     "rlgames/core/signals.py": "a closed stream becomes the null device",
     "rlgames/core/errors.py": "a closed stream becomes the null device",
 }
