@@ -115,7 +115,7 @@ def show_best(directory: Path) -> None:
     report.show(result)
     for run in result.best:
         (row,) = (row for row in result.rows if run in row.runs)
-        best = row.result(run.best_by)
+        best = row.estimate(run.best_by)
         if best is not None and len(result.rows) > len(result.best):
             settings = ", ".join(f"{key}={row.settings[key]}" for key in result.keys)
             half = "" if best.half is None else f" ± {best.half:.4g}"
