@@ -5,7 +5,7 @@ Whoever removes the last import of a folder removes its name in the same commit.
 
 IMPORTS = {
     "core": "",
-    "kernels": "",
+    "kernels": "core",
     "config": "core",
     "games": "core kernels",
     "sampling": "core kernels",

@@ -232,7 +232,7 @@ def _run_app(name: str, flags: Flags) -> int:
     """Run a command by Hydra, once or as a sweep; the exit code."""
     from rlgames.config.words import hydra_words, read_words
 
-    read = read_words(name, flags.words)
+    read = read_words(name, flags.words, flags.is_sweep)
     from rlgames.config.compose import composer, run_app, sweep_jobs
 
     with composer(flags.folders) as composing:

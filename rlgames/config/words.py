@@ -197,7 +197,7 @@ class Composing(Protocol):
         """The option of each group that words choose."""
 
 
-def read_words(command: str, typed: Iterable[str]) -> list[Word]:
+def read_words(command: str, typed: Iterable[str], is_sweep: bool = False) -> list[Word]:
     """The words of a command, with the key of those that name a run, or what else it takes.
 
     Hydra is not needed. Raises ConfigError for a word that names nothing, and for a key that
@@ -215,6 +215,7 @@ def read_words(command: str, typed: Iterable[str]) -> list[Word]:
     has_run = any(word.name == "run" for word in words)
     for word in words:
         is_of_hydra = word.name.startswith(("hydra.", "hydra/")) or word.sign == "+"
+        is_of_hydra |= is_sweep and word.name in OF_SWEEPS
         if not (is_of_hydra or has_key(command, word.name)):
             raise unknown_word(command, word.name, has_run)
         group = typed_groups(command).get(word.name)

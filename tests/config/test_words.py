@@ -13,7 +13,9 @@ def words_for_hydra(command, *words):
     """What Hydra is told."""
     flags = split_flags(command, words)
     with composer(flags.folders) as composing:
-        return hydra_words(command, read_words(command, flags.words), composing, flags)
+        return hydra_words(
+            command, read_words(command, flags.words, flags.is_sweep), composing, flags
+        )
 
 
 @pytest.mark.parametrize(
