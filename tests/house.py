@@ -6,7 +6,7 @@ removes the last import of a folder removes its name.
 
 IMPORTS = {
     "core": "",
-    "kernels": "",
+    "kernels": "core",
     "config": "core",
     "games": "core kernels",
     "sampling": "core kernels",
@@ -37,8 +37,8 @@ IMPORTS = {
 """The folders and files of the package from the ground up, and all that each imports."""
 
 MAX_LINES = {
-    "rlgames/core": 1160,
-    "rlgames/kernels": 2948,
+    "rlgames/core": 1318,
+    "rlgames/kernels": 3040,
     "rlgames/config": 2561,
     "rlgames/games": 5618,
     "rlgames/sampling": 219,
@@ -53,10 +53,10 @@ MAX_LINES = {
     "rlgames/learners": 1851,
     "rlgames/runs": 2555,
     "rlgames/envs": 528,
-    "rlgames/terminal": 977,
+    "rlgames/terminal": 982,
     "rlgames/training": 2211,
     "rlgames/web": 911,
-    "rlgames/commands": 4994,
+    "rlgames/commands": 5001,
     "rlgames/__init__": 187,
     "rlgames/__main__": 15,
     "tests": 3181,
@@ -67,7 +67,7 @@ MAX_LINES = {
     "tests/envs": 546,
     "tests/evaluation": 777,
     "tests/games": 2264,
-    "tests/kernels": 598,
+    "tests/kernels": 661,
     "tests/learners": 1654,
     "tests/players": 453,
     "tests/policies": 783,
@@ -75,7 +75,7 @@ MAX_LINES = {
     "tests/runs": 2608,
     "tests/search": 1387,
     "tests/solvers": 872,
-    "tests/terminal": 646,
+    "tests/terminal": 648,
     "tests/training": 2188,
     "tests/web": 953,
     "scripts/bench": 991,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rlgames.core.errors import TRACEBACK, ConfigError, detach_stdout, report_error, to_user_error
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import exit_on_interrupted_import, exit_on_second_interrupt
+from rlgames.core.status import STATUS
 from rlgames.core.text import columns, help_width, printable
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def _check_utf8(words: list[str]) -> None:
 
 def report(error: Exception | KeyboardInterrupt, as_json: bool) -> int:
     """Report what ended a command in one line; the exit code."""
+    STATUS.clear()
     if isinstance(error, KeyboardInterrupt):
         message, code = getattr(error, "message", ""), getattr(error, "code", 130)
         report_error(ConfigError(f"interrupted{message and ', '}{message}"), as_json, code)
@@ -183,6 +185,8 @@ def run(name: str, words: list[str]) -> int:
     from rlgames.config.words import hydra_words, split_flags
 
     flags = split_flags(name, words)
+    if not (flags.is_help or flags.hydra):
+        STATUS.say_soon("starting")
     import_plugins(flags.words)
     files = Files(flags.folders)
     if flags.is_help:
@@ -211,6 +215,7 @@ def _run_app(name: str, flags: Flags, words: list[str]) -> int:
 
         own = [word for word in words if not word.startswith("hydra")]
         check_sweep(sweep_jobs(own, flags.folders))
+        STATUS.clear()
     _ended.clear()
     run_app(name, flags, words, run_job)
     end = _ended[0] if _ended else 0
@@ -295,6 +300,8 @@ def run_config(name: str, config: Any) -> int:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     with no_garbage_collection():
         function = load(name, "run")
+    if name != "train":  # which has more to import
+        STATUS.clear()
     if name in SLOW and not has_human and sys.stderr.isatty():
         from rlgames.terminal.progress import busy_bar
 

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.core.compiling import clock
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.estimates import Z_95, Estimate, Floats
 from rlgames.evaluation.shards import PlayedGames, ShardedGames
 from rlgames.games.game import Game, State
-from rlgames.kernels.jit import clock
 from rlgames.players.player import Player
 from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import InitialStates, sampled_by_game

@@ -25,6 +25,7 @@ from rlgames.core import progress as computation
 from rlgames.core.callbacks import Callback
 from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
+from rlgames.core.status import STATUS
 from rlgames.core.text import number_text, printable
 from rlgames.runs.diagnosis import first_cause
 from rlgames.runs.files import read_metrics
@@ -192,6 +193,8 @@ class Progress(Callback):
             text.append(f", {speed:,.0f} games/s" if speed >= 10 else f", {speed:.2f} games/s")
         if self.is_done:
             text.append(", done", "green")
+        elif STATUS.text:
+            text.append(f", {STATUS.text}", "yellow")
         elif self.phase not in ("playing", "learning", ""):
             text.append(f", {self.phase}", "yellow")
         if self.directory is not None:
@@ -277,10 +280,11 @@ def training_view(total: int) -> Iterator[Callback]:
     console = Console()
     is_unicode = console.encoding.startswith("utf")
     if not sys.stdout.isatty() or console.is_dumb_terminal or not is_unicode:
+        STATUS.clear()
         yield PlainProgress(total)
         return
     progress = Progress(total)
-    with Live(progress, console=console):
+    with STATUS.shown_in_a_view(), Live(progress, console=console):
         yield progress
 
 
@@ -311,6 +315,7 @@ def busy_bar(label: str) -> Iterator[None]:
 
         def show(fraction: float) -> None:
             if not bar.live.is_started and time.monotonic() - begun > QUIET_SECONDS:
+                stack.enter_context(STATUS.shown_in_a_view())
                 stack.enter_context(bar)
             bar.update(task, completed=fraction)
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from rlgames.config.commands import TrainConfig
+from rlgames.core.compiling import clock
 from rlgames.core.untrusted import MAX_NUMBER, checked_float, checked_int
 from rlgames.games.game import Game, State
-from rlgames.kernels.jit import clock
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.files import MAX_SECONDS
 
