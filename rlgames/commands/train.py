@@ -17,7 +17,6 @@ from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
-from rlgames.runs.diagnosis import first_cause
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.find import located
 
@@ -61,6 +60,8 @@ def check_sweep(jobs: Iterable[tuple[list[str], TrainConfig]]) -> None:
 def show(result: Result) -> None:
     """Print what the training reached, and what people type next."""
     training, config = result.training, result.config
+    from rlgames.runs.diagnosis import first_cause
+
     print_result(training)
     if cause := first_cause(training.directory):
         print(printable(cause))

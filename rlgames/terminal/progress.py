@@ -27,7 +27,6 @@ from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
 from rlgames.core.status import STATUS
 from rlgames.core.text import number_text, printable
-from rlgames.runs.diagnosis import first_cause
 from rlgames.runs.files import read_metrics
 
 PHASES = ("playing", "learning", "evaluating", "saving")
@@ -107,6 +106,8 @@ class Progress(Callback):
 
     def on_evaluation_end(self, games: int) -> None:
         if self.directory is not None and games * WARN_DIVISOR >= self.total > games:
+            from rlgames.runs.diagnosis import first_cause
+
             self.events["warning"] = first_cause(self.directory, is_running=True)
 
     def on_phase(self, phase: str) -> None:

@@ -171,8 +171,10 @@ class Progress:
 
     def is_due(self, task: str) -> bool:
         """Whether a task is due, as each is at the end of the run; not one that the config leaves
-        out."""
+        out. The first save is due after the first update."""
         last, every = self.done_at[task], self.every[task]
+        if last < 0 < self.updates:
+            return True
         if every is None or last >= self.games:
             return False
         return self.games - last >= every or self.is_over
