@@ -16,7 +16,7 @@ def printed(code, cwd=ROOT):
         capture_output=True,
         text=True,
         cwd=cwd,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -34,6 +34,16 @@ def test_help_imports_nothing_heavy():
         "       if name in sys.modules])"
     )
     assert printed(code)[-1] == "[]"
+
+
+def test_a_game_is_described_without_torch_and_numba():
+    code = (
+        "import sys; from rlgames.commands import app as cli\n"
+        "sys.argv = ['rlgames', 'games', 'hex']\n"
+        "try: cli.main()\n"
+        "except SystemExit as end: print(end.code, {'torch', 'numba'} & {*sys.modules})"
+    )
+    assert printed(code)[-1] == "0 set()"
 
 
 @pytest.mark.parametrize(
