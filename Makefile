@@ -99,11 +99,14 @@ pictures: .venv/installed
 	$(BIN)/python scripts/docs/screenshots.py
 
 .venv/rlgames: pyproject.toml constraints.txt
+	@echo "Installing rlgames and 30 packages into .venv: 1.3 GB with the CPU build of torch, 5 GB or more"
+	@echo "with the CUDA build that PyPI has for Linux. This takes minutes; docs/install.md avoids CUDA."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
 	touch $@
 
 .venv/installed: .venv/rlgames
+	@echo "Installing the tools of contributors into .venv: 0.5 GB more"
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@
 

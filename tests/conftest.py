@@ -85,10 +85,10 @@ def _short_runs():
     valued by fewer positions or games."""
     from rlgames.evaluation import references
     from rlgames.runs import log
-    from rlgames.training import evaluator, pictures
+    from rlgames.training import evaluator, image_callback
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pictures, "NUM_SHOWN", 1)
+        patched.setattr(image_callback, "NUM_SHOWN", 1)
         patched.setattr(references, "MAX_GRAPH_POSITIONS", 6_000)
         patched.setattr(references, "RANDOM_PLAY_GAMES", 100)
         patched.setattr(evaluator, "MAX_GRAPH_POSITIONS", 6_000)

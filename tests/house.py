@@ -22,7 +22,7 @@ IMPORTS = {
     "envs": "core config games drawing players rollouts rewards runs",
     "terminal": "core games drawing players rollouts runs",
     "training": (
-        "core kernels config games sampling drawing policies solvers players rollouts "
+        "core config games sampling drawing policies solvers players rollouts "
         "search evaluation learners runs"
     ),
     "web": "core config games drawing solvers players rollouts evaluation runs",

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
 
-def printed(code):
+
+def printed(code, cwd=ROOT):
     """What Python prints in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[1],
-        timeout=60,
+        cwd=cwd,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -32,6 +34,16 @@ def test_help_imports_nothing_heavy():
         "       if name in sys.modules])"
     )
     assert printed(code)[-1] == "[]"
+
+
+def test_a_game_is_described_without_torch_and_numba():
+    code = (
+        "import sys; from rlgames.commands import app as cli\n"
+        "sys.argv = ['rlgames', 'games', 'hex']\n"
+        "try: cli.main()\n"
+        "except SystemExit as end: print(end.code, {'torch', 'numba'} & {*sys.modules})"
+    )
+    assert printed(code)[-1] == "0 set()"
 
 
 @pytest.mark.parametrize(
@@ -59,6 +71,41 @@ def test_objects_made_at_the_start_are_never_looked_at_for_garbage():
         "except ValueError: print(gc.isenabled())"
     )
     assert printed(code) == ["False", "True False", "True"]
+
+
+MODULES_AT_FIRST_UPDATE = """
+import sys
+from rlgames.commands import app
+from rlgames.core.callbacks import Callback
+from rlgames.terminal import progress
+
+class Modules(Callback):
+    def on_update(self, games, metrics):
+        if games == 32:
+            print("modules", *(name for name in sys.modules if name.startswith("rlgames")))
+
+progress.Progress = progress.PlainProgress = lambda total: Modules()
+sys.argv = "rlgames train experiment=connect4_mlp games=64 batch=32 eval_games=2".split()
+app.main()
+"""
+
+NOT_NEEDED = (
+    *("drawing", "envs", "search", "web", "solvers.belief", "solvers.position", "solvers.proof"),
+    *("solvers.connect4", "games.battleship", "games.fleets", "games.game_2048", "kernels.td"),
+    *("kernels.tree_search", "kernels.proof_search", "kernels.ntuple", "learners.td_ntuple"),
+    *("policies.ntuple", "policies.embedding", "players.exact", "rollouts.records"),
+    *("training.ray_source", "training.pictures", "commands.evaluate", "commands.study"),
+)
+"""What PPO on Connect 4 does not import before its first update."""
+
+
+def test_a_training_imports_what_its_config_names(tmp_path):
+    lines = printed(MODULES_AT_FIRST_UPDATE, tmp_path)
+    line = next(line for line in lines if line.startswith("modules"))
+    modules = line.split()[1:]
+    assert len(modules) <= 100, sorted(modules)
+    unneeded = {f"rlgames.{name}" for name in NOT_NEEDED}
+    assert not unneeded & {*modules}
 
 
 DESCENT = """

@@ -27,6 +27,7 @@ from rlgames.core.errors import (
 )
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import exit_on_interrupted_import, exit_on_second_interrupt
+from rlgames.core.status import STATUS
 from rlgames.core.text import columns, help_width, printable
 from rlgames.core.version import __version__
 
@@ -170,6 +171,7 @@ def _check_utf8(words: list[str]) -> None:
 
 def report(error: Exception | KeyboardInterrupt, as_json: bool) -> int:
     """Report what ended a command in one line; the exit code."""
+    STATUS.clear()
     if isinstance(error, KeyboardInterrupt):
         message, code = getattr(error, "message", ""), getattr(error, "code", 130)
         report_error(ConfigError(f"interrupted{message and ', '}{message}"), as_json, code)
@@ -200,6 +202,8 @@ def run(name: str, words: list[str]) -> int:
     from rlgames.config.words import hydra_words, read_words, split_flags
 
     flags = split_flags(name, words)
+    if not (flags.is_help or flags.hydra):
+        STATUS.say_soon("starting")
     import_plugins(flags.words)
     if flags.is_help:
         from rlgames.config.help import command_help
@@ -242,6 +246,7 @@ def _run_app(name: str, flags: Flags) -> int:
 
             own = [word for word in overrides if not word.startswith("hydra")]
             check_sweep(sweep_jobs(own, composing))
+            STATUS.clear()
     job = _HydraJob()
     run_app(name, flags, overrides, job)
     if isinstance(job.end, Exception):
@@ -341,6 +346,8 @@ def run_config(name: str, config: Any, *more: Any) -> int:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     with no_garbage_collection():
         module = command.load()
+    if name != "train":  # which has more to import
+        STATUS.clear()
     if command.slow and not has_human and sys.stderr.isatty():
         from rlgames.terminal.progress import busy_bar
 

@@ -6,11 +6,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rlgames.commands.match import Match, open_match
 from rlgames.config.commands import EvalConfig
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
@@ -24,13 +23,13 @@ from rlgames.evaluation.references import References, exact_mean
 from rlgames.games.capabilities import KnownRandomPlay, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Random
-from rlgames.rollouts import records
-from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, bytes_per_game, bytes_per_result
 from rlgames.runs.reports import keep_report
-from rlgames.solvers.graph import Graph, exact_results, exploitability
-from rlgames.solvers.optimum import find_graph
+from rlgames.solvers.graph import Graph, exact_results, exploitability, find_graph
 from rlgames.terminal.tables import Column, print_table
+
+if TYPE_CHECKING:
+    from rlgames.commands.match import Match
 
 DEFAULT_GAMES = 2000
 """The number of games where not all can be played."""
@@ -131,6 +130,8 @@ def _game_fields(result: Evaluation, goal: str) -> dict[str, Any]:
 
 def run(config: EvalConfig) -> Result:
     """Evaluate a run or a player, and keep the report of a run."""
+    from rlgames.commands.match import open_match
+
     match = open_match(config)
     cfg, game = match.cfg, match.game
     count = check_games(game, cfg.games)
@@ -139,6 +140,8 @@ def run(config: EvalConfig) -> Result:
     if isinstance(match.player, Random) and isinstance(match.opponent, Random):
         match = replace(match, opponent=match.player)
     if cfg.record:
+        from rlgames.rollouts import records
+
         records.check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
     with torch.inference_mode():
@@ -170,6 +173,8 @@ def _evaluate(match: Match) -> Result:
     if cfg.record and evaluation.trajectories is not None:
         rules, final = to_plain(cfg)["game"], FinalStates(evaluation.state, evaluation.num_moves)
         path = Path(cfg.record)
+        from rlgames.rollouts import records
+
         records.append(path, game, rules, match.names, evaluation.trajectories, final)
     parts = _evaluate_parts(match, rng)
     others = {} if opponent is None or opponent is player else opponent.statistics()
@@ -212,6 +217,8 @@ def opponent_names(statistics: dict[str, float]) -> dict[str, float]:
 def _evaluate_parts(match: Match, rng: torch.Generator) -> dict[str, tuple[Evaluation, Reference]]:
     """The games on the layouts that a run was trained on, and on those that it held out."""
     trained = None if match.run is None else match.run.config
+    from rlgames.rollouts.holdout import split_layouts
+
     split = None if trained is None else split_layouts(match.game, trained.holdout, trained.seed)
     parts = {}
     for name, layouts in {} if split is None else vars(split).items():

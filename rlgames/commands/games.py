@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rlgames.config.commands import GamesConfig
@@ -44,11 +46,7 @@ def describe_game(rules: Any, presets: Sequence[dict[str, str]]) -> dict[str, An
     is_in_reach, agents: [{name, strength}], presets: [{name, learner, policy, about}]}. solver:
     null if none fits. is_in_reach: whether it can solve these rules, given time and memory.
     """
-    from rlgames.config.registry import make
-    from rlgames.solvers.optimum import solver_of
-
-    game, fields, strengths = make("game", rules), key_fields(type(rules)), agent_strengths()
-    name, solver = rules.name, solver_of(game)
+    name, fields, strengths = rules.name, key_fields(type(rules)), agent_strengths()
     return {
         "name": name,
         "about": about("game", name),
@@ -56,13 +54,7 @@ def describe_game(rules: Any, presets: Sequence[dict[str, str]]) -> dict[str, An
             key: {"value": value, "help": fields[key].metadata.get("help", "")}
             for key, value in arguments(rules).items()
         },
-        "seats": game.spec.seats,
-        "goal": game.spec.goal,
-        "actions": game.spec.actions,
-        "observation": list(game.spec.observation),
-        "max_plies": game.spec.max_plies,
-        "solver": None if solver is None else solver.about,
-        "is_in_reach": solver is not None and solver.is_in_reach,
+        **(_stored_facts(rules) or computed_facts(rules)),
         "agents": [{"name": name, "strength": strengths[name]}] if name in strengths else [],
         "presets": [
             {key: value for key, value in preset.items() if key != "game"}
@@ -70,6 +62,44 @@ def describe_game(rules: Any, presets: Sequence[dict[str, str]]) -> dict[str, An
             if preset["game"] == name
         ],
     }
+
+
+FACTS = Path(__file__).parents[1] / "games" / "facts.json"
+"""The facts about every game by its default rules, which would take seconds to compute: `make
+tables` writes them."""
+
+
+def _stored_facts(rules: Any) -> dict[str, Any] | None:
+    """The facts about a game with these rules, if they are stored."""
+    stored = json.loads(FACTS.read_text(encoding="utf-8")).get(rules.name, {})
+    return stored["facts"] if stored.get("keys") == arguments(rules) else None
+
+
+def computed_facts(rules: Any) -> dict[str, Any]:
+    """The fields of describe_game that follow from the rules."""
+    from rlgames.config.registry import make
+    from rlgames.solvers.optimum import solver_of
+
+    game = make("game", rules)
+    solver = solver_of(game)
+    return {
+        "seats": game.spec.seats,
+        "goal": game.spec.goal,
+        "actions": game.spec.actions,
+        "observation": list(game.spec.observation),
+        "max_plies": game.spec.max_plies,
+        "solver": None if solver is None else solver.about,
+        "is_in_reach": solver is not None and solver.is_in_reach,
+    }
+
+
+def facts_text() -> str:
+    """The text of FACTS."""
+    every = [make_option("game", name) for name in option_names("game")]
+    facts = {
+        rules.name: {"keys": arguments(rules), "facts": computed_facts(rules)} for rules in every
+    }
+    return json.dumps(facts, indent=1) + "\n"
 
 
 def list_presets() -> list[dict[str, str]]:

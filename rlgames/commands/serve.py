@@ -13,7 +13,7 @@ from rlgames.config.typed import changed, make_option
 from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, check_installed
 from rlgames.evaluation.positions import read_position
-from rlgames.rollouts.records import PRESENTATION_KEYS
+from rlgames.games.game import PRESENTATION_KEYS
 from rlgames.runs.agents import OpenRun, differing_key, open_run, open_shipped_agent
 from rlgames.runs.find import find_run, shipped_agent
 from rlgames.web.table import YOU, Table

@@ -22,7 +22,6 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.text import printable
 from rlgames.runs import storage
-from rlgames.runs.diagnosis import first_cause
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.find import find_run, located, read_config
 
@@ -112,6 +111,8 @@ def check_sweep(jobs: Iterable[tuple[list[str], TrainConfig]]) -> None:
 def show(result: Result) -> None:
     """Print what the training reached, and what people type next."""
     training, config = result.training, result.config
+    from rlgames.runs.diagnosis import first_cause
+
     print_result(training)
     if cause := first_cause(training.directory):
         print(printable(cause))

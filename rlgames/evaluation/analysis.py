@@ -8,7 +8,7 @@ of a win 2. The losses of a game add up to what perfect play would gain on avera
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,7 +21,9 @@ from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.evaluation.positions import Positions
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
-from rlgames.solvers.position import Solver
+
+if TYPE_CHECKING:
+    from rlgames.solvers.position import Solver
 
 MAX_TURN_ROWS = 16
 

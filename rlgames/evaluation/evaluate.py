@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.core.compiling import clock
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.estimates import Z_95, Estimate, Floats
 from rlgames.evaluation.shards import PlayedGames, ShardedGames
 from rlgames.games.game import Game, State
-from rlgames.kernels.jit import clock
 from rlgames.players.player import Player
-from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import InitialStates, sampled_by_game
 from rlgames.rollouts.trajectories import Trajectories
 
@@ -185,7 +184,11 @@ def _start(
     is_exact = openings is not None and is_deterministic
     if openings is None or not (is_exact or games == "all"):
         count = max(settings.sampled_games if isinstance(games, str) else games, seats)
-        return _Start(count, sampled_by_game(game) if layouts is None else sampled_from(layouts))
+        if layouts is None:
+            return _Start(count, sampled_by_game(game))
+        from rlgames.rollouts.holdout import sampled_from
+
+        return _Start(count, sampled_from(layouts))
     if not is_exact and (seats == 2 or not game.spec.hidden):
         raise ConfigError(*NOT_LISTED)
     states, probability = openings[0].to(device), openings[1]

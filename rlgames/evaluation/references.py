@@ -11,8 +11,7 @@ from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.capabilities import expected_random_turns
 from rlgames.games.game import Game, State
 from rlgames.players.player import HasProbabilities, Player, Random
-from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.optimum import find_graph, find_optimum
+from rlgames.solvers.graph import MAX_POSITIONS, Graph, find_graph
 
 EARLY_SOLVE_SECONDS = 3.0
 """Limit on solving the game before training; solve_seconds= limits it at the end."""
@@ -96,16 +95,22 @@ class References:
             return
         if graph is not None:
             self.optimal = graph.solve([None]).mean
-        elif (optimum := find_optimum(self.game, seconds, layouts=self._layouts)) is not None:
-            self.optimal = optimum.value
+        else:
+            self.optimal = _find_optimum(self.game, seconds, self._layouts)
 
     def solve_held_out(self, seconds: float) -> None:
         """Compute the optimum on the held-out layouts, if there are any, in at most this time."""
         if self._held_out is not None:
-            optimum = find_optimum(self.game, seconds, layouts=self._held_out)
-            self.held_out_optimal = None if optimum is None else optimum.value
+            self.held_out_optimal = _find_optimum(self.game, seconds, self._held_out)
 
     def as_dict(self) -> dict[str, float]:
         """Those that are known, by name."""
         names = ("random", "optimal", "held_out_optimal")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+def _find_optimum(game: Game[Any], seconds: float, layouts: State | None) -> float | None:
+    from rlgames.solvers.optimum import find_optimum
+
+    optimum = find_optimum(game, seconds, layouts=layouts)
+    return None if optimum is None else optimum.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,9 +15,7 @@ from rlgames.core import progress
 from rlgames.core.rng import make_generator
 from rlgames.games.board_game import BoardGame
 from rlgames.games.game import Game, State
-from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Player, Random
-from rlgames.policies.ntuple import Ntuple, flat_table, pack_network, reason_not_packed
 from rlgames.rollouts.play import GamePool, InitialStates
 from rlgames.rollouts.trajectories import (
     FinalStates,
@@ -26,6 +24,9 @@ from rlgames.rollouts.trajectories import (
     build_trajectories,
 )
 from rlgames.sampling import Argmax
+
+if TYPE_CHECKING:
+    from rlgames.policies.ntuple import Ntuple
 
 BATCHES_PER_SHARD = 8
 """Long enough that the end of a shard, where few games are left, takes a small part of its time,
@@ -181,11 +182,16 @@ def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
 
 def _greedy_policy(game: BoardGame, player: Player, games: int) -> Ntuple | None:
     """The policy of a greedy agent that a kernel can play, if compiling that pays."""
-    if type(player) is not Agent or not isinstance(game, Game2048):
+    if type(player) is not Agent or game.spec.goal != "score":
         return None
+    from rlgames.games.game_2048 import Game2048
+    from rlgames.policies.ntuple import Ntuple, reason_not_packed
+
     policy, sampling = player.policy, player.sampling
     is_greedy = isinstance(sampling, Argmax) and sampling.deterministic
-    if not is_greedy or not isinstance(policy, Ntuple) or reason_not_packed(game, policy):
+    if not (is_greedy and isinstance(game, Game2048) and isinstance(policy, Ntuple)):
+        return None
+    if reason_not_packed(game, policy):
         return None
     # Values between the statistics of temporal coherence: the kernel that trains them is compiled.
     is_interleaved = not policy.values.is_contiguous()
@@ -196,6 +202,7 @@ def play_greedily(game: BoardGame, policy: Ntuple, state: Any, seed: int) -> tup
     """Play 2048 to the ends of all games as a greedy agent does, but with other random tiles; the
     final positions and the number of moves."""
     from rlgames.kernels.td import PLAY, learn_games
+    from rlgames.policies.ntuple import flat_table, pack_network
 
     network = pack_network(game, policy, policy.values.stride(0))
     table, rng, num_moves = flat_table(policy.values), np.random.default_rng(seed), 0

@@ -23,7 +23,6 @@ from rlgames.games.game import Game
 from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import State
 from rlgames.kernels import stepping
-from rlgames.kernels.random_play import play_games
 from rlgames.kernels.stepping import Games
 
 MOVER_NOT_SHOWN = "its cells do not show which seat is to move"
@@ -351,5 +350,7 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         Each game that ends makes room for the next one. plies: the most moves of each game, at
         least 1. Equal seeds, from 0 to 2^63 - 1, give equal games.
         """
+        from rlgames.kernels.random_play import play_games
+
         settings = min(batch, len(state)), plies, np.uint64(seed)
         return self.play_with(state, lambda games: (play_games(games, self.rules, *settings), None))

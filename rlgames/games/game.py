@@ -22,6 +22,9 @@ __all__ = ["HIDDEN", "Game", "Spec", "State"]
 
 S = TypeVar("S", bound=State)
 
+PRESENTATION_KEYS = ("encoding", "target")
+"""Keys of a game that do not change its rules."""
+
 
 class Game(Tables, ABC, Generic[S]):
     """One instance is one set of rules; it holds constant tables and no position.

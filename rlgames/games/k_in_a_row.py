@@ -33,7 +33,6 @@ from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import Capability, MoverCells, Symmetric
 from rlgames.games.game import Spec
 from rlgames.games.state import count_boards
-from rlgames.games.symmetry import board_symmetries
 from rlgames.kernels import rules as contract
 from rlgames.kernels.jit import jit
 from rlgames.kernels.rules import Played, Position, implement, load, replaced
@@ -345,6 +344,8 @@ class KInARow(BoardGame, MoverCells, Symmetric):
         return wins
 
     def symmetries(self) -> Tensor:
+        from rlgames.games.symmetry import board_symmetries
+
         return board_symmetries(self.rows, self.columns, upright=self.gravity)
 
     def action_symmetries(self) -> Tensor:

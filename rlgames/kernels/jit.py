@@ -6,15 +6,13 @@ it on disk. Numba takes a second to import, so commands load what imports kernel
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
 import pickle
 import re
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
@@ -27,7 +25,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 from numba.core.types import unliteral
 
+from rlgames.core.compiling import COMPILING
 from rlgames.core.locks import locked
+from rlgames.kernels.linking import is_compiling, keep_unwrapped
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,23 +45,44 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
         if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
         compiled = numba.njit(function, nogil=True, **options)
+        compiled._compiler._customize_flags = keep_unwrapped
         template, compile_one = compiled.get_call_template, compiled.compile
+        add_callable = compiled.add_overload
+        inner = set[Any]()  # the types for which only other kernels call it so far
+        with suppress(RuntimeError):  # no folder can be written
+            compiled._cache = _KernelCache(function)
 
         def get_call_template(args: Any, kws: Any) -> Any:
             # Otherwise a function that is called with 0 and with n would be compiled twice.
             return template(tuple(map(unliteral, args)), kws)
 
         def compile_or_wait(signature: Any) -> Any:
-            with compiled._cache.lock(signature, compiled.targetctx.codegen()):
+            lock, types = getattr(compiled._cache, "lock", None), argument_types(signature)
+            codegen = compiled.targetctx.codegen()
+            with global_compiler_lock, lock(signature, codegen) if lock else nullcontext():
+                if types in inner and not is_compiling():
+                    inner.remove(types)
+                    del compiled.overloads[types]  # that one cannot be called from Python
                 return compile_one(signature)
 
+        def add_overload(result: Any) -> None:
+            if is_compiling():
+                types = argument_types(result.signature)
+                compiled.overloads[types] = result
+                inner.add(types)
+            else:
+                add_callable(result)
+
         compiled.get_call_template = get_call_template
-        with suppress(RuntimeError):  # no folder can be written
-            compiled._cache = _KernelCache(function)
-            compiled.compile = compile_or_wait
+        compiled.compile, compiled.add_overload = compile_or_wait, add_overload
         return compiled  # type: ignore[no-any-return]
 
     return decorate
+
+
+def argument_types(signature: Any) -> tuple[Any, ...]:
+    """The types of a call, or of a signature with its result."""
+    return tuple(signature if isinstance(signature, tuple) else signature.args)
 
 
 class _KernelCache(FunctionCache):
@@ -79,7 +100,7 @@ class _KernelCache(FunctionCache):
 
     def _index_key(self, signature: Any, codegen: Any) -> Path:
         _, *others = super()._index_key(signature, codegen)  # type: ignore[no-untyped-call]
-        types = signature if isinstance(signature, tuple) else signature.args
+        types = argument_types(signature)
         # A table of rules is a named tuple of the module that implements them.
         tables = [each.instance_class for each in types if hasattr(each, "instance_class")]
         modules = sorted({each.__module__ for each in (self._py_func, *tables)})
@@ -87,7 +108,7 @@ class _KernelCache(FunctionCache):
         return self._folder / f"{self._name_of(signature)}.{sources}.nbc"
 
     def _name_of(self, signature: Any) -> str:
-        return f"{self._impl.filename_base}.{_short_hash(signature)}"
+        return f"{self._impl.filename_base}.{_short_hash(signature, is_compiling())}"
 
     def load(self, path: Path) -> Any:
         """What is in a file; None if there is none."""
@@ -154,49 +175,13 @@ COMPILES = re.compile(r"^@(?:compiled|jit|found_by_type)\b", re.MULTILINE)
 IMPORT = re.compile(r"^(?:from|import) +([\w.]+)", re.MULTILINE)
 
 
-class _Progress(event.Listener):
-    """Says on standard error what is compiled: on a terminal in a line that is erased afterwards,
-    and at the end of the process in a line with the number of kernels and the total time."""
-
-    def __init__(self) -> None:
-        self._starts: list[float] = []
-        self._count, self._seconds = 0, 0.0
-
-    @property
-    def seconds(self) -> float:
-        """The time spent so far."""
-        return self._seconds + sum(time.perf_counter() - start for start in self._starts[:1])
-
+class _Listener(event.Listener):
     def on_start(self, event: Any) -> None:
-        if not self._starts:  # functions that it calls are compiled with it
-            name = event.data["dispatcher"].py_func.__name__
-            self._show(f"\rrlgames: compiling kernels (once): {self._count + 1}, {name} ...")
-        self._starts.append(time.perf_counter())
+        COMPILING.begin()
 
     def on_end(self, event: Any) -> None:
-        seconds = time.perf_counter() - self._starts.pop()
-        if not self._starts:
-            self._count, self._seconds = self._count + 1, self._seconds + seconds
-            self._show("\r\x1b[K")
-
-    def _show(self, text: str) -> None:
-        if sys.stderr.isatty():
-            print(text, end="", file=sys.stderr, flush=True)
-
-    def report(self) -> None:
-        if self._count:
-            kernels = "1 kernel" if self._count == 1 else f"{self._count} kernels"
-            text = f"rlgames: compiled {kernels} (once) in {self._seconds:.1f} s"
-            with suppress(OSError, ValueError):  # standard error may be closed by now
-                print(text, file=sys.stderr, flush=True)
-
-
-def clock() -> float:
-    """Seconds as time.perf_counter() counts them, without those spent on compiling kernels."""
-    return time.perf_counter() - _progress.seconds
+        COMPILING.end()
 
 
 # Loading what is on disk does not count as compiling.
-_progress = _Progress()
-event.register("numba:compile", _progress)
-atexit.register(_progress.report)
+event.register("numba:compile", _Listener())

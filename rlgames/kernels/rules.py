@@ -16,7 +16,9 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-from numba.extending import overload
+from numba import types
+from numba.core.typing.templates import AbstractTemplate, builtin_registry
+from numba.extending import lower_builtin, overload
 
 from rlgames.kernels.words import Array, compiled, random_below
 
@@ -67,11 +69,24 @@ def found_by_type(function: Callable[P, R]) -> Callable[P, R]:
     def call(*arguments: P.args, **_: P.kwargs) -> R:
         return of(type(arguments[0]))(*arguments)  # type: ignore[no-any-return]
 
-    @overload(call, strict=False, jit_options=WITHOUT_COUNTING)
-    def find(table: Any, *others: Any) -> Callable[..., Any]:
-        implementation = of(table.instance_class)
-        return lambda table, *others: implementation(table, *others)
+    def implementation(typing_context: Any, table: Any) -> Any:
+        return typing_context.resolve_value_type(of(table.instance_class))
 
+    class Template(AbstractTemplate):
+        key = call
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            return implementation(self.context, args[0]).get_call_type(self.context, args, kws)
+
+    @lower_builtin(call, types.VarArg(types.Any))  # type: ignore[untyped-decorator]
+    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = implementation(context.typing_context, signature.args[0])
+        found.get_call_type(context.typing_context, signature.args, {})
+        compiled_one = context.get_function(found, signature)
+        context.add_linking_libs(getattr(compiled_one, "libs", ()))
+        return compiled_one(builder, values)
+
+    builtin_registry.register_global(call, types.Function(Template))
     return call
 
 

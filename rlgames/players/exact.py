@@ -15,12 +15,12 @@ from rlgames.games.game import Game, State
 from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.players.scripted import UniformOver
 from rlgames.sampling import sample_uniform
+from rlgames.solvers.alphabeta_solver import AlphaBetaSolver
 from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, ScoreBounds
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import solver_of
-from rlgames.solvers.position import AlphaBetaSolver
 
 MOVE_SECONDS = 0.5
 """A time that a person hardly notices."""

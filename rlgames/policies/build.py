@@ -12,7 +12,6 @@ from rlgames.core.devices import has_float64, no_float64
 from rlgames.core.errors import ConfigError
 from rlgames.core.memory import check_weight_memory, count_parameters
 from rlgames.games.game import Game
-from rlgames.policies.canonical import Canonical
 from rlgames.policies.policy import AfterstateNetwork, Network, Policy, ValueFunction
 
 
@@ -76,7 +75,11 @@ def _build_network(
     check_weight_memory(name, count_parameters(lambda: make(rng=torch.Generator())))
     network = make(rng=rng)
     network.inputs(game, game.example_state())
-    return Canonical(game, network) if canonical else network
+    if not canonical:
+        return network
+    from rlgames.policies.canonical import Canonical
+
+    return Canonical(game, network)
 
 
 def policy_to(policy: Policy, name: str, device: torch.device) -> Policy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,14 +12,15 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from rlgames.games.game import Game
-from rlgames.kernels import mlp as kernel
-from rlgames.kernels.sparse_rows import LANES, TILE
 from rlgames.policies.policy import (
     ACTIVATION_GAINS,
     ACTIVATIONS,
     Network,
     make_linear,
 )
+
+if TYPE_CHECKING:
+    from rlgames.kernels.mlp import MlpWeights
 
 
 class Mlp(Network):
@@ -62,7 +63,7 @@ class Mlp(Network):
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         return apply_heads(self, self.torso(inputs))
 
-    def packed(self) -> kernel.MlpWeights:
+    def packed(self) -> MlpWeights:
         """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
         last output."""
         weights = pack_layers(self.activation, *hidden_layers(self.torso), heads(self))
@@ -126,8 +127,11 @@ def _layer(modules: Sequence[nn.Linear]) -> Layer:
 
 
 @torch.no_grad()
-def pack_layers(activation: str, *layers: Layer) -> kernel.MlpWeights:
+def pack_layers(activation: str, *layers: Layer) -> MlpWeights:
     """Copies of layers on the CPU as a kernel takes them."""
+    from rlgames.kernels import mlp as kernel
+    from rlgames.kernels.sparse_rows import LANES, TILE
+
     parts = []
     for matrix, biases in layers:
         matrix, biases = (

@@ -9,7 +9,6 @@ import torch
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
-from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game, State
 from rlgames.rollouts.play import InitialStates
 
@@ -32,6 +31,8 @@ def split_layouts(game: Game[Any], fraction: float, seed: int) -> Split | None:
     """
     if not fraction:
         return None
+    from rlgames.games.battleship import Battleship
+
     cells = game.layouts() if isinstance(game, Battleship) else None
     openings = game.openings(MAX_LAYOUTS) if cells is not None else None
     if cells is None or openings is None:

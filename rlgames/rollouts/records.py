@@ -20,7 +20,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.locks import locked
 from rlgames.core.output_files import check_writable as check_output
 from rlgames.core.untrusted import checked_float, parse_json, sanitized
-from rlgames.games.game import Game, State
+from rlgames.games.game import PRESENTATION_KEYS, Game, State
 from rlgames.games.notation import parse, parse_actions, render
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
@@ -32,9 +32,6 @@ MAX_HEADER_BYTES = 1 << 16
 
 MAX_LINE_BYTES = 1 << 25
 """As long as the line of the longest possible game."""
-
-PRESENTATION_KEYS = ("encoding", "target")
-"""Keys of a game that do not change its rules."""
 
 FLOAT32 = (-3e38, 3e38)
 """Scores and gains are in this range."""

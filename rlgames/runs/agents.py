@@ -24,19 +24,16 @@ from rlgames.config.typed import from_plain, make_option, sanitize_errors
 from rlgames.core.devices import find_device_or_cpu
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
-from rlgames.games.game import Game
+from rlgames.games.game import PRESENTATION_KEYS, Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.build import build_policy, policy_to
 from rlgames.policies.policy import Policy
 from rlgames.rewards import Reward, scored_term
-from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import Checkpoint, read_identity, restore_weights
 from rlgames.runs.files import BEST, BEST_IN_WORDS, FINAL_IN_WORDS, LATEST
 from rlgames.runs.find import find_run, newest_run, run_name, shipped_agent
 from rlgames.sampling import Sampling, Stochastic
-from rlgames.search.build import build_search
-from rlgames.search.search import Search, SearchPolicy
 
 TRAINING_POSITIONS = 200_000
 """Searched for each move of player=exact in training, if the config sets no limit."""
@@ -298,12 +295,16 @@ def with_search(
             keys |= _value_head_units(search.value, game, reward)
     if isinstance(search, ExpectimaxConfig) and reward is not None:
         keys["discount"] = reward.discount
+    from rlgames.search.build import build_search
+
     return build_search(load_option("search", search.name), keys, game, player)
 
 
 def make_advisor(player: Player) -> Player:
     """A player with informative probabilities: a greedy agent and a search have only 0 and
     1, so use the policy's own, unless its scores are values, and what the search found instead."""
+    from rlgames.search.search import Search, SearchPolicy
+
     if isinstance(player, Search):
         return SearchPolicy(player)
     if isinstance(player, Agent) and player.policy.scores_are_logits:

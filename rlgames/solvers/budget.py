@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+MAX_MEMORY = 4 * 2**30
+"""Bytes that a solver takes if nothing else is asked for."""
+
 
 class OutOfBudget(Exception):
     """A solver needs more than its limit of time or memory; the message says which."""

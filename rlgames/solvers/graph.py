@@ -9,6 +9,7 @@ best response to a policy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from rlgames.games.capabilities import InvertibleKey, require
 from rlgames.games.game import Game, State
-from rlgames.solvers.budget import Budget, OutOfBudget
+from rlgames.solvers.budget import MAX_MEMORY, Budget, OutOfBudget
 
 PolicyFunction = Callable[[State], Tensor]
 """Probabilities of the actions, float64 [B, A], of positions [B]."""
@@ -229,6 +230,16 @@ class Graph:
 def _enqueue(queue: dict[int, list[Tensor]], keys: Tensor, depths: Tensor) -> None:
     for depth in depths.unique().tolist():
         queue.setdefault(depth, []).append(keys[depths == depth].unique())
+
+
+def find_graph(game: Game[Any], seconds: float, max_positions: float = math.inf) -> Graph | None:
+    """All positions of a game without hidden information, or None beyond the time or 4 GiB."""
+    if not seconds:
+        return None
+    try:
+        return Graph(game.on_cpu(), seconds, MAX_MEMORY, max_positions)
+    except (OutOfBudget, ValueError):
+        return None
 
 
 def exact_results(

@@ -5,27 +5,23 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 from rlgames.games.game import Game, State
-from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.graph import Graph
-from rlgames.solvers.position import (
-    MAX_MEMORY,
-    AlphaBetaSolver,
-    BeliefSolver,
-    ListingSolver,
-    ProofSolver,
-    Solver,
-)
+from rlgames.solvers.budget import MAX_MEMORY, OutOfBudget
 
-SOLVERS: tuple[type[Solver[Any, Any]], ...] = (
-    BeliefSolver,
-    AlphaBetaSolver,
-    ProofSolver,
-    ListingSolver,
-)
-"""Of several for one game, the first solves it."""
+if TYPE_CHECKING:
+    from rlgames.solvers.position import Solver
+
+SOLVERS = {
+    "rlgames.games.battleship": "belief_solver:BeliefSolver",
+    "rlgames.games.k_in_a_row": "alphabeta_solver:AlphaBetaSolver",
+}
+"""By the module of a game: the solver that knows its rules."""
+
+TWO_SEATS, ANY_SEATS = "proof_solver:ProofSolver", "position:ListingSolver"
+"""Those of other games. Of several for one game, the first solves it."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,9 @@ def solver_of(
     game: Game[Any], max_positions: float = math.inf, memory: int = MAX_MEMORY
 ) -> Solver[Any, Any] | None:
     """The exact solver for the rules of a game, on boards that are small enough."""
-    for solver in SOLVERS:
+    own = SOLVERS.get(type(game).__module__)
+    for name in filter(None, (own, TWO_SEATS if game.spec.seats == 2 else None, ANY_SEATS)):
+        solver: type[Solver[Any, Any]] = resolve_name(f"rlgames.solvers.{name}")
         if solver.fits(game):
             return solver(game.on_cpu(), max_positions, memory)
     return None
@@ -87,13 +85,3 @@ def solver_reach(game: Game[Any]) -> str:
     if solver is None:
         return "no"
     return "yes" if solver.is_in_reach else "smaller boards"
-
-
-def find_graph(game: Game[Any], seconds: float, max_positions: float = math.inf) -> Graph | None:
-    """All positions of a game without hidden information, or None beyond the time or 4 GiB."""
-    if not seconds:
-        return None
-    try:
-        return Graph(game.on_cpu(), seconds, MAX_MEMORY, max_positions)
-    except (OutOfBudget, ValueError):
-        return None

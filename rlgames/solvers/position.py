@@ -1,51 +1,34 @@
-"""What finds exact values: one solver for each kind of game, of which optimum.py has the table."""
+"""What finds exact values: a solver, which optimum.py looks up by the game; and the one that lists
+all positions."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from rlgames.games.battleship import Battleship, BattleshipState
-from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game, State
-from rlgames.games.k_in_a_row import KInARow
-from rlgames.games.symmetry import preserving
-from rlgames.solvers.belief import BeliefSolution, solve_belief
-from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.connect4 import MAX_TABLE_ENTRIES, AlphaBeta
+from rlgames.solvers.budget import MAX_MEMORY, OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
-from rlgames.solvers.proof import MAX_SLOTS, SLOT_BYTES, ProofSearch, can_prove
+
+if TYPE_CHECKING:
+    from rlgames.solvers.belief import BeliefSolution
 
 G = TypeVar("G", bound=Game[Any])
 S = TypeVar("S", bound=State)
-
-MAX_MEMORY = 4 * 2**30
-"""Bytes that a solver takes where nothing else is asked for."""
 
 MAX_SOLVER_ENTRIES = 1 << 27
 """The most entries of the table of a search that solves a game: 1 GiB for Connect 4."""
 
 ENTRIES_PER_SECOND = 1 << 20
 """Entries for each second of the time limit: short searches do not need more."""
-
-MIN_PROVEN_POSITIONS, MAX_PROVEN_POSITIONS = 1e6, 1e13
-"""Games whose rules allow fewer positions are listed, which takes less time than loading a kernel.
-Games that allow more are not solved from the start."""
-
-MAX_SALVOS = 20_000
-"""The most ways to complete a turn that are compared where its cells are chosen one by one."""
 
 
 @dataclass(frozen=True)
@@ -226,209 +209,6 @@ class ListingSolver(Solver[Game[Any], State]):
         return values
 
 
-class AlphaBetaSolver(Solver[KInARow, BoardState]):
-    """Searches within the limits; what that leaves open on small boards is valued by listing. Plies
-    are known only if it finds plies."""
-
-    about = "alpha-beta search, for k in a row with gravity"
-    max_solved = max_played = math.inf
-    usual_positions, usual_total = 1 << 24, 1 << 28
-
-    @staticmethod
-    def fits(game: Game[Any]) -> bool:
-        return type(game) is KInARow and game.gravity
-
-    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
-        search = self.search(self.table_entries(16, seconds))
-        return search.search(0, 0, seconds).value, search.positions
-
-    def search(self, entries: float) -> AlphaBeta:
-        """A search whose table has this many entries, about."""
-        return AlphaBeta(self.game.rows, self.game.columns, self.game.line, int(entries))
-
-    @cached_property
-    def _search(self) -> AlphaBeta:
-        return self.search(min(4 * self.max_positions, MAX_TABLE_ENTRIES))
-
-    def value(self, state: BoardState, seconds: float) -> PositionValue:
-        game, limit = self.game, self.max_positions
-        own, occupied = state.words[0].tolist()
-        result = self._search.analyze(own, occupied, seconds, limit, self.finds_plies)
-        if result.value is None and game.spec.max_positions <= MAX_POSITIONS:
-            return ListingSolver(game, limit, self.memory).value(state, seconds)
-        columns = range(game.spec.actions)
-        actions = [_number(result.outcome(each)) for each in columns]
-        return PositionValue(_number(result.value), actions, [*map(result.plies, columns)])
-
-    def best_actions(self, state: BoardState) -> tuple[float | None, list[int]]:
-        """Those that win as soon, or lose as late, as can be told with the positions that the
-        question who wins has left."""
-        search, (own, occupied) = self._search, state.words[0].tolist()
-        search.clear()
-        before = search.positions
-        result = search.search(own, occupied, max_positions=self.max_positions)
-        if result.value is None:
-            return None, result.columns
-        left = self.max_positions - (search.positions - before)
-        scored = search.analyze(own, occupied, max_positions=left)
-        return float(result.value), (result if scored.value is None else scored).best_columns
-
-
-class ProofSolver(Solver[BoardGame, BoardState]):
-    """Searches for who wins, and then for who wins after each action, within the limits."""
-
-    about = "proof-number search, for two-player board games"
-    max_solved = MAX_PROVEN_POSITIONS
-    usual_total = 1 << 22
-
-    @staticmethod
-    def fits(game: Game[Any]) -> bool:
-        is_listed = ListingSolver.fits(game) and game.spec.max_positions < MIN_PROVEN_POSITIONS
-        return can_prove(game) and not is_listed
-
-    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
-        openings = self.game.openings(1) if self.is_in_reach else None
-        if openings is None:
-            return None, 0
-        entry_bytes = 2 * SLOT_BYTES + 16 * len(self.game.rules.start)
-        search = ProofSearch(self.game, self.table_entries(entry_bytes, seconds))
-        value, _ = search.search(openings[0], seconds)
-        sign = int(1 - 2 * openings[0].current_seat)
-        return None if value is None else sign * value, search.positions
-
-    @cached_property
-    def _search(self) -> ProofSearch:
-        return ProofSearch(self.game, min(4 * self.max_positions, MAX_SLOTS))
-
-    def value(self, state: BoardState, seconds: float) -> PositionValue:
-        game, search = self.game, self._search
-        legal = game.legal_action_mask(state)[0].nonzero()[:, 0]
-        before = state[torch.zeros_like(legal)]
-        after = game.apply_action(before, legal)
-        gained = (1 - 2 * before.current_seat) * (after.score - before.score)[:, 0]
-        end, last = time.perf_counter() + seconds, search.positions + self.max_positions
-        actions: list[float | None] = [None] * game.spec.actions
-        best, best_actions = search.search(state, seconds / 2, self.max_positions / 2)
-        for action in [] if best is None else best_actions:
-            actions[action] = float(best or 0)
-        for number, action in enumerate(legal.tolist()):
-            if bool(after.done[number]):
-                actions[action] = float(gained[number])
-            if actions[action] is not None:
-                continue
-            # What one action does not need is left to the others.
-            now, share = time.perf_counter(), len(legal) - number
-            row = after[torch.tensor([number])]
-            left = max(end - now, 0.0) / share, (last - search.positions) / share
-            value, _ = search.search(row, *left)
-            actions[action] = None if value is None else float(0 - value)
-        known = [value for value in actions if value is not None]
-        if best is None and (1.0 in known or len(known) == len(legal)):
-            best = int(max(known))
-        return PositionValue(_number(best), actions)
-
-    def best_actions(self, state: BoardState) -> tuple[float | None, list[int]]:
-        """As ProofSearch.search."""
-        self._search.clear()
-        value, actions = self._search.search(state, max_positions=self.max_positions)
-        return _number(value), actions
-
-
-def _number(value: int | None) -> float | None:
+def as_value(value: int | None) -> float | None:
+    """The value of a game that is won, drawn or lost, if it is known."""
     return None if value is None else float(value)
-
-
-class BeliefSolver(Solver[Battleship, BattleshipState]):
-    """Values each possible turn: the mean over all layouts that agree with the hits and misses."""
-
-    about = "dynamic programming over beliefs, for battleship with hits and misses only"
-    max_played = math.inf
-    values_late_positions = False
-    usual_positions, usual_seconds = math.inf, 60.0
-    _solution: BeliefSolution | None = None
-
-    @staticmethod
-    def fits(game: Game[Any]) -> bool:
-        return type(game) is Battleship and not game.announces_sinkings
-
-    @property
-    def is_in_reach(self) -> bool:
-        return self.game.fleet.layouts is not None
-
-    def optimum(self, seconds: float, layouts: State | None) -> tuple[float | None, int]:
-        solution = self.solution(seconds, layouts)
-        return solution.optimal, solution.states
-
-    def solution(self, seconds: float, layouts: State | None = None) -> BeliefSolution:
-        """Also raises OutOfBudget for fleets whose layouts are too many to list, and ValueError for
-        boards that are too large."""
-        game = self.game
-        ships = game.fleet.layouts if layouts is None else cast(BattleshipState, layouts).ships
-        if ships is None:
-            raise OutOfBudget("the fleet has too many layouts")
-        cells = ships.cpu() > 0
-        symmetries = preserving(game.symmetries(), cells).numpy()
-        return solve_belief(cells.numpy(), game.shots, symmetries, seconds, self.memory)
-
-    def value(self, state: BattleshipState, seconds: float) -> PositionValue:
-        game = self.game
-        try:
-            self._solution = self._solution or self.solution(seconds)
-        except ValueError as error:  # more cells than beliefs have numbers for
-            raise OutOfBudget(str(error)) from None
-        shot, hit, aimed = (np.asarray(field[0]) for field in (state.shot, state.hit, state.aimed))
-        agreeing = self._layouts[(self._layouts[:, shot] == hit[shot]).all(1)]
-        if not len(agreeing):
-            raise ValueError("no layout of the fleet agrees with these hits and misses")
-        salvos = _salvos(game, shot, aimed)
-        seen, weights = [], []
-        for cells in salvos:
-            patterns, counts = np.unique(agreeing[:, cells], axis=0, return_counts=True)
-            after = np.tile([shot, hit], (len(patterns), 1, 1))
-            after[:, 0, cells], after[:, 1, cells] = True, patterns
-            seen.append(after)
-            weights.append(counts)
-        shots, hits = np.concatenate(seen).swapaxes(0, 1)
-        ends = np.cumsum([len(counts) for counts in weights])
-        turns_left = np.split(self._solution.value(shots, hits), ends[:-1])
-        totals = [float((t * counts).sum()) for t, counts in zip(turns_left, weights, strict=True)]
-        values = 1.0 + np.array(totals) / len(agreeing)
-        return PositionValue(float(values.min()), _action_values(game, state, salvos, values))
-
-    @cached_property
-    def _layouts(self) -> NDArray[np.bool_]:
-        return np.asarray(self.game.layouts())
-
-
-def _salvos(
-    game: Battleship, shot: NDArray[np.bool_], aimed: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """The cells of each turn that can be completed from here, int64 [S, shots].
-
-    Raises OutOfBudget where there are too many.
-    """
-    chosen, free = np.flatnonzero(aimed), np.flatnonzero(~shot & ~aimed)
-    missing = min(game.shots, int((~shot).sum())) - len(chosen)
-    if math.comb(len(free), missing) > MAX_SALVOS:
-        raise OutOfBudget("too many ways to shoot")
-    added = np.array([*itertools.combinations(free.tolist(), missing)], np.int64)
-    return np.concatenate([np.tile(chosen, (len(added), 1)), added], 1)
-
-
-def _action_values(
-    game: Battleship,
-    state: BattleshipState,
-    salvos: NDArray[np.int64],
-    values: NDArray[np.float64],
-) -> list[float | None]:
-    """The value of the best salvo that each action can begin."""
-    target = torch.zeros(len(salvos), game.num_cells, dtype=torch.bool)
-    target.scatter_(1, torch.from_numpy(salvos), True)
-    value = torch.from_numpy(values)[:, None]
-    if game.sequential:
-        best = value.where(target & ~state.aimed, math.inf).amin(0)
-    else:
-        actions = torch.cat([game.action_at(state, each) for each in target.split(1)])
-        best = torch.full((game.spec.actions,), math.inf, dtype=torch.float64)
-        best.scatter_reduce_(0, actions, value[:, 0], "amin")
-    return [None if each == math.inf else each for each in best.tolist()]

@@ -25,8 +25,8 @@ from rlgames.core import progress as computation
 from rlgames.core.callbacks import Callback
 from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
+from rlgames.core.status import STATUS
 from rlgames.core.text import number_text, printable
-from rlgames.runs.diagnosis import first_cause
 from rlgames.runs.files import read_metrics
 
 PHASES = ("playing", "learning", "evaluating", "saving")
@@ -108,6 +108,8 @@ class Progress(Callback):
 
     def on_evaluation_end(self, games: int) -> None:
         if self.directory is not None and games * WARN_DIVISOR >= self.total > games:
+            from rlgames.runs.diagnosis import first_cause
+
             self.events["warning"] = first_cause(self.directory, is_running=True)
 
     def on_phase(self, phase: str) -> None:
@@ -196,6 +198,8 @@ class Progress(Callback):
             text.append(f", {speed:,.0f} games/s" if speed >= 10 else f", {speed:.2f} games/s")
         if self.is_done:
             text.append(", done", "green")
+        elif STATUS.text:
+            text.append(f", {STATUS.text}", "yellow")
         elif self.phase not in ("playing", "learning", ""):
             text.append(f", {self.phase}", "yellow")
         if self.directory is not None:
@@ -281,10 +285,11 @@ def training_view(total: int, about: str) -> Iterator[Callback]:
     console = Console()
     is_unicode = console.encoding.startswith("utf")
     if not sys.stdout.isatty() or console.is_dumb_terminal or not is_unicode:
+        STATUS.clear()
         yield PlainProgress(total, about)
         return
     progress = Progress(total, about)
-    with Live(progress, console=console):
+    with STATUS.shown_in_a_view(), Live(progress, console=console):
         yield progress
 
 
@@ -315,6 +320,7 @@ def busy_bar(label: str) -> Iterator[None]:
 
         def show(fraction: float) -> None:
             if not bar.live.is_started and time.monotonic() - begun > QUIET_SECONDS:
+                stack.enter_context(STATUS.shown_in_a_view())
                 stack.enter_context(bar)
             bar.update(task, completed=fraction)
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import GOAL_METRICS, Rank, direction, has_metric
 from rlgames.core.rng import make_generator
-from rlgames.evaluation.analysis import played_moves, with_values
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
-from rlgames.rollouts.holdout import Split
 from rlgames.sampling import Sampling
-from rlgames.solvers.graph import Graph, exploitability
-from rlgames.solvers.optimum import find_graph, position_solver
+from rlgames.solvers.graph import Graph, exploitability, find_graph
+
+if TYPE_CHECKING:
+    from rlgames.rollouts.holdout import Split
+    from rlgames.solvers.position import Solver
 
 MAX_GRAPH_POSITIONS = 50_000
 """Exploitability is computed during training for games of at most this many positions."""
@@ -104,13 +105,16 @@ class Evaluator:
             if has_metric(game.spec.goal, name) and is_measured.get(name, True)
         )
         self._check_best_by()
-        solver = position_solver(game, max_positions=REGRET_POSITIONS) if regret_every else None
-        if regret_every and solver is None:
-            raise ConfigError(
-                f"no exact solver supports these rules of game={game.spec.name}",
-                f"remove analyze_every={regret_every}",
-            )
-        self._solver = solver
+        self._solver: Solver[Any, Any] | None = None
+        if regret_every:
+            from rlgames.solvers.optimum import position_solver
+
+            self._solver = position_solver(game, max_positions=REGRET_POSITIONS)
+            if self._solver is None:
+                raise ConfigError(
+                    f"no exact solver supports these rules of game={game.spec.name}",
+                    f"remove analyze_every={regret_every}",
+                )
 
     def set_policy(self, policy: Policy) -> None:
         """The policy to evaluate, which may take long to build: all else is checked before."""
@@ -150,6 +154,8 @@ class Evaluator:
     def regret(self) -> float | None:
         """The mean value that a move of the greedy policy loses against perfect play, as `rlgames
         analyze` counts it, with its own random stream; None if the solver knows none."""
+        from rlgames.evaluation.analysis import played_moves, with_values
+
         assert self._solver is not None
         rng = make_generator(self.seed, "regret", self.game.device)
         settings = EvaluationSettings(sampled_games=REGRET_GAMES)

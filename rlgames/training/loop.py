@@ -18,8 +18,8 @@ from rlgames.runs.checkpoint import Checkpoint, Tree
 from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.log import RunLog
 from rlgames.training.evaluator import WHY_NO_REGRET
+from rlgames.training.image_callback import ImageCallback
 from rlgames.training.parts import Training
-from rlgames.training.pictures import ImageCallback
 from rlgames.training.progress import Progress
 
 
@@ -52,7 +52,6 @@ class TrainingLoop:
         if progress.done_at["save"] < 0:
             with self.interrupts.shielded():
                 self.end_evaluation()
-                self.save()
         self.run_due_tasks()  # those that were due when an earlier process was interrupted
         if not progress.is_over:
             with self.phase("playing"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -23,9 +23,7 @@ from rlgames.core.rng import make_generator
 from rlgames.evaluation.references import References
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext, Plan
-from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
-from rlgames.rollouts.holdout import Split, split_layouts
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import (
     FinalStates,
@@ -43,10 +41,12 @@ from rlgames.runs.agents import (
 )
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.sampling import EpsilonGreedy
-from rlgames.search.search import Search
 from rlgames.training.checks import check_fits
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
 from rlgames.training.sources import Batch, Demonstrations, GameSource, WholeGames
+
+if TYPE_CHECKING:
+    from rlgames.rollouts.holdout import Split
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     device = build_device(cfg.device, cfg.threads)
     game = make("game", cfg.game).to(device)
     reward = make_reward(cfg.reward, game)
-    split = split_layouts(game, cfg.holdout, cfg.seed)
+    split = build_split(cfg, game)
     check_fits(Plan(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
@@ -134,7 +134,7 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
 def check_parts(cfg: TrainConfig) -> None:
     """Raises ConfigError if the parts of a training cannot be combined."""
     game = make("game", cfg.game)
-    split = split_layouts(game, cfg.holdout, cfg.seed)
+    split = build_split(cfg, game)
     check_fits(Plan(cfg, game, make_reward(cfg.reward, game), split is not None))
 
 
@@ -154,8 +154,17 @@ def build_actor(cfg: TrainConfig) -> tuple[Agent, WholeGames]:
     game = make("game", cfg.game).to(build_device(cfg.device, cfg.threads))
     policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
     agent = Agent(game, policy, make("sampling", cfg.sampling))
-    split = split_layouts(game, cfg.holdout, cfg.seed)
+    split = build_split(cfg, game)
     return agent, WholeGames(game, playing(cfg, game, agent), split)
+
+
+def build_split(cfg: TrainConfig, game: Game[Any]) -> Split | None:
+    """The layouts to train on and those held out, if any are. Raises ConfigError."""
+    if not cfg.holdout:
+        return None
+    from rlgames.rollouts.holdout import split_layouts
+
+    return split_layouts(game, cfg.holdout, cfg.seed)
 
 
 def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> Evaluator:
@@ -186,6 +195,8 @@ def playing(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
     if cfg.search is not None:
         players = [build_self_play_search(cfg, game, agent)]
     if isinstance(cfg.opponent, PastConfig):
+        from rlgames.players.past_selves import PastSelves
+
         players.append(PastSelves(agent, cfg.opponent.every, cfg.opponent.keep))
     elif cfg.opponent.name != "self":
         players.append(build_player(cfg.opponent, game, cfg.game, in_training=True))
@@ -210,6 +221,8 @@ def build_self_play_search(cfg: TrainConfig, game: Game[Any], agent: Agent) -> P
     config = cfg.search
     if isinstance(config, MctsConfig) and config.leaf is None:
         config = dataclasses.replace(config, leaf="value")
+    from rlgames.search.search import Search
+
     search = with_search(agent, game, config, cfg.reward)
     if not isinstance(search, Search):
         name = None if cfg.search is None else cfg.search.name

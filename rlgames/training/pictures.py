@@ -1,5 +1,5 @@
-"""A callback that shows evaluations as pictures: boards by their value, and one game of an agent
-with its policy's probabilities of the moves."""
+"""Evaluations as pictures: boards by their value, and one game of an agent with its policy's
+probabilities of the moves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from rlgames.core.callbacks import Callback
 from rlgames.core.rng import make_generator
 from rlgames.core.text import short_number
 from rlgames.drawing.figures import Line, histogram_lines, line_chart
@@ -25,10 +24,6 @@ from rlgames.rollouts.trajectories import Trajectories
 from rlgames.runs.log import RunLog
 from rlgames.sampling import Stochastic, distance_to_certainty, mask_illegal
 from rlgames.training.evaluator import Evaluator
-from rlgames.training.progress import Progress
-
-NUM_SHOWN = 4
-"""A game is shown after each of this many parts of the run."""
 
 MAX_SHOWN_PLIES = 1000
 """Longer games are shown up to here."""
@@ -46,51 +41,38 @@ NUM_RANDOM_GAMES = 1000
 """The boards of this many random games are valued."""
 
 
-class ImageCallback(Callback):
-    """Draws every evaluation, and now and then a game."""
+def write_afterstate_values(
+    evaluator: Evaluator, policy: ValueFunction, log: RunLog, games: int
+) -> None:
+    """The values of boards after winning and other moves."""
+    rng = make_generator(evaluator.seed, "draw", evaluator.game.device)
+    by_kind = afterstate_values(evaluator.game, policy, rng)
+    groups = {kind: values.cpu().double().numpy() for kind, values in by_kind.items()}
+    title = f"values of boards, after {games:,} games"
+    log.picture(games, "values", encode_png(line_chart(title, histogram_lines(groups))))
 
-    def __init__(self, evaluator: Evaluator, log: RunLog, progress: Progress) -> None:
-        self.evaluator, self.log, self.num_games = evaluator, log, progress.cfg.games
-        self.game, self.policy = evaluator.game, evaluator.greedy.policy
-        self._last_shown = progress.done_at["evaluate"] * NUM_SHOWN // self.num_games
 
-    def on_evaluation_end(self, games: int) -> None:
-        if isinstance(self.policy, ValueFunction) and self.game.spec.goal == "outcome":
-            self._write_afterstate_values(games, self.policy)
-        part = games * NUM_SHOWN // self.num_games
-        if games and part != self._last_shown:
-            self._last_shown = part
-            self._show_games(games)
-
-    def _write_afterstate_values(self, games: int, policy: ValueFunction) -> None:
-        """The values of boards after winning and other moves."""
-        rng = make_generator(self.evaluator.seed, "draw", self.game.device)
-        by_kind = afterstate_values(self.game, policy, rng)
-        groups = {kind: values.cpu().double().numpy() for kind, values in by_kind.items()}
-        title = f"values of boards, after {games:,} games"
-        self.log.picture(games, "values", encode_png(line_chart(title, histogram_lines(groups))))
-
-    def _show_games(self, games: int) -> None:
-        """A greedy game, and how certain the policy is of its moves."""
-        evaluator, game = self.evaluator, self.game
-        rng = make_generator(evaluator.seed, "show", game.device)
-        if self.policy.scores_are_logits:
-            certainty = certainty_by_move(game, self.policy, rng).cpu().double().numpy()
-            title = f"one game, after {games:,} games of training"
-            moves = np.arange(1.0, len(certainty) + 1)
-            line = Line("distance to certainty by move", moves, certainty)
-            chart = line_chart(title, [line], 2.0, is_counted=True)
-            self.log.picture(games, "certainty", encode_png(chart))
-        players = [each for each in (evaluator.greedy, evaluator.opponent) if each is not None]
-        trajectory, final_states = GamePool(game, players, 1, rng).collect(MAX_SHOWN_PLIES)
-        try:
-            stills, film = draw_game(game, self.policy, trajectory, final_states.state)
-        except Exception as error:  # a plugin's game may be unable to draw itself
-            self.log.note(f"no images of games ({type(error).__name__}: {error})")
-            return
-        for number, still in enumerate(stills, 1):
-            self.log.picture(games, f"game/position_{number}", encode_png(still))
-        self.log.picture(games, "game/animation", film)
+def show_games(evaluator: Evaluator, policy: Policy, log: RunLog, games: int) -> None:
+    """A greedy game, and how certain the policy is of its moves."""
+    game = evaluator.game
+    rng = make_generator(evaluator.seed, "show", game.device)
+    if policy.scores_are_logits:
+        certainty = certainty_by_move(game, policy, rng).cpu().double().numpy()
+        title = f"one game, after {games:,} games of training"
+        moves = np.arange(1.0, len(certainty) + 1)
+        line = Line("distance to certainty by move", moves, certainty)
+        chart = line_chart(title, [line], 2.0, is_counted=True)
+        log.picture(games, "certainty", encode_png(chart))
+    players = [each for each in (evaluator.greedy, evaluator.opponent) if each is not None]
+    trajectory, final_states = GamePool(game, players, 1, rng).collect(MAX_SHOWN_PLIES)
+    try:
+        stills, film = draw_game(game, policy, trajectory, final_states.state)
+    except Exception as error:  # a plugin's game may be unable to draw itself
+        log.note(f"no images of games ({type(error).__name__}: {error})")
+        return
+    for number, still in enumerate(stills, 1):
+        log.picture(games, f"game/position_{number}", encode_png(still))
+    log.picture(games, "game/animation", film)
 
 
 def afterstate_values(

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from rlgames.config.commands import TrainConfig
+from rlgames.core.compiling import clock
 from rlgames.core.untrusted import MAX_NUMBER, checked_float, checked_int
 from rlgames.games.game import Game, State
-from rlgames.kernels.jit import clock
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.files import MAX_SECONDS
 
@@ -171,15 +171,21 @@ class Progress:
 
     def is_due(self, task: str) -> bool:
         """Whether a task is due, as each is at the end of the run; not one that the config leaves
-        out."""
-        last, every = self.done_at[task], self.every[task]
+        out. The first save is due after the first update, and does not delay the others."""
+        is_first = self.done_at[task] < 0 < self.updates
+        return is_first or self._is_time(task, self.done_at[task])
+
+    def _is_time(self, task: str, last: int) -> bool:
+        """Whether a task is due that was done after `last` games."""
+        every = self.every[task]
         if every is None or last >= self.games:
             return False
         return self.games - last >= every or self.is_over
 
     def mark_done(self, task: str) -> None:
         """Note that a task was done after these games."""
-        self.done_at[task] = self.games
+        is_early = self.done_at[task] < 0 and not self._is_time(task, 0)
+        self.done_at[task] = 0 if is_early else self.games
 
     def count(self, game: Game[Any], final_states: FinalStates, metrics: dict[str, float]) -> None:
         """Count a batch that was learned from, with the metrics of its update."""

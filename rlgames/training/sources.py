@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,10 +18,11 @@ from rlgames.core.untrusted import checked_int, sanitized
 from rlgames.games.game import Game, State
 from rlgames.learners.learner import Learner
 from rlgames.players.player import Agent, Player
-from rlgames.rollouts import records
-from rlgames.rollouts.holdout import Split, sampled_from
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates, collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
+
+if TYPE_CHECKING:
+    from rlgames.rollouts.holdout import Split
 
 HELD_OUT_DIVISOR = 10
 """One recorded game in this many is held out to tell when behavior cloning has converged."""
@@ -48,7 +49,11 @@ class WholeGames:
     @property
     def initial_states(self) -> InitialStates | None:
         """The positions where games start; None: the game samples them."""
-        return None if self.split is None else sampled_from(self.split.trained_on)
+        if self.split is None:
+            return None
+        from rlgames.rollouts.holdout import sampled_from
+
+        return sampled_from(self.split.trained_on)
 
     def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:
         """Games of the current weights; games_played: in the run before these."""
@@ -84,6 +89,8 @@ class Demonstrations:
 
         Raises ConfigError for a file that is not a record of this game or has no such player.
         """
+        from rlgames.rollouts import records
+
         record = records.read(path, game, rules)
         trajectories, state = record.trajectories, game.public(record.final_states.state)
         if demonstrator is not None:

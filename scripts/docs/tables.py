@@ -1,5 +1,6 @@
 """Write docs/configs.md, the tables of keys and presets in the pages of docs/games/ and
-docs/learners/, from the schemas and conf/, and the figures of all pages, from docs/records/.
+docs/learners/, and the facts that `rlgames games` prints, from the schemas, conf/ and the
+games; and the figures of all pages, from docs/records/.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rlgames.commands.app import COMMANDS
-from rlgames.commands.games import list_presets
+from rlgames.commands.games import FACTS, facts_text, list_presets
 from rlgames.commands.study import cells_of, read_record
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.conf import about, command_file, option_names, option_values
@@ -146,7 +147,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in [(DOCS / "configs.md", page()), *filled_pages()]:
+    for path, text in [(DOCS / "configs.md", page()), (FACTS, facts_text()), *filled_pages()]:
         path.write_text(text, encoding="utf-8")
     for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
         path.write_text(with_figures(path.read_text(encoding="utf-8")), encoding="utf-8")

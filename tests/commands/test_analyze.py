@@ -19,8 +19,8 @@ from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.positions import read_positions
 from rlgames.runs.agents import open_run
 from rlgames.runs.find import shipped_agents
+from rlgames.solvers.alphabeta_solver import AlphaBetaSolver
 from rlgames.solvers.optimum import find_optimum
-from rlgames.solvers.position import AlphaBetaSolver
 
 ROOT = Path(__file__).resolve().parents[2]
 POSITIONS = ROOT / "scripts/checks/connect4_test_positions.txt"

@@ -15,7 +15,7 @@ from rlgames.config.conf import option_names
 from rlgames.games.notation import parse
 from rlgames.runs.find import shipped_agents
 from rlgames.solvers.optimum import find_optimum, position_solver
-from rlgames.solvers.position import ProofSolver
+from rlgames.solvers.proof_solver import ProofSolver
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=2"]}
 SMALL |= {"salvo_duel": ["board=3", "ships=[2,1]"]}

@@ -7,9 +7,11 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,7 +61,7 @@ def test_one_of_two_processes_compiles_what_both_need(tmp_path):
     command = [sys.executable, tmp_path / "kernel.py"]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) for _ in range(2)]
     reports = [process.communicate(timeout=60)[1].decode() for process in both]
-    assert sorted(report.startswith("rlgames: compiled 1 kernel") for report in reports) == [
+    assert sorted("rlgames: compiled 1 kernel" in report for report in reports) == [
         False,
         True,
     ]
@@ -74,9 +76,39 @@ def test_a_terminal_shows_what_is_compiled(tmp_path):
     os.close(theirs)
     shown = os.read(ours, 1000).decode()
     os.close(ours)
-    live = "\rrlgames: compiling kernels (once): 1, add_two ...\r\x1b[K"
-    assert shown.startswith(live)
-    assert shown.removeprefix(live).startswith("rlgames: compiled 1 kernel (once) in ")
+    first, *others, last = shown.split("\r\x1b[K")
+    assert (first, set(others)) == (
+        "",
+        {"rlgames: first start: compiling kernel 1, 0 s so far"},
+    )
+    assert last.startswith("rlgames: compiled 1 kernel (once) in ")
+
+
+def test_a_view_shows_what_is_compiled_and_nothing_else_is_written(tmp_path):
+    """The live view of a training, on a terminal."""
+    (tmp_path / "kernel.py").write_text(
+        "from rlgames.terminal.progress import training_view\n"
+        "with training_view(10, "
+        "):\n{textwrap.indent(KERNEL, '    ')}"
+    )
+    ours, theirs = os.openpty()
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100"}
+    options: dict[str, Any] = {"stdout": theirs, "stderr": theirs, "env": environment}
+    command = [sys.executable, tmp_path / "kernel.py"]
+    subprocess.run(command, **options, timeout=60, check=True)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # the terminal is closed
+        while part := os.read(ours, 65536):
+            shown += part
+    os.close(ours)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    lines = {line.strip() for line in re.split(r"[\r\n]+", text)} - {""}
+    view = r"(0%.*|0 of 10 games, (starting|first start: compiling kernel 1, 0 s so far))"
+    rest = {line for line in lines if not re.fullmatch(view, line)}
+    assert len(rest) == 2, rest
+    assert "5" in rest
+    assert "rlgames: compiled 1 kernel (once) in" in "".join(rest)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
@@ -98,8 +130,37 @@ def test_no_two_kernels_call_each_other(path):
 def test_a_kernel_runs_without_a_cache(tmp_path):
     # Where nothing can be written no cache is found, even by root, who can write anywhere.
     found = "NUMBA_CACHE_LOCATOR_CLASSES"
-    assert ended(tmp_path / "kernel.py", **{found: "ZipCacheLocator"}).count("\n") == 1
-    assert ended(tmp_path / "kernel.py", **{found: "ZipCacheLocator"}).count("\n") == 1
+    assert ended(tmp_path / "kernel.py", **{found: "ZipCacheLocator"}).count("\n") == 2
+    assert ended(tmp_path / "kernel.py", **{found: "ZipCacheLocator"}).count("\n") == 2
+
+
+CALLED_BOTH_WAYS = """
+from rlgames.kernels.jit import jit
+
+@jit()
+def add_one(number):
+    return number + 1
+
+@jit()
+def factorial(number):
+    return 1 if number < 2 else number * factorial(number - 1)
+
+@jit()
+def add_both(number):
+    return add_one(number) + factorial(number)
+
+print(add_both(3), add_one(3), factorial(3), add_both(3))
+"""
+
+
+@pytest.mark.parametrize("locator", ["UserWideCacheLocator", "ZipCacheLocator"])
+def test_a_function_that_kernels_called_first_can_be_called_from_python(tmp_path, locator):
+    (tmp_path / "kernel.py").write_text(CALLED_BOTH_WAYS)
+    environment = {"NUMBA_CACHE_LOCATOR_CLASSES": locator, "XDG_CACHE_HOME": str(tmp_path)}
+    for _ in range(2):  # the second one loads them, where there is a cache
+        done = run(ROOT, tmp_path / "kernel.py", **environment)
+        assert (done.returncode, done.stdout) == (0, "10 4 6 10\n"), done.stderr
+    assert ("compiled" in done.stderr) == (locator == "ZipCacheLocator")
 
 
 RULES = """
@@ -157,12 +218,14 @@ def test_a_change_to_a_kernel_compiles_again_what_uses_it(folder):
     words, other = folder / "rlgames/kernels/words.py", folder / "rlgames/kernels/mlp.py"
     kernel = KERNEL.replace("from", "from rlgames.kernels.words import count_bits\nfrom", 1)
     first = ended(folder / "kernel.py", kernel, folder)
-    assert re.fullmatch(r"rlgames: compiled 1 kernel \(once\) in \d+\.\d s\n", first)
+    begun, done = first.splitlines()
+    assert begun == "rlgames: first start: compiling kernels, which are kept for later starts"
+    assert re.fullmatch(r"rlgames: compiled 1 kernel \(once\) in \d+\.\d s", done)
     assert ended(folder / "kernel.py", kernel, folder) == ""
     other.write_text(other.read_text() + "# a comment\n")
     assert ended(folder / "kernel.py", kernel, folder) == ""
     words.write_text(words.read_text() + "# a comment\n")
-    assert ended(folder / "kernel.py", kernel, folder).startswith("rlgames: compiled")
+    assert ended(folder / "kernel.py", kernel, folder).startswith("rlgames: first start")
 
 
 @pytest.mark.slow

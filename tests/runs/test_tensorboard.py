@@ -23,6 +23,7 @@ from rlgames.players.player import Random
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.play import collect_games
 from rlgames.runs.loggers import RunStart, TensorBoardLogger
+from rlgames.training import image_callback
 from rlgames.training import pictures as images
 
 GAMES = {
@@ -193,7 +194,7 @@ def test_nothing_hidden_shows_before_the_end():
 
 
 def test_a_run_shows_games_in_tensorboard(tmp_path, monkeypatch):
-    monkeypatch.setattr(images, "NUM_SHOWN", 4)
+    monkeypatch.setattr(image_callback, "NUM_SHOWN", 4)
     words = ["game=salvo", *GAMES["salvo"], "games=40", "batch=10", "policy.layers=[8]"]
     words += ["eval_games=8", "eval_every=10", "solve_seconds=0", f"out={tmp_path}/run"]
     run = package.train(words)

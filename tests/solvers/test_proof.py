@@ -14,8 +14,9 @@ from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import find_optimum, position_solver, solver_of, solver_reach
-from rlgames.solvers.position import ListingSolver, ProofSolver
+from rlgames.solvers.position import ListingSolver
 from rlgames.solvers.proof import ProofSearch
+from rlgames.solvers.proof_solver import ProofSolver
 
 SMALL = [
     ["game=tictactoe"],

@@ -37,10 +37,12 @@ def started(folder, *words, **settings):
 
 
 def at_a_terminal(folder, *words, **environment):
-    """What a pseudo-terminal is shown."""
+    """What a pseudo-terminal is shown, without lines that are erased."""
     terminal = Terminal(folder, *words, **environment)
     assert terminal.ended() == 0
-    return terminal.shown
+    return re.sub(r"\r\x1b\[Krlgames: [^\r\n]*(?=\r\x1b\[K)", "", terminal.shown).replace(
+        "\r\x1b[K", ""
+    )
 
 
 def test_twenty_columns_lose_no_value(typed, tmp_path):

@@ -38,8 +38,8 @@ from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.log import RunLog
 from rlgames.training.evaluator import Evaluator
+from rlgames.training.image_callback import ImageCallback
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.pictures import ImageCallback
 from rlgames.training.sources import GameSource
 
 WORDS = [*SMALL_SALVO, "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]

@@ -9,7 +9,7 @@ from numba.core.event import trigger_event
 
 import rlgames
 from rlgames.commands.resume import load_resumable
-from rlgames.kernels.jit import clock
+from rlgames.core.compiling import clock
 from rlgames.runs.files import read_metrics
 from rlgames.training.progress import PHASES, LogLine
 from rlgames.training.train import resume
