@@ -18,7 +18,7 @@ IMPORTS = {
     "evaluation": "core kernels games sampling policies solvers players rollouts",
     "rewards": "games rollouts",
     "learners": "core kernels config games sampling policies players rollouts search rewards",
-    "runs": "core config games sampling policies players rollouts search evaluation rewards",
+    "runs": "core config games sampling policies players search evaluation rewards",
     "envs": "core config games drawing players rollouts rewards runs",
     "terminal": "core games drawing players rollouts runs",
     "training": (

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -88,8 +89,7 @@ def test_a_view_shows_what_is_compiled_and_nothing_else_is_written(tmp_path):
     """The live view of a training, on a terminal."""
     (tmp_path / "kernel.py").write_text(
         "from rlgames.terminal.progress import training_view\n"
-        "with training_view(10, "
-        "):\n{textwrap.indent(KERNEL, '    ')}"
+        f"with training_view(10, 'a test'):\n{textwrap.indent(KERNEL, '    ')}"
     )
     ours, theirs = os.openpty()
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100"}
@@ -104,7 +104,7 @@ def test_a_view_shows_what_is_compiled_and_nothing_else_is_written(tmp_path):
     os.close(ours)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
     lines = {line.strip() for line in re.split(r"[\r\n]+", text)} - {""}
-    view = r"(0%.*|0 of 10 games, (starting|first start: compiling kernel 1, 0 s so far))"
+    view = r"(a test|0%.*|0 of 10 games, (starting|first start: compiling kernel 1, 0 s so far))"
     rest = {line for line in lines if not re.fullmatch(view, line)}
     assert len(rest) == 2, rest
     assert "5" in rest
