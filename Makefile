@@ -66,13 +66,11 @@ bench-peers: .venv/installed .venv-bench/installed
 	$(BIN)/python scripts/bench/bench.py peers
 
 reproduce: .venv/installed
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
 	for study in landy ramesh open_questions hickman connect_zero dedieu_amar; do \
 		$(BIN)/rlgames study $$study page=docs/dev/reproductions.md $(STUDY) || exit; \
 	done
 
 strength: .venv/installed
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
 	for study in strength exact; do \
 		$(BIN)/rlgames study $$study page=docs/dev/strength.md $(STUDY) || exit; \
 	done

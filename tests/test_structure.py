@@ -190,6 +190,7 @@ WRITERS = {
     "rlgames/commands/board_pictures.py": "pictures in files that the user names",
     "rlgames/kernels/jit.py": "compiled kernels, and a lock file beside them",
     "rlgames/commands/app.py": "a closed stream becomes the null device",
+    "rlgames/core/jobs.py": "what a job prints goes to a file in its directory",
     "rlgames/core/signals.py": "a closed stream becomes the null device",
     "rlgames/core/errors.py": "a closed stream becomes the null device",
 }

@@ -17,7 +17,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlgames.core.errors import TRACEBACK, ConfigError, detach_stdout, report_error, to_user_error
+from rlgames.core.errors import (
+    TRACEBACK,
+    ConfigError,
+    JobsFailed,
+    detach_stdout,
+    report_error,
+    to_user_error,
+)
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import exit_on_interrupted_import, exit_on_second_interrupt
 from rlgames.core.text import columns, help_width, printable
@@ -169,7 +176,7 @@ def report(error: Exception | KeyboardInterrupt, as_json: bool) -> int:
         sys.stdout.flush()  # the process may end at once
         return code
     if isinstance(error, ConfigError):
-        return report_error(error, as_json)
+        return report_error(error, as_json, 3 if isinstance(error, JobsFailed) else 2)
     if isinstance(error, EOFError):  # standard input ended before a person answered
         return report_error(ConfigError(str(error)), as_json)
     if os.environ.get(TRACEBACK):
@@ -235,20 +242,11 @@ def _run_app(name: str, flags: Flags) -> int:
 
             own = [word for word in overrides if not word.startswith("hydra")]
             check_sweep(sweep_jobs(own, composing))
-    end: int | Exception = 0
-
-    def job(node: Any) -> float | None:
-        nonlocal end
-        value = run_job(node)
-        if not isinstance(value, _Ended):
-            return value
-        end = value.end
-        return None
-
+    job = _HydraJob()
     run_app(name, flags, overrides, job)
-    if isinstance(end, Exception):
-        raise end
-    return end
+    if isinstance(job.end, Exception):
+        raise job.end
+    return job.end
 
 
 @dataclass(frozen=True)
@@ -258,15 +256,30 @@ class _Ended:
     end: int | Exception
 
 
+@dataclass
+class _HydraJob:
+    """What Hydra calls for each run of a command; pickled, because launchers send it to other
+    processes. end: of a command that runs once."""
+
+    end: int | Exception = 0
+
+    def __call__(self, node: Any) -> float | None:
+        value = run_job(node)
+        if not isinstance(value, _Ended):
+            return value
+        self.end = value.end
+        return None
+
+
 def run_job(node: Any) -> float | _Ended | None:
     """What Hydra calls for each run of a command: how it ended or, in a sweep, the value of
-    best_by. Raises JobFailed in a sweep."""
+    best_by. In a sweep, raises what ends the job."""
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
     from rlgames.config.commands import COMMAND_SCHEMAS
-    from rlgames.config.compose import JobFailed, typed_node
+    from rlgames.config.compose import typed_node
     from rlgames.config.plugins import import_plugins
     from rlgames.config.words import parse_word
 
@@ -287,14 +300,13 @@ def run_job(node: Any) -> float | _Ended | None:
         if is_sweep:
             from rlgames.commands.resume import train_job
 
-            return train_job(config, settings.job.override_dirname)
+            return train_job(config, settings.job.override_dirname or directory.name)
         preset = settings.runtime.choices.get("experiment")
         return _Ended(run_config(command, config, *([preset] if command == "train" else [])))
     except Exception as error:
         _remove_empty(directory)
-        if is_sweep:
-            report(error, False)
-            raise JobFailed(settings.job.override_dirname, settings.sweep.dir) from None
+        if is_sweep:  # the sweep goes on, and says why this job is not done
+            raise
         return _Ended(error)
 
 

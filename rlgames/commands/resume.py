@@ -24,13 +24,18 @@ from rlgames.runs.directory import DirectoryLock, lock_directory
 from rlgames.runs.files import BEST, LATEST, read_info, sweep_start
 from rlgames.runs.find import find_run, located, newest_run, run_name
 
-LAUNCHER_WORDS = re.compile(r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.n_jobs=-?\d+")
+LAUNCHER_WORDS = re.compile(
+    r"hydra/(launcher|sweeper)=\w+|hydra\.launcher\.jobs=\d+"
+    r"|hydra\.sweeper\.(n_trials|n_jobs|seed|direction)=\w+"
+)
 """Hydra's own words that a resumed sweep keeps: none of them runs code that a file names."""
 
 
 def run(config: Any) -> train.Result | None:
     """Resume a run, with a view of the progress; None if it is finished."""
     run = _found(config)
+    if config.jobs is not None:
+        raise ConfigError(f"jobs= is for a sweep, and {run_name(run)} is a run", "omit it")
     cfg, checkpoint, lock = load_resumable(run, config)
     if reason := reason_finished(run, cfg, checkpoint):
         lock.release()
@@ -64,10 +69,7 @@ def sweep_words(config: Any, folders: Sequence[Path]) -> list[str]:
     if start is None:
         return []
     words = start.words
-    unsafe = [word for word in words if re.match(r"[+~]*(plugins|hydra)\b", word) or "${" in word]
-    if start.config_name != "train":
-        unsafe = [f"--config-name {start.config_name}"]
-    if unsafe:
+    if unsafe := start.unsafe_words:
         raise ConfigError(
             f"the sweep was started with {unsafe[0]}", "type its words again if you trust them"
         )
@@ -78,7 +80,7 @@ def sweep_words(config: Any, folders: Sequence[Path]) -> list[str]:
             f"if you trust this folder: {again}",
         )
     kept = [word for word in start.hydra if LAUNCHER_WORDS.fullmatch(word)]
-    more = as_words(config, "games", "device", "threads")
+    more = as_words(config, *(name for name in vars(config) if name != "run"))
     if not any(word.startswith("experiment=") for word in words):
         words = [*words, "experiment=null"]  # of which Hydra was told nothing
     own = [f"--config-dir={folder}" for folder in folders]

@@ -24,6 +24,8 @@ from rlgames.core.metrics import HEADLINES
 
 MAX_SEED = 2**64 - 1
 """The largest seed of torch."""
+MAX_JOBS = 1024
+"""The most jobs that run at the same time."""
 CHOOSE_HELP = "conditions on the runs in a folder, or in outputs/ with latest"
 WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
 
@@ -132,6 +134,8 @@ def _resume_schema() -> type:
         metadata = dict(key_fields(TrainConfig)[name].metadata)
         metadata["help"] = f"{metadata['help'].partition('; null')[0]}; null: unchanged"
         items.append((name, kind_of(TrainConfig, name) | None, field(metadata=metadata)))
+    jobs = key(1, MAX_JOBS, help="jobs of a sweep that run at the same time; null: unchanged")
+    items.append(("jobs", int | None, jobs))
     return dataclasses.make_dataclass("ResumeConfig", items, frozen=True, kw_only=True)
 
 
@@ -296,7 +300,7 @@ class DoctorConfig(FormatConfig):
 class StudyConfig(PluginConfig):
     file: str | None = key(is_word=True, help="name or file of the study: the first word")
     seeds: int | list[int] | None = key(help="number of seeds, or a list; null: the file's")
-    jobs: int = key(1, 1024, help="jobs that run at the same time")
+    jobs: int = key(1, MAX_JOBS, help="jobs that run at the same time")
     only: str | None = key(help="runs to train and evaluate, as in ppo or [ppo*,td]; null: all")
     dry_run: bool = key(help="print the jobs; run nothing")
     run: bool = key(help="false: make the tables from finished jobs")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -203,16 +202,12 @@ def _check_preset(schema: type, preset: str, values: Mapping[str, Any], words: s
         )
 
 
-class JobFailed(Exception):
-    """A job of a sweep failed, and has said why: its name, and the directory of the sweep."""
-
-
 def run_app(command: str, flags: Flags, words: Sequence[str], job: Callable[[Any], Any]) -> None:
     """Run a command as a Hydra app.
 
     Args:
-        job: called for each run with the composed config. It raises nothing in a single run, and
-            JobFailed in a sweep.
+        job: called for each run with the composed config; launchers send it to other processes. It
+            raises nothing in a single run.
 
     Raises:
         ConfigError: for bad input, and for a sweep whose jobs are not all done.
@@ -222,14 +217,8 @@ def run_app(command: str, flags: Flags, words: Sequence[str], job: Callable[[Any
     sys.argv = ["rlgames", *folders, *flags.hydra, *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised, not printed
     app = hydra.main(version_base=VERSION_BASE, config_path=str(conf_dir()), config_name=command)
-    try:
-        with hydra_errors(command):
-            app(job)()
-    except JobFailed as error:
-        name, directory = error.args
-        resume = shlex.join(["rlgames", "resume", directory, *folders])
-        hint = f"{resume} runs what is not done"
-        raise ConfigError(f"{name} failed", hint) from None
+    with hydra_errors(command):
+        app(job)()
 
 
 def sweep_jobs(
@@ -264,6 +253,8 @@ def _values(override: Override) -> list[str]:
         return []
     key = override.get_key_element()
     values = [f"{key}={value}" for value in override.sweep_string_iterator()]
+    if not values:
+        raise ConfigError(f"{override.input_line}: there is no such value")
     return [*dict.fromkeys((values[0], values[-1]))] if override.is_range_sweep() else values
 
 

@@ -55,7 +55,7 @@ def command_help(command: str, title: str, words: Sequence[str], folders: Sequen
         lines.append(f"{command} --help GROUP=OPTION lists the keys of an option")
     lines.append("--config-dir DIR adds options and presets; --cfg job shows the config")
     if command == "train":
-        lines.append("-m key=a,b runs a sweep; hydra/launcher=joblib several jobs at a time")
+        lines.append("-m key=a,b runs a sweep; jobs=4 runs four of its jobs at a time")
     return "\n".join(lines)
 
 

@@ -44,6 +44,9 @@ PRESETS = Group(
 SWEEP = re.compile(r"[,(]")
 """In the value of a key that has several values in a sweep."""
 
+OF_SWEEPS = {"out": "hydra.sweep.dir", "jobs": "hydra.launcher.jobs"}
+"""Hydra's names of keys that have another meaning in a sweep, or none outside it."""
+
 QUOTED = r"""'[^']*'|"[^"]*\""""
 
 
@@ -315,6 +318,9 @@ def _full_word(command: str, word: Word, is_sweep: bool) -> Word:
     name, groups, schema = word.name, typed_groups(command), COMMAND_SCHEMAS[command]
     if name.startswith(("hydra.", "hydra/")) or word.sign == "+":
         return word
+    if is_sweep and name in OF_SWEEPS and not word.sign:
+        text = word.value or ""
+        return Word("", OF_SWEEPS[name], quoted(text) if name == "out" else text)
     if name in groups:
         folder = groups[name].folder
         full = name if name == folder else f"{folder}@{name}"
@@ -323,8 +329,6 @@ def _full_word(command: str, word: Word, is_sweep: bool) -> Word:
             return Word("", full, "[]") if groups[name].is_list else Word("~", full, None)
         value = word.value and re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", word.value)
         return replace(word, name=full, value=value)
-    if is_sweep and name == "out":
-        return Word("", "hydra.sweep.dir", quoted(word.value or ""))
     if word.value and _is_text(schema, name, word.value, is_sweep):
         word = replace(word, value=quoted(word.value))
     is_of_game = "." not in name and name not in key_fields(schema)
@@ -360,6 +364,8 @@ def has_key(command: str, name: str) -> bool:
     chosen options."""
     if name in key_fields(COMMAND_SCHEMAS[command]) or name in typed_groups(command):
         return True
+    if name in OF_SWEEPS and command == "train":
+        return True
     group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
     folder, _, option = group.partition(".")  # logger.wandb.project names its option
     groups = groups_of(COMMAND_SCHEMAS[command])
@@ -374,6 +380,7 @@ def known_names(command: str) -> list[str]:
     """The groups and keys of a command and of all options, as they are typed."""
     groups = typed_groups(command)
     names = dict.fromkeys([*groups, *names_of(COMMAND_SCHEMAS[command])])
+    names |= dict.fromkeys(OF_SWEEPS if command == "train" else ())
     for name, group in groups.items():
         names |= dict.fromkeys(keys_of_options(name, group))
     return [*names]
@@ -386,6 +393,8 @@ def unknown_word(command: str, name: str, has_run: bool = False) -> ConfigError:
         return ConfigError(
             f"{name}= is of the training", "a run keeps its training settings; omit it"
         )
+    if name == "jobs" and command == "train":
+        return ConfigError("jobs= is for a sweep", "add -m")
     for group_name, group in groups_of(COMMAND_SCHEMAS[command]).items():
         if options := keys_of_options(group_name, group).get(name):
             of = " or ".join(f"{group_name}={option}" for option in options)

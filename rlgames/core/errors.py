@@ -45,6 +45,10 @@ class UnknownOption(ConfigError):
     """A name that no option of its group has."""
 
 
+class JobsFailed(ConfigError):
+    """Some jobs of a sweep are not done."""
+
+
 def to_user_error(error: Exception, hint: str = f"{TRACEBACK}=1 shows where") -> ConfigError:
     """An unexpected error as one line for the user, who may have written what failed.
 
@@ -81,7 +85,8 @@ def _is_installed(file: str) -> bool:
     """Whether a file of code belongs to rlgames, to Python or to an installed library."""
     folders = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    starts = tuple(f"{folder}{os.sep}" for folder in (package, *folders))
+    plugins = os.path.join(os.path.dirname(package), "hydra_plugins")
+    starts = tuple(f"{folder}{os.sep}" for folder in (package, plugins, *folders))
     is_script = os.path.basename(file) in ("rlgames", "__main__.py")
     return file.startswith(("<", *starts)) or is_script
 

@@ -57,6 +57,29 @@ def claim_directory(out: str | None, parent: Path) -> DirectoryLock:
             raise ConfigError(f"{path} cannot be written: {error.strerror}", hint) from None
 
 
+def claim_sweep(path: Path, is_dated: bool) -> DirectoryLock:
+    """Create the directory of a sweep, or of one that continues, and lock it.
+
+    is_dated: the path is named by the time. Then the directory is new: if another sweep has it, a
+    number is added.
+    Raises ConfigError for the directory of a run, one that is in use, or cannot be written.
+    """
+    numbered = (path.with_name(f"{path.name}_{number}") for number in itertools.count(1))
+    hint = "name another out="
+    for directory in itertools.chain([path], numbered if is_dated else ()):
+        if os.path.lexists(directory / "run.json"):
+            raise ConfigError(f"{sanitized(directory)} already holds a run", hint)
+        try:
+            storage.make_directory(directory, is_new=is_dated)
+            return lock_directory(directory)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            reason = f"{sanitized(error.filename or directory)} cannot be written"
+            raise ConfigError(f"{reason}: {error.strerror}", hint) from None
+    raise ConfigError(f"{sanitized(path)} is not a directory", hint)
+
+
 def _claim(directory: Path) -> DirectoryLock:
     if directory.is_dir():
         storage.check_plain(directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -214,6 +215,15 @@ class SweepStart:
     hydra: list[str]
     folder: str | None
     config_name: str
+
+    @property
+    def unsafe_words(self) -> list[str]:
+        """Words that run code, so that nobody takes them from a file."""
+        if self.config_name != "train":
+            return [f"--config-name {self.config_name}"]
+        own = re.compile(r"[+~]*(plugins|hydra)\b")
+        storage = [word for word in self.hydra if word.startswith("hydra.sweeper.storage=")]
+        return [word for word in self.words if own.match(word) or "${" in word] + storage
 
 
 def sweep_start(directory: Path) -> SweepStart | None:

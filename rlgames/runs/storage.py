@@ -104,12 +104,12 @@ def remove_file(directory: Path, name: str) -> None:
         sync_directory((directory / name).parent)
 
 
-def make_directory(path: Path) -> None:
+def make_directory(path: Path, is_new: bool = False) -> None:
     """Create a directory and those around it if they are missing. Raises FileExistsError if there
-    is a file instead."""
+    is a file instead; is_new: or a directory."""
     missing = [folder for folder in path.parents if not folder.is_dir()]
-    if not path.is_dir():
-        path.mkdir(parents=True, exist_ok=True)
+    if is_new or not path.is_dir():
+        path.mkdir(parents=True, exist_ok=not is_new)
     for folder in (path, *missing):
         with contextlib.suppress(PermissionError):
             sync_directory(folder.parent)
