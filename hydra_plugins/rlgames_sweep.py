@@ -36,7 +36,13 @@ def begun(config: DictConfig, context: HydraContext) -> Sweep:
     """The sweep of a config, which then names its directory. Called before the launcher is made,
     which may read it. Raises ConfigError as commands.sweep.begin."""
     from rlgames.commands.sweep import begin
+    from rlgames.config.commands import MAX_JOBS
     from rlgames.config.words import quoted
+    from rlgames.core.errors import ConfigError
+
+    jobs = OmegaConf.select(config, "hydra.launcher.jobs", default=1)
+    if type(jobs) is not int or not 1 <= jobs <= MAX_JOBS:
+        raise ConfigError(f"jobs={jobs} is not a whole number from 1 to {MAX_JOBS:,}")
 
     def listed(words: Sequence[str]) -> dict[str, set[str]]:
         return {word.get_key_element(): _values(word) for word in parsed(words, context)}
@@ -124,12 +130,7 @@ class ProcessesLauncher(Launcher):
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Called by Hydra before launch. Raises ConfigError."""
-        from rlgames.config.commands import MAX_JOBS
-        from rlgames.core.errors import ConfigError
-
-        if type(self.jobs) is not int or not 1 <= self.jobs <= MAX_JOBS:
-            raise ConfigError(f"jobs={self.jobs} is not a whole number from 1 to {MAX_JOBS:,}")
+        """Called by Hydra before launch."""
         self.context, self.function, self.config = hydra_context, task_function, config
 
     def __enter__(self) -> ProcessesLauncher:

@@ -10,18 +10,23 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import partial
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 from rlgames.commands.study_file import Study, StudyRun
-from rlgames.commands.study_pool import CommandList, run_commands
 from rlgames.config.commands import MOVABLE_PLAYERS
 from rlgames.config.schema import as_typed
+from rlgames.core import jobs as processes
 from rlgames.core.errors import ConfigError, nearest, report_error
+from rlgames.core.jobs import OUTPUT, Runner, Task
+from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
@@ -29,6 +34,7 @@ from rlgames.runs.agents import checkpoint_digest
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import LATEST, flatten, read_info
 from rlgames.runs.reports import Report, read_report
+from rlgames.terminal.jobs import jobs_view
 
 RECORDS, OWNER = "records", "study.txt"
 """The folder of records in a study's directory; the file that tells whose directory it is."""
@@ -40,9 +46,6 @@ REFERENCE = re.compile(r"\{(?:([\w.-]+)(?:/(\d+))?)?\}")
 
 REPLACED = ".replaced"
 """The folder of runs that were trained with other settings."""
-
-OUTPUT = "output.log"
-"""What the commands of a job print."""
 
 PLAYERS = ("player", *MOVABLE_PLAYERS)
 
@@ -286,20 +289,23 @@ class StudyJobs:
     def run(self, jobs: Sequence[Job], parallel: int) -> None:
         """Run these jobs, each after those that it needs, several at a time; not those that need a
         job that is not done. Raises Interrupted, after the commands have saved."""
+        missing: dict[str, processes.Job] = {}
         order = TopologicalSorter({job.name: job.after for job in jobs})
-        order.prepare()
-        while order.is_active():
-            ready = order.get_ready()
-            waiting = [
-                job
-                for job in map(self.jobs.__getitem__, ready)
-                if self.status(job) != "done" and not self.needed(job)
-            ]
-            lists = [
-                CommandList(job.name, self.path(job), OUTPUT, self.commands(job)) for job in waiting
-            ]
-            run_commands(lists, parallel)
-            order.done(*ready)
+        for job in map(self.jobs.__getitem__, order.static_order()):
+            if self.status(job) != "done":
+                needs = [missing[name] for name in sorted(job.after) if name in missing]
+                missing[job.name] = processes.Job(job.name, partial(self._task, job), needs)
+        if not missing:
+            return
+        try:
+            with jobs_view() as view, Runner(parallel, view) as runner:
+                runner.run([*missing.values()])
+        except Interrupted as signal:
+            raise Interrupted(signal.number, "the same command goes on") from None
+
+    def _task(self, job: Job) -> Task:
+        games = None if self.is_trained(job) else job.config.get("games")
+        return Task(type_commands, (self.commands(job),), self.path(job), games)
 
     def commands(self, job: Job) -> list[list[str]]:
         """What is to be typed for a job: its training, from its checkpoint if it has one, and the
@@ -338,3 +344,20 @@ class StudyJobs:
         count = len(jobs) - len(unfinished)
         print(printable(f"{count} of {len(jobs)} jobs done, in {self.directory}"), flush=True)
         return 3 if unfinished else 0
+
+
+def type_commands(commands: Sequence[Sequence[str]]) -> None:
+    """Run commands in this process, one after another, until one fails.
+
+    commands: the words behind `rlgames`. Raises ConfigError if one fails, and Interrupted.
+    """
+    from rlgames.commands.app import answer
+
+    for words in commands:
+        sys.argv = ["rlgames", *words]
+        print(shlex.join(sys.argv), flush=True)
+        code = answer([*words])
+        if code > 128:
+            raise Interrupted(code - 128, "saved")
+        if code:
+            raise ConfigError(f"rlgames {words[0]} ended with exit code {code}")

@@ -119,8 +119,8 @@ def show_best(directory: Path) -> None:
         if best is not None and len(result.rows) > len(result.best):
             settings = ", ".join(f"{key}={row.settings[key]}" for key in result.keys)
             half = "" if best.half is None else f" ± {best.half:.4g}"
-            seeds = counted(best.count, "seed")
-            text = f"best by {run.best_by}: {settings} with {best.value:.4g}{half} over {seeds}"
+            seeds = f" over {best.count} seeds" if len(row.runs) > 1 else ""
+            text = f"best by {run.best_by}: {settings} with {best.value:.4g}{half}{seeds}"
             print(printable(text))
     words = ["rlgames", "report", str(directory)]
     commands = [[*words, f"compare={key}"] for key in result.keys[:1]] + [

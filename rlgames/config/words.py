@@ -365,6 +365,8 @@ def has_key(command: str, name: str) -> bool:
     chosen options."""
     if name in key_fields(COMMAND_SCHEMAS[command]) or name in typed_groups(command):
         return True
+    if name in OF_SWEEPS and command == "train":
+        return True
     group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
     folder, _, option = group.partition(".")  # logger.wandb.project names its option
     groups = groups_of(COMMAND_SCHEMAS[command])
@@ -379,6 +381,7 @@ def known_names(command: str) -> list[str]:
     """The groups and keys of a command and of all options, as they are typed."""
     groups = typed_groups(command)
     names = dict.fromkeys([*groups, *names_of(COMMAND_SCHEMAS[command])])
+    names |= dict.fromkeys(OF_SWEEPS if command == "train" else ())
     for name, group in groups.items():
         names |= dict.fromkeys(keys_of_options(name, group))
     return [*names]

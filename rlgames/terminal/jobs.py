@@ -135,9 +135,10 @@ class JobLines(JobView):
 
     def on_start(self, job: Job) -> None:
         info = self._before[job] = self.rows[job].start()
-        if info.status == "waiting":
+        total = self.rows[job].total
+        if info.status == "waiting" or not total:
             self.print(f"{job.name}: starts")
-        elif info.status != "done" or self.rows[job].total > info.games:
+        elif info.status != "done" or total > info.games:
             self.print(f"{job.name}: goes on after {self.rows[job].games:,} games")
 
     def on_end(self, job: Job) -> None:
@@ -153,7 +154,7 @@ class JobLines(JobView):
         assert outcome is not None
         if outcome.status != "done":
             return "; ".join(filter(None, [f"{outcome.status}, {outcome.error}", outcome.hint]))
-        if before is not None and before.status == "done" and before.games >= progress.total:
+        if before is not None and before.status == "done" and 0 < progress.total <= before.games:
             return "done before"
         value = progress.value
         return "done" if value is None else f"done, {progress.metric} {value:.4g}"

@@ -269,11 +269,13 @@ def test_only_the_chosen_runs_are_replaced(planned, typed):
 def test_a_job_starts_only_after_those_it_needs(planned, monkeypatch):
     work, started = planned(CHAIN), list[str]()
 
-    def run(lists, jobs):
-        started.extend(each.name for each in lists)
-        complete(work, *(each.name for each in lists))
+    def run(runner, jobs):
+        for job in jobs:
+            assert all(other.name in started for other in job.needs)
+            started.append(job.name)
+            complete(work, job.name)
 
-    monkeypatch.setattr("rlgames.commands.study_jobs.run_commands", run)
+    monkeypatch.setattr("rlgames.core.jobs.Runner.run", run)
     work.run([*work.jobs.values()], 1)
     assert started == ["first/0", "middle/0", "other/0", "last/0"]
 

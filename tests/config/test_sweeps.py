@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from helpers import SMALL_TRAINING, check_refused
+from processes import metrics_without_times
 
 SMALL = [*SMALL_TRAINING, "solve_seconds=0", "learner.epochs=1"]
 HERE = ["-m", *SMALL, "hydra/launcher=basic"]
@@ -71,11 +72,8 @@ def test_processes_give_the_results_of_this_process(rlgames, tmp_path):
         done = rlgames("train", "-m", *SMALL, "seed=0,1,2", *words)
         assert done.returncode == 0, done.stderr
     for seed in range(3):
-        results = [
-            json.loads((tmp_path / run / f"seed={seed}/run.json").read_text())["results"]
-            for run in "abc"
-        ]
-        assert results[0] == results[1] == results[2]
+        one, two, three = (metrics_without_times(tmp_path / run / f"seed={seed}") for run in "abc")
+        assert one == two == three
     assert rlgames("resume", "a", "jobs=3").stdout.count(": done before\n") == 3
 
 
@@ -134,6 +132,7 @@ def test_jobs_is_a_number_and_for_sweeps(command, words, reason, typed):
     Path("run").mkdir()
     words = words if command == "resume" else [*SMALL, *words]
     check_refused(typed(command, *words), reason)
+    assert not Path("outputs").exists()
 
 
 def test_lists_ranges_and_globs_are_swept_together(typed):
