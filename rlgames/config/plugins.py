@@ -122,7 +122,8 @@ def add_option(group: str, name: str, make: Callable[..., Any], keys: Mapping[st
     schema = make_dataclass(f"{name}_keys", items, bases=(OptionConfig,), frozen=True, kw_only=True)
     schema.__doc__ = (make.__doc__ or "").strip()
     values = {"name": name} | {word: field.metadata["value"] for word, field in fields.items()}
-    registered[name] = Option(schema, make, values=values)
+    checked = resolve_name("rlgames.core.own_parts:checked")
+    registered[name] = Option(schema, checked(group, name, make), values=values)
     ConfigStore.instance().store(
         name, values, group, f"logger.{name}" if group == "logger" else None, **REPLACE
     )

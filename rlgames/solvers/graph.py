@@ -158,6 +158,8 @@ class Graph:
         for start in range(0, len(keys), CHUNK):
             state = self.keys.state_from_key(keys[start : start + CHUNK])
             legal = self.game.legal_action_mask(state)
+            if not bool(legal.any(1).all()):
+                raise ValueError(f"{self.game.spec.name} has a live position without legal actions")
             for action in range(self.game.spec.actions):
                 rows = legal[:, action].nonzero()[:, 0]
                 if len(rows):
