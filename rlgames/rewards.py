@@ -61,8 +61,8 @@ class Reward:
     scale: factor of the reward; a value head learns best from returns of about 1.
     win, loss, draws: values of an outcome; draws has one number for each of the two seats.
     is_own: whether a subclass computes its own rewards, which may pay for any move. is_final:
-    whether it pays only at the end. constant: what every turn before the last one earns, whatever
-    the move; None if moves differ.
+    whether nothing is paid or subtracted before the end of the game. constant: what every turn
+    before the last one earns, whatever the move; None if moves differ.
     Raises ValueError for a term that does not fit the game.
     """
 
@@ -84,9 +84,11 @@ class Reward:
         self.win, self.loss = win, loss
         self.draws = torch.tensor(draws, dtype=torch.float32)
         self.is_own = type(self).rewards is not Reward.rewards
-        self.is_final = self.scored not in MOVE_TERMS and not self.is_own
-        by_turn = {"turns": None if self.is_own else -scale}
-        self.constant = 0.0 if self.is_final else by_turn.get(self.scored)
+        is_plain = minus == "nothing" and not self.is_own
+        self.is_final = is_plain and self.scored not in MOVE_TERMS
+        self.constant = 0.0 if self.is_final else None
+        if is_plain and self.scored == "turns":
+            self.constant = -scale
         known = {*MOVE_TERMS, *FINAL_TERMS, *game.measures(game.example_state())}
         if self.scored not in known or (self.scored == "outcome" and game.spec.seats == 1):
             raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")

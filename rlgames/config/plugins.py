@@ -108,7 +108,8 @@ def add_option(group: str, name: str, make: Callable[..., Any], keys: Mapping[st
     )
     if not is_kind:
         raise ValueError(f"{option} is not made by a class derived from {kind.__name__}")
-    if name in registered and _origin(registered[name].load()) != _origin(make):
+    is_built_in = name in registered and registered[name].values is None
+    if is_built_in or (name in registered and _origin(registered[name].load()) != _origin(make)):
         raise ValueError(f"{option} is taken")
     if not re.fullmatch(r"\w+", name, re.ASCII):
         raise ValueError(f"{option} cannot be typed: letters, digits and _ can")
@@ -142,6 +143,12 @@ def _kind(option: str, word: str, field: Field[Any]) -> Any:
         return float | None if field.metadata["high"] < math.inf else str | None
     if type(value) in (bool, *WORDS):
         return type(value)
-    if isinstance(value, list) and {*map(type, value)} <= {*WORDS} and value:
-        return list[type(value[0])]  # type: ignore[misc]
-    raise ValueError(f"{option} needs a number, a text, true, null or a list for its key {word}")
+    kinds = {*map(type, value)} if isinstance(value, list) else set()
+    if kinds == {int, float}:
+        return list[float]
+    if len(kinds) == 1 and kinds <= {*WORDS}:
+        return list[kinds.pop()]  # type: ignore[misc]
+    raise ValueError(
+        f"{option} needs a number, a text, true, null or a list of numbers or of texts for its key "
+        f"{word}"
+    )

@@ -31,17 +31,18 @@ def checked(group: str, name: str, make: Any) -> Any:
 
     group, name: the option that makes it.
     """
-    label = f"{group}={name}"
+    label, part_class = f"{group}={name}", make
     if isinstance(make, type):
-        return _checked_class(make, group, label)
+        return _checked_class(part_class, group, label)
 
     @functools.wraps(make)
     def make_checked(*arguments: Any, **keys: Any) -> Any:
         part = make(*arguments, **keys)
-        kind: Any = _checked_class(type(part), group, label)
-        if kind is not type(part):
-            object.__setattr__(part, "__class__", kind)
-            part.own_game = arguments[0] if arguments else None
+        part_class: Any = type(part)
+        if not _is_built_in(part_class):
+            object.__setattr__(part, "__class__", _checked_class(part_class, group, label))
+            if group in ("player", "search"):
+                object.__setattr__(part, "own_game", arguments[0])
         return part
 
     return make_checked
