@@ -18,8 +18,8 @@ from rlgames.core.callbacks import ADDED, Callback
 from rlgames.core.rng import make_generator, torch_seeded
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.dqn import Dqn
+from rlgames.learners.gradient import GradientLearner
 from rlgames.learners.learner import LearnerContext
-from rlgames.learners.reinforce import Reinforce
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
 from rlgames.runs.checkpoint import Checkpoint
@@ -56,20 +56,20 @@ class Layers(Network):
         return scores, scores.mean(1) if self.has_value else None
 
 
-class Stateful(Reinforce):
+class Stateful(GradientLearner):
     """A learner with a state of its own."""
 
+    trains = frozenset({"logits"})
+
     def __init__(self, context, *, kind, lr):
-        super().__init__(
-            context, lr=lr, baseline="mean", masked=True, entropy_coef=0.0, entropy_coef_end=None,
-            value_coef=1.0,
-        )  # fmt: skip
+        super().__init__(context, lr=lr)
         self.kind, self.counts = kind, torch.zeros(2)
 
     def update(self, trajectories, final_states, progress):
         self.counts += 1
-        metrics = super().update(trajectories, final_states, progress)
-        return metrics | {"count": self.counts[:1]}
+        scores, _ = self.policy.scores(self.game, trajectories.state)
+        self.descend(scores.square().mean(), self.lr.at(progress))
+        return {"count": self.counts[:1]}
 
     def state_dict(self):
         own = {"listed": [self.counts], "slash": {"a/b": {"~0/": self.counts}}}
