@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rlgames.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from rlgames.core.callbacks import Callback
     from rlgames.games.game import Game
     from rlgames.players.player import Agent
 
@@ -39,6 +40,21 @@ def register(group: str, name: str, make: Callable[..., Any], /, **keys: Any) ->
     from rlgames.config.plugins import add_option
 
     add_option(group, name, make, keys)
+
+
+def add_callback(callback: Callback, /) -> None:
+    """Have your own callback take part in every training of this process.
+
+    Args:
+        callback: its hooks are called while a run trains; what its `on_update` returns is logged.
+            It replaces an earlier one of the same class.
+
+    Raises:
+        TypeError: for anything but a rlgames.core.callbacks.Callback.
+    """
+    from rlgames.core.callbacks import add_callback as add
+
+    add(callback)
 
 
 def game(name: str, **keys: Any) -> Game[Any]:

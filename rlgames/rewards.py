@@ -61,8 +61,8 @@ class Reward:
     scale: factor of the reward; a value head learns best from returns of about 1.
     win, loss, draws: values of an outcome; draws has one number for each of the two seats.
     is_own: whether a subclass computes its own rewards, which may pay for any move. is_final:
-    whether it pays only at the end. constant: what every turn before the last one earns, whatever
-    the move; None if moves differ.
+    whether nothing is paid or subtracted before the end of the game. constant: what every turn
+    before the last one earns, whatever the move; None if moves differ.
     Raises ValueError for a term that does not fit the game.
     """
 
@@ -84,9 +84,11 @@ class Reward:
         self.win, self.loss = win, loss
         self.draws = torch.tensor(draws, dtype=torch.float32)
         self.is_own = type(self).rewards is not Reward.rewards
-        self.is_final = self.scored not in MOVE_TERMS and not self.is_own
-        by_turn = {"turns": None if self.is_own else -scale}
-        self.constant = 0.0 if self.is_final else by_turn.get(self.scored)
+        is_plain = minus == "nothing" and not self.is_own
+        self.is_final = is_plain and self.scored not in MOVE_TERMS
+        self.constant = 0.0 if self.is_final else None
+        if is_plain and self.scored == "turns":
+            self.constant = -scale
         known = {*MOVE_TERMS, *FINAL_TERMS, *game.measures(game.example_state())}
         if self.scored not in known or (self.scored == "outcome" and game.spec.seats == 1):
             raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")
@@ -170,7 +172,7 @@ def discounted_returns(
     later = np.zeros((2, num_trajectories(trajectories)), np.float32)
     later[1] = np.nan
     columns = mover_columns(trajectories, discount, reward)
-    known = np.empty(0, np.float32) if value is None else to_array(value)
+    known = np.empty(0, np.float32) if value is None else move_column(value, trajectories)
     returns = np.empty(len(reward), np.float32)
     sum_rewards(*columns, known, later, returns)
     return torch.from_numpy(returns).to(reward.device)
@@ -192,23 +194,37 @@ def generalized_advantage(
 
     reward, value: float32 [M]. bootstrap_value: float32 [G], the value of the state in which each
         game's window ends; 0 where the game is over.
+    Raises ValueError for other shapes.
     """
     later = np.zeros((2, num_trajectories(trajectories)), np.float32)
     if bootstrap_value is not None:
         later[0] = to_array(bootstrap_value).repeat(trajectories.state.score.shape[1])
     slot, rewards, discounts = mover_columns(trajectories, discount, reward)
     advantage = np.empty(len(reward), np.float32)
-    sum_advantages(slot, rewards, to_array(value), discounts, gae_lambda, later, advantage)
+    values = move_column(value, trajectories)
+    sum_advantages(slot, rewards, values, discounts, gae_lambda, later, advantage)
     return torch.from_numpy(advantage).to(reward.device)
 
 
 def mover_columns(
     trajectories: Trajectories, discount: float, reward: Tensor
 ) -> tuple[Any, Any, Any]:
-    """Arrays [M] for kernels: trajectory_id, the reward, and the discount after each move."""
+    """Arrays [M] for kernels: trajectory_id, the reward, and the discount after each move. Raises
+    ValueError if one of them has another length, or a game or a seat does not exist."""
     # The seat's next move is one turn later exactly where this move ends a turn.
     discounts = torch.where(trajectories.ends_turn, discount, 1.0)
-    return tuple(map(to_array, (trajectory_id(trajectories), reward, discounts)))
+    slot = move_column(trajectory_id(trajectories), trajectories)
+    if len(slot) and not 0 <= slot.min() <= slot.max() < num_trajectories(trajectories):
+        raise ValueError("a move belongs to a game or a seat that does not exist")
+    return slot, move_column(reward, trajectories), move_column(discounts, trajectories)
+
+
+def move_column(column: Tensor, trajectories: Trajectories) -> Any:
+    """One number per move as kernels take it. Raises ValueError for another shape: a kernel would
+    read and write outside of it."""
+    if column.shape != trajectories.action.shape:
+        raise ValueError(f"numbers of the shape {[*column.shape]} for {len(trajectories):,} moves")
+    return to_array(column)
 
 
 def to_array(column: Tensor) -> Any:

@@ -44,8 +44,10 @@ def choose_highest(
     """The logits of softmax(scores ÷ temperature), float32 [B, A], where NaN counts as 0; and the
     first action with the highest of them, after noise, float32 [B, A], has been subtracted.
 
-    A kernel computes the same on the CPU.
+    A kernel computes the same on the CPU. Raises ValueError for shapes that differ.
     """
+    if scores.shape != legal.shape or scores.dim() != 2:
+        raise ValueError(f"scores {[*scores.shape]} for legal actions {[*legal.shape]}")
     if scores.device.type == "cpu" and scores.dtype == torch.float32:
         logits, action = torch.empty_like(scores), torch.empty(len(scores), dtype=torch.int64)
         given, shifts = scores.detach().numpy(), NO_NOISE if noise is None else noise.numpy()

@@ -15,7 +15,7 @@ from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.memory import check_memory
 from rlgames.core.metrics import gap_to_optimum
-from rlgames.core.rng import REPORT_STREAM, make_generator
+from rlgames.core.rng import REPORT_STREAM, make_generator, torch_seeded
 from rlgames.core.text import counted
 from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
@@ -144,7 +144,7 @@ def run(config: EvalConfig) -> Result:
 
         records.check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
     # Inference mode makes each call faster: random play takes 7 to 20% less time.
-    with torch.inference_mode():
+    with torch.inference_mode(), torch_seeded(cfg.seed, REPORT_STREAM):
         result = _evaluate(match)
     keep_report(cfg, match.directory, match.digests, result.as_dict(), match.seats)
     return result

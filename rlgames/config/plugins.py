@@ -108,7 +108,8 @@ def add_option(group: str, name: str, make: Callable[..., Any], keys: Mapping[st
     )
     if not is_kind:
         raise ValueError(f"{option} is not made by a class derived from {kind.__name__}")
-    if name in registered and _origin(registered[name].load()) != _origin(make):
+    is_built_in = name in registered and registered[name].values is None
+    if is_built_in or (name in registered and _origin(registered[name].load()) != _origin(make)):
         raise ValueError(f"{option} is taken")
     if not re.fullmatch(r"\w+", name, re.ASCII):
         raise ValueError(f"{option} cannot be typed: letters, digits and _ can")
@@ -122,7 +123,8 @@ def add_option(group: str, name: str, make: Callable[..., Any], keys: Mapping[st
     schema = make_dataclass(f"{name}_keys", items, bases=(OptionConfig,), frozen=True, kw_only=True)
     schema.__doc__ = (make.__doc__ or "").strip()
     values = {"name": name} | {word: field.metadata["value"] for word, field in fields.items()}
-    registered[name] = Option(schema, make, values=values)
+    checked = resolve_name("rlgames.core.own_parts:checked")
+    registered[name] = Option(schema, checked(group, name, make), values=values)
     ConfigStore.instance().store(
         name, values, group, f"logger.{name}" if group == "logger" else None, **REPLACE
     )
@@ -141,6 +143,12 @@ def _kind(option: str, word: str, field: Field[Any]) -> Any:
         return float | None if field.metadata["high"] < math.inf else str | None
     if type(value) in (bool, *WORDS):
         return type(value)
-    if isinstance(value, list) and {*map(type, value)} <= {*WORDS} and value:
-        return list[type(value[0])]  # type: ignore[misc]
-    raise ValueError(f"{option} needs a number, a text, true, null or a list for its key {word}")
+    kinds = {*map(type, value)} if isinstance(value, list) else set()
+    if kinds == {int, float}:
+        return list[float]
+    if len(kinds) == 1 and kinds <= {*WORDS}:
+        return list[kinds.pop()]  # type: ignore[misc]
+    raise ValueError(
+        f"{option} needs a number, a text, true, null or a list of numbers or of texts for its key "
+        f"{word}"
+    )

@@ -267,5 +267,15 @@ def _completed(values: dict[str, Any]) -> dict[str, Any]:
     for name, group in groups_of(TrainConfig).items():
         node = completed.get(name)
         if isinstance(node, dict) and str(node.get("name")) in REGISTRY[group.folder]:
+            option = REGISTRY[group.folder][str(node["name"])]
+            lost = node.keys() - {*names_of(option.schema), "name"}
+            if lost and option.values is not None:
+                key = min(lost, key=str)
+                shown = sanitized(node[key], MAX_VALUE_LENGTH)
+                raise ConfigError(
+                    f"the run was trained with {name}.{sanitized(key, MAX_VALUE_LENGTH)}={shown}, "
+                    f"a key that {name}={node['name']} does not have any more",
+                    "register the key again to use the run",
+                )
             completed[name] = option_values(group.folder, str(node["name"])) | node
     return completed

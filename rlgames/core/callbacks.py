@@ -7,6 +7,9 @@ from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
+from rlgames.core.errors import ConfigError
+from rlgames.core.metrics import as_metrics
+
 
 class Callback:
     """Hooks of the training loop, in the order they are first called.
@@ -23,8 +26,21 @@ class Callback:
     def on_phase(self, phase: str) -> None:
         """A phase starts: "playing", "learning", "evaluating", "saving" or "solving"."""
 
-    def on_update(self, games: int, metrics: dict[str, float]) -> None:
-        """The learner returned these metrics; games: played so far."""
+    def on_update(
+        self, games: int, metrics: dict[str, float], moves: Any, final_states: Any
+    ) -> dict[str, Any] | None:
+        """The learner has learned from a batch.
+
+        Args:
+            games: played so far.
+            metrics: those that the learner returned.
+            moves: of the batch, as Trajectories; None if the learner played it.
+            final_states: how the games of the batch ended, as FinalStates.
+
+        Returns:
+            Numbers that are logged as train/NAME, by name, or None.
+        """
+        return None
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         """A line is logged after this many games; metrics: named train/..., eval/... or time/..."""
@@ -49,7 +65,34 @@ class CallbackList(Callback):
         for callback in self.callbacks:
             getattr(callback, hook)(*args, **options)
 
+    def on_update(self, *batch: Any) -> dict[str, float]:
+        """The metrics of all callbacks. Raises ConfigError for a value that is not a number, and
+        for a name that the learner or another callback has."""
+        metrics: dict[str, float] = {}
+        for callback in self.callbacks:
+            if (returned := callback.on_update(*batch)) is not None:
+                name = f"the callback {type(callback).__name__}"
+                more = as_metrics(name, returned)
+                if taken := more.keys() & {*metrics, *batch[1]}:
+                    raise ConfigError(f"{name} returned the metric {min(taken)!r}, which is taken")
+                metrics |= more
+        return metrics
+
+
+ADDED: list[Callback] = []
+"""Those that plugins have added, which take part in every training of this process."""
+
+
+def add_callback(callback: Callback) -> None:
+    """Add a callback of the user, in place of one of the same class. Raises TypeError."""
+    if not isinstance(callback, Callback):
+        raise TypeError(f"{callback!r} is not a Callback")
+    kind = type(callback)
+    names = (kind.__module__, kind.__qualname__)
+    ADDED[:] = [each for each in ADDED if (type(each).__module__, type(each).__qualname__) != names]
+    ADDED.append(callback)
+
 
 for _hook in vars(Callback):
-    if _hook.startswith("on_"):
+    if _hook.startswith("on_") and _hook not in vars(CallbackList):
         setattr(CallbackList, _hook, partialmethod(CallbackList._call_each, _hook))

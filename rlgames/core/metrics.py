@@ -6,10 +6,14 @@ Values that differ by rounding only are equal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
+
+from rlgames.core.errors import ConfigError
+from rlgames.core.text import kind_of_value
 
 
 @dataclass(frozen=True)
@@ -87,3 +91,26 @@ def gap_to_optimum(goal: str, value: float, optimum: float) -> float | None:
     if not sign or not optimum:
         return None
     return 0.0 if are_equal(value, optimum) else sign * (optimum - value) / abs(optimum)
+
+
+def as_metrics(name: str, returned: Any) -> dict[str, float]:
+    """What a user's part returned, as numbers by name; a tensor or an array of one number counts as
+    this number. name: of the part. Raises ConfigError for anything else."""
+    if not isinstance(returned, dict):
+        shown = kind_of_value(returned)
+        raise ConfigError(f"{name} returned {shown} as metrics", "expected a dict of numbers")
+    return {key: _as_number(name, key, value) for key, value in returned.items()}
+
+
+def _as_number(name: str, key: Any, value: Any) -> float:
+    if not isinstance(key, str):
+        raise ConfigError(f"{name} returned a metric with the name {key!r}", "names are texts")
+    if type(value) is float:
+        return value
+    shape = getattr(value, "shape", None)
+    if shape is not None and math.prod(shape) == 1:
+        value = value.item()
+    if isinstance(value, bool | int | float):
+        return float(value)
+    shown = f"the shape {list(shape)}" if shape else repr(value)[:40]
+    raise ConfigError(f"{name} returned {shown} as the metric {key!r}", "expected a number")

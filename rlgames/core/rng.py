@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -13,6 +15,9 @@ STATE_SIZE = 624
 
 STATE_OFFSET = 24
 """Where they start in the bytes of a CPU generator's state; each takes eight bytes."""
+
+TORCH_STREAM = "torch"
+"""Of torch's own generators, from which a part of the user may draw."""
 
 SELECTION_STREAM = "eval"
 """Evaluations during training, which select the best checkpoint of a run."""
@@ -60,6 +65,30 @@ def restore_generator(generator: torch.Generator, state: Tensor) -> bool:
             raise ValueError("invalid generator state")
     generator.set_state(state)
     return True
+
+
+def torch_generators(device: torch.device) -> dict[str, torch.Generator]:
+    """Torch's own generators, which a part of the user may draw from: on the CPU and on a GPU."""
+    generators = {"torch": torch.default_generator}
+    if device.type == "cuda":
+        index = torch.cuda.current_device() if device.index is None else device.index
+        generators["torch_cuda"] = torch.cuda.default_generators[index]
+    return generators
+
+
+@contextmanager
+def torch_seeded(seed: int, name: str, device: torch.device | str = "cpu") -> Iterator[None]:
+    """A block in which torch's own generators give the numbers of a stream; after it they go on as
+    if there had been none."""
+    generators = torch_generators(torch.device(device))
+    before = [generator.get_state() for generator in generators.values()]
+    for generator in generators.values():
+        generator.set_state(make_generator(seed, name, generator.device).get_state())
+    try:
+        yield
+    finally:
+        for generator, state in zip(generators.values(), before, strict=True):
+            generator.set_state(state)
 
 
 def cpu_generator(rng: torch.Generator) -> torch.Generator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -9,17 +10,29 @@ from torch import Tensor, nn
 
 from rlgames.core.untrusted import sanitized
 
+POSITIVE_STATES = ("step", "exp_avg_sq", "square_avg", "scale")
+"""The counters and the means of squares among the states of optimizers: never negative."""
+
 
 def load_weights(module: nn.Module, tensors: Any) -> None:
-    """Load a state dict. Raises ValueError unless names and shapes match and all numbers are
+    """Load a state dict. Raises ValueError unless names and shapes match and all weights are
     finite; some weights may then be loaded."""
     try:
         module.load_state_dict(tensors)
     except (RuntimeError, TypeError) as error:
         raise ValueError(f"the tensors do not match: {sanitized(error)}") from None
-    for tensor in module.state_dict().values():
+    for name, tensor in weights(module):
         if not all(bool(part.isfinite().all()) for part in parts(tensor)):
-            raise ValueError("some weights are not finite numbers")
+            raise ValueError(f"the weights {name} are not finite numbers")
+
+
+def weights(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """What is trained, which has to be finite: all parameters, and the buffers that a module lists
+    in trained_buffers. Other buffers may be infinite, as in masks."""
+    yield from module.named_parameters()
+    for prefix, each in module.named_modules():
+        for name in getattr(each, "trained_buffers", ()):
+            yield f"{prefix}.{name}".lstrip("."), each.get_buffer(name)
 
 
 def parts(tensor: Tensor) -> tuple[Tensor, ...]:
@@ -62,5 +75,6 @@ def check_optimizer_state(optimizer: torch.optim.Optimizer, state: Any) -> None:
             layout = (expected.shape, expected.dtype)
             if not (isinstance(value, Tensor) and (value.shape, value.dtype) == layout):
                 raise ValueError(f"{name} of weight {index} has the wrong shape or dtype")
-            if not bool(value.isfinite().all()) or (value.dim() == 0 and value < 0):
+            is_negative = name in POSITIVE_STATES and bool((value < 0).any())
+            if is_negative or not bool(value.isfinite().all()):
                 raise ValueError(f"{name} of weight {index} is out of range")

@@ -70,3 +70,8 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 def help_width() -> int:
     """The width of help, in characters."""
     return min(120, shutil.get_terminal_size((100, 24)).columns)
+
+
+def kind_of_value(value: object) -> str:
+    """What a value is, for errors."""
+    return "None" if value is None else f"a value of type {type(value).__name__}"

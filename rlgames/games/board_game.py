@@ -19,7 +19,7 @@ from torch import Tensor
 from rlgames.games import board
 from rlgames.games.board import Board
 from rlgames.games.capabilities import Capability, CellBoard, ExactKey, InvertibleKey
-from rlgames.games.game import Game
+from rlgames.games.game import Game, endless
 from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import State
 from rlgames.kernels import stepping
@@ -32,9 +32,6 @@ GAME_OVER = "game over"
 """The caption of a finished game, where captions say who is to move."""
 
 CPU = torch.device("cpu")
-
-MAX_PLIES = 1 << 62
-"""As a number of plies: play every game to its end."""
 
 NOT_WANTED, NO_MASK = np.empty((0, 0), np.float32), np.empty((0, 0), np.bool_)
 """In place of what a step does not read or write."""
@@ -342,15 +339,22 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
         return BoardState.of(games), num_moves
 
     def play_randomly(
-        self, state: BoardState, batch: int, seed: int, plies: int = MAX_PLIES
+        self, state: BoardState, batch: int, seed: int, plies: int | None = None
     ) -> tuple[BoardState, int]:
         """Play on from positions [G], `batch` of them side by side, where every legal action is
         equally likely; the last positions, and the number of moves.
 
         Each game that ends makes room for the next one. plies: the most moves of each game, at
-        least 1. Equal seeds, from 0 to 2^63 - 1, give equal games.
+        least 1; None: all games end. Equal seeds, from 0 to 2^63 - 1, give equal games.
+        Raises ConfigError if a game exceeds spec.max_plies.
         """
         from rlgames.kernels.random_play import play_games
 
-        settings = min(batch, len(state)), plies, np.uint64(seed)
-        return self.play_with(state, lambda games: (play_games(games, self.rules, *settings), None))
+        settings = min(batch, len(state)), plies or self.spec.max_plies, np.uint64(seed)
+        played = self.play_with(
+            state, lambda games: (play_games(games, self.rules, *settings), None)
+        )
+        num_live = int((~played[0].done).sum()) if plies is None else 0
+        if num_live:
+            raise endless(self.spec, num_live)
+        return played

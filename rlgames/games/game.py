@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from rlgames.core.devices import float64_on
+from rlgames.core.errors import ConfigError
 from rlgames.games import board
 from rlgames.games.board import Board, BoardFormat
 from rlgames.games.state import HIDDEN, Spec, State, Tables
@@ -24,6 +25,14 @@ S = TypeVar("S", bound=State)
 
 PRESENTATION_KEYS = ("encoding", "target")
 """Keys of a game that do not change its rules."""
+
+
+def endless(spec: Spec, num_live: int) -> ConfigError:
+    """The error of games that go on after the most plies that their rules allow."""
+    return ConfigError(
+        f"{num_live:,} games of {spec.name} go on after spec.max_plies={spec.max_plies:,} plies",
+        "end them in its rules, or declare more plies",
+    )
 
 
 class Game(Tables, ABC, Generic[S]):

@@ -107,7 +107,7 @@ def best_considered(
     scores: Floats, sigma: Floats, visits: Floats, pending: Floats, considered: int
 ) -> int:
     """The legal action with the highest score plus sigma of those with `considered` visits."""
-    best, highest = -1, -np.inf
+    best, highest = 0, -np.inf
     for action in range(len(scores)):
         if visits[action] + pending[action] == considered:
             score = scores[action] + sigma[action]
@@ -125,7 +125,7 @@ def deterministic_action(prior: Floats, sigma: Floats, visits: Floats, pending: 
         total += visits[action] + pending[action]
         if prior[action] >= 0:
             weights += max(prior[action], MIN_PROBABILITY) * np.exp(sigma[action] - top)
-    best, highest = -1, -np.inf
+    best, highest = 0, -np.inf
     for action in range(len(prior)):
         if prior[action] >= 0:
             weight = max(prior[action], MIN_PROBABILITY) * np.exp(sigma[action] - top)

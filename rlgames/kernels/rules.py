@@ -34,6 +34,10 @@ Played = tuple[Position, bool, np.float32]
 IMPLEMENTED: dict[type, dict[str, Callable[..., Any]]] = {}
 """By the class of the rules: its functions, by the names of those they implement."""
 
+MAX_MISSES = 100
+"""For each action, the random draws after which no action is taken for legal: a single legal one
+would be missed with a probability of exp(-100)."""
+
 WITHOUT_COUNTING: Any = {"_nrt": False}
 """As words.compiled: no references to arrays are counted."""
 
@@ -135,10 +139,15 @@ def apply_chance(rules: Any, position: Position, u: Array) -> tuple[Position, bo
 def random_move(rules: Any, position: Position, rng: Array) -> Played:
     """Like play of a uniformly random legal action, with the chance that follows.
 
-    Only games that have a faster way than to draw actions until one is legal need it.
+    Only games that have a faster way than to draw actions until one is legal need it. If no action
+    is legal, against the rules of rules, the game ends there.
     """
     action = random_below(rng, rules.actions)
+    misses = 0
     while not is_legal(rules, position, action):
+        misses += 1
+        if misses > MAX_MISSES * rules.actions:
+            return position, True, np.float32(0)
         action = random_below(rng, rules.actions)
     after, is_over, points = play(rules, position, action)
     after, is_over_now = add_chance(rules, after, rng)

@@ -85,7 +85,7 @@ class Evaluator(NamedTuple):
     more. is_uniform: all legal actions have the same prior, and no network is asked. rolls_out: the
     last node of a simulation is valued by random play to the end, not by the network. temperature,
     value_scale, discount: as in MctsSettings. max_value: of a position, at most. open_value: as in
-    write_cells, or PLANES."""
+    write_cells, or PLANES. max_plies: of random play, which ends before by the rules."""
 
     cache: EvaluationCache
     network: MlpWeights
@@ -97,6 +97,7 @@ class Evaluator(NamedTuple):
     discount: float
     max_value: float
     open_value: int
+    max_plies: int
 
 
 class Simulations(NamedTuple):
@@ -273,13 +274,17 @@ def select_leaves(run: Simulations, rules: Any) -> None:
 
 
 @compiled
-def roll_out(rules: Any, position: Position, sign_factor: float, rng: Any) -> np.float32:
+def roll_out(
+    rules: Any, position: Position, sign_factor: float, max_plies: int, rng: Any
+) -> np.float32:
     """The points of random play to the end, for the seat to move; rng: of next_random."""
-    total, sign, is_over = np.float32(0), np.float32(1), False
-    while not is_over:
+    total, sign = np.float32(0), np.float32(1)
+    for _ in range(max_plies):
         position, is_over, points = random_move(rules, position, rng)
         total += sign * points
         sign *= np.float32(sign_factor)
+        if is_over:
+            break
     return total
 
 
@@ -292,7 +297,8 @@ def value_by_play(run: Simulations, rules: Any, count: int) -> None:
         node = batch.end[simulation]
         if not nodes.is_over[node]:
             position = load(rules.start, nodes.positions, node)
-            points = roll_out(rules, position, run.sign_factor, nodes.rng[tree.root[node]])
+            rng, max_plies = nodes.rng[tree.root[node]], run.evaluator.max_plies
+            points = roll_out(rules, position, run.sign_factor, max_plies, rng)
             batch.value[simulation] = nodes.gain[node] + tree.sign[node] * points
 
 

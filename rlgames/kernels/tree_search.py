@@ -180,7 +180,7 @@ def best_action(tree: TreeArrays, node: int, c_puct: float, is_puct: bool) -> in
         all_visits = visits[action] + pending[action]
         priority[action] = q[action] + weight * prior[action] / (np.float32(1) + all_visits)
     mean = weighted / max(total, np.float32(1))
-    best, highest = -1, np.float32(-np.inf)
+    best, highest = 0, np.float32(-np.inf)
     for action in range(len(prior)):
         if pending[action] > 0:
             advantage = max(q[action] - mean, np.float32(0))

@@ -15,6 +15,7 @@ from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import (
     LearnerContext,
     Plan,
+    as_in_play,
     check_all_finite,
     return_metrics,
 )
@@ -130,7 +131,7 @@ class AlphaZero(GradientLearner):
         super().load_state_dict(state)
         self.buffer.load_state_dict(state["buffer"], self.game)
 
-    @torch.no_grad()
+    @as_in_play
     def search_kl(self, moves: SearchTargets) -> float:
         """The mean KL divergence of the search's policy from the network's, on the same moves."""
         scores, _ = self.policy.scores(self.game, moves.state)

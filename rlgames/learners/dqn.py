@@ -15,6 +15,7 @@ from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import (
     LearnerContext,
     Plan,
+    as_in_play,
     check_all_finite,
     check_values_are_not_sampled,
     return_metrics,
@@ -130,7 +131,7 @@ class Dqn(GradientLearner):
             trajectories.state, trajectories.action, reward, weight, next_move
         ).n_step(self.n_step)
 
-    @torch.no_grad()
+    @as_in_play
     def td_target(self, transitions: ReplayTransitions, next_state: State) -> Tensor:
         """Float32 [M]: y."""
         inputs = self.policy.inputs(self.game, next_state)
@@ -148,6 +149,9 @@ class Dqn(GradientLearner):
         pairs = zip(self.target_network.parameters(), self.policy.parameters(), strict=True)
         for target, online in pairs:
             target.lerp_(online, self.polyak_tau)
+        buffers = zip(self.target_network.buffers(), self.policy.buffers(), strict=True)
+        for copied, buffer in buffers:  # such as the running means of batch normalization
+            copied.copy_(buffer)
 
 
 def spread_metrics(q_values: Tensor, legal: Tensor) -> dict[str, float]:

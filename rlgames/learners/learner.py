@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import torch
 
@@ -15,7 +16,7 @@ from rlgames.config.registry import REGISTRY
 from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
-from rlgames.policies.policy import Network
+from rlgames.policies.policy import Network, learning
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -23,6 +24,9 @@ from rlgames.sampling import Sampling
 
 if TYPE_CHECKING:
     from rlgames.search.search import Search
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Source = Literal["rewards", "records", "windows", "search", "teacher", "earlier_weights"]
 
@@ -211,6 +215,18 @@ def check_afterstate_reward(plan: Plan) -> None:
             f"reward={plan.cfg.reward.name} may also pay for the other seat's reply",
             "use reward=outcome",
         )
+
+
+def as_in_play(method: Callable[P, R]) -> Callable[P, R]:
+    """Makes a method of a learner compute without gradient, its policy in evaluation mode."""
+
+    @wraps(method)
+    def compute(*arguments: P.args, **keys: P.kwargs) -> R:
+        learner: Any = arguments[0]
+        with torch.no_grad(), learning(learner.policy, False):
+            return method(*arguments, **keys)
+
+    return compute
 
 
 def unlearned_entries(policy: Any) -> dict[str, float]:

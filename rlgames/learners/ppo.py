@@ -21,7 +21,12 @@ from rlgames.learners.gradient import (
     select_actions,
     standardized,
 )
-from rlgames.learners.learner import LearnerContext, check_all_finite, return_metrics
+from rlgames.learners.learner import (
+    LearnerContext,
+    as_in_play,
+    check_all_finite,
+    return_metrics,
+)
 from rlgames.rewards import generalized_advantage
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty
@@ -198,7 +203,7 @@ class Ppo(GradientLearner):
         losses = [term.detach() for term in (loss, policy_loss, value_loss, entropy)]
         return loss, [*losses, approx_kl, clip_fraction, uncertainty]
 
-    @torch.no_grad()
+    @as_in_play
     def _evaluate_moves(
         self, inputs: Tensor, legal: Tensor, action: Tensor
     ) -> tuple[Tensor, Tensor]:
@@ -212,7 +217,7 @@ class Ppo(GradientLearner):
         log_prob, value = torch.cat(chunks, 1)
         return log_prob, value
 
-    @torch.no_grad()
+    @as_in_play
     def _bootstrap_value(self, state: State) -> Tensor:
         """Float32 [G]: the value of the state each game has reached, 0 where it is over."""
         bootstrap_value = torch.zeros(len(state), device=state.done.device)

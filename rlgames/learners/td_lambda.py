@@ -11,6 +11,7 @@ from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import (
     LearnerContext,
     Plan,
+    as_in_play,
     check_afterstate_reward,
     check_all_finite,
     check_values_are_not_sampled,
@@ -73,12 +74,10 @@ class TdLambda(GradientLearner):
         check_all_finite("a reward", reward)
         afterstate = self.game.apply_action(trajectories.state, trajectories.action)
         inputs = self.policy.network.inputs(self.game, afterstate)
-        with torch.no_grad():
-            value = torch.cat([self._value(chunk) for chunk in inputs.split(EVAL_CHUNK)])
+        value, bootstrap_value = self._evaluate(inputs, final_states)
         next_move, has_next = next_index(trajectories)
         discount = self.reward.discount
         next_reward = discount * torch.where(has_next, reward[next_move], 0.0)
-        bootstrap_value = self.policy.best(self.game, final_states.state)
         td_error = generalized_advantage(
             next_reward, value, trajectories, discount, self.td_lambda, bootstrap_value
         )
@@ -90,6 +89,13 @@ class TdLambda(GradientLearner):
 
         metrics = self.fit(loss, batches, self.lr.at(progress))
         return {"td_error": float(td_error.abs().mean()), **metrics}
+
+    @as_in_play
+    def _evaluate(self, inputs: Tensor, final_states: FinalStates) -> tuple[Tensor, Tensor]:
+        """The values of afterstates, float32 [M], and of the best actions in the last positions,
+        float32 [G]."""
+        value = torch.cat([self._value(chunk) for chunk in inputs.split(EVAL_CHUNK)])
+        return value, self.policy.best(self.game, final_states.state)
 
     def _value(self, inputs: Tensor) -> Tensor:
         _, value = self.policy.network(inputs)

@@ -41,9 +41,11 @@ class ValueTable(nn.Module):
     STATISTICS: ClassVar = {"constant": (), "temporal_coherence": ("errors", "sizes")}
     """The names of the buffers with a number for every value, by step_size."""
 
+    trained_buffers: tuple[str, ...]
+
     def __init__(self, policy: Ntuple, step_size: str) -> None:
         super().__init__()
-        names = self.STATISTICS[step_size]
+        self.trained_buffers = names = self.STATISTICS[step_size]
         # Numpy asks for huge pages, without which half the time is spent on finding pages.
         zeros = np.zeros((len(policy.values), 1 + len(names)), dtype=np.float32)
         self.table = torch.from_numpy(zeros)
@@ -256,7 +258,7 @@ class ValueAverage:
         if self.count:
             self._separate()
             trained = nn.Module()
-            trained.register_buffer("values", self._latest)
+            trained.register_parameter("values", nn.Parameter(self._latest, requires_grad=False))
             load_weights(trained, state["trained"])
 
 

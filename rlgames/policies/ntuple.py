@@ -56,6 +56,7 @@ class Ntuple(ValueFunction):
     """
 
     values: Tensor
+    trained_buffers = ("values",)
 
     def __init__(
         self,

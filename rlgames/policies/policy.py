@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -34,6 +35,19 @@ class Policy(nn.Module, ABC):
     @abstractmethod
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         """Float32 [B, A] for public states, legal actions or not; and the value [B] or None."""
+
+
+@contextmanager
+def learning(policy: nn.Module, is_learning: bool = True) -> Iterator[None]:
+    """A block in which a policy is in training mode, or in evaluation mode if not is_learning:
+    layers such as dropout and batch normalization differ between them. While it plays, a policy is
+    in evaluation mode."""
+    before = policy.training
+    policy.train(is_learning)
+    try:
+        yield
+    finally:
+        policy.train(before)
 
 
 class Network(Policy):
@@ -128,6 +142,7 @@ class AfterstateValues(ValueFunction):
     """
 
     values: Tensor
+    trained_buffers = ("values",)
 
     @abstractmethod
     def index(self, game: Game[Any], afterstate: State) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rlgames.core.tensor_checks import checked_rows
 from rlgames.core.untrusted import checked_int
-from rlgames.games.game import Game, State
+from rlgames.games.game import Game, State, endless
 from rlgames.players.player import Decision, Player
 from rlgames.rollouts.trajectories import (
     FinalStates,
@@ -103,7 +103,7 @@ class GamePool:
 
         on_ply: called with the moves of each ply. The result numbers the games of the window from
         0, those that started first come first.
-        Raises RuntimeError if a game exceeds spec.max_plies.
+        Raises ConfigError if a game exceeds spec.max_plies.
         """
         return self._advance(plies, on_ply or (lambda record: None))[1]
 
@@ -130,8 +130,7 @@ class GamePool:
                     break
                 num_live = self._num_live()
             if self.ply >= self.last_ply and self.num_started == self.games:
-                name, limit = self.game.spec.name, self.game.spec.max_plies
-                raise RuntimeError(f"{num_live} games of {name} exceed its limit of {limit} plies")
+                raise endless(self.game.spec, num_live)
             num_moves += num_live
             public, player = self.game.public(self.state), None
             if self.seating is not None:

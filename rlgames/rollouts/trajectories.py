@@ -162,6 +162,8 @@ def build_trajectories(
     else:
         # The mover's score at its next move, or at the end, minus its score at this move.
         slot = game * final_score.shape[1] + state.current_seat
+        if not 0 <= int(slot.min()) <= int(slot.max()) < final_score.numel():
+            raise ValueError("the seat to move does not exist")
         score = state.score.gather(1, state.current_seat[:, None])[:, 0]
         score_delta = torch.empty_like(score, device="cpu")
         columns = (slot, score, ~state.done, final_score.flatten().clone(), score_delta)

@@ -10,6 +10,7 @@ import mmap
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any, BinaryIO
 
 import torch
@@ -21,7 +22,7 @@ from rlgames.core.untrusted import checked_int, parse_object, sanitized
 from rlgames.runs import storage
 
 Tree = dict[str, Any]
-"""Maps names without slashes to trees, tensors, numbers, text, None, and lists of these."""
+"""Maps names to trees, tensors, numbers, text, None, and lists of numbers, text and None."""
 
 FORMAT = 7
 """Only files of this format are read."""
@@ -76,18 +77,41 @@ class Checkpoint:
     def write(self, path: Path) -> None:
         """Replace a file durably: it always holds a whole checkpoint, the old or the new one.
 
-        Raises OSError; the file is then unchanged.
+        Raises OSError; the file is then unchanged. Raises ConfigError for what a checkpoint cannot
+        hold.
         """
-        tensors: dict[str, Tensor] = {}
-        plain = _split_off_tensors({"policy": self.policy, "state": self.state}, "", tensors)
+        state, tensors = self._content()
         metadata = {
             "sha256": NO_CHECKSUM,
             "format": str(FORMAT),
             "config": json.dumps(self.config),
             "games": str(self.games),
-            "state": json.dumps(plain["state"]),
+            "state": state,
         }
         _write_file(path, metadata, tensors)
+
+    def as_read(self) -> Checkpoint:
+        """What read returns for the file that write writes, without the file: all names have gone
+        through its format, and the tensors are the same. Raises ConfigError as write."""
+        state, tensors = self._content()
+        config, plain = parse_object(json.dumps(self.config)), parse_object(state)
+        return self._of(config, self.games, plain, tensors)
+
+    def _content(self) -> tuple[str, dict[str, Tensor]]:
+        """The state without its tensors, as JSON, and all tensors by their names in the file."""
+        tensors: dict[str, Tensor] = {}
+        plain = _split_off_tensors({"policy": self.policy, "state": self.state}, "", tensors)
+        for name, value in plain["policy"].items():
+            _check_plain(f"policy/{name}", value, ())
+        return json.dumps(plain["state"]), tensors
+
+    @classmethod
+    def _of(cls, config: Tree, games: int, state: Tree, tensors: dict[str, Tensor]) -> Checkpoint:
+        """A checkpoint of plain values, and of tensors by their names in a file."""
+        tree: Tree = {"policy": {}, "state": state}
+        for name, tensor in tensors.items():
+            _insert(tree, [*map(_unescaped, name.split("/"))], tensor)
+        return cls(config, games, tree["policy"], state)
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
@@ -132,10 +156,8 @@ class Checkpoint:
         config, state = (parse_object(metadata[name]) for name in ("config", "state"))
         games = checked_int(int(metadata["games"]), 0, MAX_GAMES)
         content = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
-        tree: Tree = {"policy": {}, "state": state}
-        for name, entry in layout.items():
-            _insert(tree, name.split("/"), _mapped(content, len(text), entry))
-        return cls(config, games, tree["policy"], state)
+        tensors = {name: _mapped(content, len(text), entry) for name, entry in layout.items()}
+        return cls._of(config, games, state, tensors)
 
 
 def _write_file(path: Path, metadata: dict[str, str], tensors: dict[str, Tensor]) -> None:
@@ -188,16 +210,42 @@ def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
 
 
 def _split_off_tensors(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> Tree:
-    """The tree without its tensors, which are added to tensors by path."""
+    """The tree without its tensors, which are added to tensors by path. Raises ConfigError for a
+    value that a checkpoint cannot hold."""
     plain: Tree = {}
     for name, value in tree.items():
+        path = prefix + _escaped(str(name))
         if isinstance(value, Tensor):
-            tensors[f"{prefix}{name}"] = value.detach().cpu()
+            if value.dtype not in DTYPE_NAMES:
+                raise ConfigError(f"a checkpoint cannot hold {path}, which is {value.dtype}")
+            tensors[path] = value.detach().cpu()
         elif isinstance(value, dict):
-            plain[str(name)] = _split_off_tensors(value, f"{prefix}{name}/", tensors)
+            plain[str(name)] = _split_off_tensors(value, f"{path}/", tensors)
         else:
+            _check_plain(path, value)
             plain[str(name)] = value
     return plain
+
+
+def _check_plain(
+    path: str, value: Any, kinds: tuple[type, ...] = (bool, int, float, str, NoneType)
+) -> None:
+    """Raises ConfigError unless a value is of one of these kinds, or a list of such values."""
+    if isinstance(value, list | tuple) and kinds:
+        for each in value:
+            _check_plain(path, each, kinds)
+    elif not isinstance(value, kinds):
+        hint = "use a dict of tensors, numbers, texts, None, and lists of the last three"
+        raise ConfigError(f"a checkpoint cannot hold {path}, a {type(value).__name__}", hint)
+
+
+def _escaped(name: str) -> str:
+    """A name as one part of a path (as in JSON pointers, RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _unescaped(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
 
 
 def _insert(tree: Tree, path: list[str], tensor: Tensor) -> None:

@@ -316,6 +316,7 @@ class LeafEvaluator:
             discount=settings.discount if has_points and not rolls_out else 1.0,
             max_value=math.inf if has_points else 1.0,
             open_value=network.open_value if isinstance(network, Embedding) else PLANES,
+            max_plies=self.game.spec.max_plies,
         )
 
     def evaluate(self, run: Simulations, leaves: int) -> None:

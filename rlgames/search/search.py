@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rlgames.core.devices import to_float64
 from rlgames.core.rows import Rows
-from rlgames.games.game import Game, State
+from rlgames.games.game import Game, State, endless
 from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.sampling import sample_logits
 from rlgames.search.utility import Utility
@@ -120,7 +120,8 @@ class SearchPolicy(Player):
 def play_on(
     game: Game[Any], player: Player, state: State, max_plies: float, rng: torch.Generator
 ) -> State:
-    """Positions [S] after at most max_plies further plies, all seats played by the player."""
+    """Positions [S] after at most max_plies further plies, all seats played by the player. Raises
+    ConfigError if a game exceeds spec.max_plies."""
     row = torch.arange(len(state), device=state.done.device)
     finished: list[tuple[Tensor, State]] = []
     ply = 0
@@ -132,6 +133,8 @@ def play_on(
             if not len(live) or ply >= max_plies:
                 break
             row, state = row[live], state[live]
+        if ply >= game.spec.max_plies:
+            raise endless(game.spec, len(live))
         action = player.choose(game.public(state), rng)
         state = game.step(state, action, rng)
         ply += 1

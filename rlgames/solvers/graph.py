@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.core.errors import ConfigError
 from rlgames.games.capabilities import InvertibleKey, require
 from rlgames.games.game import Game, State
 from rlgames.solvers.budget import MAX_MEMORY, Budget, OutOfBudget
@@ -74,7 +75,8 @@ class Solution:
 class Graph:
     """All positions of a game, or those that can follow from some live positions, the roots.
 
-    Raises OutOfBudget beyond the limits, ValueError for a game without exact keys.
+    Raises OutOfBudget beyond the limits, ValueError for a game without exact keys, and ConfigError
+    for one whose rules end nowhere.
     """
 
     def __init__(
@@ -151,6 +153,9 @@ class Graph:
                 raise OutOfBudget(f"more than {max_positions:,} positions")
             self.layers[depth] = layer = self._expand(keys)
             live = layer.child_depth >= 0
+            if bool((layer.child_depth[live] <= depth).any()):
+                name = self.game.spec.name
+                raise ConfigError(f"the depth of {name} does not grow with a move after {depth}")
             _enqueue(queue, layer.child[live], layer.child_depth[live])
 
     def _expand(self, keys: Tensor) -> _Layer:
@@ -158,6 +163,9 @@ class Graph:
         for start in range(0, len(keys), CHUNK):
             state = self.keys.state_from_key(keys[start : start + CHUNK])
             legal = self.game.legal_action_mask(state)
+            if not bool(legal.any(1).all()):
+                name = self.game.spec.name
+                raise ConfigError(f"{name} has no legal action in a game that is not over")
             for action in range(self.game.spec.actions):
                 rows = legal[:, action].nonzero()[:, 0]
                 if len(rows):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -94,7 +95,7 @@ class Progress(Callback):
                 self.on_metrics(int(line["games"]), line)
         self.begun, self.first = self.clock(), self.games
 
-    def on_update(self, games: int, metrics: dict[str, float]) -> None:
+    def on_update(self, games: int, metrics: dict[str, float], *_: Any) -> None:
         self.games = games
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
@@ -235,7 +236,7 @@ class PlainProgress(Progress):
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         self.metric = metric
 
-    def on_update(self, games: int, metrics: dict[str, float]) -> None:
+    def on_update(self, games: int, metrics: dict[str, float], *_: Any) -> None:
         seconds = self.clock() - self.begun
         if seconds >= FIRST_SECONDS and not self._has_line:
             few = [f"{name} {number_text(value)}" for name, value in [*metrics.items()][:3]]

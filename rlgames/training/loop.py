@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rlgames.config.registry import REGISTRY
 from rlgames.config.typed import to_plain
-from rlgames.core.callbacks import Callback, CallbackList
+from rlgames.core.callbacks import ADDED, Callback, CallbackList
 from rlgames.core.errors import NonFiniteError
-from rlgames.core.rng import SELECTION_STREAM
+from rlgames.core.rng import SELECTION_STREAM, TORCH_STREAM, torch_seeded
 from rlgames.core.signals import Interrupts
 from rlgames.evaluation.references import EARLY_SOLVE_SECONDS
 from rlgames.learners.learner import unlearned_entries
@@ -21,6 +22,7 @@ from rlgames.training.evaluator import WHY_NO_REGRET
 from rlgames.training.image_callback import ImageCallback
 from rlgames.training.parts import Training
 from rlgames.training.progress import Progress
+from rlgames.training.read_back import check_readable
 
 
 class TrainingLoop:
@@ -41,7 +43,7 @@ class TrainingLoop:
         self.training, self.progress, self.log = training, progress, log
         self.interrupts = interrupts
         images = ImageCallback(training.evaluator, log, progress)
-        self.callbacks = CallbackList([log, images, *filter(None, [callback])])
+        self.callbacks = CallbackList([log, images, *ADDED, *filter(None, [callback])])
         self.mark = training.source.mark()
 
     def run(self) -> None:
@@ -50,6 +52,7 @@ class TrainingLoop:
         self.callbacks.on_run_start(progress.games, self.log.directory)
         self.compute_references()
         if progress.done_at["save"] < 0:
+            check_readable(self.training, self.checkpoint(self.state_dict()))
             with self.interrupts.shielded():
                 self.end_evaluation()
         self.run_due_tasks()  # those that were due when an earlier process was interrupted
@@ -86,9 +89,11 @@ class TrainingLoop:
             except NonFiniteError as error:
                 at = f"update {progress.updates + 1}, after {progress.games:,} games"
                 raise NonFiniteError(f"{at}: {error}") from None
+            weight, moves = progress.batch_size, batch[0] if isinstance(batch, tuple) else None
             progress.count(training.game, final_states, metrics)
             self.mark = training.source.mark()
-        self.callbacks.on_update(progress.games, metrics)
+            more = self.callbacks.on_update(progress.games, metrics, moves, final_states)
+            progress.line.add(more, weight)
 
     def run_due_tasks(self) -> None:
         """Log, evaluate, measure and save, as far as that is due."""
@@ -169,19 +174,25 @@ class TrainingLoop:
         progress, log = self.progress, self.log
         progress.num_log_lines = log.num_lines
         log.flush()  # a checkpoint never counts lines that are not on the disk
-        state = {
-            "progress": progress.state_dict(),
-            "learner": self.training.learner.state_dict(),
-            "source": self.mark,
-        }
+        state = self.state_dict()
         for name in names:
             self.write(name, state)
 
+    def state_dict(self) -> Tree:
+        """What the rest of the run depends on besides the weights."""
+        return {
+            "progress": self.progress.state_dict(),
+            "learner": self.training.learner.state_dict(),
+            "source": self.mark,
+        }
+
     def write(self, name: str, state: Tree) -> None:
         """Write the weights and a state, empty for the best ones. Raises OSError."""
+        self.checkpoint(state).write(self.checkpoint_path(name))
+
+    def checkpoint(self, state: Tree) -> Checkpoint:
         training = self.training
-        config, weights = to_plain(training.cfg), training.weights()
-        Checkpoint(config, self.progress.games, weights, state).write(self.checkpoint_path(name))
+        return Checkpoint(to_plain(training.cfg), self.progress.games, training.weights(), state)
 
     def checkpoint_path(self, name: str) -> Path:
         return self.log.directory / "checkpoints" / name
@@ -192,7 +203,12 @@ class TrainingLoop:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Announce a phase and measure its time."""
+        """Announce a phase and measure its time. Evaluations leave torch's own generators alone,
+        so that a run learns the same however often it is evaluated."""
         self.callbacks.on_phase(name)
-        with self.progress.line.timed(name):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.progress.line.timed(name))
+            if name == "evaluating":
+                cfg = self.training.cfg
+                stack.enter_context(torch_seeded(cfg.seed, TORCH_STREAM, cfg.device))
             yield

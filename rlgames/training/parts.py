@@ -24,6 +24,7 @@ from rlgames.evaluation.references import References
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext, Plan
 from rlgames.players.player import Agent, Player
+from rlgames.policies.policy import learning
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import (
     FinalStates,
@@ -74,7 +75,8 @@ class Training:
         trajectories, final_states = self.source.examples(batch)
         if len(trajectories):  # an opponent may have won before the agent moved
             steps = self.learner.num_gradient_steps
-            metrics = self.learner.update(trajectories, final_states, fraction) | metrics
+            with learning(self.agent.policy):
+                metrics = self.learner.update(trajectories, final_states, fraction) | metrics
             steps = self.learner.num_gradient_steps - steps
             metrics |= {"gradient_steps": float(steps)} if steps else {}
             if len(self.source.games.players) == 2:
@@ -111,7 +113,7 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     check_fits(Plan(cfg, game, reward, split is not None))  # before a large network is made
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
-    policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
+    policy = new_policy(cfg, game, make_generator(cfg.seed, "init")).eval()
     if cfg.init_from and checkpoint is None:
         init_policy_from(Path(cfg.init_from), cfg, policy)
     sampling = make("sampling", cfg.sampling)
@@ -152,7 +154,7 @@ def build_actor(cfg: TrainConfig) -> tuple[Agent, WholeGames]:
     """Who plays the games of a training in another process than the learner's, with weights that
     are still to be loaded."""
     game = make("game", cfg.game).to(build_device(cfg.device, cfg.threads))
-    policy = new_policy(cfg, game, make_generator(cfg.seed, "init"))
+    policy = new_policy(cfg, game, make_generator(cfg.seed, "init")).eval()
     agent = Agent(game, policy, make("sampling", cfg.sampling))
     split = build_split(cfg, game)
     return agent, WholeGames(game, playing(cfg, game, agent), split)

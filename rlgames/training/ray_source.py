@@ -26,7 +26,7 @@ from torch import Tensor
 from rlgames.config.plugins import import_plugins, plugins_override
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator
+from rlgames.core.rng import make_generator, torch_seeded
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import sanitized
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -131,7 +131,8 @@ class SelfPlayActor:
             self.agent.policy.load_state_dict(tensors)
             self.version = weights.version
         self.agent.progress = weights.progress
-        batch = self.games.play(num_games, games_played, make_generator(self.seed, stream))
+        with torch_seeded(self.seed, stream):
+            batch = self.games.play(num_games, games_played, make_generator(self.seed, stream))
         return Games(*batch, weights.version, time.perf_counter() - begin, self.process)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rlgames.config.commands import TrainConfig
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.core.rng import make_generator, restore_generator
+from rlgames.core.rng import make_generator, restore_generator, torch_generators
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import checked_int, sanitized
 from rlgames.games.game import Game, State
@@ -246,14 +246,19 @@ class GameSource:
             self.pool = self._make_pool(UNLIMITED_GAMES, num_parallel)
             self.pool.load_state_dict(mark["pool"])
         for name, generator in self._generators().items():
-            if not restore_generator(generator, mark["generators"][name]):
+            state = mark["generators"].get(name)  # none of a GPU if the run was on the CPU
+            if state is None or not restore_generator(generator, state):
                 # A stream that nothing has used, the same one each time.
                 stream = f"{name} after {games_played}"
                 unused = make_generator(self.cfg.seed, stream, generator.device)
                 generator.set_state(unused.get_state())
 
     def _generators(self) -> dict[str, torch.Generator]:
-        return {"play": self.rng, "learn": self.learner.rng}
+        return {
+            "play": self.rng,
+            "learn": self.learner.rng,
+            **torch_generators(self.learner.rng.device),
+        }
 
     def _pool(self, num_games: int) -> GamePool:
         """The agent's games in progress, with window=, else new ones."""

@@ -289,6 +289,9 @@ def test_other_words_for_plugins_are_refused(word, typed):
     ("group", "name", "made", "keys", "message"),
     [
         ("reward", "turns", lambda game: 0, {}, "reward=turns is taken"),
+        ("sampling", "stochastic", Stochastic, {"degrees": 2.0}, "sampling=stochastic is taken"),
+        ("game", "new", len, {"cells": [1, "x"]}, "for its key cells"),
+        ("game", "new", len, {"cells": [1, True]}, "for its key cells"),
         ("player", "self", lambda game: 0, {}, "player=self is taken"),
         ("polisy", "new", len, {}, "did you mean policy?"),
         ("reward", "new", int, {}, "Reward"),
@@ -306,17 +309,25 @@ def test_other_words_for_plugins_are_refused(word, typed):
 def test_parts_that_cannot_be_are_errors(group, name, made, keys, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         package.register(group, name, made, **keys)
-    assert name not in registry.REGISTRY.get(group, {}) or name in ("turns", "self")
+    option = registry.REGISTRY.get(group, {}).get(name)
+    assert option is None or option.values is None
 
 
 def test_the_value_of_a_key_is_its_type():
     degrees = key(0, 9, help="how warm", value=1.5)
-    words = {"marks": [1], "loud": False, "limit": key(0, 3, value=None), "title": None}
+    words = {
+        "marks": [1],
+        "both": [1, 0.5],
+        "loud": False,
+        "limit": key(0, 3, value=None),
+        "title": None,
+    }
     package.register("sampling", "hot", Stochastic, degrees=degrees, **words)
     option = registry.REGISTRY["sampling"]["hot"]
     kinds = {name: kind_of(option.schema, name) for name in ("degrees", *words)}
     assert kinds["degrees"] is float
     assert (kinds["marks"], kinds["loud"]) == (list[int], bool)
+    assert kinds["both"] == list[float]
     assert (kinds["limit"], kinds["title"]) == (float | None, str | None)
     assert about("sampling", "hot") == (Stochastic.__doc__ or "").partition("\n")[0]
     config = load_config(EvalConfig, ["sampling=hot", "sampling.degrees=3", "game=tictactoe"])
@@ -370,6 +381,18 @@ def test_what_an_evaluation_imports_is_fit_for_training(tmp_path):
     package.evaluate(None, [*words, "player=random", "games=20", "solve_seconds=0"])
     run = package.train([*words, "policy=flat", *SMALL, "out=run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+def test_a_run_whose_plugin_lost_a_key_says_so(typed, tmp_path):
+    trained("policy=flat", "policy.steep=0.5", *SMALL)
+    (tmp_path / "mine.py").write_text(
+        MINE.replace(", steep=key(0, 1, value=None)", "").replace("bias, steep,", "bias,")
+    )
+    registry.REGISTRY["policy"].pop("flat")
+    del sys.modules["mine"]
+    for command in ("eval", "resume"):
+        told = check_refused(typed(command, "run", "plugins=[mine]"))
+        assert "was trained with policy.steep=0.5, a key that policy=flat does not have" in told
 
 
 def test_a_run_says_which_modules_it_needs_and_imports_none(tmp_path):

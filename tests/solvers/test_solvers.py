@@ -35,44 +35,6 @@ def shares(solution):
     )
 
 
-@pytest.mark.others
-def test_connect_four_has_the_known_numbers_of_positions():
-    game = KInARow(6, 7, 4, gravity=True)
-    state, counts = game.initial(1, rng()), []
-    for _ in range(8):
-        counts.append(len(state))
-        parts = []
-        for action in range(7):
-            rows = (game.legal_action_mask(state)[:, action] & ~state.done).nonzero()[:, 0]
-            parts.append(game.apply_action(state[rows], torch.full((len(rows),), action)))
-        state = type(state).cat(parts)
-        _, first = np.unique(game.key(state).numpy(), return_index=True)
-        state = state[torch.from_numpy(first)]
-    assert counts == [1, 7, 49, 238, 1120, 4263, 16422, 54859]
-
-
-@pytest.mark.others
-def test_tic_tac_toe_has_255168_games_and_5478_boards():
-    game, state = TICTACTOE, TICTACTOE.initial(1, rng())
-    ways, games, boards = torch.ones(1, dtype=torch.int64), 0, 0
-    while len(state):
-        _, where = game.key(state).unique(return_inverse=True)
-        count = torch.zeros(int(where.max()) + 1, dtype=torch.int64).index_add_(0, where, ways)
-        place = torch.arange(len(state))
-        first = torch.zeros_like(count).scatter_reduce_(0, where, place, "amin", include_self=False)
-        state, ways = state[first], count
-        boards += len(state)
-        games += int(ways[state.done].sum())
-        state, ways = state[~state.done], ways[~state.done]
-        after, later = [], []
-        for action in range(9):
-            rows = game.legal_action_mask(state)[:, action].nonzero()[:, 0]
-            after.append(game.apply_action(state[rows], torch.full((len(rows),), action)))
-            later.append(ways[rows])
-        state, ways = type(state).cat(after), torch.cat(later)
-    assert (games, boards) == (255_168, 5478)
-
-
 def test_tic_tac_toe_in_exact_fractions(graph):
     randomly = Random(TICTACTOE).probabilities
     perfect = exact_player(TICTACTOE, 60, 1).probabilities
