@@ -126,7 +126,8 @@ def run(config: ArenaConfig) -> Result:
     for index, word in enumerate(contestants):
         if normpath(word) in map(normpath, contestants[:index]):
             raise ConfigError(f"{word} is named twice", "name each player once")
-    runs = [word for word, _ in map(_parts, contestants) if not _is_player(word)]
+    named = dict.fromkeys(word for word, _ in map(_parts, contestants) if not _is_player(word))
+    runs = [*named]
     cfg, game, players = competitors(contestants, config)
     directory = report_directory(cfg, run_path(runs[0]) if len(runs) == 1 else None)
     check_report(cfg, directory)
@@ -149,7 +150,7 @@ def run(config: ArenaConfig) -> Result:
         arena = compete(game, streams, players, cfg.games, lambda *pair: make_rng(sorted(pair)))
         result = Result(cfg, names, [player.statistics() for player in players], arena)
     digests = {word: checkpoint_digest(run_path(word)) for word in runs}
-    others = [word for word in contestants if _parts(word)[0] not in runs[:1]]
+    others = [word.removeprefix("".join(runs[:1])) for word in contestants if word not in runs]
     keep_report(cfg, directory, digests, result.as_dict(), others)
     return result
 

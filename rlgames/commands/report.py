@@ -332,7 +332,7 @@ def _shown(row: Row, column: ColumnText) -> str:
     usual = USUAL.get(name) or ("z.4f" if abs(value) < 1000 else ",.1f")
     if (name in LAST and not column.format) or (estimate := row.estimate(name)) is None:
         return column.text(value, usual) + "*" * (row.so_far(name) is not None)
-    return column.cell(estimate.value, estimate.half, row.values(name), usual)
+    return column.cell(estimate.value, estimate.half, row.by_seeds(name), usual)
 
 
 def _notes(result: Result) -> list[tuple[str, str]]:

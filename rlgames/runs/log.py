@@ -59,6 +59,8 @@ class RunLog(Callback):
         self._run = _started(self.directory, config, resumed_at)
         self._run |= {"metric": metric, "best_by": best_by}
         self._write_run()  # first: a directory with it can be started again
+        for name in OF_TRAINING:
+            storage.remove_file(self.directory, f"{REPORTS}/{name}.json")
         storage.make_directory(self.directory / "checkpoints")
         storage.write_file(self.directory, "config.yaml", yaml)
         self.num_lines = _cut_lines(self.directory, num_lines)
@@ -156,9 +158,7 @@ def _started(directory: Path, config: dict[str, Any], resumed_at: int | None) ->
         earlier = run.get("resumed")
         resumed = {"games": resumed_at, "at": timestamp()}
         run["resumed"] = [*(earlier if isinstance(earlier, list) else []), resumed]
-    run.pop("seconds", None)  # of a run with fewer games, as the reports are
-    for name in OF_TRAINING:
-        storage.remove_file(directory, f"{REPORTS}/{name}.json")
+    run.pop("seconds", None)  # of a run with fewer games
     if not ID_PATTERN.fullmatch(str(run.get("id"))):
         run["id"] = secrets.token_hex(4)
     state = {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}

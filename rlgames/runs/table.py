@@ -141,7 +141,15 @@ class Run(RunInfo):
         return read_metrics(self.path / "metrics.jsonl")
 
     @cached_property
-    def origin(self) -> Run | None:
+    def origins(self) -> list[Run]:
+        """The run that this one starts from, and those that this one starts from in turn."""
+        found, places = [self], {os.path.realpath(self.path)}
+        while (run := found[-1]._origin()) is not None and str(run.path) not in places:
+            found.append(run)
+            places.add(str(run.path))
+        return found[1:]
+
+    def _origin(self) -> Run | None:
         """The run that this one starts from; both may have been moved together."""
         if not self.settings.get("init_from"):
             return None
@@ -150,7 +158,7 @@ class Run(RunInfo):
         for path in (self.path / os.path.relpath(start, former), start):
             for folder in (path, *path.parents[:2]):
                 if (folder / "run.json").is_file():
-                    return Run.read(folder)
+                    return Run.read(Path(os.path.realpath(folder)))
         return None
 
     @cached_property
@@ -210,8 +218,8 @@ class Run(RunInfo):
         if name == "train.ms_per_game":
             games = max((line["games"] for line in self.lines), default=0)
             return 1000 * seconds / games if games else math.nan
-        before = self.origin if name == "train.total_seconds" else None
-        return seconds + (0 if before is None else before._time(name))
+        before = self.origins if name == "train.total_seconds" else ()
+        return seconds + sum(run._time("train.seconds") for run in before)
 
     def points(self, name: str) -> Curve:
         """The finite values of a metric of the log, by its name there, over games."""
@@ -297,6 +305,11 @@ class Row:
         by_seed = ([run.number(name)[0] for run in seed] for seed in self.by_seed)
         known = ([value for value in values if value == value] for values in by_seed)
         return [fmean(values) for values in known if values]
+
+    def by_seeds(self, name: str) -> list[float]:
+        """The same, in the order of the seeds."""
+        ordered = sorted(self.runs, key=lambda run: finite_or_none(run.settings.get("seed")) or 0)
+        return Row(ordered).values(name)
 
     def estimate(self, name: str) -> Estimate | None:
         """The mean over seeds with its interval; of a single run, its interval over games. None if
@@ -453,7 +466,7 @@ def check_metrics(runs: Sequence[Run], columns: Sequence[ColumnText]) -> None:
         name, (source, *path) = column.metric, column.metric.split(".")
         match = LOGGED.fullmatch(name)
         about = [run for run in runs if (run.lines if match else source in run.reports)]
-        if about and not any(run.knows(name) for run in about) and path[0] not in PARTIAL:
+        if about and not any(run.knows(name) for run in about) and not {*path[:1]} & {*PARTIAL}:
             known = {each for run in about for each in run.measured}
             if match:
                 keys = {key for run in about for line in run.lines for key in line}

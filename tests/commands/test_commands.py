@@ -13,6 +13,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.conf import option_names
 from rlgames.config.schema import groups_of
 from rlgames.core.errors import ConfigError
+from rlgames.runs.checkpoint import read_identity
 
 SMALL = ["game=battleship", "board=5", "ships=[2]", "games=400", "batch=50", "log_every=100"]
 SMALL += ["policy.layers=[16]"]
@@ -74,6 +75,30 @@ def test_solve(rlgames):
     assert set(found) == {"optimal", "positions", "seconds"}
     assert "3.375" in rlgames(*words).stdout
     assert "not computed" in rlgames("solve", "game=salvo", "board=6", "seconds=0.1").stdout
+
+
+def test_each_command_keeps_its_report(typed, tmp_path):
+    run = package.train([*SMALL_TRAINING, f"out={tmp_path}/run"])
+    for words in (
+        ["analyze", "run", "games=4", "search=mcts", "search.simulations=2"],
+        ["arena", "run", "random", "run+mcts", "games=4"],
+        ["solve", "run", "name=best_play"],
+        ["solve", "game=tictactoe", "out=other"],
+        ["eval", "player=random", "game=tictactoe", "games=4", "out=other"],
+    ):
+        done = typed(*words)
+        assert done.returncode == 0, done.stderr
+    names = {path.stem for path in run.glob("reports/*.json")} - {"train_best", "train_final"}
+    analysis = "analyze_random_mcts_simulations-2_games-4"
+    assert {*names} == {analysis, "arena_random_+mcts_games-4", "best_play"}
+    assert {path.stem for path in tmp_path.glob("other/reports/*")} == {
+        *("solve", "eval_random_games-4"),
+    }
+    report = json.loads((run / f"reports/{analysis}.json").read_text())
+    assert (report["command"], report["config"]["search"]["simulations"]) == ("analyze", 2)
+    best = run / "checkpoints/best.safetensors"
+    assert report["checkpoints"] == {"run": read_identity(best)}
+    check_refused(typed("solve", "game=tictactoe", "name=x"), "name=x needs the directory of a run")
 
 
 FITTING = {

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 import pytest
-from helpers import check_refused, command, read_result
+from helpers import check_refused, command, read_result, write_report
 from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from written_runs import GAME, SWEEP, reported, write_run
@@ -446,3 +446,38 @@ def test_runs_are_listed_the_newest_first(sweep, typed):
     assert [line[0] for line in lines[-4:-1]] == ["sweep/0", "sweep/2", "sweep/1"]
     found = reported(typed, "sweep", *words, "top=1", "format=csv")
     assert found == "run,started\nsweep/0,2026-11-03T10:00:00+00:00\n"
+
+
+def test_the_numbers_of_reports_are_values_of_runs(sweep, typed):
+    """As a column, in a condition, and to sort by; of one run with the interval over its games."""
+    for job, (_, _, turn) in enumerate(SWEEP[:5]):
+        rate = {"rate": turn / 10, "ci95": [turn / 10 - 0.1, turn / 10 + 0.1]}
+        report = {"win": rate, "seats": [{"win": rate}], "exploitability": None}
+        write_report(sweep / str(job), "exact", report, command="eval")
+    columns = "columns=[lr,'exact.win.rate | 100*.1f',exact.seats.0.win.rate|.3f|by seed]"
+    lines = reported(typed, "sweep", columns, "sort=-exact.win.rate").splitlines()
+    half = 100 * T[2] * statistics.stdev([0.5, 0.6, 0.55]) / math.sqrt(3)
+    assert lines[4].split() == ["0.1", "55.0", "±", f"{half:.1f}", "0.500,", "0.600,", "0.550"]
+    assert lines[5].split() == ["0.2", "46.2", "(45.0,", "47.5)", "0.450,", "0.475"]
+    words = ["by=run", "where=exact.win.rate>0.55", "columns=[run,exact.win.rate|.2f]"]
+    row = reported(typed, "sweep", *words).splitlines()[4]
+    assert row.split() == ["sweep/1", "0.60", "±", "0.10"]
+    found = reported(typed, "sweep", "columns=[lr,exact.win.rate]", "format=csv")
+    assert found.splitlines()[1:] == ["0.2,0.4625", "0.1,0.55"]
+    rows = json.loads(reported(typed, "sweep", "columns=exact.win.rate", "format=json"))["rows"]
+    assert [row["results"]["exact.win.rate"]["seeds"] for row in rows] == [2, 3]
+    check_refused(
+        typed("report", "sweep", "columns=exact.won.rate"), "did you mean exact.win.rate?"
+    )
+    check_refused(typed("report", "sweep", "columns=exact.win.rate|.1q"), ".1q is not a format")
+
+
+def test_what_was_logged_is_a_value_of_a_run(sweep, typed):
+    words = ["by=run", "top=1", "columns=[eval.turns.first1,eval.turns.last,train.ms_per_game]"]
+    row = reported(typed, "sweep", *words).splitlines()[4]
+    assert row.split() == ["8.0000", "4.5000", "20.0000"]
+    write_run(sweep / "later", init_from=str(sweep / "0/checkpoints/best.safetensors"))
+    write_run(sweep / "last", init_from=str(sweep / "later"))
+    write_run(sweep / "loop", init_from=str(sweep / "loop"))
+    words = ["by=run", "where=path=*l*", "sort=path", "columns=[train.total_seconds]", "format=csv"]
+    assert reported(typed, "sweep", *words).split()[1:] == ["12.0", "10.0", "2.0"]
