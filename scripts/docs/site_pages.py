@@ -31,11 +31,12 @@ PAGES = {
         *("studies", "not-here", "contributing", "changelog"),
     ],
     "Results": ["results", "reproductions", "statistics", "benchmarks", "reliability"],
-    "Reference": ["configs", "json", "hydra"],
+    "Reference": ["json"],
 }
 """The sections of the site and their pages. docs/dev/, the notes of maintainers, is not there."""
 
 FOLDERS = {"Games": "games", "Learners": "learners"}
+"""Sections with a page for each file of a folder."""
 
 REFERENCE = {
     "rlgames": ["rlgames"],
@@ -63,6 +64,8 @@ def on_config(config: ProperDocsConfig) -> ProperDocsConfig:
             for title, folder in FOLDERS.items():
                 names = sorted(path.name for path in (docs / folder).glob("*.md"))
                 nav.append({title: [f"{folder}/{name}" for name in names]})
+    names = sorted(path.name for path in (docs / "configs").glob("*.md"))
+    nav[-1]["Reference"].insert(0, {"Configuration": [f"configs/{name}" for name in names]})
     nav[-1]["Reference"].append(
         {
             "Python": [

@@ -1,4 +1,4 @@
-"""Write docs/configs.md, the tables of keys and presets in the pages of docs/games/ and
+"""Write docs/configs/, the tables of keys and presets in the pages of docs/games/ and
 docs/learners/, and the facts that `rlgames games` prints, from the schemas, conf/ and the
 games; and the figures of all pages, from docs/records/.
 """
@@ -29,19 +29,13 @@ FIGURE = re.compile(r"-?\d[\d,.]*(?: ± [\d,.]+)?%?(<!--(\w+)/([\w.]+)/([\w.]+)/
 """A figure and where it comes from: `47.41 ± 0.11<!--strength/fleet/played.moves.mean/±.2f-->` is a
 value in docs/records/strength.json with its interval and its format."""
 
-INTRODUCTION = """\
-# Configuration: every key
-
-This page lists every key, as `make tables` writes it from the schemas and `conf/`.
-`rlgames COMMAND --help` shows the same, and `rlgames COMMAND --help GROUP=OPTION` the keys of an
-option. Choose an option with `GROUP=OPTION` and set its keys with `GROUP.KEY=VALUE`. On the command
-line, the keys of a game need no prefix.
-"""
+CONFIGS = DOCS / "configs"
+"""The pages that list every key: one for the commands, and one for each config group."""
 
 
-def page() -> str:
-    """The text of docs/configs.md."""
-    parts = [INTRODUCTION, "## Commands\n"]
+def config_pages() -> Iterator[tuple[Path, str]]:
+    """The pages of keys, and the page that links them."""
+    parts = ["# Commands\n", "The keys of each command, with their values."]
     for command, schema in COMMAND_SCHEMAS.items():
         choices, values = command_file(command)
         groups = [
@@ -49,20 +43,34 @@ def page() -> str:
             for name, group in typed_groups(command).items()
         ]
         title = command if command in COMMANDS else "Gymnasium and PettingZoo environments"
-        parts += [f"### {title}\n", keys_table(schema, values, groups=groups)]
-    parts.append("## Options\n")
+        parts += [f"\n## {title}\n", keys_table(schema, values, groups=groups)]
+    yield CONFIGS / "commands.md", "\n".join(parts)
     for group in REGISTRY:
-        parts.append(f"### {group}\n")
-        rows = [[f"`{name}`", about(group, name)] for name in option_names(group)]
-        parts.append(_table(["option", "description"], rows))
-        for name in option_names(group):
-            schema = REGISTRY[group][name].schema
-            if len(key_fields(schema)) > 1:
-                parts += [f"`{group}={name}`:\n", option_table(group, name)]
-    parts += ["## Presets\n", "Presets, chosen with `experiment=`.\n"]
+        yield CONFIGS / f"{group}.md", _group_page(group)
     head = ["experiment", "game", "learner", "policy", "description"]
-    parts.append(_table(head, ([*each.values()] for each in _presets())))
-    return "\n".join(parts).rstrip() + "\n"
+    presets = _table(head, ([*each.values()] for each in _presets()))
+    text = f"# Presets: `experiment=`\n\nA preset sets options and keys of a training.\n\n{presets}"
+    yield CONFIGS / "experiment.md", text
+    rows = [["[Commands](commands.md)", "the keys of each command"]]
+    rows += [[f"[`{group}=`]({group}.md)", _listed(group)] for group in REGISTRY]
+    rows.append(["[`experiment=`](experiment.md)", f"{len(option_names('experiment'))} presets"])
+    path = CONFIGS / "README.md"
+    table = _table(["page", "options"], rows)
+    yield path, with_section(path.read_text(encoding="utf-8"), "pages", table)
+
+
+def _listed(group: str) -> str:
+    return ", ".join(f"`{name}`" for name in option_names(group))
+
+
+def _group_page(group: str) -> str:
+    """The options of a group and their keys."""
+    rows = [[f"`{name}`", about(group, name)] for name in option_names(group)]
+    parts = [f"# `{group}=`\n", _table(["option", "description"], rows)]
+    for name in option_names(group):
+        if len(key_fields(REGISTRY[group][name].schema)) > 1:
+            parts += [f"\n## `{group}={name}`\n", option_table(group, name)]
+    return "\n".join(parts)
 
 
 def option_table(group: str, name: str) -> str:
@@ -147,7 +155,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in [(DOCS / "configs.md", page()), (FACTS, facts_text()), *filled_pages()]:
+    for path, text in [*config_pages(), (FACTS, facts_text()), *filled_pages()]:
         path.write_text(text, encoding="utf-8")
     for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
         path.write_text(with_figures(path.read_text(encoding="utf-8")), encoding="utf-8")
