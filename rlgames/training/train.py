@@ -13,7 +13,7 @@ from rlgames.config import plugins
 from rlgames.config.commands import TrainConfig
 from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core.callbacks import Callback
-from rlgames.core.devices import choose_device
+from rlgames.core.devices import build_device, choose_device
 from rlgames.core.rng import FINAL_STREAM, TORCH_STREAM, torch_seeded
 from rlgames.core.schedule import Schedule
 from rlgames.core.signals import Interrupted, Interrupts
@@ -66,7 +66,8 @@ def train(
     """
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
     with contextlib.ExitStack() as stack, Interrupts() as interrupts:
-        stack.enter_context(torch_seeded(cfg.seed, TORCH_STREAM, cfg.device))
+        device = build_device(cfg.device, cfg.threads)  # raises for one that is not there
+        stack.enter_context(torch_seeded(cfg.seed, TORCH_STREAM, device))
         training = build_training(cfg)
         lock = claim_directory(cfg.out, Path("outputs") / cfg.game.name)
         stack.callback(lock.release)
@@ -91,7 +92,8 @@ def resume(
     lock = lock or lock_directory(directory)
     with contextlib.ExitStack() as stack, Interrupts() as interrupts:
         stack.callback(lock.release)
-        stack.enter_context(torch_seeded(cfg.seed, TORCH_STREAM, cfg.device))
+        device = build_device(cfg.device, cfg.threads)  # raises for one that is not there
+        stack.enter_context(torch_seeded(cfg.seed, TORCH_STREAM, device))
         with sanitize_errors():
             training = build_training(cfg, checkpoint)
         progress = Progress(cfg)

@@ -279,7 +279,8 @@ def test_a_package_on_the_searchpath_has_presets(typed, folder, monkeypatch):
         assert typed("train", *words).stdout.strip() == "0.25"
 
 
-def test_a_key_of_a_game_that_the_command_has_keeps_its_prefix(typed, folder):
+def test_a_key_of_a_game_that_the_command_has_keeps_its_prefix(typed, folder, monkeypatch):
+    monkeypatch.setitem(REGISTRY, "game", {**REGISTRY["game"]})
     (folder / "keyed.py").write_text(
         "import rlgames\nfrom rlgames.games.k_in_a_row import KInARow\n"
         "def keyed(seat, state, format):\n    return KInARow(3, 3, 3, False, 'keyed')\n"

@@ -157,9 +157,9 @@ def test_a_callback_is_informed(tmp_path):
     known = train(cfg, told).references
     assert told.calls["on_references"] == [("turns", known.random, known.optimal)]
     for name in ("on_update", "on_metrics"):
-        games = [count for count, _ in told.calls[name]]
+        games = [count for count, *_ in told.calls[name]]
         assert games == sorted(games)
-    assert {count for count, _ in told.calls["on_update"]} == {*range(20, 201, 20)}
+    assert {count for count, *_ in told.calls["on_update"]} == {*range(20, 201, 20)}
     assert {(100, True), (200, False)} <= {*told.calls["on_checkpoint"]}
     phases = {phase for (phase,) in told.calls["on_phase"]}
     assert {"playing", "learning", "evaluating", "saving", "solving"} <= phases

@@ -372,6 +372,6 @@ def test_a_run_resumes_when_what_it_started_from_is_gone(is_moved, tmp_path, typ
     assert done.stdout.count("goes on after 8 games") == 2
     shutil.rmtree(folder / "s/seed=1")
     done = typed("resume", f"{folder}/s", "games=16")
-    assert done.returncode == 2, "a job that has to start needs it"
+    assert done.returncode == 3, "a job that has to start needs it"
     assert "seed=0: done before" in done.stdout
     assert "there is no run 'there/pre'" in done.stderr
