@@ -172,7 +172,7 @@ class ProcessesLauncher(Launcher):
         with hydra_errors("train"):
             config = self.context.config_loader.load_sweep_config(self.config, [*words])
             with open_dict(config):
-                config.hydra.job.id = config.hydra.job.num = number
+                config.hydra.job.id, config.hydra.job.num = str(number), number
             outer = HydraConfig.instance().cfg
             HydraConfig.instance().set_config(config)
             directory = Path(config.hydra.sweep.dir) / str(config.hydra.sweep.subdir)
@@ -184,8 +184,11 @@ class ProcessesLauncher(Launcher):
 def _run(function: TaskFunction, config: DictConfig) -> Any:
     """Run a composed job, in its process. Returns what the function returns, and raises what it
     raises."""
+    from rlgames.config.hydra_version import IS_1_3
+
     setup_globals()
-    version.setbase(config.hydra.runtime.version_base)
+    if IS_1_3:  # otherwise deprecated
+        version.setbase(config.hydra.runtime.version_base)
     JobRuntime.instance().set("name", config.hydra.job.name)
     result = run_job(
         task_function=function,
