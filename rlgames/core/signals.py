@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -53,7 +54,8 @@ second."""
 @contextmanager
 def exit_on_second_interrupt(report: Callable[[str], object]) -> Iterator[None]:
     """A context where a second Ctrl-C ends the process even during a long call of a library,
-    when Python runs no handler of signals. report: called in a thread, with a line to print.
+    when Python runs no handler of signals, and without Python's cleanup, which may take seconds.
+    report: called in a thread, with a line to print.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
@@ -61,19 +63,33 @@ def exit_on_second_interrupt(report: Callable[[str], object]) -> Iterator[None]:
     reader, writer = socket.socketpair()  # Windows waits for sockets only
     writer.setblocking(False)
     previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch_interrupts, args=(reader, report), daemon=True).start()
+    arrived: list[int] = []
+    watch = threading.Thread(target=_watch_interrupts, args=(reader, report, arrived), daemon=True)
+    watch.start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(previous)
         writer.close()  # which ends the thread
+        watch.join(READ_SECONDS)
+        if arrived.count(signal.SIGINT) > 1:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(128 + signal.SIGINT)
 
 
-def _watch_interrupts(reader: socket.socket, report: Callable[[str], object]) -> None:
+READ_SECONDS = 0.1
+"""Within this time, a signal that has arrived is known."""
+
+
+def _watch_interrupts(
+    reader: socket.socket, report: Callable[[str], object], arrived: list[int]
+) -> None:
     """Read the numbers of signals as they arrive."""
-    count = 0
-    while numbers := reader.recv(1 if count else 1024):
-        count += numbers.count(signal.SIGINT)
+    while numbers := reader.recv(1 if signal.SIGINT in arrived else 1024):
+        arrived.extend(numbers)
+        count = arrived.count(signal.SIGINT)
         if count == 1 and not select.select([reader], [], [], PATIENCE_SECONDS)[0]:
             report("stopping; a second Ctrl-C ends this at once")
         elif count > 1:

@@ -43,7 +43,7 @@ def started(call):
     ("call", "code", "last"),
     [
         ("np.linalg.svd(a)", 130, "ended by a second Ctrl-C"),
-        ("time.sleep(60)", 0, "stopped after the call"),
+        ("time.sleep(60)", 130, "stopping; a second Ctrl-C ends this at once"),
     ],
 )
 def test_a_second_ctrl_c_ends_a_call_that_does_not_return(call, code, last):
