@@ -215,6 +215,7 @@ class _Process:
             stderr=self._messages,
             env={"OMP_NUM_THREADS": threads, **os.environ},
             process_group=0,  # so that the terminal sends it no signals
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows
         )
         threading.Thread(target=self._listen, args=(report,), daemon=True).start()
 
@@ -310,7 +311,10 @@ def _read_jobs(source: BinaryIO, work: SimpleQueue[bytes | None], has_job: threa
     work.put(None)
     pause = threading.Event()
     while has_job.is_set():
-        os.kill(os.getpid(), signal.SIGTERM)
+        if sys.platform == "win32":
+            signal.raise_signal(signal.SIGTERM)  # os.kill would end the process at once
+        else:
+            os.kill(os.getpid(), signal.SIGTERM)  # reaches a main thread that waits
         pause.wait(STOP_SECONDS)
 
 
