@@ -246,7 +246,8 @@ def _run_app(name: str, flags: Flags) -> int:
 
             own = [word for word in overrides if not word.startswith("hydra")]
             check_sweep(sweep_jobs(own, composing))
-            STATUS.clear()
+    if flags.is_sweep:
+        STATUS.clear()
     job = _HydraJob()
     run_app(name, flags, overrides, job)
     if isinstance(job.end, Exception):
