@@ -103,8 +103,8 @@ def trained(out, *words):
         ("batch_norm", "learner=ppo"),
         ("dropout", "learner=dqn sampling=epsilon_greedy learner.minibatch_size=8"),
         slow(("batch_norm", "learner=dqn sampling=epsilon_greedy learner.minibatch_size=8")),
-        slow(("dropout", "learner=reinforce learner.step_per=move")),
-        slow(("batch_norm", "learner=reinforce learner.step_per=move")),
+        slow(("dropout", "learner=reinforce learner.step_per=move learner.baseline=mean")),
+        slow(("batch_norm", "learner=reinforce learner.step_per=move learner.baseline=mean")),
     ],
 )
 def test_a_seed_repeats_a_run_and_a_resumed_one_is_equal(kind, learner, typed):
