@@ -1,5 +1,6 @@
 """What many tests build: random generators, small games, policies with their learners, text."""
 
+import contextlib
 import dataclasses
 import io
 import json
@@ -10,8 +11,10 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 from rich.console import Console, RenderableType
 
@@ -20,12 +23,16 @@ from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
 from rlgames.core.errors import ConfigError
+from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.player import Agent, Player
+from rlgames.rollouts.play import GamePool
+from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.agents import make_reward, new_policy
-from rlgames.training.parts import build_learner
+from rlgames.training.parts import Training, build_learner
+from rlgames.training.sources import NextGames
 
 SMALL_RULES = {
     "battleship": ["board=6", "ships=[2]"],
@@ -113,6 +120,45 @@ def agent_and_learner(
     learner = learner_of(cfg, game, policy, seeds[1])
     records = learner.needs_log_prob
     return Agent(game, policy, sampling, records_log_prob=records), learner
+
+
+def learn(
+    learner: Learner, pool: GamePool, plies: int | None
+) -> tuple[FinalStates, dict[str, float]]:
+    """Have a learner play and learn from the games of a pool, at the start of a training."""
+    games: Any = SimpleNamespace(pool=lambda: pool, plies=plies)
+    return learner.learn(games, 0.0)
+
+
+def interrupt_after(patch: pytest.MonkeyPatch, batches: int) -> None:
+    """Interrupt a training when one batch more than these was played, or before its learner plays
+    it."""
+    count, play, pool = 0, NextGames.play, NextGames.pool
+
+    def interrupted(next_one: Any) -> Any:
+        nonlocal count
+        batch = play(next_one)
+        count += 1
+        if count > batches:
+            raise Interrupted(15)
+        return batch
+
+    def interrupted_pool(next_one: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count > batches:
+            raise Interrupted(15)
+        return pool(next_one)
+
+    patch.setattr(NextGames, "play", interrupted)
+    patch.setattr(NextGames, "pool", interrupted_pool)
+
+
+def next_games(training: Training, games_played: int) -> NextGames:
+    """The games of the update after this many others."""
+    cfg = training.cfg
+    fraction, nothing = games_played / cfg.games, contextlib.nullcontext()
+    return NextGames(training.source, cfg.batch, games_played, fraction, nothing, lambda: None)
 
 
 def command(name: str, run: Any = None, words: Sequence[str] = ()) -> Any:

@@ -11,6 +11,7 @@ import dataclasses
 import io
 import json
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -26,7 +27,11 @@ from rlgames.core.errors import (
     to_user_error,
 )
 from rlgames.core.processes import no_garbage_collection
-from rlgames.core.signals import exit_on_interrupted_import, exit_on_second_interrupt
+from rlgames.core.signals import (
+    exit_on_interrupted_import,
+    exit_on_second_interrupt,
+    exit_without_cleanup,
+)
 from rlgames.core.status import STATUS
 from rlgames.core.text import columns, help_width, printable
 from rlgames.core.version import __version__
@@ -113,9 +118,11 @@ def main() -> None:
     try:
         with (
             exit_on_interrupted_import(lambda: report(KeyboardInterrupt(), wants_json(words))),
-            exit_on_second_interrupt(_print_signal),
+            exit_on_second_interrupt(_print_signal) as arrived,
         ):
             code = answer(words)
+        if code == 128 + signal.SIGINT and arrived.count(signal.SIGINT) > 1:
+            exit_without_cleanup(code)
         sys.stdout.flush()
     except OSError as error:  # standard output is closed, or cannot be written
         detach_stdout()

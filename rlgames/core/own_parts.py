@@ -345,7 +345,7 @@ def _update(part: Any, metrics: Any, *_: Any, **__: Any) -> dict[str, float]:
     return as_metrics(part.own_name, metrics)
 
 
-def _play_and_learn(part: Any, returned: Any, *_: Any, **__: Any) -> Any:
+def _learn(part: Any, returned: Any, *_: Any, **__: Any) -> Any:
     final_states, metrics = returned
     return final_states, as_metrics(part.own_name, metrics)
 
@@ -420,7 +420,7 @@ METHODS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "search": _MOVES,
     "learner": {
         "update": returning(_update),
-        "play_and_learn": returning(_play_and_learn),
+        "learn": returning(_learn),
         "evaluate": returning(_update),
     },
     "game": {

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 
 def is_importing(frame: FrameType | None) -> bool:
@@ -52,31 +52,35 @@ second."""
 
 
 @contextmanager
-def exit_on_second_interrupt(report: Callable[[str], object]) -> Iterator[None]:
+def exit_on_second_interrupt(report: Callable[[str], object]) -> Iterator[list[int]]:
     """A context where a second Ctrl-C ends the process even during a long call of a library,
-    when Python runs no handler of signals, and without Python's cleanup, which may take seconds.
-    report: called in a thread, with a line to print.
+    when Python runs no handler of signals. report: called in a thread, with a line to print.
+
+    Its value has the numbers of the signals that arrived, once the context is left.
     """
+    arrived: list[int] = []
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield
+        yield arrived
         return
     reader, writer = socket.socketpair()  # Windows waits for sockets only
     writer.setblocking(False)
     previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    arrived: list[int] = []
     watch = threading.Thread(target=_watch_interrupts, args=(reader, report, arrived), daemon=True)
     watch.start()
     try:
-        yield
+        yield arrived
     finally:
         signal.set_wakeup_fd(previous)
         writer.close()  # which ends the thread
         watch.join(READ_SECONDS)
-        if arrived.count(signal.SIGINT) > 1:
-            for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(OSError, ValueError):
-                    stream.flush()
-            os._exit(128 + signal.SIGINT)
+
+
+def exit_without_cleanup(code: int) -> NoReturn:
+    """End the process without Python's cleanup, which may take seconds."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 READ_SECONDS = 0.1

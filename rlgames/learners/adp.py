@@ -9,7 +9,7 @@ from rlgames.core.devices import has_float64, no_float64
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
 from rlgames.learners.learner import (
-    Learner,
+    BatchLearner,
     LearnerContext,
     Plan,
     check_afterstate_reward,
@@ -19,7 +19,7 @@ from rlgames.policies.linear import LinearValue
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 
-class Adp(Learner):
+class Adp(BatchLearner):
     """Fits the weights λ of a linear value to the returns y of all states x of a batch:
 
         λ ← λ - α · mean over x of 2 · φ(x) · (λ·φ(x) - y)

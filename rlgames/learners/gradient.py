@@ -16,7 +16,7 @@ from torch.autograd.graph import increment_version
 from rlgames.core.errors import NonFiniteError
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import check_optimizer_state
-from rlgames.learners.learner import Learner, LearnerContext
+from rlgames.learners.learner import BatchLearner, LearnerContext
 
 
 class RmspropPerMatrix(torch.optim.Optimizer):
@@ -82,7 +82,7 @@ class OptimizerSettings(TypedDict, total=False):
     max_grad_norm: float | None
 
 
-class GradientLearner(Learner):
+class GradientLearner(BatchLearner):
     """Minimizes a loss by gradient steps.
 
     lr, lr_end: learning rate, linear from the first to the last game; constant if lr_end is None.

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
 
 import torch
 
@@ -59,9 +59,29 @@ class LearnerContext:
     rng: torch.Generator
 
 
+class Games(Protocol):
+    """The games of one update, which are played when a learner asks for them, by either method.
+
+    plies: of a window; None: games are played to their ends.
+    """
+
+    plies: int | None
+
+    def play(self) -> tuple[Trajectories, FinalStates]:
+        """Play them: the moves of all players, and how the games ended."""
+
+    def examples(
+        self, trajectories: Trajectories, final_states: FinalStates
+    ) -> tuple[Trajectories, FinalStates]:
+        """The moves among them to learn from: the agent's, and recorded ones."""
+
+    def pool(self) -> GamePool:
+        """The games for a learner that plays them itself."""
+
+
 class Learner(ABC):
-    """Updates a policy from trajectories. Subclasses declare what they learn from and what their
-    policy outputs, and check what else they need."""
+    """Learns from games. Subclasses declare what they learn from and what their policy outputs, and
+    check what else they need."""
 
     policy_class: type[Any] = Network
     """The policies that it can train: this class and its subclasses."""
@@ -79,9 +99,6 @@ class Learner(ABC):
 
     needs_log_prob = False
     """Whether it reads Trajectories.log_prob, and state_value if sampling.is_softmax."""
-
-    learns_while_playing = False
-    """Whether it plays the games of a batch itself, by play_and_learn instead of update."""
 
     num_gradient_steps = 0
     """In this process."""
@@ -122,24 +139,12 @@ class Learner(ABC):
         return self.policy
 
     @abstractmethod
-    def update(
-        self, trajectories: Trajectories, final_states: FinalStates, progress: float
-    ) -> dict[str, float]:
-        """Learn from one batch of games and return metrics by name.
+    def learn(self, games: Games, progress: float) -> tuple[FinalStates, dict[str, float]]:
+        """Have games played and learn from them: how they ended, and metrics by name.
 
         progress: the fraction of the run's games that have been played, 0 to 1.
         Raises NonFiniteError before a non-finite number reaches the weights.
         """
-
-    def play_and_learn(
-        self, pool: GamePool, plies: int | None, progress: float
-    ) -> tuple[FinalStates, dict[str, float]]:
-        """Play the games of a pool, to their ends or for a window of plies, and learn meanwhile.
-
-        Returns how the games ended, and metrics and errors as update. Its random numbers are the
-        pool's.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not play")
 
     def evaluate(self, held_out: Callable[[], Trajectories]) -> dict[str, float]:
         """What else an evaluation measures. held_out: moves that are not learned from."""
@@ -158,6 +163,28 @@ class Learner(ABC):
         """Raises LookupError, TypeError, ValueError or RuntimeError for a state of another kind."""
         if state:
             raise ValueError("this learner has no state")
+
+
+class BatchLearner(Learner):
+    """Updates a policy from the moves of a batch of games."""
+
+    def learn(self, games: Games, progress: float) -> tuple[FinalStates, dict[str, float]]:
+        moves, final_states = games.play()
+        examples = games.examples(moves, final_states)
+        if not len(examples[0]):  # an opponent may have won before the agent moved
+            return final_states, {}
+        steps = self.num_gradient_steps
+        with learning(self.policy):
+            metrics = self.update(*examples, progress)
+        steps = self.num_gradient_steps - steps
+        return final_states, metrics | ({"gradient_steps": float(steps)} if steps else {})
+
+    @abstractmethod
+    def update(
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
+    ) -> dict[str, float]:
+        """Learn from one batch of games and return metrics by name; progress and errors as in
+        learn, which calls it."""
 
 
 def check_sources(learner: type[Learner], plan: Plan) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from rlgames.core.schedule import Schedule
 from rlgames.games.game import State
 from rlgames.learners.learner import (
-    Learner,
+    BatchLearner,
     LearnerContext,
     Plan,
     check_afterstate_reward,
@@ -19,7 +19,7 @@ from rlgames.rewards import is_last, plies, trajectory_id
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 
-class Td(Learner):
+class Td(BatchLearner):
     """TD(λ) on the afterstates of each seat's moves, from the last move to the first:
 
         V(s_t) ← V(s_t) + lr · (γ · target - V(s_t)),

@@ -20,10 +20,10 @@ from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import State
 from rlgames.kernels.stepping import Games
 from rlgames.kernels.td import Settings, learn_games
+from rlgames.learners.learner import Games as GamesToPlay
 from rlgames.learners.learner import Learner, LearnerContext, Plan, check_afterstate_reward
 from rlgames.policies.ntuple import Ntuple, pack_network, reason_not_packed
-from rlgames.rollouts.play import GamePool
-from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.rollouts.trajectories import FinalStates
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling
 
 PARTS = 100
@@ -87,7 +87,6 @@ class TdNtuple(Learner):
 
     policy_class = Ntuple
     learns_from = frozenset({"rewards", "windows"})
-    learns_while_playing = True
 
     policy: Ntuple
 
@@ -144,15 +143,8 @@ class TdNtuple(Learner):
     def evaluated_policy(self) -> Ntuple:
         return self.policy if self.average is None else self.average.policy
 
-    def update(
-        self, trajectories: Trajectories, final_states: FinalStates, progress: float
-    ) -> dict[str, float]:
-        raise NotImplementedError("it plays the games that it learns from")
-
-    def play_and_learn(
-        self, pool: GamePool, plies: int | None, progress: float
-    ) -> tuple[FinalStates, dict[str, float]]:
-        lr = self.lr.at(progress)
+    def learn(self, games: GamesToPlay, progress: float) -> tuple[FinalStates, dict[str, float]]:
+        pool, plies, lr = games.pool(), games.plies, self.lr.at(progress)
         self._network = self._network or pack_network(self.game, self.policy, self.stride)
         shared = (self.values.table.numpy().reshape(-1), self._network, self.board_game.rules)
         settings = self._settings(plies, lr, progress)

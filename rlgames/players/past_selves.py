@@ -25,15 +25,14 @@ class PastSelves(Player):
 
     def __init__(self, agent: Agent, every: int, keep: int) -> None:
         self._agent, self._every, self._keep = agent, every, keep
-        self._copies: list[Agent] = []
+        self._copies: list[tuple[Agent, float]] = []  # and how far its training was
         self._next_copy_at = 0
-        self._current = agent
-        self.start_batch(0, torch.Generator())
+        self.start_batch(0, 0.0, torch.Generator())
 
     def state_dict(self) -> dict[str, Any]:
         copies = {
-            str(index): {"policy": agent.policy.state_dict(), "progress": agent.progress}
-            for index, agent in enumerate(self._copies)
+            str(index): {"policy": agent.policy.state_dict(), "progress": progress}
+            for index, (agent, progress) in enumerate(self._copies)
         }
         return {"copies": copies, "due": self._next_copy_at}
 
@@ -42,24 +41,22 @@ class PastSelves(Player):
         for index in range(checked_int(len(state["copies"]), 1, self._keep)):
             saved, restored = state["copies"][str(index)], self._copy_agent()
             load_weights(restored.policy, saved["policy"])
-            restored.progress = checked_float(saved["progress"], 0, 1)
-            self._copies.append(restored)
+            self._copies.append((restored, checked_float(saved["progress"], 0, 1)))
 
     def _copy_agent(self) -> Agent:
         """A frozen copy of the agent."""
         agent = self._agent
-        frozen = Agent(agent.game, copy.deepcopy(agent.policy).eval(), agent.sampling)
-        frozen.progress = agent.progress
-        return frozen
+        return Agent(agent.game, copy.deepcopy(agent.policy).eval(), agent.sampling)
 
-    def start_batch(self, games_played: int, rng: torch.Generator) -> None:
+    def start_batch(self, games_played: int, progress: float, rng: torch.Generator) -> None:
         """Make a copy if one is due, and sample the copy that plays the next batch."""
         if games_played >= self._next_copy_at:
             self._next_copy_at = games_played + self._every
-            self._copies = [*self._copies, self._copy_agent()][-self._keep :]
+            self._copies = [*self._copies, (self._copy_agent(), progress)][-self._keep :]
         count = len(self._copies)
         index = torch.randint(count, (), generator=rng, device=rng.device)
         self._current = self._copies[int(index)]
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        return self._current.choose(state, rng)
+        agent, progress = self._current
+        return agent.choose(state, rng, progress)

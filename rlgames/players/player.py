@@ -47,8 +47,11 @@ class Player(ABC):
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """Int64 [B]: a legal action for each row, any action in finished rows; state is public."""
 
-    def act(self, state: State, rng: torch.Generator) -> Decision:
-        """The actions of choose, with whatever else the player knows about them."""
+    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+        """The actions of choose, with whatever else the player knows about them.
+
+        progress: the completed fraction of a training, 0 to 1, on which exploration depends.
+        """
         return Decision(self.choose(state, rng))
 
     def state_dict(self) -> dict[str, Any]:
@@ -64,7 +67,7 @@ class Player(ABC):
     changes_in_training = False
     """Whether its play depends on how far a training is, though it does not learn itself."""
 
-    def start_batch(self, games_played: int, rng: torch.Generator) -> None:  # noqa: B027
+    def start_batch(self, games_played: int, progress: float, rng: torch.Generator) -> None:  # noqa: B027
         """Prepare for the next batch of a training, after this many games."""
 
     def statistics(self) -> dict[str, float]:
@@ -115,7 +118,6 @@ class Random(Player):
 class Agent(Player):
     """A policy that scores the actions and a sampling rule that picks one.
 
-    progress: the completed fraction of its training, 0 to 1, on which exploration depends.
     records_log_prob: whether act adds the log-probabilities of the actions, and the policy's values
         of the positions if the actions are sampled from the policy's softmax.
     """
@@ -131,7 +133,6 @@ class Agent(Player):
         self.game, self.policy, self.sampling = game, policy, sampling
         self.is_deterministic = sampling.deterministic
         self.records_log_prob = records_log_prob
-        self.progress = 0.0
 
     def __repr__(self) -> str:
         count = sum(tensor.numel() for tensor in self.policy.state_dict().values())
@@ -139,20 +140,22 @@ class Agent(Player):
         return f"<Agent for {self.game!r}: {policy} with {count:,} parameters, {sampling}>"
 
     @torch.no_grad()
-    def choose(self, state: State, rng: torch.Generator | None = None) -> Tensor:
+    def choose(
+        self, state: State, rng: torch.Generator | None = None, progress: float = 0.0
+    ) -> Tensor:
         """Int64 [B]; only greedy sampling works without rng."""
         legal = self.game.legal_action_mask(state)
         rng = torch.Generator(legal.device) if rng is None else rng
         scores, _ = self.policy.scores(self.game, state)
-        return self.sampling.choose(scores, legal, rng, self.progress)
+        return self.sampling.choose(scores, legal, rng, progress)
 
     @torch.no_grad()
-    def act(self, state: State, rng: torch.Generator) -> Decision:
+    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
         if not self.records_log_prob:
-            return Decision(self.choose(state, rng))
+            return Decision(self.choose(state, rng, progress))
         legal = self.game.legal_action_mask(state)
         scores, value = self.policy.scores(self.game, state)
-        action, log_prob = self.sampling.choose_and_tell(scores, legal, rng, self.progress)
+        action, log_prob = self.sampling.choose_and_tell(scores, legal, rng, progress)
         state_value = value if self.sampling.is_softmax else None
         return Decision(action, log_prob=log_prob, state_value=state_value)
 
@@ -161,6 +164,4 @@ class Agent(Player):
         tensor = next(itertools.chain(self.policy.parameters(), self.policy.buffers()))
         state = state.to(tensor.device)
         scores, _ = self.policy.scores(self.game, state)
-        return self.sampling.probabilities(
-            scores, self.game.legal_action_mask(state), self.progress
-        )
+        return self.sampling.probabilities(scores, self.game.legal_action_mask(state), 0.0)

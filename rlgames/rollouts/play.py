@@ -30,9 +30,11 @@ UNLIMITED_GAMES = 1 << 62
 """As a number of games: a new game starts wherever one ends."""
 
 
-def collect_games(*game_pool: Any, **options: Any) -> tuple[Trajectories, FinalStates]:
+def collect_games(
+    *game_pool: Any, progress: float = 0.0, **options: Any
+) -> tuple[Trajectories, FinalStates]:
     """Play the games of a GamePool, by its arguments, to their ends and record every move."""
-    return GamePool(*game_pool, **options).collect()
+    return GamePool(*game_pool, **options).collect(progress=progress)
 
 
 class GamePool:
@@ -105,16 +107,18 @@ class GamePool:
         0, those that started first come first.
         Raises ConfigError if a game exceeds spec.max_plies.
         """
-        return self._advance(plies, on_ply or (lambda record: None))[1]
+        return self._advance(plies, on_ply or (lambda record: None), 0.0)[1]
 
-    def collect(self, plies: int | None = None) -> tuple[Trajectories, FinalStates]:
-        """Like run, and record every move."""
+    def collect(
+        self, plies: int | None = None, progress: float = 0.0
+    ) -> tuple[Trajectories, FinalStates]:
+        """Like run, and record every move. progress: see Player.act."""
         records: list[PlyRecord] = []
-        game_index, final = self._advance(plies, records.append)
+        game_index, final = self._advance(plies, records.append, progress)
         return build_trajectories(records, game_index, final.score), final
 
     def _advance(
-        self, plies: int | None, on_ply: Callable[[PlyRecord], None]
+        self, plies: int | None, on_ply: Callable[[PlyRecord], None], progress: float
     ) -> tuple[Tensor, FinalStates]:
         """Play a window; the indices of its games, int64 [G], ascending, and how they ended."""
         finished: list[tuple[Tensor, State]] = []
@@ -136,7 +140,7 @@ class GamePool:
             if self.seating is not None:
                 seats = self.seating[self.game_index]
                 player = seats.gather(1, self.state.current_seat[:, None])[:, 0]
-            decision = choose_actions(self.players, player, public, self.rng)
+            decision = choose_actions(self.players, player, public, self.rng, progress)
             self.state = self.game.step(self.state, decision.action, self.rng)
             on_ply(PlyRecord(public, decision, self.game_index, player, self.state))
             self.ply += 1
@@ -203,21 +207,25 @@ def true_rows(mask: Tensor) -> Tensor:
 
 
 def choose_actions(
-    players: Sequence[Player], player: Tensor | None, state: State, rng: torch.Generator
+    players: Sequence[Player],
+    player: Tensor | None,
+    state: State,
+    rng: torch.Generator,
+    progress: float = 0.0,
 ) -> Decision:
     """The decisions of the players for B positions.
 
     player: int64 [B], the index of the player to ask; None if there is only one.
     """
     if player is None:
-        return players[0].act(state, rng)
+        return players[0].act(state, rng, progress)
     parts = []
     for index, each in enumerate(players):
         rows = (player == index).nonzero()[:, 0]
         if len(rows) == len(player):
-            return each.act(state, rng)
+            return each.act(state, rng, progress)
         if len(rows):
-            parts.append((rows, each.act(state[rows], rng)))
+            parts.append((rows, each.act(state[rows], rng, progress)))
     order = torch.cat([rows for rows, _ in parts]).argsort()
     action = torch.cat([decision.action for _, decision in parts])
     optional = cat_optional([decision for _, decision in parts], [len(rows) for rows, _ in parts])

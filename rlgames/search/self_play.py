@@ -32,7 +32,7 @@ class SearchSelfPlay(Player):
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         return self.act(state, rng).action
 
-    def act(self, state: State, rng: torch.Generator) -> Decision:
+    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
         """The target is the search's policy; 0 in finished rows."""
         legal = self.search.game.legal_action_mask(state)
         target = torch.zeros_like(legal, dtype=torch.float32)
@@ -44,7 +44,7 @@ class SearchSelfPlay(Player):
             target[live], action[live], value[live] = result.policy, result.action, result.value
         if not self.search.explores:
             scores = target.clamp(min=1e-30).log()
-            action = self.agent.sampling.choose(scores, legal, rng, self.agent.progress)
+            action = self.agent.sampling.choose(scores, legal, rng, progress)
         if not self.opening_epsilon:
             return Decision(action, target)
         u = torch.rand(2, len(state), generator=rng, device=rng.device)

@@ -15,7 +15,6 @@ from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.games.capabilities import InvertibleKey, find
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
-from rlgames.policies.policy import Policy
 from rlgames.sampling import Sampling
 from rlgames.solvers.graph import Graph, exploitability, find_graph
 
@@ -66,13 +65,10 @@ class Evaluator:
     """Evaluates the greedy policy, during training and at its end.
 
     opponent: in the other seat, None in a one-player game. greedy_rule: how it picks an action.
-    greedy: the policy of set_policy, played greedily.
     goal_metric: what the game is about, "turns", "score" or "points". best_by: the metric that
     selects the best checkpoint: exploitability where all positions can be listed, otherwise
     goal_metric. Held-out layouts do not count for it. metrics: those that are measured.
     """
-
-    greedy: Agent
 
     def __init__(
         self,
@@ -116,10 +112,6 @@ class Evaluator:
                     f"remove analyze_every={regret_every}",
                 )
 
-    def set_policy(self, policy: Policy) -> None:
-        """The policy to evaluate, which may take long to build: all else is checked before."""
-        self.greedy = Agent(self.game, policy, self.greedy_rule)
-
     def _check_best_by(self) -> None:
         name, hint = self.game.spec.name, f"use best_by={self.goal_metric}"
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
@@ -132,10 +124,10 @@ class Evaluator:
         if reason:
             raise ConfigError(f"best_by={self.best_by} says nothing about {name}: {reason}", hint)
 
-    def evaluate(self, num_games: int, stream: str) -> EvaluationResult:
+    def evaluate(self, greedy: Agent, num_games: int, stream: str) -> EvaluationResult:
         """Play games drawn from the named stream, on the layouts of training and on those held
         out."""
-        split, greedy, opponent = self.split, self.greedy, self.opponent
+        split, opponent = self.split, self.opponent
         rng = make_generator(self.seed, stream, self.game.device)
         layouts = None if split is None else split.trained_on
         settings = EvaluationSettings(sampled_games=num_games, layouts=layouts)
@@ -148,10 +140,12 @@ class Evaluator:
             held_out = evaluate(self.game, greedy, settings, rng)
         statistics = {} if self.opponent is None else self.opponent.statistics()
         result = EvaluationResult(evaluation, held_out, {}, statistics)
-        result.metrics.update({name: EVAL_METRICS[name](self, result) for name in self.metrics})
+        result.metrics.update(
+            {name: EVAL_METRICS[name](self, greedy, result) for name in self.metrics}
+        )
         return result
 
-    def regret(self) -> float | None:
+    def regret(self, greedy: Agent) -> float | None:
         """The mean value that a move of the greedy policy loses against perfect play, as `rlgames
         analyze` counts it, with its own random stream; None if the solver knows none."""
         from rlgames.evaluation.analysis import played_moves, with_values
@@ -160,7 +154,7 @@ class Evaluator:
         rng = make_generator(self.seed, "regret", self.game.device)
         settings = EvaluationSettings(sampled_games=REGRET_GAMES)
         with torch.inference_mode():
-            moves, _ = played_moves(self.game, self.greedy, self.opponent, settings, rng)
+            moves, _ = played_moves(self.game, greedy, self.opponent, settings, rng)
         loss = with_values(moves, self.game, self._solver).loss
         known = loss[~loss.isnan()]
         return float(known.mean()) if len(known) else None
@@ -182,24 +176,24 @@ class Evaluator:
         return max(candidate, best) if is_as_good else None
 
 
-def _held_out_turns(subject: Evaluator, result: EvaluationResult) -> float:
+def _held_out_turns(evaluator: Evaluator, greedy: Agent, result: EvaluationResult) -> float:
     assert result.held_out is not None
     return result.held_out.turns.value
 
 
-def _exploitability(subject: Evaluator, result: EvaluationResult) -> float:
-    assert subject.graph is not None
-    return exploitability(subject.graph, subject.greedy.probabilities)[0]
+def _exploitability(evaluator: Evaluator, greedy: Agent, result: EvaluationResult) -> float:
+    assert evaluator.graph is not None
+    return exploitability(evaluator.graph, greedy.probabilities)[0]
 
 
-EVAL_METRICS: dict[str, Callable[[Evaluator, EvaluationResult], float]] = {
-    "points": lambda subject, result: result.evaluation.points,
-    "win": lambda subject, result: result.evaluation.outcome_rate("win").value,
-    "draw": lambda subject, result: result.evaluation.outcome_rate("draw").value,
-    "loss": lambda subject, result: result.evaluation.outcome_rate("loss").value,
-    "turns": lambda subject, result: result.evaluation.turns.value,
-    "score": lambda subject, result: result.evaluation.score.value,
-    "grid_sum": lambda subject, result: result.evaluation.measures["grid_sum"].value,
+EVAL_METRICS: dict[str, Callable[[Evaluator, Agent, EvaluationResult], float]] = {
+    "points": lambda evaluator, greedy, result: result.evaluation.points,
+    "win": lambda evaluator, greedy, result: result.evaluation.outcome_rate("win").value,
+    "draw": lambda evaluator, greedy, result: result.evaluation.outcome_rate("draw").value,
+    "loss": lambda evaluator, greedy, result: result.evaluation.outcome_rate("loss").value,
+    "turns": lambda evaluator, greedy, result: result.evaluation.turns.value,
+    "score": lambda evaluator, greedy, result: result.evaluation.score.value,
+    "grid_sum": lambda evaluator, greedy, result: result.evaluation.measures["grid_sum"].value,
     "held_out_turns": _held_out_turns,
     "exploitability": _exploitability,
 }

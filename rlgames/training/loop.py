@@ -23,6 +23,7 @@ from rlgames.training.image_callback import ImageCallback
 from rlgames.training.parts import Training
 from rlgames.training.progress import Progress
 from rlgames.training.read_back import check_readable
+from rlgames.training.sources import NextGames
 
 
 class TrainingLoop:
@@ -42,7 +43,7 @@ class TrainingLoop:
     ) -> None:
         self.training, self.progress, self.log = training, progress, log
         self.interrupts = interrupts
-        images = ImageCallback(training.evaluator, log, progress)
+        images = ImageCallback(training, log, progress)
         self.callbacks = CallbackList([log, images, *ADDED, *filter(None, [callback])])
         self.mark = training.source.mark()
 
@@ -80,20 +81,25 @@ class TrainingLoop:
     def train_on_batch(self) -> None:
         """Play the next batch of games, or sample recorded ones, and learn from it."""
         training, progress = self.training, self.progress
-        training.agent.progress = progress.fraction
-        with self.phase("playing"):  # a signal raises here
-            batch = training.source.next(progress.batch_size, progress.games)
-        with self.phase("learning"), self.interrupts.shielded():  # or waits here
+        size, games, playing = progress.batch_size, progress.games, self.phase("playing")
+        with contextlib.ExitStack() as update:
+
+            def begin_learning() -> None:
+                update.enter_context(self.phase("learning"))
+                update.enter_context(self.interrupts.shielded())  # a signal waits from now on
+
+            batch = NextGames(
+                training.source, size, games, progress.fraction, playing, begin_learning
+            )
             try:
-                final_states, metrics = training.learn(batch)
+                final_states, metrics = training.learn(batch, progress.fraction)
             except NonFiniteError as error:
-                at = f"update {progress.updates + 1}, after {progress.games:,} games"
+                at = f"update {progress.updates + 1}, after {games:,} games"
                 raise NonFiniteError(f"{at}: {error}") from None
-            weight, moves = progress.batch_size, batch[0] if isinstance(batch, tuple) else None
             progress.count(training.game, final_states, metrics)
             self.mark = training.source.mark()
-            more = self.callbacks.on_update(progress.games, metrics, moves, final_states)
-            progress.line.add(more, weight)
+            more = self.callbacks.on_update(progress.games, metrics, batch.moves, final_states)
+            progress.line.add(more, size)
 
     def run_due_tasks(self) -> None:
         """Log, evaluate, measure and save, as far as that is due."""
@@ -121,7 +127,8 @@ class TrainingLoop:
         progress, training = self.progress, self.training
         learner, evaluator = training.learner, training.evaluator
         with self.phase("evaluating"):  # a signal raises here, and this is repeated
-            result = evaluator.evaluate(training.cfg.eval_games, SELECTION_STREAM)
+            num_games = training.cfg.eval_games
+            result = evaluator.evaluate(training.greedy, num_games, SELECTION_STREAM)
         metrics = result.metrics
         metrics |= learner.evaluate(training.source.held_out)
         with self.interrupts.shielded():
@@ -141,7 +148,7 @@ class TrainingLoop:
         """Measure the mistakes of the greedy policy and log what was found."""
         progress = self.progress
         with self.phase("evaluating"):
-            value = self.training.evaluator.regret()
+            value = self.training.evaluator.regret(self.training.greedy)
         if value is None and not progress.done_at["measure"]:
             self.log.warn(WHY_NO_REGRET)
         with self.interrupts.shielded():

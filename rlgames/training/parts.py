@@ -24,8 +24,6 @@ from rlgames.evaluation.references import References
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext, Plan
 from rlgames.players.player import Agent, Player
-from rlgames.policies.policy import learning
-from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import (
     FinalStates,
     Trajectories,
@@ -40,11 +38,11 @@ from rlgames.runs.agents import (
     new_policy,
     with_search,
 )
-from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.checkpoint import Checkpoint, restore_weights
 from rlgames.sampling import EpsilonGreedy
 from rlgames.training.checks import check_fits
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
-from rlgames.training.sources import Batch, Demonstrations, GameSource, WholeGames
+from rlgames.training.sources import Demonstrations, GameSource, NextGames, WholeGames
 
 if TYPE_CHECKING:
     from rlgames.rollouts.holdout import Split
@@ -52,40 +50,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Training:
-    """What a training is made of, built once from a checked config."""
+    """What a training is made of, built once from a checked config.
+
+    agent: plays and learns. greedy: the policy that is evaluated and saved, played greedily.
+    """
 
     cfg: TrainConfig
     game: Game[Any]
     agent: Agent
     learner: Learner
     source: GameSource
+    greedy: Agent
     evaluator: Evaluator
     references: References
 
-    def learn(self, batch: Batch | GamePool) -> tuple[FinalStates, dict[str, float]]:
-        """Learn from the agent's moves in a batch and recorded ones, or have the learner play the
-        games of a pool; how the games ended, and metrics. Raises NonFiniteError."""
-        fraction, sampling = self.agent.progress, self.agent.sampling
-        metrics: dict[str, float] = {}
-        if isinstance(sampling, EpsilonGreedy):
-            metrics["exploration_rate"] = sampling.epsilon.at(fraction)
-        if isinstance(batch, GamePool):
-            final_states, learned = self.learner.play_and_learn(batch, self.cfg.window, fraction)
-            return final_states, learned | metrics
-        trajectories, final_states = self.source.examples(batch)
-        if len(trajectories):  # an opponent may have won before the agent moved
-            steps = self.learner.num_gradient_steps
-            with learning(self.agent.policy):
-                metrics = self.learner.update(trajectories, final_states, fraction) | metrics
-            steps = self.learner.num_gradient_steps - steps
-            metrics |= {"gradient_steps": float(steps)} if steps else {}
-            if len(self.source.games.players) == 2:
-                metrics |= agent_points(trajectories, final_states)
-        return batch[1], metrics | self.source.metrics()
+    def learn(self, games: NextGames, progress: float) -> tuple[FinalStates, dict[str, float]]:
+        """Learn from the next games: how they ended, and metrics. Raises NonFiniteError."""
+        final_states, metrics = self.learner.learn(games, progress)
+        if isinstance(self.agent.sampling, EpsilonGreedy):
+            metrics["exploration_rate"] = self.agent.sampling.epsilon.at(progress)
+        if games.moves is not None and len(self.source.games.players) == 2:
+            metrics |= agent_points(games.moves.by_player(0), final_states)
+        return final_states, metrics | self.source.metrics()
 
     def weights(self) -> dict[str, Tensor]:
         """Those that are evaluated and saved, by name."""
-        return self.evaluator.greedy.policy.state_dict()
+        return self.greedy.policy.state_dict()
 
 
 def agent_points(trajectories: Trajectories, final_states: FinalStates) -> dict[str, float]:
@@ -101,8 +91,8 @@ def agent_points(trajectories: Trajectories, final_states: FinalStates) -> dict[
 def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Training:
     """Build a training.
 
-    checkpoint: the one whose weights will be loaded, instead of new ones.
-    Raises ConfigError if the parts cannot be combined.
+    checkpoint: the one whose weights are loaded, instead of new ones.
+    Raises ConfigError if the parts cannot be combined, also as BadCheckpoint.
     """
     for name in cfg.logger:
         check_installed("logger", name)
@@ -114,14 +104,16 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
     check_installed("engine", cfg.engine.name)
     evaluator = build_evaluator(cfg, game, split)
     policy = new_policy(cfg, game, make_generator(cfg.seed, "init")).eval()
-    if cfg.init_from and checkpoint is None:
+    if checkpoint is not None:
+        restore_weights(policy, checkpoint.policy)
+    elif cfg.init_from:
         init_policy_from(Path(cfg.init_from), cfg, policy)
     sampling = make("sampling", cfg.sampling)
     _check_table_memory(cfg, list(policy.buffers()))
     rng = make_generator(cfg.seed, "learn", device)
     context = LearnerContext(game, policy, sampling, reward, rng)
     learner = build_learner(cfg.learner, context, cfg.lr)
-    evaluator.set_policy(learner.evaluated_policy)
+    greedy = Agent(game, learner.evaluated_policy, evaluator.greedy_rule)
     agent = Agent(game, policy, sampling, records_log_prob=learner.needs_log_prob)
     games = WholeGames(game, playing(cfg, game, agent), split)
     source = build_source(cfg, learner, agent, games)
@@ -130,7 +122,7 @@ def build_training(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Tr
         check_memory("batch", batch, size, "for its moves")
     layouts = () if split is None else (split.trained_on, split.held_out)
     references = References(game, *layouts)
-    return Training(cfg, game, agent, learner, source, evaluator, references)
+    return Training(cfg, game, agent, learner, source, greedy, evaluator, references)
 
 
 def check_parts(cfg: TrainConfig) -> None:

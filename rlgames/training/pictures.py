@@ -23,7 +23,7 @@ from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.rollouts.trajectories import Trajectories
 from rlgames.runs.log import RunLog
 from rlgames.sampling import Stochastic, distance_to_certainty, mask_illegal
-from rlgames.training.evaluator import Evaluator
+from rlgames.training.parts import Training
 
 MAX_SHOWN_PLIES = 1000
 """Longer games are shown up to here."""
@@ -42,20 +42,20 @@ NUM_RANDOM_GAMES = 1000
 
 
 def write_afterstate_values(
-    evaluator: Evaluator, policy: ValueFunction, log: RunLog, games: int
+    training: Training, policy: ValueFunction, log: RunLog, games: int
 ) -> None:
     """The values of boards after winning and other moves."""
-    rng = make_generator(evaluator.seed, "draw", evaluator.game.device)
-    by_kind = afterstate_values(evaluator.game, policy, rng)
+    rng = make_generator(training.cfg.seed, "draw", training.game.device)
+    by_kind = afterstate_values(training.game, policy, rng)
     groups = {kind: values.cpu().double().numpy() for kind, values in by_kind.items()}
     title = f"values of boards, after {games:,} games"
     log.picture(games, "values", encode_png(line_chart(title, histogram_lines(groups))))
 
 
-def show_games(evaluator: Evaluator, policy: Policy, log: RunLog, games: int) -> None:
+def show_games(training: Training, log: RunLog, games: int) -> None:
     """A greedy game, and how certain the policy is of its moves."""
-    game = evaluator.game
-    rng = make_generator(evaluator.seed, "show", game.device)
+    game, greedy, opponent = training.game, training.greedy, training.evaluator.opponent
+    policy, rng = greedy.policy, make_generator(training.cfg.seed, "show", game.device)
     if policy.scores_are_logits:
         certainty = certainty_by_move(game, policy, rng).cpu().double().numpy()
         title = f"one game, after {games:,} games of training"
@@ -63,7 +63,7 @@ def show_games(evaluator: Evaluator, policy: Policy, log: RunLog, games: int) ->
         line = Line("distance to certainty by move", moves, certainty)
         chart = line_chart(title, [line], 2.0, is_counted=True)
         log.picture(games, "certainty", encode_png(chart))
-    players = [each for each in (evaluator.greedy, evaluator.opponent) if each is not None]
+    players = [greedy] if opponent is None else [greedy, opponent]
     trajectory, final_states = GamePool(game, players, 1, rng).collect(MAX_SHOWN_PLIES)
     try:
         stills, film = draw_game(game, policy, trajectory, final_states.state)

@@ -68,8 +68,8 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Weights:
-    """Published weights. version: counts publications. progress: see Agent. arrays: the tensors of
-    the policy by name."""
+    """Published weights. version: counts publications. progress: see Player.act. arrays: the
+    tensors of the policy by name."""
 
     version: int
     progress: float
@@ -130,9 +130,9 @@ class SelfPlayActor:
             tensors = {name: torch.tensor(array) for name, array in weights.arrays.items()}
             self.agent.policy.load_state_dict(tensors)
             self.version = weights.version
-        self.agent.progress = weights.progress
+        rng = make_generator(self.seed, stream)
         with torch_seeded(self.seed, stream):
-            batch = self.games.play(num_games, games_played, make_generator(self.seed, stream))
+            batch = self.games.play(num_games, games_played, weights.progress, rng)
         return Games(*batch, weights.version, time.perf_counter() - begin, self.process)
 
 
@@ -216,10 +216,10 @@ class RaySource(GameSource):
             self._is_ray_ours = False
             ray.shutdown()
 
-    def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:
-        """The games of the actors that arrive first; rng is not used."""
+    def play_whole(self, num_games: int, games_played: int, progress: float) -> Batch:
+        """The games of the actors that arrive first."""
         begin, num_restarts = time.perf_counter(), self._num_restarts
-        self._publish()
+        self._publish(progress)
         while sum(len(games) for games in self._backlog) < num_games:
             self._submit()
             self._receive(POLL_SECONDS)
@@ -233,7 +233,8 @@ class RaySource(GameSource):
         }
         trajectories = Trajectories.cat([games.trajectories for games in batch])
         final = FinalStates.cat([games.final_states for games in batch])
-        return trajectories.to(rng.device), replace(final, state=final.state.to(rng.device))
+        device = self.rng.device
+        return trajectories.to(device), replace(final, state=final.state.to(device))
 
     def metrics(self) -> dict[str, float]:
         return self._metrics
@@ -274,13 +275,13 @@ class RaySource(GameSource):
                     signal.signal(signal.SIGTERM, handler)  # Ray installs its own
         return bool(ray.is_initialized())
 
-    def _publish(self) -> None:
+    def _publish(self, progress: float) -> None:
         """Publish the current weights; tasks take the latest ones that are published."""
         self._version += 1
         state = self.agent.policy.state_dict()
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
         with self._interrupts.shielded():
-            self._weights = ray.put(Weights(self._version, self.agent.progress, arrays))
+            self._weights = ray.put(Weights(self._version, progress, arrays))
 
     def _submit(self) -> None:
         """Give every actor the tasks that it can take."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,8 +56,11 @@ class WholeGames:
 
         return sampled_from(self.split.trained_on)
 
-    def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:
-        """Games of the current weights; games_played: in the run before these."""
+    def play(
+        self, num_games: int, games_played: int, progress: float, rng: torch.Generator
+    ) -> Batch:
+        """Games of the current weights; games_played: in the run before these, a fraction of whose
+        games that is `progress`."""
         seating = None
         if len(self.players) == 2:
             # The first player has seat 0 in every other game, counted from the start of the run.
@@ -64,7 +68,13 @@ class WholeGames:
             seating = torch.stack([games % 2, 1 - games % 2], 1)
         starts = self.initial_states
         return collect_games(
-            self.game, self.players, num_games, rng, initial_states=starts, seating=seating
+            self.game,
+            self.players,
+            num_games,
+            rng,
+            initial_states=starts,
+            seating=seating,
+            progress=progress,
         )
 
 
@@ -139,13 +149,53 @@ class Demonstrations:
         return trajectories, FinalStates(self.final_states.state[games], len(trajectories))
 
 
+class NextGames:
+    """The games of one update.
+
+    phase: what happens while they are played. begin_learning: what is called when they were played,
+    or when a learner begins to play them itself.
+    moves: of all players, once they were played here.
+    """
+
+    def __init__(
+        self,
+        source: GameSource,
+        num_games: int,
+        games_played: int,
+        progress: float,
+        phase: AbstractContextManager[None],
+        begin_learning: Callable[[], object],
+    ) -> None:
+        self.source, self.num_games, self.games_played = source, num_games, games_played
+        self.progress, self.phase, self.begin_learning = progress, phase, begin_learning
+        self.plies = source.cfg.window
+        self.moves: Trajectories | None = None
+
+    def play(self) -> Batch:
+        with self.phase:
+            self.source.prepare(self.games_played, self.progress)
+            batch = self.source.play(self.num_games, self.games_played, self.progress)
+        self.begin_learning()
+        self.moves = batch[0]
+        return batch
+
+    def examples(self, trajectories: Trajectories, final_states: FinalStates) -> Batch:
+        return self.source.examples(trajectories, final_states)
+
+    def pool(self) -> GamePool:
+        with self.phase:
+            self.source.prepare(self.games_played, self.progress)
+        self.begin_learning()
+        return self.source.next_pool(self.num_games)
+
+
 class GameSource:
     """Has the games of each batch played, in this process, or samples recorded ones.
 
     A mark holds everything that playing changes. It is taken after a batch was learned from, so
     that a run that was interrupted in the next one plays that again.
 
-    learner_plays: whether the learner plays the games itself. is_cloned: whether recorded games are
+    is_cloned: whether recorded games are
     all that it learns from. is_exact: whether a resumed run is bit-equal to one that never stopped.
     pool: games in progress, with window= only.
     """
@@ -167,7 +217,6 @@ class GameSource:
         self.rng = make_generator(cfg.seed, "play", learner.rng.device)
         self.pool: GamePool | None = None
         self._held_out: Trajectories | None = None
-        self.learner_plays = learner.learns_while_playing
         self.is_cloned = "teacher" in learner.learns_from and self.cfg.teacher is None
         if self.is_cloned and self.recorded:
             self.recorded, self._held_out = self.recorded.hold_out()
@@ -181,33 +230,32 @@ class GameSource:
     def close(self) -> None:
         """End what start has started; more than one call does no harm."""
 
-    def next(self, num_games: int, games_played: int) -> Batch | GamePool:
-        """The games of the next update, or those that the learner plays itself.
-
-        With window=, the next window of that many games in parallel. games_played: in the run
-        before these.
-        """
+    def prepare(self, games_played: int, progress: float) -> None:
+        """Have the players prepare for the next games. games_played: in the run before these, a
+        fraction of whose games that is `progress`."""
         for player in self.games.players:
-            player.start_batch(games_played, self.rng)
+            player.start_batch(games_played, progress, self.rng)
+
+    def play(self, num_games: int, games_played: int, progress: float) -> Batch:
+        """The next games; with window=, the next window of that many in parallel."""
         if self.is_cloned and self.recorded:
             return self.recorded.sample(num_games)
-        if not (self.learner_plays or self.cfg.window):
-            return self.play(num_games, games_played, self.rng)
-        pool = self._pool(num_games)
-        return pool if self.learner_plays else pool.collect(self.cfg.window)
+        if self.cfg.window:
+            return self.next_pool(num_games).collect(self.cfg.window, progress)
+        return self.play_whole(num_games, games_played, progress)
 
-    def play(self, num_games: int, games_played: int, rng: torch.Generator) -> Batch:
+    def play_whole(self, num_games: int, games_played: int, progress: float) -> Batch:
         """Whole games of the agent in training, or of a teacher that replaces it."""
-        return self.games.play(num_games, games_played, rng)
+        return self.games.play(num_games, games_played, progress, self.rng)
 
     def metrics(self) -> dict[str, float]:
         """What else there is to log of the last batch."""
         return {}
 
-    def examples(self, batch: Batch) -> Batch:
+    def examples(self, trajectories: Trajectories, final_states: FinalStates) -> Batch:
         """The agent's moves in a batch, together with the recorded games that are added to every
         batch."""
-        trajectories, final_states = batch[0].by_player(0), batch[1]
+        trajectories = trajectories.by_player(0)
         if not self.cfg.demos_per_batch or self.recorded is None:
             return trajectories, final_states
         recorded, recorded_final = self.recorded.sample(self.cfg.demos_per_batch)
@@ -223,7 +271,7 @@ class GameSource:
             rng = make_generator(self.cfg.seed, "held out", self.rng.device)
             count = min(self.cfg.batch, self.cfg.eval_games)
             steady = replace(self.games, players=players)
-            self._held_out = steady.play(count, 0, rng)[0].by_player(0)
+            self._held_out = steady.play(count, 0, 0.0, rng)[0].by_player(0)
         return self._held_out
 
     def mark(self) -> dict[str, Any]:
@@ -260,7 +308,7 @@ class GameSource:
             **torch_generators(self.learner.rng.device),
         }
 
-    def _pool(self, num_games: int) -> GamePool:
+    def next_pool(self, num_games: int) -> GamePool:
         """The agent's games in progress, with window=, else new ones."""
         if not self.cfg.window:
             return self._make_pool(num_games, num_games)

@@ -118,9 +118,8 @@ def resume(
 
 
 def restore(training: Training, progress: Progress, checkpoint: Checkpoint) -> None:
-    """Restore the weights and all that the rest of a run depends on. Raises BadCheckpoint where
+    """Restore all but the weights that the rest of a run depends on. Raises BadCheckpoint where
     they cannot be combined."""
-    restore_weights(training.agent.policy, checkpoint.policy)
     state = checkpoint.state
     try:
         with warnings.catch_warnings():
@@ -218,16 +217,16 @@ class Run(TrainingLoop):
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
         """Evaluate the best and the final weights on the same games, which selected neither, and
         once if they are the same; the third value: games played before the best were saved."""
-        evaluator = self.training.evaluator
+        evaluator, greedy = self.training.evaluator, self.training.greedy
         games = self.final_evaluation["games"]
         with self.interrupts.shielded():
             best = self.read_best()
-        final_result = evaluator.evaluate(games, FINAL_STREAM)
+        final_result = evaluator.evaluate(greedy, games, FINAL_STREAM)
         if best.games == self.progress.games:
             return final_result, final_result, best.games
         self.has_best_weights = True
-        restore_weights(evaluator.greedy.policy, best.policy)
-        return evaluator.evaluate(games, FINAL_STREAM), final_result, best.games
+        restore_weights(greedy.policy, best.policy)
+        return evaluator.evaluate(greedy, games, FINAL_STREAM), final_result, best.games
 
     def read_best(self) -> Checkpoint:
         """The checkpoint of the best evaluation."""

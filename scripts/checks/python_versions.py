@@ -102,7 +102,7 @@ def tested(root: Path, version: str, folders: list[Path], tests: str) -> list[st
     shutil.copy(wheel, source)
     venv, here = f"/venv{version}", f"/source/{archive.name.removesuffix('.tar.gz')}"
     python = f"{venv}/bin/python"
-    package = f"rlgames[dev] @ file:///source/{wheel.name}"
+    package = f"rlgames-lab[dev] @ file:///source/{wheel.name}"
     words = tests or "-n 2 --dist worksteal"
     steps = [
         f"[ -e {venv} ] || python{version} -m venv {venv}",

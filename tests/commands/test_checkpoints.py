@@ -60,11 +60,9 @@ def evaluations(monkeypatch):
     calls = []
     real = Evaluator.evaluate
 
-    def evaluate(self, num_games, stream):
-        calls.append(
-            (stream, sum(float(p.detach().sum()) for p in self.greedy.policy.parameters()))
-        )
-        return real(self, num_games, stream)
+    def evaluate(self, greedy, num_games, stream):
+        calls.append((stream, sum(float(p.detach().sum()) for p in greedy.policy.parameters())))
+        return real(self, greedy, num_games, stream)
 
     monkeypatch.setattr(Evaluator, "evaluate", evaluate)
     return calls

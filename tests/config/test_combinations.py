@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from helpers import check_message
+from helpers import check_message, next_games
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -105,8 +105,7 @@ def trains(combination: Combination) -> bool:
         check_message(error)
         return False
     for games in (0, cfg.batch):
-        training.agent.progress = games / cfg.games
-        _, metrics = training.learn(training.source.next(cfg.batch, games))
+        _, metrics = training.learn(next_games(training, games), games / cfg.games)
         assert metrics, combination
         assert all(math.isfinite(value) for value in metrics.values()), (combination, metrics)
     return True

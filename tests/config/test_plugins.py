@@ -30,7 +30,7 @@ import torch
 
 from rlgames import register
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.learners.learner import Learner
+from rlgames.learners.learner import BatchLearner
 from rlgames.players.player import Player
 from rlgames.policies.policy import AfterstateValues, Network
 from rlgames.rewards import Reward
@@ -99,7 +99,7 @@ register("policy", "counts", Counts, entries=key(10, 100, value=50))
 register("sampling", "warm", lambda degrees: Stochastic(degrees), degrees=key(0.1, 100, value=2.0))
 
 
-class Idle(Learner):
+class Idle(BatchLearner):
     trains_logits = True
 
     def __init__(self, context, *, lr):

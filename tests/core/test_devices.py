@@ -151,7 +151,7 @@ def test_the_functions_for_python_leave_torchs_settings_alone(tmp_path, monkeypa
         assert torch_settings() == before
     with pytest.raises(ConfigError):
         rlgames.evaluate(run, ["threads=2", "opponent=hunt_target"])
-    monkeypatch.setattr(GameSource, "next", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(GameSource, "prepare", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rlgames.train([*words, "out=other"])
     assert torch_settings() == before

@@ -15,7 +15,7 @@ from rlgames.core.errors import ConfigError, NonFiniteError
 from rlgames.core.metrics import as_metrics
 from rlgames.core.own_parts import checked
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.learners.learner import Learner
+from rlgames.learners.learner import BatchLearner
 from rlgames.players.player import Agent, Decision, Player, Random
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward, discounted_returns, generalized_advantage
@@ -198,14 +198,14 @@ def test_an_illegal_move_is_named_in_any_position_but_those_that_are_over():
 
 
 def test_a_decision_and_a_search_are_checked_as_well():
-    def act(self, state, rng):
+    def act(self, state, rng, progress=0.0):
         action = torch.zeros(len(state), dtype=torch.int64)
         return Decision(action, log_prob=torch.zeros(len(state), 1))
 
     with pytest.raises(ConfigError, match=r"player=mine returned the shape \[7, 1\] as log_prob"):
         player(act=act).act(start(), rng())
     with pytest.raises(ConfigError, match="act returns a Decision"):
-        player(act=lambda self, state, rng: 0).act(start(), rng())
+        player(act=lambda self, state, rng, progress=0.0: 0).act(start(), rng())
 
     class Mine(Search):
         def __init__(self, game, player):
@@ -285,7 +285,7 @@ def test_metrics_are_numbers_of_any_kind():
     ],
 )
 def test_other_metrics_are_refused_by_their_names(metrics, message):
-    class Mine(Learner):
+    class Mine(BatchLearner):
         def __init__(self):
             pass
 

@@ -23,10 +23,12 @@ def call():
 
 report = lambda line: print(line, flush=True)
 try:
-    with signals.exit_on_second_interrupt(report), signals.Interrupts() as interrupts:
+    with signals.exit_on_second_interrupt(report) as arrived, signals.Interrupts() as interrupts:
         with interrupts.shielded():
             call()
 except KeyboardInterrupt:
+    if arrived.count(2) > 1:
+        signals.exit_without_cleanup(130)
     print("stopped after the call", flush=True)
 """
 

@@ -56,8 +56,7 @@ def test_played_moves_carry_the_log_probability_of_the_rule(name):
     game, agent, _ = make_agent("game=tictactoe", "policy=mlp", "policy.layers=[8]")
     torch.nn.init.normal_(agent.policy.logits.weight, generator=rng(1))
     agent = Agent(game, agent.policy, RULES[name], records_log_prob=True)
-    agent.progress = 0.5
-    moves, _ = collect_games(game, [agent], 12, rng(2))
+    moves, _ = collect_games(game, [agent], 12, rng(2), progress=0.5)
     chosen = moves.select_games(torch.tensor([7, 2, 7]))
     for part in (moves, chosen):
         scores, _ = agent.policy.scores(game, part.state)
@@ -78,7 +77,7 @@ def test_log_probabilities_are_recorded_only_where_an_update_needs_them():
     ):
         words = ["game=tictactoe", f"learner={learner}", "policy.layers=[8]", "batch=4"]
         parts = build_training(load_config(TrainConfig, [*words, f"sampling={rule}"]))
-        moves, _ = parts.source.play(4, 0, rng())
+        moves, _ = parts.source.play(4, 0, 0.0)
         assert (moves.log_prob is not None) == records
         assert (moves.state_value is not None) == has_values
 
@@ -114,7 +113,7 @@ def test_moves_of_an_opponent_have_no_log_probability():
     words = ["game=tictactoe", "learner=ppo", "policy.layers=[8]", "opponent=random", "batch=4"]
     words.append("sampling=epsilon_greedy")
     parts = build_training(load_config(TrainConfig, words))
-    moves, _ = parts.source.play(4, 0, rng())
+    moves, _ = parts.source.play(4, 0, 0.0)
     assert moves.log_prob is not None
     assert torch.equal(moves.log_prob.isnan(), moves.player == 1)
     own = moves.by_player(0).log_prob

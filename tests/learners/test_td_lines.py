@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import make_agent, rng
+from helpers import learn, make_agent, rng
 from plain_learning import PlainValues, SplitMix64
 
 from rlgames.players.player import Agent
@@ -76,7 +76,7 @@ def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, epsilon):
     keys = {"coherent": step_size != "constant", "td_lambda": td_lambda, "epsilon": epsilon}
     seed = torch.randint(1 << 62, (1,), generator=rng(0).set_state(pool.rng.get_state()))
     plain = Reference(game, player.policy, int(seed), lr=0.5, **keys)
-    final, metrics = learner.play_and_learn(pool, None, 0.0)
+    final, metrics = learn(learner, pool, None)
     for row in range(3):
         last = plain.play(game.example_state())
         for name in ("words", "turn", "score", "current_seat", "done"):
@@ -92,12 +92,12 @@ def test_equal_seeds_give_equal_values_and_two_threads_play_all_games():
     values = []
     for seed in (0, 0, 1):
         game, player, learner = agent("learner.step_size=temporal_coherence")
-        learner.play_and_learn(GamePool(game, [player], 50, rng(seed)), None, 0.0)
+        learn(learner, GamePool(game, [player], 50, rng(seed)), None)
         values.append(player.policy.values)
     assert values[0].equal(values[1])
     assert not values[0].equal(values[2])
     game, player, learner = agent("learner.threads=2")
-    final, _ = learner.play_and_learn(GamePool(game, [player], 41, rng()), None, 0.0)
+    final, _ = learn(learner, GamePool(game, [player], 41, rng()), None)
     assert final.state.done.all()
     assert game.is_valid(final.state).all()
     assert final.num_moves == int(final.state.turn.sum())
@@ -108,6 +108,6 @@ def test_tic_tac_toe_is_learned_so_that_nobody_can_win():
     words += ["learner=td_ntuple", "sampling=epsilon_greedy", "sampling.epsilon=0.3", "lr=0.5"]
     game, player, learner = make_agent(*words)
     for seed in range(10):
-        learner.play_and_learn(GamePool(game, [player], 2000, rng(seed)), None, 0.0)
+        learn(learner, GamePool(game, [player], 2000, rng(seed)), None)
     greedy = Agent(game, player.policy, Argmax())
     assert exploitability(Graph(game, 60, 1 << 30), greedy.probabilities)[1] == [0.0, 0.0]

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import make_agent, rng
+from helpers import learn, make_agent, rng
 from markers import one_in
 from plain_learning import PackedRandom, PlainValues
 
@@ -77,7 +77,7 @@ def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, discount):
     keys = {"coherent": step_size != "constant", "td_lambda": td_lambda, "discount": discount}
     seed = torch.randint(1 << 62, (1,), generator=rng(0).set_state(pool.rng.get_state()))
     plain = Reference(game, player.policy, pool.state, int(seed), lr=0.5, **keys)
-    final, metrics = learner.play_and_learn(pool, 25, 0.0)
+    final, metrics = learn(learner, pool, 25)
     plain.window(25)
     assert final.state.words.equal(plain.state.words)
     assert final.num_moves == int(final.state.turn) == 25
@@ -96,7 +96,7 @@ def test_statistics_lie_beside_their_values_and_are_saved():
     _, other_player, other = agent("learner.step_size=temporal_coherence")
     assert player.policy.values.stride() == (3,)
     assert learner.values.errors.data_ptr() == player.policy.values.data_ptr() + 4
-    learner.play_and_learn(pool_of(player.game, player, 4), 50, 0.0)
+    learn(learner, pool_of(player.game, player, 4), 50)
     other_player.policy.load_state_dict(player.policy.state_dict())
     other.load_state_dict(learner.state_dict())
     assert other.values.table.equal(learner.values.table)
@@ -110,7 +110,7 @@ def test_equal_seeds_give_equal_values_and_exploration_counts():
         game, player, learner = agent(*words, f"sampling.epsilon_end={epsilon}")
         pool = pool_of(game, player, 8)
         for _ in range(5):
-            learner.play_and_learn(pool, 30, 0.0)
+            learn(learner, pool, 30)
         runs.append(player.policy.values)
     assert runs[0].equal(runs[1])
     assert not runs[0].equal(runs[2])

@@ -218,15 +218,15 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextlib.contextmanager
 def interrupted() -> Iterator[None]:
     """A context where a run is interrupted before its second batch."""
-    collect = GameSource.next
+    collect = GameSource.prepare
 
-    def collect_first(self: GameSource, count: int, games: int) -> Any:
+    def collect_first(self: GameSource, games: int, progress: float) -> Any:
         if games:
             raise Interrupted(signal.SIGTERM)
-        return collect(self, count, games)
+        return collect(self, games, progress)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GameSource, "next", collect_first)
+        patch.setattr(GameSource, "prepare", collect_first)
         yield
 
 

@@ -68,7 +68,7 @@ def recorded(kind, folder):
 
 
 def killed():
-    calls, collect = 0, GameSource.next
+    calls, collect = 0, GameSource.prepare
 
     def there(self, *args):
         nonlocal calls
@@ -77,7 +77,7 @@ def killed():
             os.kill(os.getpid(), signal.SIGKILL)
         return collect(self, *args)
 
-    GameSource.next = there
+    GameSource.prepare = there
 
 
 def is_opened(directory, whole, promised, recording):

@@ -26,21 +26,24 @@ GAMES = {
 
 
 @pytest.fixture(params=GAMES)
-def evaluator_and_names(request):
+def training_and_names(request):
     words, names = GAMES[request.param]
-    cfg = load_config(TrainConfig, ["experiment=null", *words, *NETWORK])
-    return build_training(cfg).evaluator, names
+    return training_of(*words), names
 
 
-def test_an_evaluation_has_the_metrics_of_its_game(evaluator_and_names):
-    evaluator, names = evaluator_and_names
+def test_an_evaluation_has_the_metrics_of_its_game(training_and_names):
+    training, names = training_and_names
+    evaluator = training.evaluator
     assert {*names} <= {*evaluator.metrics}
-    assert {*evaluator.evaluate(4, "eval").metrics} == {*evaluator.metrics}
+    assert {*evaluator.evaluate(training.greedy, 4, "eval").metrics} == {*evaluator.metrics}
+
+
+def training_of(*words):
+    return build_training(load_config(TrainConfig, ["experiment=null", *words, *NETWORK]))
 
 
 def evaluator_of(*words):
-    cfg = load_config(TrainConfig, ["experiment=null", *words, *NETWORK])
-    return build_training(cfg).evaluator
+    return training_of(*words).evaluator
 
 
 DIRECTIONS = {
@@ -90,8 +93,8 @@ def test_of_points_that_sampling_cannot_tell_apart_the_later_are_selected():
 
 
 def test_the_standard_error_of_points_is_that_of_its_games():
-    evaluator = evaluator_of("game=tictactoe", "reward=outcome", "best_by=points")
-    evaluation = evaluator.evaluate(400, "eval").evaluation
+    training = training_of("game=tictactoe", "reward=outcome", "best_by=points")
+    evaluation = training.evaluator.evaluate(training.greedy, 400, "eval").evaluation
     points = []
     for seat in evaluation.outcomes:
         points.append(np.repeat([1.0, 0.5, 0.0], seat.astype(int)))

@@ -131,7 +131,7 @@ def signalled(place, name, number, count=3, times=1):
 
 
 PLACES = {
-    "playing": (GameSource, "next"),
+    "playing": (GameSource, "prepare"),
     "learning": (Ppo, "update"),
     "evaluating": (Evaluator, "evaluate"),
     "logging": (RunLog, "on_metrics"),
@@ -263,7 +263,7 @@ def test_a_terminal_that_closes_stops_the_run_which_is_saved(tmp_path):
 
 def at_play(count, what):
     """A function that makes something happen before the count-th batch is collected."""
-    calls, collect = 0, GameSource.next
+    calls, collect = 0, GameSource.prepare
 
     def there(*args):
         nonlocal calls
@@ -272,7 +272,7 @@ def at_play(count, what):
             what()
         return collect(*args)
 
-    return lambda: setattr(GameSource, "next", there)
+    return lambda: setattr(GameSource, "prepare", there)
 
 
 def small_files(max_bytes):

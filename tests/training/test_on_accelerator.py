@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import command, make_game, make_small_game, resume_config, rng
+from helpers import command, interrupt_after, make_game, make_small_game, resume_config, rng
 from markers import ACCELERATOR
 from processes import metrics_without_times
 
@@ -18,7 +18,6 @@ from rlgames.players.fleets import Density
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions, visible
 from rlgames.rollouts.play import GamePool
-from rlgames.training.sources import GameSource
 from rlgames.training.train import resume, train
 
 if ACCELERATOR == "cpu":
@@ -50,22 +49,12 @@ def config(name, path):
 @pytest.mark.parametrize("name", RUNS)
 def test_trains_repeats_and_resumes(name, tmp_path, monkeypatch):
     """On CUDA the same seed gives the same run; on MPS torch promises no such thing."""
-    batches, next_batch = 0, GameSource.next
-
-    def interrupted(*args):
-        nonlocal batches
-        batch = next_batch(*args)
-        batches += 1
-        if batches > 3:
-            raise Interrupted(15)
-        return batch
-
     for run in (tmp_path / "first", tmp_path / "second"):
         result = train(config(name, run))
         assert result.best.evaluation.games
         assert result.game.device.type == ACCELERATOR
     with monkeypatch.context() as patched:
-        patched.setattr(GameSource, "next", interrupted)
+        interrupt_after(patched, 3)
         with pytest.raises(Interrupted):
             train(config(name, tmp_path / "resumed"))
     resumed = tmp_path / "resumed"

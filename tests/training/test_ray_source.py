@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import rng
 
 if util.find_spec("ray") is None:  # ray_source imports it with variables of its own
     pytest.skip("ray is not installed", allow_module_level=True)
@@ -119,7 +118,7 @@ def check_done(folder, games):
 
 def test_games_are_split_and_joined_as_they_were_played():
     parts = build_training(load_config(TrainConfig, SMALL))
-    played = parts.source.play(7, 0, rng())
+    played = parts.source.play_whole(7, 0, 0.0)
     games = Games(*played, 1, 7.0, "here:1")
     first, rest = games.split(3)
     assert (len(first), len(rest), first.seconds, rest.seconds) == (3, 4, 3.0, 4.0)

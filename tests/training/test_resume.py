@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import command, resume_config
+from helpers import command, interrupt_after, resume_config
 from processes import final_state, metrics_without_times, same
 
 import rlgames
@@ -23,7 +23,6 @@ from rlgames.runs.agents import open_run
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.training.loop import TrainingLoop
-from rlgames.training.sources import GameSource
 from rlgames.training.train import resume, train
 
 SMALL = ["games=40", "batch=8", "log_every=16", "eval_every=16", "save_every=8", "eval_games=8"]
@@ -102,19 +101,8 @@ def test_every_learner_and_every_game_is_resumed():
 def train_and_interrupt(monkeypatch, cfg, batches):
     """Train, and interrupt the run after this many batches, when one more was played. Returns its
     directory."""
-    count = 0
-    next_batch = GameSource.next
-
-    def interrupted(*args):
-        nonlocal count
-        batch = next_batch(*args)
-        count += 1
-        if count > batches:
-            raise Interrupted(15)
-        return batch
-
     with monkeypatch.context() as patched:
-        patched.setattr(GameSource, "next", interrupted)
+        interrupt_after(patched, batches)
         with pytest.raises(Interrupted, match="rlgames resume"):
             train(cfg)
     return cfg.out

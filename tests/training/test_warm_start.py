@@ -306,7 +306,7 @@ def test_training_never_plays_held_out_layouts(tmp_path):
     assert met | kept == everything
     assert not met & kept
     assert abs(len(kept) - 0.25 * len(everything)) < 1
-    _, results = parts.source.next(3000, 0)
+    _, results = parts.source.play(3000, 0, 0.0)
     assert rows(results.state.ships) == met
     # Two ships end to end may change places, and look the same: those are held out together.
     assert len(everything) < len(cut.trained_on) + len(cut.held_out)
