@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -19,9 +19,9 @@ from torch import Tensor
 from rlgames.games import board
 from rlgames.games.board import Board
 from rlgames.games.capabilities import Capability, CellBoard, ExactKey, InvertibleKey
-from rlgames.games.game import Game, endless
+from rlgames.games.game import NOTHING, Game, endless
 from rlgames.games.numbering import TOO_MANY_POSITIONS, decode_digits, encode_digits, fits_in_key
-from rlgames.games.state import State
+from rlgames.games.state import State, Wants
 from rlgames.kernels import stepping
 from rlgames.kernels.stepping import Games
 
@@ -37,19 +37,13 @@ NOT_WANTED, NO_MASK = np.empty((0, 0), np.float32), np.empty((0, 0), np.bool_)
 """In place of what a step does not read or write."""
 
 
-class Views:
-    """What the seats to move see of positions, as far as a step has written it: legal, bool [B, A],
-    and planes, float32 [B, O]; and the fields as arrays. The next step writes what was asked for of
-    these positions."""
+class Views(NamedTuple):
+    """What a step has written about positions: their fields as arrays and, if it was asked to,
+    legal, bool [B, A], and planes, float32 [B, O], as the seats to move see them."""
 
-    def __init__(
-        self,
-        legal: Tensor | None = None,
-        planes: Tensor | None = None,
-        games: Games | None = None,
-    ) -> None:
-        self.legal, self.planes, self.games = legal, planes, games
-        self.asked_legal = self.asked_planes = False
+    games: Games
+    legal: Tensor | None = None
+    planes: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -60,30 +54,31 @@ class BoardState(State):
 
     __slots__ = ("_views",)
 
+    @classmethod
+    def of(cls, games: Games, legal: Tensor | None = None, planes: Tensor | None = None) -> Self:
+        """The positions whose fields are these arrays, with what a step has written about them."""
+        state = cls(*map(torch.from_numpy, games))
+        object.__setattr__(state, "_views", Views(games, legal, planes))
+        return state
+
     @property
     def views(self) -> Views:
-        """No field: other rows, and copies, have none yet."""
-        return getattr(self, "_views", None) or self.remember(Views())
+        """No field: other rows, and copies, have none."""
+        views: Views | None = getattr(self, "_views", None)
+        if views is not None:
+            return views
+        columns = (self.done, self.current_seat, self.turn, self.score, self.words)
+        return Views(Games(*(column.numpy() for column in columns)))
 
-    def remember(self, views: Views) -> Views:
-        object.__setattr__(self, "_views", views)
-        return views
+    def without_views(self) -> Self:
+        return type(self)(**vars(self))
 
     def __getstate__(self) -> dict[str, Tensor]:
         return vars(self)
 
     def games(self) -> Games:
         """The fields as arrays that share their memory."""
-        views = self.views
-        if views.games is None:
-            columns = (self.done, self.current_seat, self.turn, self.score, self.words)
-            views.games = Games(*(column.numpy() for column in columns))
-        return views.games
-
-    @classmethod
-    def of(cls, games: Games) -> Self:
-        """The positions whose fields are these arrays."""
-        return cls(*map(torch.from_numpy, games))
+        return self.views.games
 
 
 class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
@@ -120,11 +115,10 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
 
     def legal_action_mask(self, state: BoardState) -> Tensor:
         views = state.views
-        views.asked_legal = True
         if views.legal is not None:
             return views.legal
         legal = torch.empty(len(state), self.spec.actions, dtype=torch.bool)
-        stepping.write_views(self.rules, state.games(), legal.numpy(), NOT_WANTED)
+        stepping.write_views(self.rules, views.games, legal.numpy(), NOT_WANTED)
         return legal
 
     def sample_legal_action(self, state: BoardState, u: Tensor) -> Tensor:
@@ -134,30 +128,27 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
 
     def apply_action(self, state: BoardState, action: Tensor) -> BoardState:
         """An illegal action changes nothing. Raises IndexError for one that does not exist."""
-        return self._step(state, action, NOT_WANTED, Views())
+        return self._step(state, action, NOT_WANTED, NOTHING)
 
-    def step(self, state: BoardState, action: Tensor, rng: torch.Generator) -> BoardState:
-        u, views, batch = NOT_WANTED, Views(), len(state)
+    def step(
+        self, state: BoardState, action: Tensor, rng: torch.Generator, wants: Wants = NOTHING
+    ) -> BoardState:
+        u = NOT_WANTED
         if self.spec.num_chance_inputs:
-            u = torch.rand(batch, self.spec.num_chance_inputs, generator=rng).numpy()
-        if state.views.asked_legal:
-            views.legal = torch.empty(batch, self.spec.actions, dtype=torch.bool)
-        if state.views.asked_planes:
-            state.views.planes = None  # recorded positions do not keep theirs
-            views.planes = torch.empty(batch, *self.spec.observation)
-        return self._step(state, action, u, views)
+            u = torch.rand(len(state), self.spec.num_chance_inputs, generator=rng).numpy()
+        return self._step(state, action, u, wants)
 
     def _step(
-        self, state: BoardState, action: Tensor, u: np.ndarray[Any, Any], views: Views
+        self, state: BoardState, action: Tensor, u: np.ndarray[Any, Any], wants: Wants
     ) -> BoardState:
-        """The positions after action and the chance from u, with these views, which are written."""
-        views.games = games = Games(*map(np.copy, state.games()))
-        legal = NO_MASK if views.legal is None else views.legal.numpy()
-        planes = NOT_WANTED if views.planes is None else views.planes.flatten(1).numpy()
-        stepping.step_rows(self.rules, games, action.numpy(), u, legal, planes)
-        state = BoardState.of(games)
-        state.remember(views)
-        return state
+        """The positions after action and the chance from u."""
+        games, batch = Games(*map(np.copy, state.games())), len(state)
+        legal = torch.empty(batch, self.spec.actions, dtype=torch.bool) if wants.legal else None
+        planes = torch.empty(batch, *self.spec.observation) if wants.planes else None
+        mask = NO_MASK if legal is None else legal.numpy()
+        flat = NOT_WANTED if planes is None else planes.flatten(1).numpy()
+        stepping.step_rows(self.rules, games, action.numpy(), u, mask, flat)
+        return BoardState.of(games, legal, planes)
 
     def apply_chance(self, state: BoardState, u: Tensor) -> BoardState:
         """Like Chance.apply_chance, for games whose rules define it."""
@@ -167,11 +158,10 @@ class BoardGame(Game[BoardState], CellBoard, InvertibleKey):
 
     def observe(self, state: BoardState) -> Tensor:
         views = state.views
-        views.asked_planes = True
         if views.planes is not None:
             return views.planes
         planes = torch.empty(len(state), *self.spec.observation)
-        stepping.write_views(self.rules, state.games(), NO_MASK, planes.flatten(1).numpy())
+        stepping.write_views(self.rules, views.games, NO_MASK, planes.flatten(1).numpy())
         return planes
 
     def is_valid(self, state: BoardState) -> Tensor:

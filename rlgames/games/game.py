@@ -17,11 +17,13 @@ from rlgames.core.devices import float64_on
 from rlgames.core.errors import ConfigError
 from rlgames.games import board
 from rlgames.games.board import Board, BoardFormat
-from rlgames.games.state import HIDDEN, Spec, State, Tables
+from rlgames.games.state import HIDDEN, Spec, State, Tables, Wants
 
 __all__ = ["HIDDEN", "Game", "Spec", "State"]
 
 S = TypeVar("S", bound=State)
+
+NOTHING = Wants()
 
 PRESENTATION_KEYS = ("encoding", "target")
 """Keys of a game that do not change its rules."""
@@ -78,8 +80,11 @@ class Game(Tables, ABC, Generic[S]):
     def apply_action(self, state: S, action: Tensor) -> S:
         """The positions after action, int64 [B], before chance; a finished row does not change."""
 
-    def step(self, state: S, action: Tensor, rng: torch.Generator) -> S:
-        """The positions after action, int64 [B], and chance, drawn with rng."""
+    def step(self, state: S, action: Tensor, rng: torch.Generator, wants: Wants = NOTHING) -> S:
+        """The positions after action, int64 [B], and chance, drawn with rng.
+
+        wants: what is asked of them next, which a game may keep with them.
+        """
         after = self.apply_action(state, action)
         if self.spec.num_chance_inputs:
             u = torch.rand(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -34,6 +34,17 @@ class HiddenTruth:
 
 
 HIDDEN: Any = HiddenTruth()
+
+
+class Wants(NamedTuple):
+    """What else than the next positions a step computes at once, where that is cheaper: the legal
+    actions, and the observations, of the seats to move."""
+
+    legal: bool = False
+    planes: bool = False
+
+    def __or__(self, other: Any) -> Wants:
+        return Wants(*(one or two for one, two in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,10 @@ class State(Rows):
 
     def __len__(self) -> int:
         return self.done.shape[0]
+
+    def without_views(self) -> Self:
+        """The same positions without what a step has computed about them."""
+        return self
 
     def put(self, rows: Tensor, other: Self) -> Self:
         """These positions, with rows, int64 [N], replaced by the N others."""

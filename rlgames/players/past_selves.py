@@ -25,6 +25,7 @@ class PastSelves(Player):
 
     def __init__(self, agent: Agent, every: int, keep: int) -> None:
         self._agent, self._every, self._keep = agent, every, keep
+        self.wants = agent.wants
         self._copies: list[tuple[Agent, float]] = []  # and how far its training was
         self._next_copy_at = 0
         self.start_batch(0, 0.0, torch.Generator())

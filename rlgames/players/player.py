@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from rlgames.core.devices import to_float64
-from rlgames.games.game import Game, State
+from rlgames.games.game import NOTHING, Game, State
+from rlgames.games.state import Wants
 from rlgames.policies.policy import Policy
 from rlgames.sampling import Sampling
 
@@ -42,6 +43,9 @@ class Player(ABC):
     is_deterministic = False
     """Whether it draws no random number: it always chooses the same action in the same position.
     Evaluations play each game of such players once, and search=rollout relies on it."""
+
+    wants = NOTHING
+    """What of its positions it asks the game for."""
 
     @abstractmethod
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
@@ -102,7 +106,7 @@ class Random(Player):
     """
 
     def __init__(self, game: Game[Any], observe: bool = False) -> None:
-        self.game, self.observe = game, observe
+        self.game, self.observe, self.wants = game, observe, Wants(planes=observe)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         if self.observe:
@@ -133,6 +137,7 @@ class Agent(Player):
         self.game, self.policy, self.sampling = game, policy, sampling
         self.is_deterministic = sampling.deterministic
         self.records_log_prob = records_log_prob
+        self.wants = Wants(legal=True, planes=policy.reads_observation)
 
     def __repr__(self) -> str:
         count = sum(tensor.numel() for tensor in self.policy.state_dict().values())

@@ -24,6 +24,7 @@ class Canonical(Network):
     def __init__(self, game: Game[Any], network: Network) -> None:
         super().__init__()
         self.network, self.has_value = network, network.has_value
+        self.reads_observation = network.reads_observation
         self.symmetries = Symmetries(game, "cpu")
         shape = network.inputs(game, game.example_state()).shape[1:]
         weights = torch.rand(shape, generator=torch.Generator().manual_seed(0)).flatten(1)

@@ -37,6 +37,8 @@ class Embedding(Network):
     length, and where the table would be too large.
     """
 
+    reads_observation = False
+
     def __init__(
         self,
         game: Game[Any],

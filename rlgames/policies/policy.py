@@ -32,6 +32,9 @@ class Policy(nn.Module, ABC):
     scores_are_logits = True
     """Whether scores are logits; otherwise they are action values."""
 
+    reads_observation = False
+    """Whether scores observes the positions."""
+
     @abstractmethod
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         """Float32 [B, A] for public states, legal actions or not; and the value [B] or None."""
@@ -52,6 +55,8 @@ def learning(policy: nn.Module, is_learning: bool = True) -> Iterator[None]:
 
 class Network(Policy):
     """A network that reads observations."""
+
+    reads_observation = True
 
     canonical = False
     """Whether inputs are the same for symmetric boards, so that data augmentation is useless."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -62,6 +64,7 @@ class GamePool:
         self.game, self.players, self.rng, self.games = game, players, rng, games
         self.initial_states = initial_states or sampled_by_game(game)
         self.seating = seating
+        self.wants = reduce(or_, (player.wants for player in players))
         self.batch = games if batch is None else min(batch, games)
         self.state = self.initial_states(0, self.batch, rng)
         self.num_started = self.batch
@@ -141,8 +144,9 @@ class GamePool:
                 seats = self.seating[self.game_index]
                 player = seats.gather(1, self.state.current_seat[:, None])[:, 0]
             decision = choose_actions(self.players, player, public, self.rng, progress)
-            self.state = self.game.step(self.state, decision.action, self.rng)
-            on_ply(PlyRecord(public, decision, self.game_index, player, self.state))
+            self.state = self.game.step(self.state, decision.action, self.rng, self.wants)
+            before, after = public.without_views(), self.state.without_views()
+            on_ply(PlyRecord(before, decision, self.game_index, player, after))
             self.ply += 1
         return self._end_window(finished, num_moves)
 

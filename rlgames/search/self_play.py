@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import State
+from rlgames.games.state import Wants
 from rlgames.players.player import Agent, Decision, Player
 from rlgames.search.search import Search
 
@@ -28,6 +29,8 @@ class SearchSelfPlay(Player):
     ) -> None:
         self.agent, self.search = agent, search
         self.opening_epsilon, self.opening_turns = opening_epsilon, opening_turns
+
+    wants = Wants(legal=True)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         return self.act(state, rng).action
