@@ -78,7 +78,7 @@ def test_a_run_that_is_interrupted_counts_the_same_mistakes(
         nonlocal count
         count += 1
         if count > batches:  # in the middle: the games are played, and nothing is noted
-            self.training.evaluator.regret()
+            self.training.evaluator.regret(self.training.greedy)
             raise Interrupted(15)
         real(self)
 
