@@ -32,7 +32,7 @@ from rlgames.games.capabilities import Symmetric
 from rlgames.games.game import Spec
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
-from rlgames.kernels.rules import Played, Position, implement
+from rlgames.kernels.rules import Played, Position, implement, set_up
 from rlgames.kernels.words import Array, compiled
 
 U = np.uint64
@@ -125,27 +125,13 @@ def observe(rules: BreakthroughRules, position: Position, planes: Array) -> None
 
 
 @compiled
-def write_cells(
-    rules: BreakthroughRules, position: Position, open_value: int, values: Array
-) -> None:
-    own, other = U(position[0]), U(position[1])
-    for cell in range(rules.actions // 3):
-        place = U(cell)
-        values[cell] = np.float32(((own >> place) & U(1)) + U(2) * ((other >> place) & U(1)))
+def judged(rules: BreakthroughRules, position: Position) -> Played:
+    arrived = U(position[1]) >> U(rules.actions // 3 - rules.columns)
+    won = position[0] == 0 or arrived != U(0)
+    return position, won, np.float32(won)
 
 
-@compiled
-def set_up(rules: BreakthroughRules, cells: Array) -> Played:
-    own, other, won = U(0), U(0), False
-    for cell in range(len(cells)):
-        own |= U(cells[cell] == 1) << U(cell)
-        other |= U(cells[cell] == 2) << U(cell)
-        won |= cells[cell] == 2 and cell >= len(cells) - rules.columns
-    won |= own == U(0)
-    return (np.int64(own), np.int64(other)), won, np.float32(won)
-
-
-implement(BreakthroughRules, play, is_legal, mobility, canonical, observe, write_cells, set_up)
+implement(BreakthroughRules, play, is_legal, mobility, canonical, observe, judged)
 
 
 def make_rules(rows: int, columns: int, home_rows: int) -> BreakthroughRules:

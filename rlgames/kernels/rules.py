@@ -158,8 +158,14 @@ def random_move(rules: Any, position: Position, rng: Array) -> Played:
 def write_cells(rules: Any, position: Position, open_value: int, values: Array) -> None:
     """Write the values of all cells as the seat to move sees them, float32: 0 empty, 1 of the seat
     to move, 2 of the other. With an open_value that is not 0, empty cells that can be taken now
-    have that value; only games with MoverCells need it."""
-    raise NotImplementedError
+    have that value; only games with MoverCells need it.
+
+    By default a position is two sets of cells, of the seat to move and of the other, a bit for each
+    cell.
+    """
+    for cell in range(len(values)):
+        own, other = (position[0] >> cell) & 1, (position[1] >> cell) & 1
+        values[cell] = np.float32(own + 2 * other)
 
 
 @found_by_type
@@ -177,11 +183,22 @@ def observe(rules: Any, position: Position, planes: Array) -> None:
 
 
 @found_by_type
+def judged(rules: Any, position: Position) -> Played:
+    """A position with whether the game is over there, and the points of the other seat's last move.
+    Only set_up's default needs it."""
+    raise NotImplementedError
+
+
+@found_by_type
 def set_up(rules: Any, cells: Array) -> Played:
     """The position with these cells, int64 [N], as the seat to move sees them: the inverse of
-    write_cells. Whether the game is over, and the points, are the result of the other seat's last
-    move."""
-    raise NotImplementedError
+    write_cells, with the same default. Whether the game is over, and the points, are the result of
+    the other seat's last move."""
+    own, other = 0, 0
+    for cell in range(len(cells)):
+        own |= (cells[cell] == 1) << cell
+        other |= (cells[cell] == 2) << cell
+    return judged(rules, (own, other))
 
 
 def load(example: Position, positions: Array, row: int, first: int = 0) -> Position:
