@@ -93,17 +93,12 @@ def choose_in_live_rows(state: State, choose: Callable[[State], Tensor]) -> Tens
 
 
 class Random(Player):
-    """Every legal action is equally likely.
+    """Every legal action is equally likely."""
 
-    observe: also compute the observations, to measure the time that a network waits for them.
-    """
-
-    def __init__(self, game: Game[Any], observe: bool = False) -> None:
-        self.game, self.observe = game, observe
+    def __init__(self, game: Game[Any]) -> None:
+        self.game = game
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        if self.observe:
-            self.game.observe(state)
         u = torch.rand(len(state), generator=rng, device=rng.device)
         return self.game.sample_legal_action(state, u)
 

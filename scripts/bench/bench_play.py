@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from bench_tools import PEERS, Worker, in_turn, ratio, rows
@@ -30,6 +31,14 @@ NEXT_TO_PGX = {
 }
 
 
+class ObservingRandom(Random):
+    """Random play that observes, as a network does."""
+
+    def choose(self, state: Any, rng: torch.Generator) -> torch.Tensor:
+        self.game.observe(state)
+        return super().choose(state, rng)
+
+
 class Pool:
     """Games that go on, new ones begun where others end, in moves a second by a clock.
 
@@ -46,10 +55,12 @@ class Pool:
     ) -> None:
         self.clock = clock
         game, rng = make("game", load_config(TrainConfig, words).game), torch.Generator()
-        player: Player = Random(game, observe=True)
+        player: Player = ObservingRandom(game)
         if with_network:
-            policy = Mlp(game, [128, 128], "relu", "orthogonal", True, True, rng.manual_seed(0))
-            player = Agent(game, policy, Stochastic(), records_log_prob=True)
+            policy = Mlp(
+                game, [128, 128], "relu", "orthogonal", True, True, rng.manual_seed(0), False
+            )
+            player = Agent(game, policy, Stochastic(1.0), records_log_prob=True)
         self.pool = GamePool(game, [player], UNLIMITED_GAMES, rng.manual_seed(1), batch=batch)
         self.plies = max(16, 2**16 // batch)
         self()  # compiles, and ends the openings

@@ -1,6 +1,7 @@
 """conf/ is the source of values: it has what the schemas ask for, and Hydra alone composes it."""
 
 import sys
+from inspect import signature
 
 import hydra
 import pytest
@@ -36,6 +37,16 @@ def test_the_file_of_an_option_has_exactly_the_keys_of_its_schema(group, name):
         values["path"] = "RUN"
     typed(schema, values)
     assert about(group, name)
+
+
+@pytest.mark.parametrize(("group", "name"), OPTIONS)
+def test_what_makes_an_option_has_no_second_value_of_a_key(group, name):
+    option = REGISTRY[group][name]
+    if option.make is None or option.extra or group == "reward":  # users derive from Reward
+        return
+    parameters = signature(option.load()).parameters
+    keys = [parameters[name] for name in key_fields(option.schema) if name in parameters]
+    assert all(key.default is key.empty for key in keys if key.name != "name")
 
 
 @pytest.mark.parametrize("group", REGISTRY)
