@@ -107,6 +107,19 @@ class Random(Player):
         return legal / legal.sum(1, keepdim=True)
 
 
+class ObservingRandom(Random):
+    """Computes the observations too, for which a network waits."""
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        self.game.observe(state)
+        return super().choose(state, rng)
+
+
+def random_player(game: Game[Any], observe: bool) -> Random:
+    """The player of a config."""
+    return ObservingRandom(game) if observe else Random(game)
+
+
 class Agent(Player):
     """A policy that scores the actions and a sampling rule that picks one.
 

@@ -6,7 +6,6 @@ import itertools
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 from bench_tools import PEERS, Worker, in_turn, ratio, rows
@@ -14,7 +13,7 @@ from bench_tools import PEERS, Worker, in_turn, ratio, rows
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
-from rlgames.players.player import Agent, Player, Random
+from rlgames.players.player import Agent, ObservingRandom, Player
 from rlgames.policies.mlp import Mlp
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.sampling import Stochastic
@@ -29,14 +28,6 @@ NEXT_TO_PGX = {
     "othello 8×8": ["game=othello", "board=8"],
     "2048": ["game=2048"],
 }
-
-
-class ObservingRandom(Random):
-    """Random play that observes, as a network does."""
-
-    def choose(self, state: Any, rng: torch.Generator) -> torch.Tensor:
-        self.game.observe(state)
-        return super().choose(state, rng)
 
 
 class Pool:

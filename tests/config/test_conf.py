@@ -13,13 +13,13 @@ from omegaconf import OmegaConf
 from rlgames.commands.games import list_presets
 from rlgames.commands.train import check_sweep
 from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
-from rlgames.config.compose import composer, load_config, sweep_jobs
+from rlgames.config.compose import compose_node, hydra_words, load_config, own_hydra, sweep_jobs
 from rlgames.config.conf import about, command_file, conf_dir, option_names, option_values
 from rlgames.config.hydra_version import VERSION_BASE
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
 from rlgames.config.typed import from_plain, to_plain, typed
-from rlgames.config.words import hydra_words, read_words
+from rlgames.config.words import read_words
 from rlgames.core.errors import ConfigError
 from rlgames.training.parts import check_parts
 
@@ -144,8 +144,8 @@ def test_what_is_chosen_is_kept_beside_what_a_learner_brings(tmp_path, monkeypat
 
 def test_a_sweep_over_learners_gives_each_what_works_with_it():
     words = ["game=tictactoe", "learner=ppo,reinforce,dqn,alphazero,td"]
-    with composer() as composing:
-        jobs = [*sweep_jobs(hydra_words("train", read_words("train", words), composing), composing)]
+    with own_hydra():
+        jobs = [*sweep_jobs(hydra_words("train", read_words("train", words)))]
     check_sweep(jobs)
     assert {" ".join(varied): brought(config)[1:] for varied, config in jobs} == {
         "learner=ppo": ("stochastic", None),
@@ -165,8 +165,9 @@ def test_a_stored_config_is_read_as_it_was_written(name):
 @pytest.mark.parametrize("name", one_in(6, PRESETS))
 def test_the_table_of_presets_lists_what_hydra_chooses(name):
     (listed,) = (preset for preset in list_presets() if preset["name"] == name)
-    with composer() as composing:
-        chosen = composing.choices("train", [f"experiment='{name}'"])
+    with own_hydra():
+        node = compose_node("train", [f"experiment='{name}'"])
+    chosen = node.hydra.runtime.choices
     assert {
         group: chosen[group] for group in ("game", "learner", "policy")
     }.items() <= listed.items()

@@ -6,6 +6,11 @@ from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema
 
 
 @schema
+class RandomConfig(OptionConfig):
+    observe: bool = key(help="compute observations too, for speed measurements")
+
+
+@schema
 class CountingConfig(OptionConfig):
     """Keys of players that count layouts."""
 
@@ -47,7 +52,7 @@ class PastConfig(OptionConfig):
 
 
 PLAYERS = {
-    "random": Option(OptionConfig, "rlgames.players.player:Random", is_quick=True),
+    "random": Option(RandomConfig, "rlgames.players.player:random_player", is_quick=True),
     "win_or_block": Option(OptionConfig, "rlgames.players.scripted:WinOrBlock", is_quick=True),
     "corner": Option(OptionConfig, "rlgames.players.scripted:Corner"),
     "hunt_target": Option(OptionConfig, "rlgames.players.fleets:HuntTarget"),
