@@ -17,7 +17,6 @@ from rlgames.config.schema import (
     Group,
     as_typed,
     groups_of,
-    key_fields,
     names_of,
     word_key,
 )
