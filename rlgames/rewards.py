@@ -55,14 +55,11 @@ left, as in both battleship documents."""
 class Reward:
     """(what is scored - what is subtracted) · scale, with a discount for the future.
 
-    scored: a name in MOVE_TERMS or FINAL_TERMS, or of a measure of the game; goal: the game's own.
-    minus: a name in SUBTRACTED, or "nothing".
-    discount: γ, per turn of the player's own.
-    scale: factor of the reward; a value head learns best from returns of about 1.
-    win, loss, draws: values of an outcome; draws has one number for each of the two seats.
-    is_own: whether a subclass computes its own rewards, which may pay for any move. is_final:
-    whether nothing is paid or subtracted before the end of the game. constant: what every turn
-    before the last one earns, whatever the move; None if moves differ.
+    scored: a name in MOVE_TERMS or FINAL_TERMS, a measure of the game, or "goal". minus: a name in
+    SUBTRACTED, or "nothing". is_own: whether a subclass computes its own rewards, which may pay for
+    any move. is_final: whether nothing is paid or subtracted before the end of the game. constant:
+    what every turn before the last one earns, whatever the move; None if moves differ. A subclass
+    may leave out what it does not use.
     Raises ValueError for a term that does not fit the game.
     """
 

@@ -103,7 +103,7 @@ class Sampling(ABC):
 
     def greedy_rule(self) -> Sampling:
         """The rule that takes the best action, as after training."""
-        return Argmax()
+        return Argmax("first")
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
         """Float32 [B, A]. Raises NonFiniteError for scores that are not finite."""
@@ -139,7 +139,7 @@ class Stochastic(Sampling):
 
     is_softmax = True
 
-    def __init__(self, temperature: float = 1.0) -> None:
+    def __init__(self, temperature: float) -> None:
         self.temperature = temperature
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
@@ -162,12 +162,9 @@ class Stochastic(Sampling):
 
 
 class EpsilonGreedy(Sampling):
-    """A greedy action, or with probability epsilon a uniformly random legal one; ties: as in
-    Argmax."""
+    """A greedy action, or with probability epsilon a uniformly random legal one."""
 
-    def __init__(
-        self, epsilon: float = 0.1, epsilon_end: float | None = None, ties: str = "first"
-    ) -> None:
+    def __init__(self, epsilon: float, epsilon_end: float | None, ties: str) -> None:
         self.epsilon, self.greedy = Schedule(epsilon, epsilon_end), Argmax(ties)
 
     def greedy_rule(self) -> Sampling:
@@ -189,12 +186,9 @@ class EpsilonGreedy(Sampling):
 
 
 class Argmax(Sampling):
-    """An action with the highest score.
+    """An action with the highest score."""
 
-    ties: "first": of several such actions, the first; "random": each of them alike.
-    """
-
-    def __init__(self, ties: str | None = "first") -> None:
+    def __init__(self, ties: str | None) -> None:
         self.is_random = ties == "random"
         self.deterministic = not self.is_random
 

@@ -21,7 +21,9 @@ from rich.console import Console, RenderableType
 from rlgames.commands.app import COMMANDS
 from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.config.registry import make
+from rlgames.config.registry import load_option, make
+from rlgames.config.schema import arguments
+from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
@@ -79,6 +81,16 @@ def make_game_and_rules(*overrides: str) -> tuple[Any, dict[str, Any]]:
 
 def make_small_game(name: str) -> Any:
     return make_game(f"game={name}", *SMALL_RULES.get(name, []))
+
+
+def made(group: str, name: str, *parts: Any, **keys: Any) -> Any:
+    """What an option makes of these parts, with the values of its file and these."""
+    option = dataclasses.replace(make_option(group, name), **keys)
+    return load_option(group, name)(*parts, **arguments(option))
+
+
+def game_2048(board: int, columns: int, **keys: Any) -> Any:
+    return made("game", "2048", board=board, columns=columns, **keys)
 
 
 def make_policy(cfg: TrainConfig, game: Game[Any], seed: int = 3) -> Any:

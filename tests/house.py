@@ -14,7 +14,7 @@ IMPORTS = {
     "solvers": "core kernels games",
     "players": "core games sampling policies solvers",
     "rollouts": "core kernels games players",
-    "search": "core kernels games sampling policies solvers players",
+    "search": "core kernels config games sampling policies solvers players",
     "evaluation": "core kernels games sampling policies solvers players rollouts",
     "rewards": "games rollouts",
     "learners": "core kernels config games sampling policies players rollouts search rewards",

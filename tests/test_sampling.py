@@ -27,10 +27,10 @@ LEGAL = torch.tensor([[True, True, True, False]])
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        (Argmax(), [1.0, 0.0, 0.0, 0.0]),
+        (Argmax("first"), [1.0, 0.0, 0.0, 0.0]),
         (Argmax("random"), [0.5, 0.0, 0.5, 0.0]),
-        (EpsilonGreedy(0.3), [0.8, 0.1, 0.1, 0.0]),
-        (EpsilonGreedy(0.3, ties="random"), [0.45, 0.1, 0.45, 0.0]),
+        (EpsilonGreedy(0.3, None, "first"), [0.8, 0.1, 0.1, 0.0]),
+        (EpsilonGreedy(0.3, None, "random"), [0.45, 0.1, 0.45, 0.0]),
     ],
 )
 def test_ties_are_broken_as_the_probabilities_say(rule, expected):
@@ -62,7 +62,7 @@ def test_the_kernel_chooses_to_the_last_digit_like_torch(temperature):
 
 
 def test_only_the_first_of_equal_actions_is_deterministic():
-    assert Argmax().deterministic
+    assert Argmax("first").deterministic
     assert not Argmax("random").deterministic
 
 

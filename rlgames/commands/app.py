@@ -16,7 +16,7 @@ import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlgames.core.errors import (
     TRACEBACK,
@@ -35,9 +35,6 @@ from rlgames.core.signals import (
 from rlgames.core.status import STATUS
 from rlgames.core.text import columns, help_width, printable
 from rlgames.core.version import __version__
-
-if TYPE_CHECKING:
-    from rlgames.config.words import Flags
 
 HELP_FLAGS = ("-h", "--help")
 
@@ -206,7 +203,7 @@ def run(name: str, words: list[str]) -> int:
 
         raise unknown_command(name, [*COMMANDS, "--help", "--version"])
     from rlgames.config.plugins import import_plugins
-    from rlgames.config.words import hydra_words, read_words, split_flags
+    from rlgames.config.words import read_words, split_flags
 
     flags = split_flags(name, words)
     if not (flags.is_help or flags.hydra):
@@ -222,15 +219,18 @@ def run(name: str, words: list[str]) -> int:
         from rlgames.commands.train import with_stored_words
 
         flags.words = with_stored_words(flags.words)
-    if name == "train" or flags.hydra:
-        return _run_app(name, flags)
-    read = read_words(name, flags.words)
-    from rlgames.config.commands import COMMAND_SCHEMAS
-    from rlgames.config.compose import composer
+    read = read_words(name, flags.words, flags.is_sweep)
+    from rlgames.config.compose import compose_config, run_app
 
-    with composer(flags.folders) as composing:
-        overrides = hydra_words(name, read, composing)
-        config: Any = composing.config(COMMAND_SCHEMAS[name], overrides)
+    if name == "train" or flags.hydra:
+        from rlgames.commands.train import check_sweep
+
+        job = _HydraJob()
+        run_app(name, flags, read, job, check_sweep)
+        if isinstance(job.end, Exception):
+            raise job.end
+        return job.end
+    config = compose_config(name, read, flags.folders)
     if name == "resume":
         from rlgames.commands.resume import sweep_words
 
@@ -239,56 +239,41 @@ def run(name: str, words: list[str]) -> int:
     return run_config(name, config)
 
 
-def _run_app(name: str, flags: Flags) -> int:
-    """Run a command by Hydra, once or as a sweep; the exit code."""
-    from rlgames.config.words import hydra_words, read_words
-
-    read = read_words(name, flags.words, flags.is_sweep)
-    from rlgames.config.compose import composer, run_app, sweep_jobs
-
-    with composer(flags.folders) as composing:
-        overrides = hydra_words(name, read, composing, flags)
-        if flags.is_sweep and not flags.has_own_config:
-            from rlgames.commands.train import check_sweep
-
-            own = [word for word in overrides if not word.startswith("hydra")]
-            check_sweep(sweep_jobs(own, composing))
-    if flags.is_sweep:
-        STATUS.clear()
-    job = _HydraJob()
-    run_app(name, flags, overrides, job)
-    if isinstance(job.end, Exception):
-        raise job.end
-    return job.end
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """The exit code of a command that ran once, or its error."""
-
-    end: int | Exception
-
-
 @dataclass
 class _HydraJob:
     """What Hydra calls for each run of a command; pickled, because launchers send it to other
-    processes. end: of a command that runs once."""
+    processes. end: the exit code of a command that ran once, or its error."""
 
     end: int | Exception = 0
 
     def __call__(self, node: Any) -> float | None:
-        value = run_job(node)
-        if not isinstance(value, _Ended):
-            return value
-        self.end = value.end
+        """Run a command; in a sweep, return the value of best_by, and raise what ends the job."""
+        from hydra.core.hydra_config import HydraConfig
+        from hydra.types import RunMode
+
+        settings = HydraConfig.get()
+        is_sweep = settings.mode == RunMode.MULTIRUN
+        directory, preset = settings.runtime.output_dir, settings.runtime.choices.get("experiment")
+        name = settings.job.config_name
+        command = name if name in COMMANDS else "train"
+        try:
+            config = _config_of_job(command, node, settings, Path(directory), is_sweep)
+            if is_sweep:
+                from rlgames.commands.resume import train_job
+
+                return train_job(config, settings.job.override_dirname or Path(directory).name)
+            self.end = run_config(command, config, *([preset] if command == "train" else []))
+        except Exception as error:
+            _remove_empty(Path(directory))
+            if is_sweep:  # the sweep goes on, and says why this job is not done
+                raise
+            self.end = error
         return None
 
 
-def run_job(node: Any) -> float | _Ended | None:
-    """What Hydra calls for each run of a command: how it ended or, in a sweep, the value of
-    best_by. In a sweep, raises what ends the job."""
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
+def _config_of_job(command: str, node: Any, settings: Any, directory: Path, is_sweep: bool) -> Any:
+    """What Hydra composed for a run, with the directory that Hydra made for it. Raises
+    ConfigError."""
     from omegaconf import OmegaConf
 
     from rlgames.config.commands import COMMAND_SCHEMAS
@@ -296,31 +281,15 @@ def run_job(node: Any) -> float | _Ended | None:
     from rlgames.config.plugins import import_plugins
     from rlgames.config.words import parse_word
 
-    settings = HydraConfig.get()
-    is_sweep = settings.mode == RunMode.MULTIRUN
-    directory = Path(settings.runtime.output_dir)
-    name = settings.job.config_name
-    command = name if name in COMMANDS else "train"
-    try:
-        task: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)
-        import_plugins([*map(str, task)])  # in the process of a launcher
-        config: Any = typed_node(COMMAND_SCHEMAS[command], node)
-        if command == "train" and (is_sweep or directory != Path.cwd()):
-            if any(parse_word(str(word)).name == "out" for word in task):
-                key = "hydra.sweep.dir" if is_sweep else "hydra.run.dir"
-                raise ConfigError(f"out= and {key}= both name the directory", "omit one of them")
-            config = dataclasses.replace(config, out=str(directory))
-        if is_sweep:
-            from rlgames.commands.resume import train_job
-
-            return train_job(config, settings.job.override_dirname or directory.name)
-        preset = settings.runtime.choices.get("experiment")
-        return _Ended(run_config(command, config, *([preset] if command == "train" else [])))
-    except Exception as error:
-        _remove_empty(directory)
-        if is_sweep:  # the sweep goes on, and says why this job is not done
-            raise
-        return _Ended(error)
+    task: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)
+    import_plugins([*map(str, task)])  # in the process of a launcher
+    config: Any = typed_node(COMMAND_SCHEMAS[command], node)
+    if command != "train" or not (is_sweep or directory != Path.cwd()):
+        return config
+    if any(parse_word(str(word)).name == "out" for word in task):
+        key = "hydra.sweep.dir" if is_sweep else "hydra.run.dir"
+        raise ConfigError(f"out= and {key}= both name the directory", "omit one of them")
+    return dataclasses.replace(config, out=str(directory))
 
 
 def _remove_empty(directory: Path) -> None:

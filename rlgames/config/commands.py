@@ -5,7 +5,6 @@ Nothing heavy is imported.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import field
 from typing import Any
 
@@ -14,11 +13,12 @@ from rlgames.config.schema import (
     MAX_BATCH,
     POSITIVE,
     OptionConfig,
+    Schema,
     group,
     key,
     key_fields,
     kind_of,
-    schema,
+    make_schema,
 )
 from rlgames.core.metrics import HEADLINES
 
@@ -30,35 +30,29 @@ CHOOSE_HELP = "conditions on the runs in a folder, or in outputs/ with latest"
 WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
 
 
-@schema
-class PluginConfig:
+class PluginConfig(Schema):
     plugins: list[str] = key(help="your own modules: plugins=[mine] imports mine.py")
 
 
-@schema
 class DeviceConfig(PluginConfig):
     device: str = key(help="cpu, cuda, mps, or auto: CUDA, else MPS, else CPU")
     threads: int = key(1, 1024, help="CPU threads of torch")
 
 
-@schema
 class RunConfig(DeviceConfig):
     """The keys of every command that plays games."""
 
     seed: int = key(0, MAX_SEED, help="the same seed gives the same games")
 
 
-@schema
 class CheckpointConfig(PluginConfig):
     checkpoint: str | None = key(of=("best", "final", "latest"), help="checkpoint; null: best")
 
 
-@schema
 class FormatConfig(PluginConfig):
     format: str = key(of=("table", "json"), help="table or json")
 
 
-@schema
 class TrainConfig(RunConfig):
     game: OptionConfig = group("game to play")
     reward: RewardConfig = group("reward of a move")
@@ -100,7 +94,6 @@ class TrainConfig(RunConfig):
         return min(1.0, games / (self.schedule_games or self.games))
 
 
-@schema
 class EnvConfig(PluginConfig):
     """The keys of a Gymnasium environment."""
 
@@ -127,22 +120,20 @@ def _resume_schema() -> type:
     engine = group("where the games are played; null: unchanged")
     about = "new path of this player, if its run has moved; null: unchanged"
     run = key(is_word=True, help="run or sweep to resume: the first word")
-    items: list[tuple[str, Any, Any]] = [("run", str | None, run)]
-    items += [("engine", OptionConfig | None, engine)]
-    items += [(name, OptionConfig | None, group(about, "player")) for name in MOVABLE_PLAYERS]
+    items: dict[str, tuple[Any, Any]] = {"run": (str | None, run)}
+    items |= {"engine": (OptionConfig | None, engine)}
+    items |= {name: (OptionConfig | None, group(about, "player")) for name in MOVABLE_PLAYERS}
     for name in RESUMABLE_KEYS:
         metadata = dict(key_fields(TrainConfig)[name].metadata)
         metadata["help"] = f"{metadata['help'].partition('; null')[0]}; null: unchanged"
-        items.append((name, kind_of(TrainConfig, name) | None, field(metadata=metadata)))
+        items[name] = (kind_of(TrainConfig, name) | None, field(metadata=metadata))
     jobs = key(1, MAX_JOBS, help="jobs of a sweep that run at the same time; null: unchanged")
-    items.append(("jobs", int | None, jobs))
-    return dataclasses.make_dataclass("ResumeConfig", items, frozen=True, kw_only=True)
+    return make_schema("ResumeConfig", Schema, items | {"jobs": (int | None, jobs)})
 
 
 ResumeConfig = _resume_schema()
 
 
-@schema
 class PlayerConfig(CheckpointConfig):
     """A run or a player, and the game."""
 
@@ -153,8 +144,7 @@ class PlayerConfig(CheckpointConfig):
     search: OptionConfig | None = group("search before each move")
 
 
-@schema
-class PageConfig:
+class PageConfig(Schema):
     """How a page is served."""
 
     port: int | None = key(1, 65535, help="port of the page; null: 8765, or any free one")
@@ -163,14 +153,12 @@ class PageConfig:
     open: bool = key(help="open the page in the browser")
 
 
-@schema
 class InterfaceConfig(PageConfig):
     """Where a command shows what it does."""
 
     interface: str = key(of=("terminal", "web"), help="web: a page in the browser, to play on")
 
 
-@schema
 class ReportedConfig(FormatConfig):
     """Where the report of a command is kept."""
 
@@ -178,13 +166,11 @@ class ReportedConfig(FormatConfig):
     out: str | None = key(is_path=True, help="directory to keep the report in; null: the run")
 
 
-@schema
 class MatchConfig(ReportedConfig, PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group("player in the other seat; null: random", "player")
     opponent_search: OptionConfig | None = group("search before the opponent's moves", "search")
 
 
-@schema
 class EvalConfig(MatchConfig):
     games: str | int = key(1, of=("auto", "all"), help="all: every layout; auto: all if up to 5000")
     batch: int = key(1, MAX_BATCH, help="games played in parallel")
@@ -193,7 +179,6 @@ class EvalConfig(MatchConfig):
     solve_seconds: float = key(0, 1e6, help="time limit of the optimum or best response; 0: skip")
 
 
-@schema
 class AnalyzeConfig(MatchConfig):
     games: str | int = key(
         1, of=("auto", "all"), help="all: every layout; auto: all up to 5000, else 200"
@@ -206,12 +191,10 @@ class AnalyzeConfig(MatchConfig):
     picture: str | None = key(is_path=True, help="PNG, SVG or PDF file for the mistakes by turn")
 
 
-@schema
 class GamesConfig(FormatConfig):
     game: OptionConfig | None = group("game to show: the first word; null: list all", is_word=True)
 
 
-@schema
 class SolveConfig(ReportedConfig):
     run: str | None = key(is_word=True, help="run whose game is solved: the first word")
     game: OptionConfig | None = group("game to play")
@@ -219,7 +202,6 @@ class SolveConfig(ReportedConfig):
     memory_gb: float = key(POSITIVE, 1e4, help="memory limit in GiB")
 
 
-@schema
 class PlayConfig(CheckpointConfig, DeviceConfig, InterfaceConfig):
     run: str | None = key(is_word=True, help="run or checkpoint: the first word")
     game: OptionConfig | None = group("game to play")
@@ -234,7 +216,6 @@ class PlayConfig(CheckpointConfig, DeviceConfig, InterfaceConfig):
     seed: int | None = key(0, MAX_SEED, help="the same seed gives the same games; null: random")
 
 
-@schema
 class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
     opponent: OptionConfig | None = group("player in the other seat", "player")
     opponent_search: OptionConfig | None = group("search before the opponent's moves", "search")
@@ -243,7 +224,6 @@ class WatchConfig(PlayerConfig, RunConfig, InterfaceConfig):
     picture: str | None = key(is_path=True, help="GIF or SVG file, instead of the terminal")
 
 
-@schema
 class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
     state: str | None = key(help="a board, @FILE or - (standard input); null: the start")
     solve_seconds: float | None = key(
@@ -252,7 +232,6 @@ class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig, InterfaceConfig):
     picture: str | None = key(is_path=True, help="SVG or PNG file for the position")
 
 
-@schema
 class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
     runs: list[str] = key(is_word=True, help="runs to play against: the words without =")
     game: OptionConfig | None = group("game to offer; null: the games of the runs, or all")
@@ -261,7 +240,6 @@ class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
     seed: int | None = key(0, MAX_SEED, help="the same seed gives the same games; null: random")
 
 
-@schema
 class ArenaConfig(ReportedConfig, RunConfig):
     players: list[str] = key(is_word=True, help="runs and players, as in RUN+mcts: words without =")
     game: OptionConfig | None = group("game to play")
@@ -270,7 +248,6 @@ class ArenaConfig(ReportedConfig, RunConfig):
     where: str | None = key(help=CHOOSE_HELP)
 
 
-@schema
 class ReportConfig(FormatConfig):
     runs: list[str] = key(is_word=True, help="runs, sweeps, folders of them: the words without =")
     by: str = key(of=("config", "run"), help="one row per config (seeds pooled) or per run")
@@ -291,12 +268,10 @@ class ReportConfig(FormatConfig):
     format: str = key(of=("table", "markdown", "latex", "csv", "json"), help="format of the table")
 
 
-@schema
 class DoctorConfig(FormatConfig):
     runs: list[str] = key(is_word=True, help="runs, and folders of them: the words without =")
 
 
-@schema
 class StudyConfig(PluginConfig):
     file: str | None = key(is_word=True, help="name or file of the study: the first word")
     seeds: int | list[int] | None = key(help="number of seeds, or a list; null: the file's")

@@ -29,11 +29,9 @@ def command_help(command: str, title: str, words: Sequence[str], folders: Sequen
     chosen, values = command_file(command)
     names = {group.folder: option_names(group.folder) for group in groups.values()}
     if words or folders:
-        from rlgames.config.compose import composer
+        from rlgames.config.compose import compose_plain
 
-        with composer(folders) as composing:
-            chosen, values = composing.plain(command, words)
-            names = {folder: composing.names(folder) for folder in names}
+        chosen, values, names = compose_plain(command, words, folders)
     lines = [f"rlgames {command}: {title}"]
     if groups:
         lines += ["", "groups and their options"]

@@ -9,14 +9,14 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, make_dataclass
+from dataclasses import Field
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import WORDS, Option, OptionConfig, key, names_of
+from rlgames.config.schema import WORDS, Option, OptionConfig, key, make_schema, names_of
 from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError, nearest, own_place
 
@@ -119,9 +119,8 @@ def add_option(group: str, name: str, make: Callable[..., Any], keys: Mapping[st
     fields = {
         word: each if isinstance(each, Field) else key(value=each) for word, each in keys.items()
     }
-    items = [(word, _kind(option, word, field), field) for word, field in fields.items()]
-    schema = make_dataclass(f"{name}_keys", items, bases=(OptionConfig,), frozen=True, kw_only=True)
-    schema.__doc__ = (make.__doc__ or "").strip()
+    items = {word: (_kind(option, word, field), field) for word, field in fields.items()}
+    schema = make_schema(f"{name}_keys", OptionConfig, items, (make.__doc__ or "").strip())
     values = {"name": name} | {word: field.metadata["value"] for word, field in fields.items()}
     checked = resolve_name("rlgames.core.own_parts:checked")
     registered[name] = Option(schema, checked(group, name, make), values=values)

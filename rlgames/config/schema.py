@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
 from functools import cache
 from inspect import get_annotations
 from pkgutil import resolve_name
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import Any, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 POSITIVE = 1e-300
 """As the low end of a range: more than 0."""
@@ -24,8 +24,6 @@ MAX_BATCH = 1 << 24
 
 WORDS = {int: "whole number", float: "number", str: "word"}
 """Types of keys in words."""
-
-C = TypeVar("C")
 
 
 def key(
@@ -75,13 +73,43 @@ def group(help: str, folder: str = "", *, is_training: bool = False, is_word: bo
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(key, group))
-def schema(config: type[C]) -> type[C]:
-    """Make a class of keys and groups a frozen dataclass."""
-    return dataclass(frozen=True, kw_only=True)(config)
+class Schema:
+    """A class of keys and groups: each subclass is a frozen dataclass.
+
+    The methods are these for all, because dataclass compiles those that it writes, and did so for
+    longer than most commands take to see what is mistyped.
+    """
+
+    def __init_subclass__(cls) -> None:
+        dataclass(init=False, repr=False, eq=False)(cls)
+
+    def __init__(self, **values: Any) -> None:
+        names = [item.name for item in dataclasses.fields(self)]  # type: ignore[arg-type]
+        if values.keys() != {*names}:
+            raise TypeError(f"{type(self).__name__} has the keys {', '.join(names)}")
+        vars(self).update((name, values[name]) for name in names)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        keys = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({keys})"
 
 
-@schema
-class OptionConfig:
+def make_schema(
+    name: str, base: type[Schema], keys: Mapping[str, tuple[Any, Any]], doc: str = ""
+) -> type[Schema]:
+    """A schema of the keys of another one and these, each with its type and field."""
+    types = {key: kind for key, (kind, _) in keys.items()}
+    fields = {key: item for key, (_, item) in keys.items()}
+    return type(name, (base,), {"__annotations__": types, "__doc__": doc} | fields)
+
+
+class OptionConfig(Schema):
     """The keys of every option. `name` says which class it is; what is typed is the name of the
     option's file."""
 

@@ -6,21 +6,17 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
-from rlgames.config.conf import command_file
+from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.hints import unknown_flag, unknown_key
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
     Group,
     as_typed,
     groups_of,
-    key_fields,
-    kind_of,
-    members,
     names_of,
     word_key,
 )
@@ -158,7 +154,7 @@ def split_flags(command: str, typed: Sequence[str]) -> Flags:
         else:
             known = [*HELP, *SINGLE, *WITH_VALUE, *FOLDER, "--version"]
             names = [each for each in known if each.startswith("--")]
-            raise unknown_flag(flag, names, [*known_names(command)])
+            raise unknown_flag(flag, names, [*all_names(command)])
     _check_configs(flags)
     if flags.is_sweep and command != "train":
         raise ConfigError("only train can sweep", "omit -m")
@@ -187,16 +183,6 @@ def typed_groups(command: str) -> dict[str, Group]:
     return groups_of(COMMAND_SCHEMAS[command]) | presets
 
 
-class Composing(Protocol):
-    """What the rules for words ask Hydra; see compose.Composer."""
-
-    def names(self, group: str) -> list[str]:
-        """The options of a config group."""
-
-    def choices(self, command: str, words: Sequence[str]) -> dict[str, str]:
-        """The option of each group that words choose."""
-
-
 def read_words(command: str, typed: Iterable[str], is_sweep: bool = False) -> list[Word]:
     """The words of a command, with the key of those that name a run, or what else it takes.
 
@@ -212,84 +198,16 @@ def read_words(command: str, typed: Iterable[str], is_sweep: bool = False) -> li
         is_group = key[0] in groups_of(COMMAND_SCHEMAS[command])
         texts = named if is_group else [*map(quoted, named)]
         words.insert(0, Word("", key[0], f"[{','.join(texts)}]" if key[1] else texts[0]))
-    has_run = any(word.name == "run" for word in words)
+    has_run, names = any(word.name == "run" for word in words), all_names(command)
     for word in words:
         is_of_hydra = word.name.startswith(("hydra.", "hydra/")) or word.sign == "+"
-        is_of_hydra |= is_sweep and word.name in OF_SWEEPS
-        if not (is_of_hydra or has_key(command, word.name)):
+        is_of_game = names.get(word.name.removeprefix("game."))
+        if not (is_of_hydra or word.name in names or is_of_game):
             raise unknown_word(command, word.name, has_run)
         group = typed_groups(command).get(word.name)
         if group and not group.is_list and (word.value or "").startswith("["):
             raise ConfigError(f"{word} is a list, and {word.name}= takes one option", "omit the []")
     return words
-
-
-def hydra_words(
-    command: str, read: Iterable[Word], composing: Composing, flags: Flags | None = None
-) -> list[str]:
-    """The words as Hydra reads them.
-
-    1. A word without `=`, or the path of something, is the run of a command that takes one.
-    2. A key that the command lacks and a game has gets `game.`: `board=4` is `game.board=4`.
-    3. A seat names its player: `opponent=random` is `player@opponent=random`, and `opponent=PATH`
-       the run there.
-    4. A training without `experiment=` has the preset of its game that chooses the typed policy and
-       learner: GAME, GAME_POLICY, GAME_LEARNER or GAME_mlp.
-    5. `GROUP=null` is `~GROUP`; digits name an option, as in `game=2048`.
-    6. The value of a key that takes any text is text, whatever characters it has.
-
-    read: by read_words. flags: of the command line; in a sweep, the directory of a job is named by
-    what differs between jobs, and a primary config of one's own has no preset.
-    """
-    flags, groups, words = flags or Flags(), typed_groups(command), list[Word]()
-    for word in read:
-        is_player = word.name in groups and groups[word.name].folder == "player"
-        if is_player and _is_run(word, composing):
-            words.append(Word("", f"{word.name}.path", word.value))
-            word = replace(word, value="run")
-        words.append(word)
-    if "experiment" in groups and not flags.has_own_config:
-        words = _with_preset(words, composing)
-    full = [_full_word(command, word, flags.is_sweep) for word in words]
-    if flags.is_sweep:
-        # Hydra knows the player of a seat by its group.
-        varied = {word.name.partition("@")[0] for word in full if word.varies}
-        alike = sorted({word.name.partition("@")[0] for word in full} - varied)
-        key = "hydra.job.config.override_dirname.exclude_keys"
-        full.append(Word("", key, f"[{','.join(alike)}]"))
-    return [str(word) for word in full]
-
-
-def _with_preset(words: list[Word], composing: Composing) -> list[Word]:
-    """The words of a training with the preset of its game, or of each of its games, if there is
-    one."""
-    typed = {word.name: word.options for word in words}
-    if "experiment" in typed:
-        return [word for word in words if word.name != "experiment" or word.options != []]
-    wanted = {name: typed[name] for name in ("policy", "learner") if typed.get(name) is not None}
-    games = typed["game"] if "game" in typed else command_file("train")[0]["game"]
-    presets = [_preset_of(game, wanted, composing) for game in games or ()]
-    if not presets or not all(presets):
-        return words
-    if len(presets) > 1:  # a sweep, in which each game has its own
-        words = [word for word in words if word.name != "game"]
-    return [*words, Word("", "experiment", ",".join(name for name in presets if name))]
-
-
-def _preset_of(
-    game: str, wanted: Mapping[str, list[str] | None], composing: Composing
-) -> str | None:
-    """The first preset of a game that chooses what is wanted; None if there is none."""
-    there = composing.names("experiment")
-    names = (game, *(f"{game}_{each}" for options in wanted.values() for each in options or ()))
-    for name in (*names, f"{game}_mlp"):
-        if name in there:
-            if not wanted:
-                return name
-            chosen = composing.choices("train", [f"experiment='{name}'"])
-            if all([chosen.get(group)] == options for group, options in wanted.items()):
-                return name
-    return None
 
 
 def split_named(typed: Iterable[str]) -> tuple[list[str], list[Word]]:
@@ -306,98 +224,35 @@ def split_named(typed: Iterable[str]) -> tuple[list[str], list[Word]]:
     return named, words
 
 
-def _is_run(word: Word, composing: Composing) -> bool:
-    """Whether the value of a player's seat is a run: none of the players."""
-    value = (word.value or "").strip("'\"")
-    if not value or value in ("null", "run", "???") or value in composing.names("player"):
-        return False
-    return os.path.exists(os.path.expanduser(value)) or not SWEEP.search(value)
-
-
-def _full_word(command: str, word: Word, is_sweep: bool) -> Word:
-    """A word with the full name of its key."""
-    name, groups, schema = word.name, typed_groups(command), COMMAND_SCHEMAS[command]
-    if name.startswith(("hydra.", "hydra/")) or word.sign == "+":
-        return word
-    if is_sweep and name in OF_SWEEPS and not word.sign:
-        text = word.value or ""
-        return Word("", OF_SWEEPS[name], quoted(text) if name == "out" else text)
-    if name in groups:
-        folder = groups[name].folder
-        full = name if name == folder else f"{folder}@{name}"
-        if word.value == "null" or (word.sign == "~" and groups[name].is_list):
-            # Hydra takes null in files only, and removes no list
-            return Word("", full, "[]") if groups[name].is_list else Word("~", full, None)
-        value = word.value and re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", word.value)
-        return replace(word, name=full, value=value)
-    if word.value and _is_text(schema, name, word.value, is_sweep):
-        word = replace(word, value=quoted(word.value))
-    is_of_game = "." not in name and name not in key_fields(schema)
-    return replace(word, name=f"game.{name}" if is_of_game else name)
-
-
-def _is_text(schema: type, name: str, value: str, is_sweep: bool) -> bool:
-    """Whether the value of a key is any text, which Hydra gets in quotes."""
-    if value[0] in "'\"" or value == "null" or "${" in value:
-        return False
-    if os.path.exists(os.path.expanduser(value)):
-        return True
-    field = key_fields(schema).get(name)
-    if field is None:
-        is_text = name.endswith(".path")
-    else:
-        is_text = str in members(kind_of(schema, name)) and not field.metadata["of"]
-    return is_text and not (is_sweep and SWEEP.search(value))
-
-
-def keys_of_options(name: str, group: Group) -> dict[str, list[str]]:
-    """The keys of the options of a group, as they are typed, with the options that have them."""
-    found = dict[str, list[str]]()
-    for option, record in REGISTRY.get(group.folder, {}).items():
-        prefix = "" if name == "game" else f"{name}.{option}." if group.is_list else f"{name}."
-        for key in key_fields(record.schema).keys() - {"name"}:
-            found.setdefault(prefix + key, []).append(option)
-    return found
-
-
-def has_key(command: str, name: str) -> bool:
-    """Whether a command, or an option of its groups, has a key or group; Hydra composes with the
-    chosen options."""
-    if name in key_fields(COMMAND_SCHEMAS[command]) or name in typed_groups(command):
-        return True
-    if name in OF_SWEEPS and command == "train":
-        return True
-    group, _, key = name.rpartition(".") if "." in name else ("game", "", name)
-    folder, _, option = group.partition(".")  # logger.wandb.project names its option
-    groups = groups_of(COMMAND_SCHEMAS[command])
-    if folder not in groups:
-        return False
-    records = REGISTRY[groups[folder].folder].values()
-    is_key = any(key in key_fields(record.schema) for record in records)
-    return key != "name" and is_key and bool(option) == groups[folder].is_list
-
-
-def known_names(command: str) -> list[str]:
-    """The groups and keys of a command and of all options, as they are typed."""
+def all_names(command: str) -> dict[str, list[str]]:
+    """The groups and keys of a command and of all its options, as they are typed, each with the
+    options that have it."""
     groups = typed_groups(command)
-    names = dict.fromkeys([*groups, *names_of(COMMAND_SCHEMAS[command])])
-    names |= dict.fromkeys(OF_SWEEPS if command == "train" else ())
+    names = [
+        *groups,
+        *names_of(COMMAND_SCHEMAS[command]),
+        *(OF_SWEEPS if command == "train" else ()),
+    ]
+    found = {name: list[str]() for name in names}
     for name, group in groups.items():
-        names |= dict.fromkeys(keys_of_options(name, group))
-    return [*names]
+        for option, record in REGISTRY.get(group.folder, {}).items():
+            prefix = "" if name == "game" else f"{name}.{option}." if group.is_list else f"{name}."
+            for key in names_of(record.schema):
+                if key != "name":
+                    found.setdefault(prefix + key, []).append(f"{name}={option}")
+    return found
 
 
 def unknown_word(command: str, name: str, has_run: bool = False) -> ConfigError:
     """The error for a key that the chosen options do not have; name: as it is typed."""
-    games = keys_of_options("game", Group("", "game"))
-    if has_run and name.partition(".")[0] in (*names_of(TrainConfig), *games):
+    names = all_names(command)
+    if has_run and name.partition(".")[0] in all_names("train"):
         return ConfigError(
             f"{name}= is of the training", "a run keeps its training settings; omit it"
         )
     if name == "jobs" and command == "train":
         return ConfigError("jobs= is for a sweep", "add -m")
-    for group_name, group in groups_of(COMMAND_SCHEMAS[command]).items():
-        if options := keys_of_options(group_name, group).get(name):
-            of = " or ".join(f"{group_name}={option}" for option in options)
-            return ConfigError(f"no key is called {name!r} here", f"it is a key of {of}")
-    return unknown_key(name, known_names(command), "--help lists the keys")
+    if options := names.get(name):
+        hint = f"it is a key of {' or '.join(options)}"
+        return ConfigError(f"no key is called {name!r} here", hint)
+    return unknown_key(name, [*names], "--help lists the keys")

@@ -164,7 +164,7 @@ def find_kernel(games: ShardedGames, device: torch.device) -> Kernel | None:
     play: Callable[[Any, int], tuple[Any, int]]
     if (policy := _greedy_policy(game, players[0], games.games)) is not None:
         play = partial(play_greedily, game, policy)
-    elif all(type(player) is Random and not player.observe for player in players):
+    elif all(type(player) is Random for player in players):
         if games.games < max(game.min_random_games, BATCHES_PER_SHARD * games.batch + 1):
             return None
 

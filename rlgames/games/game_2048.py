@@ -320,12 +320,7 @@ def make_rules(rows: int, columns: int, fours: float, planes: int) -> Rules2048:
 
 
 class Game2048(BoardGame, Chance, Symmetric):
-    """board rows × columns cells.
-
-    fours: the probability that a new tile is a 4. target: the tile that counts as a win; play
-        continues after it. encoding: "onehot" shows a plane for each value of a cell, "exponents"
-        one plane of the tiles' exponents ÷ 10.
-    """
+    """board rows × columns cells. encoding="exponents" shows one plane of exponents ÷ 10."""
 
     how_to_play = "all tiles slide in a direction; equal tiles that meet merge and score their sum"
     seat_marks = ""
@@ -336,9 +331,9 @@ class Game2048(BoardGame, Chance, Symmetric):
         self,
         board: int,
         columns: int,
-        fours: float = 0.1,
-        target: int = 2048,
-        encoding: str = "onehot",
+        fours: float,
+        target: int,
+        encoding: str,
         name: str = "2048",
     ) -> None:
         rows, cells = board, board * columns

@@ -84,7 +84,7 @@ class Evaluator(NamedTuple):
     """How leaves are evaluated. network: for at most max_rows leaves at once; torch evaluates
     more. is_uniform: all legal actions have the same prior, and no network is asked. rolls_out: the
     last node of a simulation is valued by random play to the end, not by the network. temperature,
-    value_scale, discount: as in MctsSettings. max_value: of a position, at most. open_value: as in
+    value_scale, discount: as in Mcts. max_value: of a position, at most. open_value: as in
     write_cells, or PLANES. max_plies: of random play, which ends before by the rules."""
 
     cache: EvaluationCache

@@ -16,7 +16,7 @@ from rlgames.kernels.words import GOLDEN_RATIO, Bools, Floats, Integers, Words, 
 
 DEDIEU_AMAR, PUCT, GUMBEL = 0, 1, 2
 RULES = {"dedieu_amar": DEDIEU_AMAR, "puct": PUCT, "gumbel": GUMBEL}
-"""The rules that choose actions, by their names in MctsSettings."""
+"""The rules that choose actions, by their names in search.rule."""
 
 
 class TreeArrays(NamedTuple):

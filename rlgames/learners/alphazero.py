@@ -48,9 +48,7 @@ class AlphaZero(GradientLearner):
     (Silver et al. 2017, equation 1, without weight decay). p and v are the network's policy and
     value, π is the search's policy, see SearchResult, and z the return, see Reward.returns.
 
-    buffer_size: replay buffer capacity in moves. updates_per_batch: gradient steps per batch of
-    games. minibatch_size: moves per step. symmetries: train on a random symmetry of each position.
-    opening_epsilon, opening_turns: exploration, see SearchSelfPlay, which plays the games.
+    opening_epsilon, opening_turns: see SearchSelfPlay, which plays the games.
     """
 
     learns_from = frozenset({"rewards", "search", "earlier_weights"})

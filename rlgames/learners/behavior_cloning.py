@@ -27,10 +27,7 @@ EVAL_CHUNK = 4096
 
 class BehaviorCloning(GradientLearner):
     """Minimizes the cross-entropy -log π(a|s) of the teacher's action a, with π over the legal
-    actions, averaged over moves. Rewards are not used.
-
-    epochs: passes over each batch. minibatch_size: moves per gradient step.
-    patience: evaluations without a lower loss on held-out moves before the run stops; None: never.
+    actions, averaged over moves. Rewards are not used. patience: of evaluations on held-out moves.
     """
 
     learns_from = frozenset({"teacher", "records"})
@@ -40,9 +37,9 @@ class BehaviorCloning(GradientLearner):
         self,
         context: LearnerContext,
         *,
-        epochs: int = 1,
-        minibatch_size: int = 256,
-        patience: int | None = None,
+        epochs: int,
+        minibatch_size: int,
+        patience: int | None,
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         super().__init__(context, **optimizer)

@@ -35,11 +35,8 @@ class Dqn(GradientLearner):
     (van Hasselt et al. 2016, equation 4). s' is the state of the same seat's next move, r includes
     what happens in between, and γ applies where a turn ends in between.
 
-    buffer_size: replay buffer capacity in moves. updates_per_batch: gradient steps per batch of
-    games. minibatch_size: moves per step. n_step: the seat's own moves that r spans. More learn
-    faster, but learn in part the values of the exploring policy.
-    target_every: gradient steps between updates of the target network, which then moves by the
-        fraction polyak_tau towards the online network; 1 copies it.
+    n_step: the seat's own moves that r spans. More learn faster, but learn in part the values of
+    the exploring policy. polyak_tau: the fraction by which the target network moves.
     """
 
     learns_from = frozenset({"rewards", "earlier_weights"})

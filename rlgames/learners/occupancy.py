@@ -28,7 +28,6 @@ class Occupancy(GradientLearner):
     posterior_steps: where the layouts that agree with a position are listed, or can be counted in
         about this many steps (ways to place all ships but two), y is the exact posterior instead,
         which has the same minimum and less noise; 0: never.
-    epochs: passes over each batch. minibatch_size: moves per gradient step.
     Raises ValueError for a game without HiddenHits, and for posterior_steps in a game without a
     fleet.
     """

@@ -86,10 +86,6 @@ class Ppo(GradientLearner):
     it is standardized; H is the policy's entropy. w = π_old(a|s) ÷ μ(a|s), at most 10, corrects for
     a behavior policy μ that is not π_old, as with sampling=epsilon_greedy (the decoupled objective
     of Hilton et al. 2022); w = 1 where μ is unknown, as in recorded games.
-
-    gae_lambda: λ of GAE; 1: the full return.
-    entropy_coef, entropy_coef_end: at the start and at the end of the run.
-    epochs: passes over each batch. num_minibatches: gradient steps per pass. clip_range: ε.
     """
 
     learns_from = frozenset({"rewards", "records", "windows"})

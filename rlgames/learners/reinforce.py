@@ -51,10 +51,9 @@ class Reinforce(GradientLearner):
         "value": the policy's value head, then divided by the standard deviation over all moves.
     masked: differentiate the probabilities that the moves were sampled with. False: the softmax
         runs over all actions, legal or not, as the gradient in Landy's program does.
-    entropy_coef, entropy_coef_end: weight of the mean entropy, at the start and end of the run.
-    step_per: "batch": one gradient step for all moves. "move": after the games, one step for their
-        first moves, one for their second moves and so on, each with the weights that the step
-        before it has left, as the loop of Landy's program does with one game per batch.
+    step_per: "move": after the games, one step for their first moves, one for their second moves
+        and so on, each with the weights that the step before it has left, as the loop of Landy's
+        program does with one game per batch.
     Raises ValueError for step_per="move" with baseline="value", which compares many moves.
     """
 
@@ -70,7 +69,7 @@ class Reinforce(GradientLearner):
         entropy_coef: float,
         entropy_coef_end: float | None,
         value_coef: float,
-        step_per: str = "batch",
+        step_per: str,
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         if step_per == "move" and baseline == "value":

@@ -32,7 +32,6 @@ class TdLambda(GradientLearner):
     is the λ-return (Sutton and Barto 2018, section 12.1) from the seat's next move on. If a
     window ends, it bootstraps from the value of the best action.
 
-    td_lambda: λ. epochs: passes over each batch. num_minibatches: gradient steps per pass.
     Raises NotImplementedError for rewards other than score_delta.
     """
 

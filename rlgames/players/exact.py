@@ -133,14 +133,13 @@ def exact_player(
     game: Game[Any],
     seconds: float,
     memory_gb: float,
-    move_positions: int | None = None,
-    move_seconds: float | None = None,
+    move_positions: int | None,
+    move_seconds: float | None,
     make_stand_in: Callable[[], Player | None] = lambda: None,
 ) -> Player:
     """The optimal player of a game. Raises ValueError beyond the budget.
 
-    seconds, memory_gb: limits for solving the game before the first move. move_positions,
-    move_seconds: as in AlphaBetaPlayer, on Connect 4 boards with too many positions; without
+    move_positions, move_seconds: of AlphaBetaPlayer, on boards with too many positions; without
     either MOVE_SECONDS. make_stand_in: makes its stand-in.
     """
     solver = solver_of(game, memory=int(memory_gb * 2**30))

@@ -109,18 +109,14 @@ def can_count(game: Game[Any]) -> bool:
 class Density(BattleshipBot):
     """Shoots at the cell that most of the layouts that are still possible occupy.
 
-    samples: layouts sampled for each position where they are neither listed nor counted. steps: a
-    position is counted while there are at most this many ways to place all ships but two; 0: never.
-    miss_weight: with several shots per turn, the weight of the probability given that the cells
-    chosen before in the same turn are misses, if it is known; of the probability without
-    them is 1 - miss_weight. Cells that are likely together are then not shot at in one turn.
+    steps: ways to place all ships but two. miss_weight: of the probability given that the cells
+    chosen before in the same turn are misses; 1 - miss_weight is the weight of the probability
+    without them. Cells that are likely together are then not shot at in one turn.
     """
 
     name = "density"
 
-    def __init__(
-        self, game: Game[Any], samples: int, steps: int = 0, miss_weight: float = 0.0
-    ) -> None:
+    def __init__(self, game: Game[Any], samples: int, steps: int, miss_weight: float) -> None:
         super().__init__(game)
         self.samples, self.steps = samples, steps
         if miss_weight and not has_several_shots(game):
@@ -185,11 +181,8 @@ class Density(BattleshipBot):
 
 class DensityRollout(Density):
     """Plays as density; where few layouts are left, it chooses the turn after which density needs
-    the fewest turns, mean over these layouts (Tesauro and Galperin 1996).
-
-    miss_weight: None: MISS_WEIGHT with several shots per turn, else 0. layouts: the most layouts
-    with which it looks ahead. next_cells: it compares the likeliest cells and all turns with one of
-    them replaced by one of this many next likeliest cells.
+    the fewest turns, mean over these layouts (Tesauro and Galperin 1996). It compares the likeliest
+    cells and all turns with one of them replaced by one of the next_cells next likeliest cells.
     """
 
     name = "density_rollout"
@@ -198,10 +191,10 @@ class DensityRollout(Density):
         self,
         game: Game[Any],
         samples: int,
-        steps: int = 0,
-        miss_weight: float | None = None,
-        layouts: int = 10_000,
-        next_cells: int = 3,
+        steps: int,
+        miss_weight: float | None,
+        layouts: int,
+        next_cells: int,
     ) -> None:
         if not isinstance(game, Battleship):
             raise ValueError(f"{self.name} plays battleship and salvo, not {game.spec.name}")

@@ -15,11 +15,7 @@ from rlgames.players.player import Agent, Player
 
 
 class PastSelves(Player):
-    """One of the copies, sampled for each batch, plays.
-
-    every: games between two copies. keep: how many of the latest copies are kept. The first copy
-    is untrained.
-    """
+    """One of the copies, sampled for each batch, plays. The first copy is untrained."""
 
     changes_in_training = True
 

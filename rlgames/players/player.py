@@ -100,23 +100,31 @@ def choose_in_live_rows(state: State, choose: Callable[[State], Tensor]) -> Tens
 
 
 class Random(Player):
-    """Every legal action is equally likely.
+    """Every legal action is equally likely."""
 
-    observe: also compute the observations, to measure the time that a network waits for them.
-    """
-
-    def __init__(self, game: Game[Any], observe: bool = False) -> None:
-        self.game, self.observe, self.wants = game, observe, Wants(planes=observe)
+    def __init__(self, game: Game[Any]) -> None:
+        self.game = game
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        if self.observe:
-            self.game.observe(state)
         u = torch.rand(len(state), generator=rng, device=rng.device)
         return self.game.sample_legal_action(state, u)
 
     def probabilities(self, state: State) -> Tensor:
         legal = to_float64(self.game.legal_action_mask(state.to(self.game.device)))
         return legal / legal.sum(1, keepdim=True)
+
+
+class ObservingRandom(Random):
+    """Computes the observations too, for which a network waits."""
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        self.game.observe(state)
+        return super().choose(state, rng)
+
+
+def random_player(game: Game[Any], observe: bool) -> Random:
+    """The player of a config."""
+    return ObservingRandom(game) if observe else Random(game)
 
 
 class Agent(Player):

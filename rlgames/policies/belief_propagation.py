@@ -122,8 +122,7 @@ class BeliefPropagation(Network):
     Learning to Decode Linear Codes Using Deep Learning, 2016.
 
     For battleship, salvo and salvo_duel with one action per cell. layers: the width of each layer's
-    correction. memory: features that each cell hands to the next layer. Raises ValueError for other
-    games, and for boards whose placements are too many.
+    correction. Raises ValueError for other games, and for boards whose placements are too many.
     """
 
     def __init__(

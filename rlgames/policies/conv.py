@@ -23,8 +23,6 @@ class Conv(Network):
     If actions are cells, a 1×1 convolution computes the scores from each cell's features plus
     a linear function of their mean over the board, and a linear layer the scores of further actions
     from that mean; otherwise a linear layer computes all scores from all features.
-
-    channels: the width of each layer. skip: residual connections between layers of equal width.
     """
 
     def __init__(

@@ -30,9 +30,6 @@ class Embedding(Network):
         side by side; lines that a symmetry of the game maps to each other share their vectors.
         Otherwise the lines are all runs of that many cells across, down and diagonally, and the
         first layer is the sum of their vectors, like an mlp's that reads the contents.
-    units: the length of a vector. num_cell_values: distinct values of a cell; larger ones count as
-        the last. open_cells: empty cells that a move can take now have a separate value.
-    layers: the width of each further layer.
     Raises ValueError for games that give no values of cells, for a board without a run of this
     length, and where the table would be too large.
     """

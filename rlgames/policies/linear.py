@@ -111,7 +111,6 @@ exponents of adjacent cells, with 0 for an empty cell.
 class LinearValue(ValueFunction):
     """V(x) = λ·φ(x), with weights λ and the features φ of a state after chance.
 
-    features: names in FEATURES. init_value: the initial value of every weight.
     If the reward is the change in score, the value of a finished game is 0.
     Raises ValueError for other games than 2048.
     """

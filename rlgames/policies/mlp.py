@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 class Mlp(Network):
-    """Linear layers on the flattened observation.
-
-    layers: the width of each hidden layer; 0: the number of inputs. bias: whether layers other
-    than the value head have biases. skip: residual connections between layers of equal width.
-    """
+    """Linear layers on the flattened observation. bias: of layers other than the value head."""
 
     def __init__(
         self,
@@ -39,7 +35,7 @@ class Mlp(Network):
         bias: bool,
         value: bool,
         rng: torch.Generator,
-        skip: bool = False,
+        skip: bool,
     ) -> None:
         super().__init__()
         self.activation, self.skip = activation, skip

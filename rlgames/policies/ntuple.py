@@ -46,10 +46,7 @@ class Ntuple(ValueFunction):
     tuples: the cells of each tuple, numbered from 0 in rows from the top; None: DEFAULT_SHAPES in
         all positions on the board, or the whole board if it has at most six cells; in k in a row
         the random walks of rlgames.policies.ntuple_lines.
-    num_tuples: how many random walks; None: their default. In k in a row without tuples only.
-    num_cell_values: distinct exponents; larger tiles count as the last. In k in a row 3: empty, or
-        with a stone of either seat; 4 and more: empty cells where a stone can fall are distinct.
-    init_value: the initial value of a board.
+    num_cell_values: larger tiles count as the last.
     values: float32 [W], the trained values. tuple_of: int64 [K], the tuple of each lookup.
     Raises ValueError for other games, cells off the board, tables that are too large and a
     num_tuples that has no effect.
@@ -65,7 +62,7 @@ class Ntuple(ValueFunction):
         tuples: list[list[int]] | None,
         num_cell_values: int,
         init_value: float,
-        num_tuples: int | None = None,
+        num_tuples: int | None,
     ) -> None:
         super().__init__(score_scale)
         if not isinstance(game, Game2048 | KInARow):

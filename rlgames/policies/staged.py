@@ -16,8 +16,7 @@ class Staged(Network):
     """The stage of a state is the number of thresholds that it has reached. Dedieu and Amar
     (section 6.2) train two networks for 2048, before and after a tile of 512.
 
-    by: what is compared with the thresholds: "turn", "score", or the name of a measure of the game.
-    at: the rising thresholds. network: the arguments of each network, an Mlp.
+    network: the arguments of each network, an Mlp.
     """
 
     def __init__(self, game: Game[Any], by: str, at: list[float], **network: Any) -> None:

@@ -17,7 +17,6 @@ MAX_TABLE_SIZE = 50_000_000
 class Table(AfterstateValues):
     """V(board) = table[index of the board], where the cell values are the digits of the index.
 
-    init_value: the initial value of every board.
     Raises ValueError for games whose cells do not tell all, and where the table would be too large.
     """
 

@@ -289,10 +289,8 @@ def with_search(
     if search is None:
         return player
     keys = arguments(search)
-    if isinstance(search, MctsConfig):
-        keys["leaf"] = search.leaf or "rollout"
-        if search.leaf == "value" and reward is not None:
-            keys |= _value_head_units(search.value, game, reward)
+    if isinstance(search, MctsConfig) and search.leaf == "value" and reward is not None:
+        keys |= _value_head_units(search.value, game, reward)
     if isinstance(search, ExpectimaxConfig) and reward is not None:
         keys["discount"] = reward.discount
     from rlgames.search.build import build_search
@@ -308,7 +306,7 @@ def make_advisor(player: Player) -> Player:
     if isinstance(player, Search):
         return SearchPolicy(player)
     if isinstance(player, Agent) and player.policy.scores_are_logits:
-        return Agent(player.game, player.policy, Stochastic())
+        return Agent(player.game, player.policy, Stochastic(1.0))
     return player
 
 

@@ -206,8 +206,6 @@ LOGIN_SECONDS, FINISH_SECONDS = 30.0, 300.0
 class WandbLogger(Logger):
     """A run on a server of W&B or, offline, in the folder wandb of the run directory, which
     `wandb sync` uploads. The variables WANDB_API_KEY, WANDB_ENTITY and WANDB_BASE_URL apply.
-
-    mode: "online", "offline" or None, which is WANDB_MODE or else online.
     """
 
     _run: Any

@@ -28,9 +28,8 @@ class Expectimax(Player):
     s' is the position after a new tile. The maximum is 0 in finished positions.
 
     player: an agent with n-tuples that were trained on points.
-    plies: the number of the player's own moves to look ahead. tile_downgrading: boards with this
-        tile, or with one that the n-tuples count as a smaller one, are searched as downgrade_tiles
-        returns them; None: as they are. discount: γ of the values.
+    tile_downgrading: boards with this tile, or with one that the n-tuples count as a smaller one,
+        are searched as downgrade_tiles returns them. discount: γ of the values.
     Raises ValueError if player and game cannot be combined.
     """
 
@@ -40,8 +39,8 @@ class Expectimax(Player):
         self,
         game: Game[Any],
         player: Player,
-        plies: int = 2,
-        tile_downgrading: int | None = 16384,
+        plies: int,
+        tile_downgrading: int | None,
         discount: float = 1.0,
     ) -> None:
         if not isinstance(game, Game2048):

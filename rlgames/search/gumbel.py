@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.config.options.search import MctsConfig
 from rlgames.kernels.gumbel import MIN_PROBABILITY, GumbelPlan
-from rlgames.search.search import MctsSettings
 from rlgames.search.tree import SearchTree
 
 
@@ -42,7 +42,7 @@ def halving(num_considered: int, simulations: int) -> tuple[list[int], set[int]]
 
 
 def plan_roots(
-    tree: SearchTree, root_value: Tensor, settings: MctsSettings, rng: torch.Generator
+    tree: SearchTree, root_value: Tensor, settings: MctsConfig, rng: torch.Generator
 ) -> list[int]:
     """Let the simulations of a tree choose by rule=gumbel; the numbers of simulations after which
     a phase of some tree is over, in order.

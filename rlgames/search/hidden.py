@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.config.options.search import MctsConfig
 from rlgames.core.rng import cpu_generator
 from rlgames.games.capabilities import Chance, HiddenInformation, find
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, Random
-from rlgames.search.search import MctsSettings, in_row_order, play_on
+from rlgames.search.search import in_row_order, play_on
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 
@@ -39,7 +40,7 @@ class SampledTrees:
         self,
         game: Game[Any],
         player: Any,
-        settings: MctsSettings,
+        settings: MctsConfig,
         utility: Utility,
         max_nodes: int,
     ) -> None:
@@ -67,7 +68,7 @@ class SampledTrees:
         """Float32 [T] for seat 0: roots valued like leaves, by the value head, or by one more
         rollout."""
         start, value = self._roots, self._root_value
-        if self.settings.leaf == "rollout":
+        if self.settings.leaf != "value":
             start = self._with_hidden_truth(start)
         return self._evaluate(start, start, value, torch.zeros_like(value))
 
@@ -138,7 +139,7 @@ class SampledTrees:
         tree.is_expanded[node] = tree.depth[node] < self._max_depth
         if value is None:
             return torch.zeros(len(node), device=state.done.device)
-        return value * self.settings.value_scale
+        return value * self.utility.value_scale
 
     def _evaluate(self, start: State, leaf: State, leaf_value: Tensor, gains: Tensor) -> Tensor:
         """Float32 [S], for seat 0: the values of lines from start to leaf."""

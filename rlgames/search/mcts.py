@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rlgames.config.options.search import MctsConfig
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.game import Game, State
 from rlgames.kernels.evaluation_cache import EvaluationCache, make_cache
@@ -45,7 +46,7 @@ from rlgames.policies.policy import Network, Policy
 from rlgames.sampling import Stochastic, check_finite
 from rlgames.search.gumbel import batch_sizes, plan_roots
 from rlgames.search.hidden import SampledTrees
-from rlgames.search.search import MctsSettings, Search, SearchResult
+from rlgames.search.search import Search, SearchResult
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 
@@ -69,17 +70,30 @@ NO_BATCHES = np.empty(0, np.int64)
 class Mcts(Search):
     """Searches from public positions; player: the source of the prior probabilities.
 
+    rule: "dedieu_amar" is the rule above; "puct" multiplies its bonus by √Σ_b N(s, b), so that
+        every action is visited again and again; "gumbel" is the rule of Danihelka et al. 2022, with
+        the weights of mctx's qtransform_completed_by_mix_value.
+    num_parallel: these simulations are kept apart by pending visits; a twentieth of the simulations
+        costs little strength.
+    discount, value_scale: of the value head, see Utility.
     Raises ValueError if player, game and settings cannot be combined.
 
     bytes_per_simulation: of a tree, without positions.
     """
 
-    def __init__(self, game: Game[Any], player: Player, settings: MctsSettings) -> None:
+    def __init__(
+        self,
+        game: Game[Any],
+        player: Player,
+        settings: MctsConfig,
+        discount: float = 1.0,
+        value_scale: float = 1.0,
+    ) -> None:
         _check(player, settings)
         if isinstance(player, Agent):
             player = Agent(game, player.policy, Stochastic(settings.temperature))
         self.game, self.player, self.settings = game, player, settings
-        self.utility = Utility(game, settings.value, settings.discount)
+        self.utility = Utility(game, settings.value, discount, value_scale)
         self.explores = settings.rule == "gumbel"
         has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
         has_noise = settings.dirichlet_fraction or (self.explores and settings.gumbel_scale)
@@ -137,7 +151,7 @@ class Mcts(Search):
         return result.to(roots.done.device)
 
 
-def _check(player: Player, settings: MctsSettings) -> None:
+def _check(player: Player, settings: MctsConfig) -> None:
     """Raises ValueError if player and settings cannot be combined."""
     if not isinstance(player, HasProbabilities):
         raise ValueError(
@@ -155,9 +169,17 @@ def _check(player: Player, settings: MctsSettings) -> None:
         )
 
 
-def make_mcts(game: Game[Any], player: Player, **keys: Any) -> Mcts:
-    """The search of a config; keys: the fields of MctsSettings."""
-    return Mcts(game, player, MctsSettings(**keys))
+def make_mcts(
+    game: Game[Any],
+    player: Player,
+    *,
+    discount: float = 1.0,
+    value_scale: float = 1.0,
+    **keys: Any,
+) -> Mcts:
+    """The search of a config; keys: of MctsConfig, without endgames."""
+    settings = MctsConfig(name="mcts", solve_positions=0, **keys)
+    return Mcts(game, player, settings, discount, value_scale)
 
 
 class BoardTrees:
@@ -171,12 +193,14 @@ class BoardTrees:
         self,
         game: BoardGame,
         agent: Agent | None,
-        settings: MctsSettings,
+        settings: MctsConfig,
         utility: Utility,
         max_nodes: int,
     ) -> None:
         self.game, self._settings, self._utility = game, settings, utility
-        self.evaluator = LeafEvaluator(game, None if agent is None else agent.policy, settings)
+        self.evaluator = LeafEvaluator(
+            game, None if agent is None else agent.policy, settings, utility
+        )
         self._max_nodes = max_nodes
         self._tree: SearchTree | None = None
         self._run: Simulations | None = None
@@ -192,7 +216,7 @@ class BoardTrees:
         tree.arrays.sign[:trees] = 1 - 2 * roots.current_seat.numpy()
         nodes.positions[:trees] = cast("BoardState", roots).words.numpy()
         nodes.turn[:trees] = roots.turn.numpy()
-        if self.game.spec.num_chance_inputs or settings.leaf == "rollout":
+        if self.game.spec.num_chance_inputs or settings.leaf != "value":
             seeds = torch.randint(MAX_SEED, (trees, 1), generator=rng, device=rng.device)
             nodes.rng[:trees] = seeds.cpu().numpy().view(np.uint64)
         evaluator = self.evaluator.prepare(self._max_nodes * trees)
@@ -265,8 +289,10 @@ class LeafEvaluator:
     float32 [B, *input_shape]; otherwise None.
     """
 
-    def __init__(self, game: BoardGame, policy: Policy | None, settings: MctsSettings) -> None:
-        self.game, self.policy, self._settings = game, policy, settings
+    def __init__(
+        self, game: BoardGame, policy: Policy | None, settings: MctsConfig, utility: Utility
+    ) -> None:
+        self.game, self.policy, self._settings, self._utility = game, policy, settings, utility
         base: type[Network] = Network
         self.input_shape, is_read = game.spec.observation, isinstance(policy, Network)
         if isinstance(policy, Embedding):
@@ -304,7 +330,7 @@ class LeafEvaluator:
         is_uniform = self.policy is None
         if is_uniform or len(weights.lines) or (max_rows and weights.activation == RELU):
             max_rows = sys.maxsize
-        rolls_out, has_points = settings.leaf == "rollout", self.game.spec.seats == 1
+        rolls_out, has_points = settings.leaf != "value", self.game.spec.seats == 1
         return Evaluator(
             cache=cache,
             network=weights,
@@ -312,8 +338,8 @@ class LeafEvaluator:
             is_uniform=is_uniform,
             rolls_out=rolls_out,
             temperature=settings.temperature,
-            value_scale=settings.value_scale,
-            discount=settings.discount if has_points and not rolls_out else 1.0,
+            value_scale=self._utility.value_scale,
+            discount=self._utility.discount if has_points and not rolls_out else 1.0,
             max_value=math.inf if has_points else 1.0,
             open_value=network.open_value if isinstance(network, Embedding) else PLANES,
             max_plies=self.game.spec.max_plies,

@@ -35,30 +35,27 @@ class Rollouts(Search):
     and neither chance nor the player is random, these are played and the result is exact; otherwise
     worlds and chance are sampled.
 
-    max_num_considered_actions: how many actions are tried, the likeliest by the player's
-        probabilities; all legal ones for a player without. simulations: games played on after each
-        of them, where the result is not exact. gumbel_scale: of Gumbel noise that is added to the
-        log-probabilities before the likeliest actions are chosen, so that in training all are tried
-        from time to time; 0: none. temperature: the policy that a network learns from is
-        softmax(mean values ÷ temperature); 0: equal shares for the best actions. value: what to
-        maximize, see Utility.
+    max_num_considered_actions: the likeliest by the player's probabilities; a player without tries
+        all legal ones. simulations: games played on after each action, where the result is not
+        exact. gumbel_scale: of noise that is added to the log-probabilities before the likeliest
+        actions are chosen, so that in training all are tried from time to time.
     """
 
     def __init__(
         self,
         game: Game[Any],
         player: Player,
-        max_num_considered_actions: int = 16,
-        simulations: int = 100,
-        gumbel_scale: float = 0.0,
-        temperature: float = 0.0,
-        value: str | None = None,
+        max_num_considered_actions: int,
+        simulations: int,
+        gumbel_scale: float,
+        temperature: float,
+        value: str | None,
     ) -> None:
         self.game, self.utility = game, Utility(game, value)
         self.max_num_considered_actions, self.simulations = max_num_considered_actions, simulations
         self.gumbel_scale, self.temperature = gumbel_scale, temperature
         if isinstance(player, Agent):
-            player = Agent(game, player.policy, Argmax())
+            player = Agent(game, player.policy, Argmax("first"))
         self._ranks = player if isinstance(player, HasProbabilities) else None
         self.player = player
         self._keys, self._hidden = find(game, ExactKey), find(game, HiddenInformation)

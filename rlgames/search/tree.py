@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.config.options.search import MctsConfig
 from rlgames.kernels import gumbel
 from rlgames.kernels import tree_search as kernel
-from rlgames.search.search import MctsSettings, SearchResult
+from rlgames.search.search import SearchResult
 
 
 class SearchTree:
@@ -30,7 +31,7 @@ class SearchTree:
         trees: int,
         capacity: int,
         actions: int,
-        settings: MctsSettings,
+        settings: MctsConfig,
         bounds: tuple[float, float],
     ) -> None:
         max_nodes = trees * capacity
@@ -57,7 +58,7 @@ class SearchTree:
         self.depth = torch.from_numpy(self.arrays.depth)
         self.begin(settings, bounds)
 
-    def begin(self, settings: MctsSettings, bounds: tuple[float, float]) -> None:
+    def begin(self, settings: MctsConfig, bounds: tuple[float, float]) -> None:
         """Forget the values and the plan of the search before. bounds: of all values for seat 0; if
         the lower one is above the other, the bounds of the values so far are used."""
         low, high = (0.0, settings.q_scale) if settings.q_scale else bounds

@@ -21,11 +21,18 @@ class Utility:
     A line that is cut short counts with its score so far.
     discount: γ per turn, of the value that estimates the rest of a line. What the line earns before
     is discounted in the same way, from the root on; an outcome, which a line earns once, is not.
+    value_scale: units of the value per unit of a value head.
     bounds: the lower and upper bound of the value; (inf, -inf) where unknown.
     Raises ValueError if the game does not have this value.
     """
 
-    def __init__(self, game: Game[Any], value: str | None = None, discount: float = 1.0) -> None:
+    def __init__(
+        self,
+        game: Game[Any],
+        value: str | None,
+        discount: float = 1.0,
+        value_scale: float = 1.0,
+    ) -> None:
         value = value or game.spec.goal
         valid_measures = game.measures(game.example_state())
         valid = ["outcome"] if game.spec.seats == 2 else ["turns", "score", *valid_measures]
@@ -34,7 +41,8 @@ class Utility:
                 f"search.value={value} is not defined for {game.spec.name}; "
                 f"valid values: {', '.join(valid)}"
             )
-        self.game, self.value, self.discount = game, value, discount
+        self.game, self.value = game, value
+        self.discount, self.value_scale = discount, value_scale
         self.bounds = (-1.0, 1.0) if value == "outcome" else (math.inf, -math.inf)
 
     def realized(self, root: State, state: State) -> Tensor:

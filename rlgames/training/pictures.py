@@ -93,7 +93,7 @@ def afterstate_values(
 
 def certainty_by_move(game: Game[Any], policy: Policy, rng: torch.Generator) -> Tensor:
     """Float32 [T]: the distance to certainty at each move of one game sampled from the policy."""
-    agent = Agent(game, policy, Stochastic())
+    agent = Agent(game, policy, Stochastic(1.0))
     trajectories, _ = collect_games(game, [agent], 1, rng)
     return distance_to_certainty(agent.probabilities(trajectories.state).float())
 

@@ -13,7 +13,7 @@ from bench_tools import PEERS, Worker, in_turn, ratio, rows
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
-from rlgames.players.player import Agent, Player, Random
+from rlgames.players.player import Agent, ObservingRandom, Player
 from rlgames.policies.mlp import Mlp
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.sampling import Stochastic
@@ -46,10 +46,12 @@ class Pool:
     ) -> None:
         self.clock = clock
         game, rng = make("game", load_config(TrainConfig, words).game), torch.Generator()
-        player: Player = Random(game, observe=True)
+        player: Player = ObservingRandom(game)
         if with_network:
-            policy = Mlp(game, [128, 128], "relu", "orthogonal", True, True, rng.manual_seed(0))
-            player = Agent(game, policy, Stochastic(), records_log_prob=True)
+            policy = Mlp(
+                game, [128, 128], "relu", "orthogonal", True, True, rng.manual_seed(0), False
+            )
+            player = Agent(game, policy, Stochastic(1.0), records_log_prob=True)
         self.pool = GamePool(game, [player], UNLIMITED_GAMES, rng.manual_seed(1), batch=batch)
         self.plies = max(16, 2**16 // batch)
         self()  # compiles, and ends the openings

@@ -12,9 +12,10 @@ from bench_tools import PEERS, Worker, in_turn, ratio, rows, short
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
+from rlgames.config.typed import make_option
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions
-from rlgames.search.mcts import make_mcts
+from rlgames.search.mcts import Mcts
 from rlgames.training.parts import build_training
 
 SIMULATIONS = 32
@@ -86,7 +87,8 @@ PLAYOUT_CASES = {
 def playouts(case: str, num_parallel: int) -> float:
     """Simulations per second of processor time: 1,000 from the start, valued by random play."""
     game = make("game", load_config(TrainConfig, case.split()).game)
-    search = make_mcts(game, Random(game), simulations=1000, num_parallel=num_parallel)
+    keys = make_option("search", "mcts", simulations=1000, num_parallel=num_parallel)
+    search = Mcts(game, Random(game), keys)
     rng = torch.Generator().manual_seed(1)
     search.search(game.initial(1, rng), rng)  # compiles
     start, searches = time.process_time(), 0

@@ -1,6 +1,7 @@
 """conf/ is the source of values: it has what the schemas ask for, and Hydra alone composes it."""
 
 import sys
+from inspect import signature
 
 import hydra
 import pytest
@@ -12,13 +13,13 @@ from omegaconf import OmegaConf
 from rlgames.commands.games import list_presets
 from rlgames.commands.train import check_sweep
 from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
-from rlgames.config.compose import composer, load_config, sweep_jobs
+from rlgames.config.compose import compose_node, hydra_words, load_config, own_hydra, sweep_jobs
 from rlgames.config.conf import about, command_file, conf_dir, option_names, option_values
 from rlgames.config.hydra_version import VERSION_BASE
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
 from rlgames.config.typed import from_plain, to_plain, typed
-from rlgames.config.words import hydra_words, read_words
+from rlgames.config.words import read_words
 from rlgames.core.errors import ConfigError
 from rlgames.training.parts import check_parts
 
@@ -36,6 +37,16 @@ def test_the_file_of_an_option_has_exactly_the_keys_of_its_schema(group, name):
         values["path"] = "RUN"
     typed(schema, values)
     assert about(group, name)
+
+
+@pytest.mark.parametrize(("group", "name"), OPTIONS)
+def test_what_makes_an_option_has_no_second_value_of_a_key(group, name):
+    option = REGISTRY[group][name]
+    if option.make is None or option.extra or group == "reward":  # users derive from Reward
+        return
+    parameters = signature(option.load()).parameters
+    keys = [parameters[name] for name in key_fields(option.schema) if name in parameters]
+    assert all(key.default is key.empty for key in keys if key.name != "name")
 
 
 @pytest.mark.parametrize("group", REGISTRY)
@@ -133,8 +144,8 @@ def test_what_is_chosen_is_kept_beside_what_a_learner_brings(tmp_path, monkeypat
 
 def test_a_sweep_over_learners_gives_each_what_works_with_it():
     words = ["game=tictactoe", "learner=ppo,reinforce,dqn,alphazero,td"]
-    with composer() as composing:
-        jobs = [*sweep_jobs(hydra_words("train", read_words("train", words), composing), composing)]
+    with own_hydra():
+        jobs = [*sweep_jobs(hydra_words("train", read_words("train", words)))]
     check_sweep(jobs)
     assert {" ".join(varied): brought(config)[1:] for varied, config in jobs} == {
         "learner=ppo": ("stochastic", None),
@@ -154,8 +165,9 @@ def test_a_stored_config_is_read_as_it_was_written(name):
 @pytest.mark.parametrize("name", one_in(6, PRESETS))
 def test_the_table_of_presets_lists_what_hydra_chooses(name):
     (listed,) = (preset for preset in list_presets() if preset["name"] == name)
-    with composer() as composing:
-        chosen = composing.choices("train", [f"experiment='{name}'"])
+    with own_hydra():
+        node = compose_node("train", [f"experiment='{name}'"])
+    chosen = node.hydra.runtime.choices
     assert {
         group: chosen[group] for group in ("game", "learner", "policy")
     }.items() <= listed.items()

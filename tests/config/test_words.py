@@ -4,18 +4,16 @@ import pytest
 from helpers import check_refused
 
 from rlgames.config.commands import COMMAND_SCHEMAS
-from rlgames.config.compose import composer, load_config
-from rlgames.config.words import hydra_words, quoted, read_words, split_flags
+from rlgames.config.compose import hydra_words, load_config, own_hydra
+from rlgames.config.words import quoted, read_words, split_flags
 from rlgames.core.errors import ConfigError
 
 
 def words_for_hydra(command, *words):
     """What Hydra is told."""
     flags = split_flags(command, words)
-    with composer(flags.folders) as composing:
-        return hydra_words(
-            command, read_words(command, flags.words, flags.is_sweep), composing, flags
-        )
+    with own_hydra(flags.folders):
+        return hydra_words(command, read_words(command, flags.words, flags.is_sweep), flags)
 
 
 @pytest.mark.parametrize(

@@ -125,17 +125,21 @@ def zeros(*shape):
     ],
 )
 def test_a_network_has_a_score_for_each_action_and_a_value_if_needed(scores, value, message):
-    agent = Agent(GAME, network(scores, value), Stochastic())
+    agent = Agent(GAME, network(scores, value), Stochastic(1.0))
     with pytest.raises(ConfigError, match=re.escape(message)) as error:
         agent.act(start(), rng())
     assert "policy=mine " in error.value.error
 
 
 def test_a_network_whose_first_scores_are_not_finite_is_named():
-    agent = Agent(GAME, network(lambda n: torch.full((n, 9), torch.nan), zeros(None)), Stochastic())
+    agent = Agent(
+        GAME, network(lambda n: torch.full((n, 9), torch.nan), zeros(None)), Stochastic(1.0)
+    )
     with pytest.raises(NonFiniteError, match="policy=mine returned nan as a score"):
         agent.choose(start(), rng())
-    Agent(GAME, network(zeros(None, 9), lambda n: None, False), Stochastic()).choose(start(), rng())
+    Agent(GAME, network(zeros(None, 9), lambda n: None, False), Stochastic(1.0)).choose(
+        start(), rng()
+    )
 
 
 def test_batch_normalization_learns_from_one_row_by_its_running_statistics():
@@ -256,7 +260,7 @@ def test_a_sampling_rule_chooses_legal_actions_only(method, value, message):
     legal[:, 0] = False
     kind = type("Mine", (Stochastic,), {method: lambda self, *_: value(legal)})
     kind.__module__ = kind.choose.__module__ = "mine"
-    rule = checked("sampling", "mine", kind)()
+    rule = checked("sampling", "mine", kind)(1.0)
     more = {"logits": (), "probabilities": (0.0,)}.get(method, (rng(), 0.0))
     with pytest.raises(ConfigError, match=re.escape(message)) as error:
         getattr(rule, method)(torch.zeros(FEW, 9), legal, *more)
@@ -363,7 +367,7 @@ def test_a_game_that_goes_on_after_its_limit_is_named():
 
 def test_built_in_parts_are_not_checked_and_parts_of_functions_are():
     assert checked("sampling", "mine", Stochastic) is Stochastic
-    assert type(checked("sampling", "mine", lambda: Stochastic())()) is Stochastic
+    assert type(checked("sampling", "mine", lambda: Stochastic(1.0))()) is Stochastic
 
     class Mine(Reward):
         def rewards(self, trajectories, final_states):

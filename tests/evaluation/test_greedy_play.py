@@ -25,7 +25,7 @@ def agent():
     game, player, _ = make_agent(*WORDS)
     values = player.policy.values  # whole numbers: sums are exact in any order
     values.copy_(torch.randint(50, (len(values),), generator=rng(1)).float())
-    return Agent(game, player.policy, Argmax())
+    return Agent(game, player.policy, Argmax("first"))
 
 
 def test_it_plays_as_the_agent_does(agent):
@@ -53,7 +53,7 @@ def test_an_evaluation_uses_it_for_many_games_and_in_training(agent):
 
     assert has_kernel(agent)
     assert not has_kernel(agent, MIN_GAMES - 1)
-    assert not has_kernel(Agent(game, agent.policy, Stochastic()))
+    assert not has_kernel(Agent(game, agent.policy, Stochastic(1.0)))
     assert not has_kernel(Agent(game, agent.policy, Argmax("random")))
     _, learning, _ = make_agent(*WORDS, "learner.step_size=temporal_coherence")
     assert has_kernel(learning, 1)

@@ -4,13 +4,12 @@ import json
 
 import pytest
 import torch
-from helpers import InOrder
+from helpers import InOrder, game_2048
 
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.paired import compare_paired
 from rlgames.games.battleship import Battleship
-from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random
 
 
@@ -18,7 +17,7 @@ def compared(game, names, players, games=100):
     return compare_paired(game, names, players, games, lambda name: make_generator(0, name))
 
 
-@pytest.mark.parametrize("game", [Game2048(3, 3), Battleship(10, 10, [5, 4, 3, 3, 2])])
+@pytest.mark.parametrize("game", [game_2048(3, 3), Battleship(10, 10, [5, 4, 3, 3, 2])])
 def test_equal_players_have_equal_results_on_the_same_boards_and_dice(game):
     result = compared(game, ["a", "b"], [InOrder(game), InOrder(game)])
     difference, correlation = result.pairs[0, 1]
@@ -30,7 +29,7 @@ def test_equal_players_have_equal_results_on_the_same_boards_and_dice(game):
 
 def test_boards_and_dice_do_not_depend_on_the_other_players():
     """Nor on how long their games last."""
-    game = Game2048(3, 3)
+    game = game_2048(3, 3)
     alone = compared(game, ["a"], [InOrder(game)])
     beside = compared(game, ["r", "b", "a"], [Random(game), InOrder(game, True), InOrder(game)])
     assert beside.players[2] == alone.players[0]

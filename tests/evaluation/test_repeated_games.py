@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from helpers import InOrder, rng
+from helpers import InOrder, game_2048, rng
 
 import rlgames as package
 from rlgames.commands.match import game_and_player, with_run
@@ -13,7 +13,6 @@ from rlgames.config.compose import load_config
 from rlgames.evaluation.elo import compete
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.battleship import Battleship
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Random
@@ -101,7 +100,7 @@ def test_layouts_are_chance_unless_all_of_them_are_played(game):
 
 
 def test_dice_are_chance():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     found = evaluate(game, InOrder(game), EvaluationSettings(50), rng())
     assert (found.games, found.is_exact) == (50, False)
     assert found.distinct_games > 1

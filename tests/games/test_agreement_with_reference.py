@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import rng
+from helpers import game_2048, rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from markers import slow
 from reference_rules import BreakthroughBook, HexBook, LinesBook, OthelloBook, SlideBook
 
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
@@ -216,7 +215,7 @@ def play_slides(game, state, moves):
 )
 def test_slides_play_by_the_book(rows, columns, seed, choices):
     assume(rows * columns > 2)  # two tiles leave no room on two cells
-    game = Game2048(rows, columns, fours=FOURS)
+    game = game_2048(rows, columns, fours=FOURS)
     triples = [choices[start : start + 3] for start in range(0, len(choices), 3)]
     moves = [triples[start : start + BATCH] for start in range(0, len(triples), BATCH)]
     play_slides(game, game.initial(BATCH, rng(seed)), moves)
@@ -239,14 +238,14 @@ def test_slides_from_any_board_play_by_the_book(data):
     choices = data.draw(st.binary(min_size=9 * BATCH, max_size=9 * BATCH))
     triples = [choices[start : start + 3] for start in range(0, len(choices), 3)]
     moves = [triples[start : start + BATCH] for start in range(0, len(triples), BATCH)]
-    game = Game2048(rows, columns, fours=FOURS)
+    game = game_2048(rows, columns, fours=FOURS)
     play_slides(game, game.from_exponents(torch.tensor(boards)), moves)
 
 
 @pytest.mark.parametrize(("rows", "columns"), SLIDES)
 def test_what_chance_may_add_is_by_the_book(rows, columns):
     """Every empty cell is as likely; a four has its probability; the rest follows the rules."""
-    game = Game2048(rows, columns, fours=FOURS)
+    game = game_2048(rows, columns, fours=FOURS)
     draw = random.Random(rows + 10 * columns)
     top = min(3, rows * columns)
     boards = [
@@ -287,7 +286,7 @@ def test_what_chance_may_add_is_by_the_book(rows, columns):
 
 @pytest.mark.parametrize("fours", [0.0, 0.1, 1.0])
 def test_the_ends_of_the_uniform_numbers_choose_the_first_and_the_last_cell(fours):
-    game = Game2048(3, 4, fours=fours)
+    game = game_2048(3, 4, fours=fours)
     below_one = 1 - 2**-24
     for count in range(1, 12):
         filled = [1 if index >= count else 0 for index in range(12)]

@@ -4,11 +4,10 @@ import math
 
 import pytest
 import torch
-from helpers import rng
+from helpers import game_2048, rng
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import HIDDEN
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.players.player import Player, Random
@@ -119,11 +118,11 @@ def test_moves_are_read_as_people_write_them():
     board = KInARow(3, 3, 3, False)
     state = board.initial(1, rng())
     assert [parse_action(board, state, 0, text) for text in ("b2", "B2", "5")] == [4, 4, 4]
-    tiles = parse(Game2048(4, 4), ". . . .\n. 2 . .\n. . 2 .\n. . . .")
+    tiles = parse(game_2048(4, 4), ". . . .\n. 2 . .\n. . 2 .\n. . . .")
     names = ("u", "ri", "down", "LEFT", "2")
-    assert [parse_action(Game2048(4, 4), tiles, 0, text) for text in names] == [0, 1, 2, 3, 1]
+    assert [parse_action(game_2048(4, 4), tiles, 0, text) for text in names] == [0, 1, 2, 3, 1]
     with pytest.raises(ValueError, match="not a legal move"):
-        parse_action(Game2048(4, 4), tiles, 0, "u", exact=True)
+        parse_action(game_2048(4, 4), tiles, 0, "u", exact=True)
     sets = Battleship(4, 4, [2], 2)
     start = sets.initial(1, rng())
     assert parse_action(sets, start, 0, "B1 A1") == parse_action(sets, start, 0, "a1 b1")

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from helpers import made
 from markers import slow
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets.counts import LayoutCounter
 from rlgames.games.fleets.layouts import Fleet
 from rlgames.games.fleets.sunk_ships import Seen
-from rlgames.players.fleets import Density, DensityRollout
 
 FLEETS = [
     (1, 9, [2, 2, 1]),
@@ -72,7 +72,7 @@ def test_the_first_shot_of_the_classic_fleet():
 def test_density_says_whether_it_counted(steps, share):
     game = Battleship(6, 6, [3, 2, 2], 1)
     assert not game.posterior.exact
-    player = Density(game, 60, steps)
+    player = made("player", "density", game, samples=60, steps=steps)
     state = game.initial(3, torch.Generator().manual_seed(0))
     state = game.apply_action(state, torch.tensor([0, 7, 14]))
     rng = torch.Generator().manual_seed(1)
@@ -88,9 +88,9 @@ def test_density_says_whether_it_counted(steps, share):
 def test_many_equal_ships_with_announced_sinkings_are_sampled():
     """Twelve ships, each sunk or not, leave 13! combinations of their numbers."""
     game = Battleship(10, 10, [1] * 12, 1, show=["sunk"])
-    player = Density(game, 60, 10**6)
+    player = made("player", "density", game, samples=60, steps=10**6)
     player.choose(game.initial(1, torch.Generator().manual_seed(0)), torch.Generator())
     assert player.statistics() == {"exact_moves": 0.0}
     with pytest.raises(ValueError, match="not too large"):
-        DensityRollout(game, 60, 10**6)
+        made("player", "density_rollout", game, samples=60, steps=10**6)
     assert LayoutCounter(game.fleet).can_count

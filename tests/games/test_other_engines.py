@@ -5,10 +5,9 @@ from importlib.util import find_spec
 
 import pytest
 import torch
-from helpers import rng
+from helpers import game_2048, rng
 
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
@@ -189,7 +188,7 @@ def test_slide_agrees_with_open_spiel():
     for row in theirs:
         chance(row)
         chance(row)
-    game = Game2048(4, 4, fours=FOURS)
+    game = game_2048(4, 4, fours=FOURS)
     state = game.from_exponents(torch.tensor([board(row) for row in theirs]))
     while True:
         assert state.done.tolist() == [row.is_terminal() for row in theirs]
@@ -235,7 +234,7 @@ def test_slide_agrees_with_pgx():
     step = jax.jit(jax.vmap(engine.step))
     key = jax.random.PRNGKey(0)
     theirs = jax.jit(jax.vmap(engine.init))(jax.random.split(key, games))
-    game = Game2048(4, 4, fours=FOURS)
+    game = game_2048(4, 4, fours=FOURS)
     state = game.from_exponents(tensor(theirs._board).long().reshape(games, 4, 4))
     draw = rng(1)
     moves = 0

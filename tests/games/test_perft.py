@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 import torch
-from helpers import rng
+from helpers import game_2048, rng
 from markers import slow
 from reference_rules import (
     BreakthroughBook,
@@ -23,7 +23,6 @@ from reference_rules import (
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
@@ -134,7 +133,7 @@ def test_2048_has_the_sequences_of_slides_and_tiles_of_the_rule_book(fours):
         values = (2, 4) if fours else (2,)
         return [(index, value) for index, cell in enumerate(cells) if not cell for value in values]
 
-    game, book = Game2048(2, 3, fours=fours), SlideBook(2, 3)
+    game, book = game_2048(2, 3, fours=fours), SlideBook(2, 3)
     book.place(0, 2)
     book.place(4, 2)
     state = game.from_exponents(torch.tensor([[[1, 0, 0], [0, 1, 0]]]))

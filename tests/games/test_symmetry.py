@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import rng
+from helpers import game_2048, rng
 
 from rlgames.games.battleship import Battleship
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
@@ -24,10 +23,10 @@ GAMES: dict[str, tuple[Any, int]] = {
     "tic-tac-toe": (KInARow(3, 3, 3, False), 8),
     "rectangle without gravity": (KInARow(3, 4, 3, False), 4),
     "Connect 4": (KInARow(6, 7, 4, True), 2),
-    "2048": (Game2048(4, 4), 8),
-    "2048, a rectangle": (Game2048(2, 3), 4),
-    "2048, a column": (Game2048(4, 1), 2),
-    "2048, a row": (Game2048(1, 4), 2),
+    "2048": (game_2048(4, 4), 8),
+    "2048, a rectangle": (game_2048(2, 3), 4),
+    "2048, a column": (game_2048(4, 1), 2),
+    "2048, a row": (game_2048(1, 4), 2),
     "battleship on a line": (Battleship(1, 10, [3]), 2),
     "salvo, sets of cells": (Battleship(4, 4, [4, 2], 2, "joint"), 8),
     "salvo, cell by cell": (Battleship(4, 4, [4, 2], 3, "sequential"), 8),
@@ -53,7 +52,7 @@ def test_a_canonical_network_scores_transformed_boards_alike(name, policy):
     game, count = {"Hex": (Hex(4, True), 2), **GAMES}[name]
     made: dict[str, Any] = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
     network = (
-        Mlp(game, [16], bias=True, **made)
+        Mlp(game, [16], bias=True, skip=False, **made)
         if policy == "mlp"
         else Conv(game, [4], skip=True, **made)
     )
@@ -96,7 +95,7 @@ def test_a_canonical_network_scores_transformed_boards_alike(name, policy):
 
 
 def test_lines_that_are_turned_into_each_other_share_a_table():
-    lines, table = board_lines(Game2048(4, 4))
+    lines, table = board_lines(game_2048(4, 4))
     assert lines[:2] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert table == [0, 1, 1, 0, 0, 1, 1, 0]  # four at the edge, four within
     assert sorted(map(sorted, lines[4:])) == [

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import check_uncompiled, rng
+from helpers import check_uncompiled, game_2048, rng
 from markers import quick
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse
@@ -20,12 +19,12 @@ BREAKTHROUGH = Breakthrough(5, 4, 1)
 GAMES: list[Any] = [
     KInARow(3, 3, 3, False, "tictactoe"),
     KInARow(6, 7, 4, True, "connect4"),
-    Game2048(4, 4),
+    game_2048(4, 4),
     KInARow(7, 7, 5, False),
     KInARow(7, 7, 5, True),
-    Game2048(3, 3, fours=0.5, encoding="exponents"),
-    Game2048(2, 4),
-    Game2048(1, 3),
+    game_2048(3, 3, fours=0.5, encoding="exponents"),
+    game_2048(2, 4),
+    game_2048(1, 3),
     Othello(6),
     Hex(5, swap=True),
     BREAKTHROUGH,

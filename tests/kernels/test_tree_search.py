@@ -7,7 +7,7 @@ import pytest
 import torch
 from helpers import check_uncompiled
 
-from rlgames.search.search import MctsSettings
+from rlgames.config.typed import make_option
 from rlgames.search.tree import SearchTree
 
 
@@ -50,7 +50,7 @@ def grown(seed, actions=4, rounds=60, parallel=3, rule="puct"):
         return prior
 
     roots = [Node(priors(), 1), Node(priors(), -1)]
-    settings = MctsSettings(rule=rule, c_puct=1.5)
+    settings = make_option("search", "mcts", rule=rule, c_puct=1.5)
     tree = SearchTree(2, rounds * parallel + 1, actions, settings, (-1.0, 1.0))
     nodes = dict(enumerate(roots))
     for number, root in enumerate(roots):

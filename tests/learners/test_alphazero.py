@@ -10,12 +10,13 @@ from helpers import learner_of, make_policy, rng
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
+from rlgames.config.typed import make_option
 from rlgames.evaluation.positions import read_positions
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.alphazero import SearchTargets
 from rlgames.players.player import Agent, Random
 from rlgames.rollouts.play import collect_games
-from rlgames.search.search import MctsSettings, SearchResult
+from rlgames.search.search import SearchResult
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
@@ -62,7 +63,7 @@ def test_moves_are_sampled_in_proportion_to_visits(explorer):
     fixed = torch.tensor([0.0, 1.0, 3.0, 0.0, 0.0, 12.0, 0.0, 0.0, 0.0])
 
     class Found:
-        game, explores, utility = TICTACTOE, False, Utility(TICTACTOE)
+        game, explores, utility = TICTACTOE, False, Utility(TICTACTOE, None)
 
         def search(self, state, rng):
             visits = fixed.repeat(len(state), 1)
@@ -132,7 +133,7 @@ def test_only_searching_players_give_targets(explorer):
 
 def test_noise_is_drawn_from_dirichlets_distribution():
     """Of k equal parameters a the mean is 1/k, the variance (k - 1) / k² / (k a + 1)."""
-    tree = SearchTree(40_000, 1, 7, MctsSettings(), (-1.0, 1.0))
+    tree = SearchTree(40_000, 1, 7, make_option("search", "mcts"), (-1.0, 1.0))
     drawn = tree.prior
     drawn[:], drawn[:, 1:5] = -torch.inf, 0.25
     tree.add_noise(40_000, 1.0, 10.0, rng())

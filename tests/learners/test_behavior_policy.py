@@ -20,12 +20,12 @@ from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
 from rlgames.training.parts import build_training
 
 RULES: dict[str, Sampling] = {
-    "stochastic": Stochastic(),
+    "stochastic": Stochastic(1.0),
     "stochastic at temperature 0.3": Stochastic(0.3),
-    "epsilon_greedy": EpsilonGreedy(0.3, 0.1),
-    "argmax": Argmax(),
+    "epsilon_greedy": EpsilonGreedy(0.3, 0.1, "first"),
+    "argmax": Argmax("first"),
     "argmax with random ties": Argmax("random"),
-    "epsilon_greedy with random ties": EpsilonGreedy(0.3, ties="random"),
+    "epsilon_greedy with random ties": EpsilonGreedy(0.3, None, "random"),
 }
 
 

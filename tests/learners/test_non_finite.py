@@ -21,7 +21,13 @@ from rlgames.rewards import Reward
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic
 
-RULES = [Stochastic(), Stochastic(0.01), Stochastic(1e6), EpsilonGreedy(0.3), Argmax()]
+RULES = [
+    Stochastic(1.0),
+    Stochastic(0.01),
+    Stochastic(1e6),
+    EpsilonGreedy(0.3, None, "first"),
+    Argmax("first"),
+]
 ONE = torch.tensor([1])
 EXTREMES = [0.0, -0.0, 1.0, 1e38, -1e38, 3.4e38, -3.4e38, math.inf, -math.inf, math.nan]
 
@@ -85,8 +91,8 @@ def test_permuted_rows_have_permuted_greedy_moves_and_values():
     cfg = load_config(TrainConfig, ["experiment=connect4_mlp"])
     game = make("game", cfg.game)
     policy = make_policy(cfg, game, 0)
-    agent = Agent(game, policy, Argmax())
-    moves, _ = collect_games(game, [Agent(game, policy, Stochastic())], 20, rng(1))
+    agent = Agent(game, policy, Argmax("first"))
+    moves, _ = collect_games(game, [Agent(game, policy, Stochastic(1.0))], 20, rng(1))
     order = torch.randperm(len(moves), generator=rng(2))
     assert torch.equal(agent.choose(moves.state[order]), agent.choose(moves.state)[order])
     value = policy.scores(game, moves.state)[1]

@@ -97,7 +97,7 @@ def test_scores_become_the_exact_posterior(words, games):
     for played in range(0, games, 250):
         moves, results = collect_games(game, [agent], 250, generator)
         learner.update(moves, results, played / games)
-    moves, _ = collect_games(game, [Agent(game, agent.policy, Argmax())], 300, rng(6))
+    moves, _ = collect_games(game, [Agent(game, agent.policy, Argmax("first"))], 300, rng(6))
     with torch.no_grad():
         chance = agent.policy.scores(game, moves.state)[0].sigmoid()
     states: Any = moves.state

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_agent, rng
+from helpers import game_2048, make_agent, rng
 
 import rlgames
 from rlgames.games.battleship import Battleship
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.gradient import RmspropPerMatrix, descend, make_optimizer
 from rlgames.players.player import Random
@@ -19,7 +18,7 @@ from rlgames.sampling import distance_to_certainty
 from rlgames.training.pictures import certainty_by_move
 
 GAMES: dict[str, tuple[Any, str]] = {
-    "slide": (Game2048(2, 3), "score_delta"),
+    "slide": (game_2048(2, 3), "score_delta"),
     "duel of lines": (KInARow(3, 3, 3, False), "outcome"),
     "turns of three shots": (Battleship(4, 4, [4, 2], 3, "sequential"), "turns"),
 }

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import make_agent, make_learner, rng
+from helpers import game_2048, make_agent, make_learner, rng
 from markers import quick
 
 from rlgames.config.options import rewards
 from rlgames.games.battleship import Battleship
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse, render
 from rlgames.players.player import Agent, Random
@@ -65,7 +64,7 @@ def test_the_step_is_the_documents_estimator(masked):
     words += ["learner.entropy_coef=0", "learner.entropy_coef_end=null"]
     policy, taught = learner(game, *words, "learner.max_grad_norm=null")
     before = [p.detach().clone() for p in policy.parameters()]
-    returns = Reward(game, "score_delta", "random_shot", 0.5).returns(moves, results)
+    returns = Reward(game, minus="random_shot", discount=0.5).returns(moves, results)
     total = torch.zeros(())
     for i in range(len(moves)):
         logits = policy(game.observe(moves.state[i : i + 1]))[0][0]
@@ -124,7 +123,7 @@ def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
     game = Battleship(1, 2, [1])
     words = ["game=battleship", "board=2", "ships=[1]", "lr=0.02"]
     policy, taught = learner(game, *words, *LEARNERS[baseline])
-    agent = Agent(game, policy, Stochastic())
+    agent = Agent(game, policy, Stochastic(1.0))
     first = game.openings(10)[0][torch.zeros(64, dtype=torch.int64)]
     for step in range(60):
         moves, results = collect_games(
@@ -253,7 +252,7 @@ def test_trajectories_of_one_player():
 
 
 def test_the_schema_offers_what_a_reward_can_score_and_subtract():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     measured = {*game.measures(game.example_state())}
     assert {*rewards.SCORED} == {"goal", *MOVE_TERMS, *FINAL_TERMS, *measured}
     assert {*rewards.SUBTRACTED} == {"nothing", *SUBTRACTED}

@@ -109,5 +109,5 @@ def test_tic_tac_toe_is_learned_so_that_nobody_can_win():
     game, player, learner = make_agent(*words)
     for seed in range(10):
         learn(learner, GamePool(game, [player], 2000, rng(seed)), None)
-    greedy = Agent(game, player.policy, Argmax())
+    greedy = Agent(game, player.policy, Argmax("first"))
     assert exploitability(Graph(game, 60, 1 << 30), greedy.probabilities)[1] == [0.0, 0.0]

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import learner_of, make_policy, rng
+from helpers import game_2048, learner_of, make_policy, rng
 
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.games.battleship import Battleship
-from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Random
 from rlgames.policies.table import Table
 from rlgames.rewards import Reward, is_last
@@ -59,7 +58,7 @@ def whole(game, player, games, **more):
 @pytest.mark.parametrize("plies", [1, 7, 1000])
 def test_windows_of_one_game_are_the_whole_games(plies):
     """One after the other, on the same dice."""
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     expected, scores = whole(game, Random(game), 20, batch=1)
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=1)
     actual, reached = windows(opened, plies, 20)
@@ -78,7 +77,7 @@ def test_windows_of_many_games_are_the_whole_games(plies):
         return layouts[torch.arange(first, first + count) % 8]
 
     policy = make_policy(load_config(TrainConfig, ["game=battleship"]), game, 0)
-    agent = Agent(game, policy, Argmax())
+    agent = Agent(game, policy, Argmax("first"))
     expected, _ = whole(game, agent, 8, initial_states=initial_states)
     actual, _ = windows(
         GamePool(game, [agent], UNLIMITED_GAMES, rng(), batch=8, initial_states=initial_states),
@@ -90,7 +89,7 @@ def test_windows_of_many_games_are_the_whole_games(plies):
 
 
 def test_new_games_take_the_place_of_those_that_end():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=64)
     for _ in range(10):
         moves, results = opened.collect(4)
@@ -102,7 +101,7 @@ def test_new_games_take_the_place_of_those_that_end():
 
 
 def test_rewards_at_the_end_are_paid_only_where_a_game_is_over():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     moves, results = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=50).collect(12)
     assert 0 < int(results.state.done.sum()) < len(results.state)
     paid = Reward(game, "score").rewards(moves, results)
@@ -113,7 +112,7 @@ def test_rewards_at_the_end_are_paid_only_where_a_game_is_over():
 @pytest.mark.parametrize("reward", ["score", "grid_sum", "turns"])
 def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(reward):
     """A table on 2×2, a window of one ply, so that every move is a last one."""
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     words = ["game=2048", "board=2", "policy=table", "learner=td", "experiment=null"]
     words += [f"reward={reward}", "reward.discount=0.9", "lr=1"]
     cfg = load_config(TrainConfig, [*words, "reward.scale=1"])
@@ -164,7 +163,7 @@ def test_restarts_are_one_move_from_an_unfinished_game():
 
 def test_a_restart_does_not_end_at_once():
     """In 2048 on 2x2 a random move often is the last; then the position itself is begun with."""
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     opened: Any = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=400)
     opened.run(12)
     before = set(map(tuple, opened.state.words[~opened.state.done].tolist()))
@@ -176,7 +175,7 @@ def test_a_restart_does_not_end_at_once():
 
 
 def test_games_start_normally_where_all_are_finished():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     opened = GamePool(game, [Random(game)], 1, rng(), batch=1)
     opened.run()
     assert (restarting_from_pool(opened, 1.0)(0, 50, opened.rng).turn == 0).all()

@@ -1,15 +1,13 @@
 """density_rollout: exact values over all layouts that agree, never worse than density."""
 
 import pytest
-from helpers import rng
+from helpers import made, rng
 from markers import quick
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
-from rlgames.players.fleets import Density, DensityRollout
 from rlgames.sampling import sample_uniform
-from rlgames.search.rollout import Rollouts
 
 GAMES = {
     "line": Battleship(1, 9, [2, 3, 2], 1),
@@ -43,8 +41,8 @@ def random_positions(game, plies, batch=12):
 def test_turns_are_those_of_rollouts_over_all_layouts(name):
     """Against search=rollout around density, which plays every layout to the end."""
     game = GAMES[name]
-    rollouts = Rollouts(game, Density(game, 1))
-    player = DensityRollout(game, 1, STEPS, next_cells=100)
+    rollouts = made("search", "rollout", game, made("player", "density", game, samples=1, steps=0))
+    player = made("player", "density_rollout", game, samples=1, steps=STEPS, next_cells=100)
     for plies in (0, 2, 4):
         state = game.public(random_positions(game, plies))
         q = rollouts.search(state, rng()).q  # 0.999 for the best, also where several are
@@ -58,10 +56,15 @@ def test_turns_are_those_of_rollouts_over_all_layouts(name):
 @pytest.mark.parametrize("name", GAMES)
 def test_it_needs_at_most_as_many_turns_as_density(name):
     game = GAMES[name]
-    density = mean_turns(game, Density(game, 1))
-    ahead = mean_turns(game, DensityRollout(game, 1, STEPS, miss_weight=0))
+    density = mean_turns(game, made("player", "density", game, samples=1, steps=0))
+    ahead = mean_turns(
+        game, made("player", "density_rollout", game, samples=1, steps=STEPS, miss_weight=0)
+    )
     assert ahead <= density + 1e-9
-    never = mean_turns(game, DensityRollout(game, 1, STEPS, miss_weight=0, layouts=1))
+    never = mean_turns(
+        game,
+        made("player", "density_rollout", game, samples=1, steps=STEPS, miss_weight=0, layouts=1),
+    )
     assert never == pytest.approx(density)
 
 
@@ -75,13 +78,13 @@ def test_it_needs_at_most_as_many_turns_as_density(name):
 )
 def test_other_games_are_refused(game, message):
     with pytest.raises(ValueError, match=message):
-        DensityRollout(game, 60, STEPS)
+        made("player", "density_rollout", game, samples=60, steps=STEPS)
 
 
 def test_keys_without_effect_are_refused():
     with pytest.raises(ValueError, match="has to count layouts"):
-        DensityRollout(GAMES["board"], 60, steps=0)
+        made("player", "density_rollout", GAMES["board"], samples=60, steps=0)
     board, duel = GAMES["board"], SalvoDuel(4, 4, [2])
-    for player, game in ((Density, board), (Density, duel), (DensityRollout, board)):
+    for name, game in (("density", board), ("density", duel), ("density_rollout", board)):
         with pytest.raises(ValueError, match="spreads the shots"):
-            player(game, 60, STEPS, miss_weight=0.4)
+            made("player", name, game, samples=60, steps=STEPS, miss_weight=0.4)

@@ -5,14 +5,13 @@ import time
 
 import pytest
 import torch
-from helpers import command, make_game, read_result, rng
+from helpers import command, made, make_game, read_result, rng
 
 from rlgames.commands import evaluate
 from rlgames.commands.train import print_result
 from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
-from rlgames.players.exact import exact_player
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.runs.agents import build_player, load_shipped_agent
@@ -36,7 +35,7 @@ def play(clock_speed, monkeypatch):
         start, real = time.perf_counter(), time.perf_counter
         patched.setattr(time, "perf_counter", lambda: start + (real() - start) * clock_speed)
         game = make_game("game=connect4")
-        player = exact_player(game, 60, 1.0, move_positions=300)
+        player = made("player", "exact", game, move_positions=300)
         players = [Random(game), player]
         trajectories, _ = collect_games(game, players, 4, rng(1))
         return trajectories.action.tolist(), player.statistics()
@@ -50,7 +49,7 @@ def test_the_same_seed_gives_the_same_games_on_every_machine(monkeypatch):
 
 def test_a_move_depends_on_the_position_alone():
     game = make_game("game=connect4")
-    players = [exact_player(game, 60, 1.0, move_positions=500) for _ in range(2)]
+    players = [made("player", "exact", game, move_positions=500) for _ in range(2)]
     trajectories, _ = collect_games(game, [Random(game)], 3, rng(2))
     state = trajectories.state
     every = torch.arange(len(state))
@@ -91,7 +90,7 @@ def test_a_run_says_it_too(tmp_path, capsys):
 def test_what_a_timed_search_finds_out_serves_later_moves_and_games():
     """A position is searched once, and one that follows from it takes fewer positions."""
     game = make_game("game=connect4")
-    kept, fresh = (exact_player(game, 60, 1.0, move_seconds=60) for _ in range(2))
+    kept, fresh = (made("player", "exact", game, move_seconds=60) for _ in range(2))
     first, later = (position(game, moves) for moves in ("44444415265326", "4444441526532622"))
     kept.choose(first, rng())
     visited = kept._alpha_beta.positions

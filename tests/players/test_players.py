@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_small_game, rng
+from helpers import game_2048, made, make_small_game, rng
 
 from rlgames.config import compose
 from rlgames.config.commands import EvalConfig
@@ -17,10 +17,9 @@ from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.battleship import Battleship
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse
-from rlgames.players.fleets import Density, HuntTarget
+from rlgames.players.fleets import HuntTarget
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.rollouts.play import collect_games
@@ -86,7 +85,7 @@ def test_win_or_block_wins_if_possible_and_else_blocks(rules):
 
 
 def test_corner_prefers_down_then_left():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     for board, expected in (
         ("2 4\n. .", "down"),
         (". 2\n. 4", "left"),
@@ -101,7 +100,7 @@ def test_density_on_listed_layouts_shoots_at_the_likeliest_cell():
     game = Battleship(3, 3, [2, 1])
     moves, _ = collect_games(game, [Random(game)], 30, rng(2))
     layouts = game.layouts()
-    player = Density(game, 10)
+    player = made("player", "density", game, samples=10, steps=0)
     assert player.is_deterministic
     states: Any = moves.state
     action = player.choose(states, rng())
@@ -114,13 +113,13 @@ def test_density_on_listed_layouts_shoots_at_the_likeliest_cell():
 
 def test_density_does_not_spread_shots_where_layouts_are_sampled():
     game = Battleship(10, 10, [5, 4, 3, 3, 2], 2, aim="sequential")
-    assert Density(game, 1, steps=1, miss_weight=0.4).miss_weight == 0.4
+    assert made("player", "density", game, samples=1, steps=1, miss_weight=0.4).miss_weight == 0.4
     with pytest.raises(ValueError, match="here they are sampled"):
-        Density(game, 1, miss_weight=0.4)
+        made("player", "density", game, samples=1, steps=0, miss_weight=0.4)
     many_ships = Battleship(10, 10, [2] * 12, 2, aim="sequential", show=["sunk"])
     with pytest.raises(ValueError, match="here they are sampled"):
-        Density(many_ships, 1, steps=1, miss_weight=0.4)
-    assert Density(many_ships, 1, steps=1).miss_weight == 0
+        made("player", "density", many_ships, samples=1, steps=1, miss_weight=0.4)
+    assert made("player", "density", many_ships, samples=1, steps=1).miss_weight == 0
 
 
 @pytest.mark.parametrize("aim", ["joint", "sequential"])
@@ -128,7 +127,7 @@ def test_density_spreads_the_shots_of_a_turn(aim):
     """The second cell is chosen given that the first one is a miss, as far as weight says."""
     game = Battleship(4, 4, [3, 2], 2, aim=aim)
     layouts, weight = game.layouts(), 0.7
-    player = Density(game, 1, miss_weight=weight)
+    player = made("player", "density", game, samples=1, steps=0, miss_weight=weight)
     state = game.initial(8, rng(4))
     differs = False
     while not bool(state.done.all()):
@@ -157,10 +156,15 @@ def test_density_needs_about_as_many_shots_with_samples_as_with_all_layouts():
     exact, sampled = Battleship(5, 5, [3, 2]), Battleship(5, 5, [3, 2])
     sampled.posterior._listed, sampled.posterior.exact = None, False
     found = [
-        evaluate(game, Density(game, 60), EvaluationSettings(400), rng(3)).turns
+        evaluate(
+            game,
+            made("player", "density", game, samples=60, steps=0),
+            EvaluationSettings(400),
+            rng(3),
+        ).turns
         for game in (exact, sampled)
     ]
-    assert not Density(sampled, 60).is_deterministic
+    assert not made("player", "density", sampled, samples=60, steps=0).is_deterministic
     assert abs(found[0].value - found[1].value) < 0.6
 
 
@@ -189,7 +193,7 @@ def test_players_refuse_other_games():
 
 
 def test_tile_rates_are_those_of_the_final_boards():
-    game = Game2048(3, 3)
+    game = game_2048(3, 3)
     found: Any = evaluate(game, Random(game), EvaluationSettings(500), rng(5))
     tiles = game.tiles(found.state)
     most = 2 ** tiles.amax(1)

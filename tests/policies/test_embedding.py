@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from helpers import rng
+from helpers import game_2048, rng
 
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.embedding import Embedding, board_runs
@@ -76,7 +75,7 @@ def test_open_cells_are_those_that_a_legal_action_takes(game):
 
 def test_games_whose_moves_take_no_empty_cell_have_no_open_cells():
     with pytest.raises(ValueError, match="needs MoverCells, which game=2048 does not have"):
-        network(Game2048(4, 4), None)
+        network(game_2048(4, 4), None)
 
 
 def test_open_cells_need_a_value():

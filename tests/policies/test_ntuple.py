@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_game, rng
+from helpers import game_2048, make_game, rng
 
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Random
@@ -14,7 +14,7 @@ from rlgames.rollouts.play import collect_games
 
 
 def filled(game, tuples, marks=16):
-    policy = Ntuple(game, 1.0, tuples, marks, 0.0)
+    policy = Ntuple(game, 1.0, tuples, marks, 0.0, None)
     policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)))
     return policy
 
@@ -27,7 +27,7 @@ def boards(rows, columns, most, count=200):
 def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
     """Against reading each view of the board apart, where several see the same cells the one from
     which their number is least; cells beyond the marks count as the last."""
-    game = Game2048(rows, columns)
+    game = game_2048(rows, columns)
     tuples, marks = [[0, 1, 2], [1, 4, 5, 7]], 5
     policy = filled(game, tuples, marks)
     exponents = boards(rows, columns, 7)
@@ -51,15 +51,15 @@ def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
 
 
 def test_places_are_exact_where_floats_of_32_bits_would_not_be():
-    game = Game2048(3, 3)
-    policy = Ntuple(game, 1.0, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, 0.0)  # 9^8 values
+    game = game_2048(3, 3)
+    policy = Ntuple(game, 1.0, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, 0.0, None)  # 9^8 values
     cells = torch.tensor([7, 8, 7, 6, 5, 4, 3, 2, 0])
     places = policy.feature_indices(game, game.from_exponents(cells.view(1, 3, 3)))[0].tolist()
     assert sum(int(cells[n]) * 9**n for n in range(8)) in places
 
 
 def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
-    game = Game2048(4, 4)
+    game = game_2048(4, 4)
     actual = default_tuples(4, 4, game.symmetries())
     assert all(len(each) == 6 for each in actual)
     assert [0, 1, 2, 4, 5, 6] in actual
@@ -71,20 +71,20 @@ def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
         assert not one & other
     # 2x3 cells lie in 12 places and on their sides, 4+2 in 6 rows of each of four directions.
     assert sum(map(len, alike)) == 12 + 24
-    assert default_tuples(2, 3, Game2048(2, 3).symmetries()) == [[0, 1, 2, 3, 4, 5]]
-    assert default_tuples(1, 8, Game2048(1, 8).symmetries()) == [list(range(8))]
+    assert default_tuples(2, 3, game_2048(2, 3).symmetries()) == [[0, 1, 2, 3, 4, 5]]
+    assert default_tuples(1, 8, game_2048(1, 8).symmetries()) == [list(range(8))]
 
 
 def test_ntuple_rejects_other_games():
     with pytest.raises(ValueError, match="not of salvo"):
-        Ntuple(make_game("game=salvo"), 1.0, None, 16, 0.0)
+        Ntuple(make_game("game=salvo"), 1.0, None, 16, 0.0, None)
 
 
 def test_score_deltas_are_scaled_like_the_reward():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     state = collect_games(game, [Random(game)], 20, rng())[0].state
-    one, _ = Ntuple(game, 1.0, None, 6, 0.0).scores(game, state)
-    part, _ = Ntuple(game, 0.01, None, 6, 0.0).scores(game, state)
+    one, _ = Ntuple(game, 1.0, None, 6, 0.0, None).scores(game, state)
+    part, _ = Ntuple(game, 0.01, None, 6, 0.0, None).scores(game, state)
     assert float(one.max()) > 0
     assert torch.allclose(part, one / 100)
 
@@ -94,6 +94,8 @@ def test_kernels_do_not_play_games_derived_from_2048():
         """Whose rules no kernel knows."""
 
     for make, reason in ((Game2048, ""), (Derived, "it knows the rules of 2048, not of")):
-        game = make(3, 3)
-        assert reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0)).startswith(reason)
-        assert bool(reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0))) == bool(reason)
+        game = make(3, 3, 0.1, 2048, "onehot")
+        assert reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0, None)).startswith(reason)
+        assert bool(reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0, None))) == bool(
+            reason
+        )

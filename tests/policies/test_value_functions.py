@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import learner_of, make_learner, make_policy, rng
+from helpers import game_2048, learner_of, make_learner, make_policy, rng
 from markers import one_in
 
 import rlgames as package
@@ -16,7 +16,6 @@ from rlgames.config.registry import make
 from rlgames.core.errors import NonFiniteError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import HIDDEN
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.notation import parse
 from rlgames.learners.adp import least_squares
@@ -57,14 +56,14 @@ def adp(game, *words):
     ],
 )
 def test_features_of_boards_written_by_hand(board, expected):
-    game = Game2048(4, 4)
+    game = game_2048(4, 4)
     basis = LinearValue(game, False, THEIRS, 1.0)
     state = parse(game, "\n".join(board))
     assert basis.features(game, state)[0].tolist() == expected
 
 
 def test_the_other_features():
-    game = Game2048(2, 3)
+    game = game_2048(2, 3)
     basis = LinearValue(game, False, ["one", "empty", "pairs", "ordered", "rough"], 1.0)
     actual = basis.features(game, parse(game, "8 2 2\n. 4 4"))[0]
     # Touching: 8-2, 2-2, .-4, 4-4 across and 8-., 2-4, 2-4 down.
@@ -74,7 +73,7 @@ def test_the_other_features():
 
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1), (2, 3), (4, 4), (3, 5)])
 def test_mirrored_boards_have_the_same_features(shape):
-    game = Game2048(*shape)
+    game = game_2048(*shape)
     exponents = torch.randint(0, 4, (400, *shape), generator=rng(1))
     every = LinearValue(game, False, list(FEATURES), 1.0)
     expected = every.features(game, game.from_exponents(exponents))
@@ -88,7 +87,7 @@ def test_mirrored_boards_have_the_same_features(shape):
 @pytest.mark.parametrize("score_scale", [False, True])
 @pytest.mark.parametrize("fours", [0.0, 0.1])
 def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, score_scale):
-    game = Game2048(3, 3, fours=fours)
+    game = game_2048(3, 3, fours=fours)
     moves, _ = collect_games(game, [Random(game)], 4, rng(2))
     basis = LinearValue(game, score_scale, list(FEATURES), 1.0)
     basis.weights.copy_(torch.randn(len(FEATURES), generator=rng(3)))
@@ -121,7 +120,7 @@ def test_least_squares_is_numpys_also_where_features_depend_on_each_other():
 
 
 def test_adp_steps_towards_the_least_squares_solution():
-    game = Game2048(3, 3)
+    game = game_2048(3, 3)
     policy, taught = adp(game, "reward=grid_sum", "lr=0.5")
     moves, results = collect_games(game, [Random(game)], 20, rng(6))
     features = policy.features(game, moves.state)
@@ -134,7 +133,7 @@ def test_adp_steps_towards_the_least_squares_solution():
 
 
 def test_a_gradient_step_is_the_mean_gradient_and_lowers_the_error():
-    game = Game2048(3, 3)
+    game = game_2048(3, 3)
     policy, taught = adp(game, "reward=grid_sum", "lr=0.01", "learner.fit=gradient")
     moves, results = collect_games(game, [Random(game)], 20, rng(7))
     features = policy.features(game, moves.state)
@@ -150,7 +149,7 @@ def test_a_gradient_step_is_the_mean_gradient_and_lowers_the_error():
 
 @pytest.mark.parametrize("fit", ["gradient", "least_squares"])
 def test_adp_rejects_non_finite_rewards(fit):
-    game = Game2048(3, 3)
+    game = game_2048(3, 3)
     policy, taught = adp(game, "reward=score", f"learner.fit={fit}")
     moves, results = collect_games(game, [Random(game)], 5, rng(8))
     moves.score_delta[3] = math.inf
@@ -174,7 +173,7 @@ def remembered(game, *words, games=12, seed=9):
 
 
 KINDS: dict[str, tuple[Any, list[str]]] = {
-    "one seat": (Game2048(2, 2), ["game=2048", "reward=score", "board=2"]),
+    "one seat": (game_2048(2, 2), ["game=2048", "reward=score", "board=2"]),
     "two seats": (KInARow(3, 3, 3, False), ["game=tictactoe", "reward=outcome"]),
     "two seats, gains": (
         KInARow(3, 3, 3, False),

@@ -2,10 +2,9 @@
 
 import pytest
 import torch
-from helpers import rng
+from helpers import game_2048, rng
 from markers import slow
 
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple
@@ -22,10 +21,10 @@ BOARDS = {
 
 def agent_of(name):
     game, tuples = BOARDS[name]
-    policy = Ntuple(game, 0.0, tuples, 16, 0.0)
+    policy = Ntuple(game, 0.0, tuples, 16, 0.0, None)
     policy.values.copy_(torch.randint(-50, 50, policy.values.shape, generator=rng(5)).float())
     policy.payoffs = 150.0, 5.0
-    return game, Agent(game, policy, Argmax())
+    return game, Agent(game, policy, Argmax("first"))
 
 
 def negamax(game, policy, state, plies):
@@ -73,11 +72,11 @@ def test_unsuitable_players_and_games_are_refused():
     game, _ = BOARDS["tictactoe"]
     with pytest.raises(ValueError, match="policy=ntuple"):
         AlphaBetaSearch(game, Random(game), 5)
-    other = Game2048(3, 3)
-    agent = Agent(other, Ntuple(other, 1.0, [[0, 1]], 6, 0.0), Argmax())
+    other = game_2048(3, 3)
+    agent = Agent(other, Ntuple(other, 1.0, [[0, 1]], 6, 0.0, None), Argmax("first"))
     with pytest.raises(ValueError, match="not 2048"):
         AlphaBetaSearch(other, agent, 5)
     large = KInARow(9, 9, 5, False)
-    agent = Agent(large, Ntuple(large, 1.0, [[0, 1]], 3, 0.0), Argmax())
+    agent = Agent(large, Ntuple(large, 1.0, [[0, 1]], 3, 0.0, None), Argmax("first"))
     with pytest.raises(ValueError, match="needs more than 62 bits"):
         AlphaBetaSearch(large, agent, 5)

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from helpers import rng
+from helpers import game_2048, rng
 from markers import quick
 
 from rlgames.config.options.learners import OPTIMIZERS
+from rlgames.config.typed import make_option
 from rlgames.core.errors import NonFiniteError
 from rlgames.games.breakthrough import Breakthrough
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
@@ -26,7 +26,7 @@ from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import ACTIVATIONS
 from rlgames.sampling import Argmax
 from rlgames.search.mcts import Mcts
-from rlgames.search.search import MctsSettings, play_on
+from rlgames.search.search import play_on
 
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 BOARDS = [
@@ -39,7 +39,7 @@ BOARDS = [
     Hex(4, swap=True),
     Breakthrough(5, 4, 1),
 ]
-SETTINGS = MctsSettings(simulations=60, num_parallel=5, leaf="value")
+SETTINGS = make_option("search", "mcts", simulations=60, num_parallel=5, leaf="value")
 
 
 def network(game, value=True, layers=(16,), activation="tanh", skip=False):
@@ -88,8 +88,8 @@ def live_states(game, plies=7, count=5):
     return type(state).cat(found)
 
 
-def search_of(game, policy, settings=SETTINGS):
-    return Mcts(game, Agent(game, policy, Argmax()), settings)
+def search_of(game, policy, settings=SETTINGS, **units):
+    return Mcts(game, Agent(game, policy, Argmax("first")), settings, **units)
 
 
 class Node:
@@ -177,13 +177,14 @@ def test_leaves_are_evaluated_by_every_policy(make):
 @pytest.mark.parametrize("line_length", [None, 3])
 def test_points_and_the_discounted_value_of_2048(line_length):
     """After one simulation: the points of its move, and what the network says about the board."""
-    game = Game2048(3, 3)
+    game = game_2048(3, 3)
     policy = embedding(game, line_length, game.num_cell_values, open_cells=False)
     torch.nn.init.zeros_(policy.value.weight)
     torch.nn.init.constant_(policy.value.bias, 3.0)
-    settings = replace(SETTINGS, simulations=1, discount=0.5, value_scale=20.0)
+    settings = replace(SETTINGS, simulations=1)
     state = live_states(game, plies=20)
-    result = search_of(game, policy, settings).search(state, rng())
+    search = search_of(game, policy, settings, discount=0.5, value_scale=20.0)
+    result = search.search(state, rng())
     after = game.apply_action(state, result.action)
     expected = (after.score - state.score)[:, 0] + 0.5 * 20 * 3
     is_over = result.value < expected - 1  # the new tile left no move
@@ -265,15 +266,15 @@ def test_searches_of_fewer_trees_leave_nothing_behind(rule):
         assert torch.allclose(found.value, expected.value, atol=1e-5)
 
 
-PLAYOUTS = MctsSettings(simulations=40, rollout_policy="uniform", leaf="rollout")
+PLAYOUTS = make_option("search", "mcts", simulations=40, rollout_policy="uniform", leaf="rollout")
 
 
-@pytest.mark.parametrize("game", [*quick(BOARDS, BOARDS[1]), Game2048(3, 3)], ids=str)
+@pytest.mark.parametrize("game", [*quick(BOARDS, BOARDS[1]), game_2048(3, 3)], ids=str)
 @pytest.mark.parametrize("value_head", [None, False, True])
 def test_random_playouts_reach_what_random_play_reaches(game, value_head):
     player = Random(game)
     if value_head is not None:
-        player = Agent(game, network(game, value_head), Argmax())
+        player = Agent(game, network(game, value_head), Argmax("first"))
     state = game.initial(3000, rng(1))
     result = Mcts(game, player, replace(PLAYOUTS, simulations=1)).search(state, rng(2))
     start = game.step(state, result.action, rng(3))

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import rng
+from helpers import game_2048, rng
 from markers import one_in
 
 from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.td_ntuple import ValueTable
 from rlgames.players.player import Agent, Random
@@ -23,9 +22,9 @@ from rlgames.solvers.graph import Graph
 
 def agent_of(game, marks=16):
     """N-tuples with random values, larger tiles counting as the last of `marks`."""
-    policy = Ntuple(game, 0.5, [[0, 1, 2], [0, 1, 3, 4]], marks, 0.0)
+    policy = Ntuple(game, 0.5, [[0, 1, 2], [0, 1, 3, 4]], marks, 0.0, None)
     policy.values.copy_(50 * torch.rand(len(policy.values), generator=rng(3)))
-    return Agent(game, policy, Argmax())
+    return Agent(game, policy, Argmax("first"))
 
 
 def slow(game, policy, state, plies, discount):
@@ -61,7 +60,7 @@ def check(search, state):
 @pytest.mark.parametrize(("shape", "plies"), one_in(2, [((2, 3), 3), ((2, 3), 1), ((4, 4), 2)]))
 def test_scores_are_those_of_a_slow_recursion(shape, plies):
     """Also beside statistics of the values, and beyond the last value of a cell."""
-    game = Game2048(*shape)
+    game = game_2048(*shape)
     state = collect_games(game, [Random(game)], 2, rng())[0].state[::30]
     search = Expectimax(game, agent_of(game, 5), plies, None, 0.9)
     check(search, state)
@@ -72,9 +71,9 @@ def test_scores_are_those_of_a_slow_recursion(shape, plies):
 @pytest.mark.slow
 def test_a_search_to_the_end_finds_the_exact_optimum():
     """Without any values: what the moves themselves gain."""
-    game = Game2048(1, 3)
-    agent = Agent(game, Ntuple(game, 1.0, [[0]], 16, 0.0), Argmax())
-    search = Expectimax(game, agent, plies=20)
+    game = game_2048(1, 3)
+    agent = Agent(game, Ntuple(game, 1.0, [[0]], 16, 0.0, None), Argmax("first"))
+    search = Expectimax(game, agent, 20, None)
     openings, probability = game.openings(1000)
     best = torch.zeros(len(openings), dtype=torch.float64)
     live = (~openings.done).nonzero()[:, 0]
@@ -85,20 +84,20 @@ def test_a_search_to_the_end_finds_the_exact_optimum():
 
 
 def test_unsuitable_players_and_games_are_refused():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     with pytest.raises(ValueError, match="it needs policy=ntuple"):
-        Expectimax(game, Random(game))
+        Expectimax(game, Random(game), 2, None)
     with pytest.raises(ValueError, match="larger than 4x4"):
-        Expectimax(Game2048(5, 5), agent_of(Game2048(5, 5)))
+        Expectimax(game_2048(5, 5), agent_of(game_2048(5, 5)), 2, None)
     with pytest.raises(ValueError, match="plays 2048, not tictactoe"):
-        Expectimax(KInARow(3, 3, 3, False, "tictactoe"), Random(game))
+        Expectimax(KInARow(3, 3, 3, False, "tictactoe"), Random(game), 2, None)
 
 
 def test_the_discount_is_that_of_the_run():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     cfg = load_config(EvalConfig, ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
     reward = load_config(TrainConfig, ["game=2048", "reward.discount=0.7"]).reward
-    agent = Agent(game, Ntuple(game, 1.0, None, 16, 0.0), Argmax())
+    agent = Agent(game, Ntuple(game, 1.0, None, 16, 0.0, None), Argmax("first"))
     search: Any = with_search(agent, game, cfg.search, reward)
     assert (search.plies, search.discount) == (3, 0.7)
 
@@ -132,7 +131,7 @@ def test_tiles_are_downgraded_down_to_the_threshold(least):
 
 def test_downgraded_boards_have_the_same_moves():
     """Every cell that is equal to another stays so, and no other becomes so."""
-    game, tiles = Game2048(4, 4), random_tiles(2000, 15)
+    game, tiles = game_2048(4, 4), random_tiles(2000, 15)
     downgraded = downgrade_tiles(tiles, 2**13)
     assert not downgraded.equal(tiles)
     same = tiles[:, :, None] == tiles[:, None]
@@ -151,10 +150,10 @@ def searching_from(tile, agent):
 
 
 def test_boards_with_large_tiles_are_searched_downgraded():
-    game = Game2048(4, 4)
-    policy = Ntuple(game, 1.0, [[0, 1, 2], [0, 1, 4, 5]], 16, 0.0)
+    game = game_2048(4, 4)
+    policy = Ntuple(game, 1.0, [[0, 1, 2], [0, 1, 4, 5]], 16, 0.0, None)
     policy.values.copy_(100_000 * torch.rand(len(policy.values), generator=rng(3)))
-    agent = Agent(game, policy, Argmax())
+    agent = Agent(game, policy, Argmax("first"))
     tiles = random_tiles(100, 12)
     tiles[:, :2] = torch.tensor([15, 13])
     state = game.from_exponents(tiles.view(-1, 4, 4))

@@ -9,13 +9,14 @@ from helpers import make_small_game, rng
 from markers import quick
 
 from rlgames.config.conf import option_names
+from rlgames.config.typed import make_option
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
 from rlgames.policies.mlp import Mlp
 from rlgames.sampling import Argmax
 from rlgames.search.gumbel import halving
 from rlgames.search.mcts import Mcts
-from rlgames.search.search import MctsSettings, SearchPolicy
+from rlgames.search.search import SearchPolicy
 from rlgames.search.self_play import SearchSelfPlay
 
 INSTALL = "needs the other engines: make test-engines"
@@ -25,11 +26,15 @@ CONNECT4 = KInARow(6, 7, 4, gravity=True)
 
 def by_gumbel(game, has_values=True, **settings):
     """A search by rule=gumbel, guided by a network that learned nothing."""
-    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1))
+    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1), skip=False)
     torch.nn.init.normal_(net.logits.weight, generator=rng(2))
     if has_values:
         torch.nn.init.normal_(net.value.weight, generator=rng(3))
-    return Mcts(game, Agent(game, net, Argmax()), MctsSettings(rule="gumbel", **settings))
+    return Mcts(
+        game,
+        Agent(game, net, Argmax("first")),
+        make_option("search", "mcts", rule="gumbel", **settings),
+    )
 
 
 def live_states(game, count=12):
@@ -110,7 +115,9 @@ def test_roots_are_visited_as_planned(simulations, most, num_parallel):
 def test_one_simulation_per_action_takes_the_best():
     state = live_states(TICTACTOE)[:1]
     player = Random(TICTACTOE)
-    settings = MctsSettings(simulations=9, num_parallel=1, rule="gumbel", gumbel_scale=0)
+    settings = make_option(
+        "search", "mcts", simulations=9, num_parallel=1, rule="gumbel", gumbel_scale=0
+    )
     for seed in range(10):
         result = Mcts(TICTACTOE, player, settings).search(state, rng(seed))
         assert result.visits.tolist() == [[1.0] * 9]

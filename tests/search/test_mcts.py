@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_small_game, rng
+from helpers import game_2048, make_small_game, rng
 from markers import quick, slow
 
 import rlgames as package
@@ -17,7 +17,6 @@ from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.battleship import Battleship
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
 from rlgames.policies.mlp import Mlp
@@ -26,7 +25,6 @@ from rlgames.sampling import Argmax
 from rlgames.search import mcts
 from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.search.mcts import Mcts
-from rlgames.search.search import MctsSettings
 from rlgames.solvers.graph import Graph
 
 GAMES = option_names("game")
@@ -36,10 +34,10 @@ CONNECT4 = KInARow(6, 7, 4, gravity=True)
 
 def with_network(game, **settings):
     """A search guided by a network that learnt nothing, value head and all."""
-    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1))
+    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1), skip=False)
     torch.nn.init.normal_(net.logits.weight, generator=rng(2))
     torch.nn.init.normal_(net.value.weight, generator=rng(3))
-    return Mcts(game, Agent(game, net, Argmax()), MctsSettings(**settings))
+    return Mcts(game, Agent(game, net, Argmax("first")), make_option("search", "mcts", **settings))
 
 
 def some_states(game, count=12):
@@ -59,7 +57,9 @@ def test_tic_tac_toe_is_played_perfectly_from_five_stones_on():
     turned = TICTACTOE.cells(state).flatten(1).long()[:, TICTACTOE.symmetries()]
     numbers = (turned * 3 ** torch.arange(9)).sum(2)
     state = state[(numbers[:, 0] == numbers.min(1).values) & (state.turn >= 5)]
-    search = Mcts(TICTACTOE, Random(TICTACTOE), MctsSettings(simulations=200, c_puct=3.0))
+    search = Mcts(
+        TICTACTOE, Random(TICTACTOE), make_option("search", "mcts", simulations=200, c_puct=3.0)
+    )
     best = graph.best_actions(graph.solve([None, None]), state)
     assert best.gather(1, search.choose(state, rng())[:, None]).all()
 
@@ -69,7 +69,7 @@ def test_hidden_information_does_not_affect_the_search():
     layouts, _ = game.openings(100)
     state = game.public(game.apply_action(layouts, torch.zeros(len(layouts), dtype=torch.int64)))
     missed = state[(~state.hit.any(1)).nonzero()[:, 0]]
-    search = Mcts(game, Random(game), MctsSettings(simulations=50))
+    search = Mcts(game, Random(game), make_option("search", "mcts", simulations=50))
     chosen = [search.choose(missed[row : row + 1], rng(3)) for row in range(len(missed))]
     assert len(chosen) == 6
     assert len({int(action) for action in chosen}) == 1
@@ -79,7 +79,9 @@ def test_values_use_only_visible_information():
     """One ship of one cell among three: 2 turns. Who knew it after the first shot: 5/3."""
     game = Battleship(1, 3, [1])
     state = game.public(game.initial(20, rng()))
-    found = Mcts(game, Random(game), MctsSettings(simulations=400)).search(state, rng())
+    found = Mcts(game, Random(game), make_option("search", "mcts", simulations=400)).search(
+        state, rng()
+    )
     visits = found.visits
     turns = 3 - 2 * found.q  # Q is 0 for the most turns that came, 3, and 1 for the fewest, 1
     assert float((turns * visits).sum() / visits.sum()) == pytest.approx(2.0, abs=0.02)
@@ -90,7 +92,7 @@ def test_values_use_only_visible_information():
 def test_search_beats_the_player_it_is_built_on(name):
     game = make_small_game(name)
     random = Random(game)
-    search = Mcts(game, random, MctsSettings(simulations=64))
+    search = Mcts(game, random, make_option("search", "mcts", simulations=64))
     if game.spec.seats == 2:
         assert evaluate(game, search, EvaluationSettings(60), rng(), random).points > 0.6
         return
@@ -145,12 +147,12 @@ def test_rows_are_searched_independently(monkeypatch):
 
 
 def test_small_2048_is_played_almost_optimally():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     graph = Graph(game, 60, 1 << 30)
     keys = torch.cat([layer.keys for layer in graph.layers.values()])
-    action = Mcts(game, Random(game), MctsSettings(simulations=200, c_puct=4.0)).choose(
-        game.state_from_key(keys), rng()
-    )
+    action = Mcts(
+        game, Random(game), make_option("search", "mcts", simulations=200, c_puct=4.0)
+    ).choose(game.state_from_key(keys), rng())
     chosen = dict(zip(keys.tolist(), action.tolist(), strict=True))
 
     def decider(state):
@@ -164,12 +166,12 @@ def test_small_2048_is_played_almost_optimally():
 
 def test_the_value_head_is_scaled_to_the_units_of_the_game():
     """Scores were learnt at a hundredth: a leaf is worth its score so far and 100 values more."""
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     node = make_option("search", "mcts", leaf="value")
     reward = load_config(TrainConfig, ["experiment=2048_ppo"]).reward
     player = with_network(game).player
     search: Any = with_search(player, game, node, reward)
-    assert (search.utility.value, search.settings.value_scale) == ("score", pytest.approx(100))
+    assert (search.utility.value, search.utility.value_scale) == ("score", pytest.approx(100))
     for words in (
         ["reward=score", "reward.minus=random_turn"],
         ["reward=score", "reward.scored=score"],
@@ -181,7 +183,7 @@ def test_the_value_head_is_scaled_to_the_units_of_the_game():
 
 def test_a_fixed_depth_needs_a_depth():
     with pytest.raises(ValueError, match=r"search\.depth=N"):
-        Mcts(TICTACTOE, Random(TICTACTOE), MctsSettings(fixed_depth=True))
+        Mcts(TICTACTOE, Random(TICTACTOE), make_option("search", "mcts", fixed_depth=True))
 
 
 SMALL_RUN = ["games=40", "batch=20", "solve_seconds=0", "policy.layers=[8]"]

@@ -5,18 +5,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import make_game, rng
+from helpers import game_2048, made, make_game, rng
 
 import rlgames
 from rlgames.games.battleship import Battleship
 from rlgames.games.capabilities import ListedWorlds, find, reason_missing
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
 from rlgames.policies.mlp import Mlp
 from rlgames.sampling import Argmax, Stochastic
 from rlgames.search import rollout
-from rlgames.search.rollout import Rollouts
 
 LINE = Battleship(1, 6, [3], 1)
 SALVO = Battleship(3, 3, [2, 1], 2)
@@ -26,9 +24,9 @@ ALL = {"max_num_considered_actions": 1000}
 
 
 def untrained(game, seed=0, sampling=None):
-    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=False, rng=rng(seed))
+    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=False, rng=rng(seed), skip=False)
     torch.nn.init.normal_(net.logits.weight, generator=rng(seed + 100))
-    return Agent(game, net, sampling or Argmax())
+    return Agent(game, net, sampling or Argmax("first"))
 
 
 def mean_turns(game, player):
@@ -56,7 +54,7 @@ def test_values_are_those_of_all_layouts_one_by_one(game):
     player = untrained(game)
     state = game.initial(4, rng(1))
     state = game.apply_action(state, torch.tensor([0, 1, 2, 3]))
-    result = Rollouts(game, player, **ALL).search(game.public(state), rng())
+    result = made("search", "rollout", game, player, **ALL).search(game.public(state), rng())
     legal = game.legal_action_mask(state)
     for row in range(4):
         one = state[row : row + 1]
@@ -74,8 +72,8 @@ def test_values_are_those_of_all_layouts_one_by_one(game):
 @pytest.mark.parametrize("seed", range(3))
 def test_rollouts_are_never_worse_than_their_player(game, seed):
     player = untrained(game, seed)
-    few = Rollouts(game, player, max_num_considered_actions=3)
-    many = Rollouts(game, player, **ALL)
+    few = made("search", "rollout", game, player, max_num_considered_actions=3)
+    many = made("search", "rollout", game, player, **ALL)
     turns = mean_turns(game, player)
     assert mean_turns(game, few) <= turns
     assert mean_turns(game, many) < turns
@@ -85,7 +83,7 @@ def test_the_result_does_not_depend_on_what_is_searched_together(monkeypatch):
     player = untrained(SALVO)
     state = SALVO.initial(12, rng(1))
     state = SALVO.public(SALVO.apply_action(state, torch.arange(12) * 3))
-    search = Rollouts(SALVO, player, **ALL)
+    search = made("search", "rollout", SALVO, player, **ALL)
     together = search.search(state, rng())
     monkeypatch.setattr(rollout, "MAX_ROOTS", 4)
     monkeypatch.setattr(rollout, "MAX_PLAYOUTS", 50)
@@ -143,7 +141,7 @@ def expected_outcome(cells, mover):
 
 def test_both_seats_play_on_in_tic_tac_toe():
     state, cells = TICTACTOE.initial(1, rng()), "." * 9
-    search = Rollouts(TICTACTOE, Random(TICTACTOE), simulations=1000)
+    search = made("search", "rollout", TICTACTOE, Random(TICTACTOE), simulations=1000)
     for mover, played in (("x", 0), ("o", 3), ("x", 1), ("o", 4)):
         values = {}
         for cell in (cell for cell in range(9) if cells[cell] == "."):
@@ -156,7 +154,7 @@ def test_both_seats_play_on_in_tic_tac_toe():
         state = TICTACTOE.apply_action(state, torch.tensor([played]))
         cells = cells[:played] + mover + cells[played + 1 :]
     # x wins in one move.
-    win = Rollouts(TICTACTOE, untrained(TICTACTOE), **ALL)
+    win = made("search", "rollout", TICTACTOE, untrained(TICTACTOE), **ALL)
     dice = rng()
     result = win.search(state, dice)
     assert torch.equal(dice.get_state(), rng().get_state())  # no chance
@@ -165,8 +163,8 @@ def test_both_seats_play_on_in_tic_tac_toe():
 
 
 def test_random_play_of_2048_becomes_strong():
-    game = Game2048(2, 2)
-    player = Rollouts(game, Random(game), simulations=30)
+    game = game_2048(2, 2)
+    player = made("search", "rollout", game, Random(game), simulations=30)
     scores = []
     for chooser in (Random(game), player):
         state, dice = game.initial(40, rng(1)), rng(2)
@@ -180,7 +178,7 @@ def test_an_agent_in_training_plays_on_greedily():
     exploring = untrained(LINE, sampling=Stochastic(1.0))
     state = LINE.public(LINE.initial(1, rng()))
     ours, greedy = (
-        Rollouts(LINE, player, **ALL).search(state, rng())
+        made("search", "rollout", LINE, player, **ALL).search(state, rng())
         for player in (exploring, untrained(LINE))
     )
     assert torch.equal(ours.q, greedy.q)
@@ -205,7 +203,7 @@ def test_noise_brings_other_actions_to_be_tried():
     tried = {}
     for scale in (0.0, 3.0):
         settings = {"max_num_considered_actions": 2, "gumbel_scale": scale}
-        search = Rollouts(LINE, player, **settings)
+        search = made("search", "rollout", LINE, player, **settings)
         dice = rng(5)
         results = [search.search(state, dice) for _ in range(40)]
         assert torch.equal(dice.get_state(), rng(5).get_state()) == (scale == 0)
@@ -218,7 +216,7 @@ def test_noise_brings_other_actions_to_be_tried():
 def test_a_temperature_shares_the_policy_among_good_actions():
     player, state = untrained(LINE), LINE.public(LINE.initial(1, rng()))
     settings = {"max_num_considered_actions": 6, "temperature": 0.5}
-    result = Rollouts(LINE, player, **settings).search(state, rng())
+    result = made("search", "rollout", LINE, player, **settings).search(state, rng())
     means = torch.tensor([-by_hand(LINE, player, LINE.initial(1, rng()), a) for a in range(6)])
     assert torch.allclose(result.policy[0], (means / 0.5).softmax(0), atol=1e-6)
 
@@ -227,7 +225,7 @@ def test_a_low_temperature_leaves_the_best_actions_where_some_are_not_legal():
     player = untrained(LINE)
     state = LINE.apply_action(LINE.initial(1, rng()), torch.tensor([0]))
     settings = {"max_num_considered_actions": 6, "temperature": 1e-3}
-    result = Rollouts(LINE, player, **settings).search(LINE.public(state), rng())
+    result = made("search", "rollout", LINE, player, **settings).search(LINE.public(state), rng())
     assert float(result.policy[0].sum()) == pytest.approx(1)
     assert float(result.policy[0, 0]) == 0
     assert float(result.policy[0, int(result.action)]) > 0.3
@@ -240,7 +238,7 @@ def test_a_random_player_is_sampled_even_where_worlds_are_listed():
         state = LINE.apply_action(state, torch.tensor([cell]))
     # Only one layout is left: three of the four cells. After one hit, random play needs
     # 2 * 4 / 3 shots on average to shoot at two given cells of three.
-    search = Rollouts(LINE, Random(LINE), simulations=1000)
+    search = made("search", "rollout", LINE, Random(LINE), simulations=1000)
     result = search.search(LINE.public(state), rng())
     assert float(result.value) == pytest.approx(-(1 + 8 / 3), abs=0.1)
     assert int(result.action) in (1, 2, 3)

@@ -5,12 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from helpers import rng
+from helpers import game_2048, made, rng
 
 from rlgames.games.battleship import Battleship
-from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.players.exact import exact_player
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
 from rlgames.solvers.budget import OutOfBudget
@@ -37,7 +35,7 @@ def shares(solution):
 
 def test_tic_tac_toe_in_exact_fractions(graph):
     randomly = Random(TICTACTOE).probabilities
-    perfect = exact_player(TICTACTOE, 60, 1).probabilities
+    perfect = made("player", "exact", TICTACTOE).probabilities
     first, second = exact_results(graph, randomly, randomly)
     assert (first["win"], second["draw"]) == pytest.approx((737 / 1260, 8 / 63), abs=1e-12)
     first, second = exact_results(graph, perfect, randomly)
@@ -51,7 +49,7 @@ def test_tic_tac_toe_in_exact_fractions(graph):
 
 
 def test_exploitability_is_what_a_best_response_gains(graph):
-    value, seats = exploitability(graph, exact_player(TICTACTOE, 60, 1).probabilities)
+    value, seats = exploitability(graph, made("player", "exact", TICTACTOE).probabilities)
     assert (value, seats) == (0, [0, 0])
     value, seats = exploitability(graph, Random(TICTACTOE).probabilities)
     assert seats == pytest.approx([(881 - 7) / 945, 191 / 192])
@@ -93,7 +91,7 @@ def test_exploitability_is_that_of_open_spiel(graph, seed):
     ("rows", "columns", "value"), [(2, 2, 66.964), (2, 3, 480.258), (3, 2, 480.258)]
 )
 def test_known_values_of_2048(rows, columns, value):
-    assert find_optimum(Game2048(rows, columns), 60).value == pytest.approx(value, abs=5e-4)
+    assert find_optimum(game_2048(rows, columns), 60).value == pytest.approx(value, abs=5e-4)
 
 
 def test_what_is_too_large_is_said_to_be():
@@ -103,7 +101,7 @@ def test_what_is_too_large_is_said_to_be():
         Graph(KInARow(4, 5, 4, gravity=True), 0.05, 1 << 30)
     with pytest.raises(OutOfBudget):
         Graph(KInARow(4, 5, 4, gravity=True), 60, 1 << 20)
-    assert find_optimum(Game2048(4, 4), 60) is None
+    assert find_optimum(game_2048(4, 4), 60) is None
 
 
 @pytest.mark.parametrize(
@@ -118,7 +116,7 @@ def test_what_is_too_large_is_said_to_be():
 )
 def test_the_exact_gunner_reaches_the_optimum_over_all_layouts(rules, optimal):
     game = Battleship(*rules)
-    player = exact_player(game, 60, 1)
+    player = made("player", "exact", game)
     states, weight = game.openings(1000)
     results = GamePool(game, [player], len(states), rng(), initial_states=lambda *_: states).run()
     assert float((weight * results.turns).sum()) == pytest.approx(optimal)
@@ -139,7 +137,7 @@ def test_the_solver_of_battleship_solves_neither_a_derived_game_nor_announced_su
 
 
 def test_the_exact_player_of_2048_reaches_its_value():
-    game = Game2048(2, 2)
-    results = GamePool(game, [exact_player(game, 60, 1)], 20_000, rng(1)).run()
+    game = game_2048(2, 2)
+    results = GamePool(game, [made("player", "exact", game)], 20_000, rng(1)).run()
     score = results.score[:, 0].double()
     assert abs(float(score.mean()) - 66.964) < 4 * float(score.std()) / 20_000**0.5

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import make_game
+from helpers import game_2048, make_game
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
 from rlgames.config.registry import REGISTRY
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.games.game_2048 import Game2048
 from rlgames.learners.dqn import spread_metrics
 from rlgames.learners.learner import return_metrics
 from rlgames.players.player import Random
@@ -84,7 +83,7 @@ def test_every_learner_has_a_run():
 
 
 def test_final_positions_that_repeat_are_counted_once():
-    game = Game2048(2, 2)
+    game = game_2048(2, 2)
     final: Any = GamePool(game, [Random(game)], 8, torch.Generator().manual_seed(1)).run().state
     repeated = final[torch.arange(8) // 4]
     assert game_statistics(game, repeated)["distinct_games"] == 2 / 8

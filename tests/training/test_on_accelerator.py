@@ -2,7 +2,15 @@
 
 import pytest
 import torch
-from helpers import command, interrupt_after, make_game, make_small_game, resume_config, rng
+from helpers import (
+    command,
+    interrupt_after,
+    made,
+    make_game,
+    make_small_game,
+    resume_config,
+    rng,
+)
 from markers import ACCELERATOR
 from processes import metrics_without_times
 
@@ -14,7 +22,6 @@ from rlgames.config.conf import option_names
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.games.battleship import Battleship
-from rlgames.players.fleets import Density
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import random_positions, visible
 from rlgames.rollouts.play import GamePool
@@ -100,7 +107,10 @@ def test_density_samples_other_layouts_for_each_move():
     game = Battleship(10, 10, [5, 4, 3, 3, 2]).to(ACCELERATOR)
     generator = torch.Generator(ACCELERATOR).manual_seed(0)
     state = game.public(game.initial(1, generator))
-    first, second = (Density(game, 50).priority(state, generator) for _ in range(2))
+    first, second = (
+        made("player", "density", game, samples=50, steps=0).priority(state, generator)
+        for _ in range(2)
+    )
     assert not torch.equal(first, second)
 
 

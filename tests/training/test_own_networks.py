@@ -139,7 +139,7 @@ def test_buffers_reach_the_target_of_dqn():
     policy = Layers(game, "batch_norm", False, rng()).eval()
     reward = Reward(game, "outcome")
     learner = Dqn(
-        LearnerContext(game, policy, EpsilonGreedy(), reward, rng()),
+        LearnerContext(game, policy, EpsilonGreedy(0.1, None, "first"), reward, rng()),
         buffer_size=10, updates_per_batch=1, minibatch_size=4, n_step=1, target_every=2,
         polyak_tau=0.5, lr=0.1,
     )  # fmt: skip

@@ -13,9 +13,8 @@ import rlgames as package
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
-from rlgames.config.typed import to_plain
+from rlgames.config.typed import make_option, to_plain
 from rlgames.core.errors import ConfigError
-from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import LearnerContext
 from rlgames.players.player import Random
 from rlgames.rollouts import records
@@ -24,7 +23,7 @@ from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs.agents import open_run
 from rlgames.runs.files import read_metrics
-from rlgames.training.parts import build_training
+from rlgames.training.parts import build_learner, build_training
 from rlgames.training.sources import Demonstrations
 
 
@@ -216,7 +215,8 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
     policy, _ = make_learner(
         game, "game=tictactoe", "learner=reinforce", "learner.baseline=none", "policy.layers=[8]"
     )
-    clone = BehaviorCloning(LearnerContext(game, policy, None, None, rng()), lr=0.01)
+    context = LearnerContext(game, policy, None, None, rng())
+    clone: Any = build_learner(make_option("learner", "behavior_cloning"), context, 0.01)
     total = agreed = 0.0
     for row in range(len(moves)):
         scores = policy.scores(game, moves.state[row : row + 1])[0][0]

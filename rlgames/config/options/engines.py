@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import MAX_BATCH, Option, OptionConfig, key, schema
+from rlgames.config.schema import MAX_BATCH, Option, OptionConfig, key
 
 
-@schema
 class RayConfig(OptionConfig):
     actors: int = key(1, 100_000, help="processes that play, each with as many CPUs as threads=")
     address: str | None = key(help="cluster to join, HOST:PORT or auto; null: start Ray here")

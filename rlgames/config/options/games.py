@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import Option, OptionConfig, key, schema
+from rlgames.config.schema import Option, OptionConfig, key
 
 
-@schema
 class BattleshipConfig(OptionConfig):
     board: int = key(1, 1000, help="number of cells")
     ships: list[int] = key(1, 1000, help="ship lengths")
@@ -21,57 +20,48 @@ class BattleshipConfig(OptionConfig):
     show: list[str] = key(of=("sizes", "sunk", "first_hit"), help="what is also observed")
 
 
-@schema
 class SalvoConfig(BattleshipConfig):
     board: int = key(1, 32, help="cells per side")
     ships: list[int] = key(1, 32, help="ship lengths")
     shots: int = key(1, 1024, help="shots per turn")
 
 
-@schema
 class SalvoDuelConfig(OptionConfig):
     board: int = key(1, 32, help="cells per side")
     ships: list[int] = key(1, 32, help="ship lengths of each fleet")
 
 
-@schema
 class TictactoeConfig(OptionConfig):
     board: int = key(1, 7, help="cells per side")
     line: int = key(1, 7, help="marks in a row that win")
 
 
-@schema
 class Connect4Config(OptionConfig):
     rows: int = key(1, 61, help="number of rows")
     columns: int = key(1, 31, help="number of columns")
     line: int = key(1, 61, help="stones in a row that win")
 
 
-@schema
 class GomokuConfig(OptionConfig):
     board: int = key(1, 19, help="cells per side")
     line: int = key(1, 19, help="stones in a row that win")
 
 
-@schema
 class OthelloConfig(OptionConfig):
     board: int = key(2, 8, help="cells per side, an even number")
 
 
-@schema
 class HexConfig(OptionConfig):
     board: int = key(2, 11, help="cells per side")
     swap: bool = key(help="the second seat may take over the first stone")
 
 
-@schema
 class BreakthroughConfig(OptionConfig):
     rows: int = key(3, 16, help="rows of the board")
     columns: int = key(2, 16, help="columns of the board")
     home_rows: int = key(1, 8, help="rows of pieces of each seat at the start")
 
 
-@schema
 class Game2048Config(OptionConfig):
     board: int = key(1, 8, help="rows")
     columns: int = key(1, 8, help="columns; by default as many as rows")

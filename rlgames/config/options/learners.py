@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import MAX_BATCH, POSITIVE, Option, OptionConfig, key, schema
+from rlgames.config.schema import MAX_BATCH, POSITIVE, Option, OptionConfig, key
 
 OPTIMIZERS = ("sgd", "adam", "fused_adam", "rmsprop", "rmsprop_per_matrix")
 
 
-@schema
 class LearnerConfig(OptionConfig):
     """Keys of every learner."""
 
     lr_end: float | None = key(0, 100, help="learning rate at the end of the run; null: constant")
 
 
-@schema
 class EntropyConfig(LearnerConfig):
     """Keys of policy gradients."""
 
@@ -22,7 +20,6 @@ class EntropyConfig(LearnerConfig):
     entropy_coef_end: float | None = key(0, 100, help="entropy_coef at the end; null: constant")
 
 
-@schema
 class GradientConfig(LearnerConfig):
     """Keys of gradient-based learners."""
 
@@ -31,7 +28,6 @@ class GradientConfig(LearnerConfig):
     max_grad_norm: float | None = key(POSITIVE, 1e6, help="maximum norm of gradients; null: none")
 
 
-@schema
 class ReinforceConfig(EntropyConfig, GradientConfig):
     baseline: str = key(
         of=("none", "mean", "standardized", "value"),
@@ -42,7 +38,6 @@ class ReinforceConfig(EntropyConfig, GradientConfig):
     step_per: str = key(of=("batch", "move"), help="one gradient step per batch, or per move")
 
 
-@schema
 class PpoConfig(EntropyConfig, GradientConfig):
     gae_lambda: float = key(0, 1, help="GAE λ; 1: the full return")
     value_coef: float = key(0, 1000, help="weight of the value loss")
@@ -51,12 +46,10 @@ class PpoConfig(EntropyConfig, GradientConfig):
     clip_range: float = key(POSITIVE, 1e6, help="ε: probability ratios are clipped to 1 ± ε")
 
 
-@schema
 class TdConfig(LearnerConfig):
     td_lambda: float = key(0, 1, help="weight of longer returns; 0: one step")
 
 
-@schema
 class TdNtupleConfig(LearnerConfig):
     step_size: str = key(
         of=("constant", "temporal_coherence"),
@@ -69,19 +62,16 @@ class TdNtupleConfig(LearnerConfig):
     )
 
 
-@schema
 class TdLambdaConfig(GradientConfig):
     td_lambda: float = key(0, 1, help="λ of the return; 1: the full return")
     epochs: int = key(1, 1000, help="passes over each batch")
     num_minibatches: int = key(1, 100_000, help="parts of a batch, one gradient step each")
 
 
-@schema
 class AdpConfig(LearnerConfig):
     fit: str = key(of=("gradient", "least_squares"), help="least_squares: toward the solution")
 
 
-@schema
 class DqnConfig(GradientConfig):
     buffer_size: int = key(1, 10**8, help="replay buffer capacity in moves")
     updates_per_batch: int = key(1, 100_000, help="gradient steps per batch of games")
@@ -91,7 +81,6 @@ class DqnConfig(GradientConfig):
     polyak_tau: float = key(POSITIVE, 1, help="target network update rate; 1: copy")
 
 
-@schema
 class AlphaZeroConfig(GradientConfig):
     buffer_size: int = key(1, 10**8, help="replay buffer capacity in moves")
     updates_per_batch: int = key(1, 100_000, help="gradient steps per batch of games")
@@ -102,14 +91,12 @@ class AlphaZeroConfig(GradientConfig):
     opening_turns: int = key(1, 10_000, help="turns of the opening")
 
 
-@schema
 class BehaviorCloningConfig(GradientConfig):
     epochs: int = key(1, 1000, help="passes over each batch")
     minibatch_size: int = key(1, MAX_BATCH, help="moves per gradient step")
     patience: int | None = key(1, 10**9, help="evaluations to wait for a lower loss; null: forever")
 
 
-@schema
 class OccupancyConfig(GradientConfig):
     posterior_steps: int = key(0, 10**12, help="exact posteriors up to this many steps; 0: never")
     epochs: int = key(1, 1000, help="passes over each batch")

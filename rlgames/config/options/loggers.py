@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import Option, OptionConfig, key, schema
+from rlgames.config.schema import Option, OptionConfig, key
 
 
-@schema
 class WandbConfig(OptionConfig):
     project: str = key(help="project of the run")
     mode: str | None = key(
@@ -14,7 +13,6 @@ class WandbConfig(OptionConfig):
     )
 
 
-@schema
 class MlflowConfig(OptionConfig):
     experiment: str = key(help="experiment of the run")
 

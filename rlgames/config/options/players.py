@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema
+from rlgames.config.schema import POSITIVE, Option, OptionConfig, key
 
 
-@schema
 class RandomConfig(OptionConfig):
     observe: bool = key(help="compute observations too, for speed measurements")
 
 
-@schema
 class CountingConfig(OptionConfig):
     """Keys of players that count layouts."""
 
@@ -18,19 +16,16 @@ class CountingConfig(OptionConfig):
     steps: int = key(0, 10**12, help="count layouts exactly up to this many steps, else sample")
 
 
-@schema
 class DensityConfig(CountingConfig):
     miss_weight: float = key(0, 1, help="several shots: weight of P(ship | earlier cells miss)")
 
 
-@schema
 class DensityRolloutConfig(CountingConfig):
     miss_weight: float | None = key(0, 1, help="as of density; null: 0.4 for several shots, else 0")
     layouts: int = key(1, 1_000_000, help="looks ahead with at most this many layouts left")
     next_cells: int = key(1, 100, help="runner-up cells, each tried instead of each chosen cell")
 
 
-@schema
 class ExactConfig(OptionConfig):
     seconds: float = key(POSITIVE, 1e6, help="time limit for solving before the first move")
     memory_gb: float = key(POSITIVE, 1e4, help="memory limit for solving, in GiB")
@@ -40,19 +35,17 @@ class ExactConfig(OptionConfig):
     move_seconds: float | None = key(POSITIVE, 1e6, help="seconds per Connect 4 move; null: 0.5")
 
 
-@schema
 class RunPlayerConfig(OptionConfig):
     path: str = key(help="run directory or checkpoint file", is_path=True)
 
 
-@schema
 class PastConfig(OptionConfig):
     every: int = key(1, 10**12, help="games between snapshots")
     keep: int = key(1, 1000, help="number of latest snapshots to play against")
 
 
 PLAYERS = {
-    "random": Option(RandomConfig, "rlgames.players.player:Random", is_quick=True),
+    "random": Option(RandomConfig, "rlgames.players.player:random_player", is_quick=True),
     "win_or_block": Option(OptionConfig, "rlgames.players.scripted:WinOrBlock", is_quick=True),
     "corner": Option(OptionConfig, "rlgames.players.scripted:Corner"),
     "hunt_target": Option(OptionConfig, "rlgames.players.fleets:HuntTarget"),

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import Option, OptionConfig, key, schema
+from rlgames.config.schema import Option, OptionConfig, key
 
 
-@schema
 class NetworkConfig(OptionConfig):
     """Keys of neural networks."""
 
     canonical: bool = key(help="map symmetric boards to one before reading them")
 
 
-@schema
 class LayersConfig(NetworkConfig):
     """Keys of networks of dense or convolutional layers."""
 
@@ -22,32 +20,27 @@ class LayersConfig(NetworkConfig):
     )
 
 
-@schema
 class MlpConfig(LayersConfig):
     layers: list[int] = key(0, 65536, help="width of each hidden layer; 0: the input's width")
     bias: bool = key(help="use biases in the layers")
     skip: bool = key(help="residual connections between layers of equal width")
 
 
-@schema
 class StagedConfig(MlpConfig):
     by: str = key(help="turn, score or a game's measure that sets the stage")
     at: list[float] = key(-1e18, 1e18, help="rising thresholds where a new stage begins")
 
 
-@schema
 class ConvConfig(LayersConfig):
     channels: list[int] = key(1, 4096, help="width of each layer")
     skip: bool = key(help="residual connections between layers of equal width")
 
 
-@schema
 class BeliefPropagationConfig(NetworkConfig):
     layers: list[int] = key(1, 4096, help="width of each hidden layer")
     memory: int = key(1, 4096, help="features that a cell hands to the next layer")
 
 
-@schema
 class EmbeddingConfig(LayersConfig):
     units: int = key(1, 4096, help="length of a vector")
     num_cell_values: int = key(2, 64, help="distinct cell values; larger ones count as the last")
@@ -58,12 +51,10 @@ class EmbeddingConfig(LayersConfig):
     layers: list[int] = key(1, 65536, help="width of each hidden layer")
 
 
-@schema
 class TableConfig(OptionConfig):
     init_value: float = key(-1e6, 1e6, help="initial value of a board")
 
 
-@schema
 class NtupleConfig(OptionConfig):
     tuples: list[list[int]] | None = key(
         0, 63, help="lists of cell indices; null: 2x3 blocks and 4+2 rows, or random walks"
@@ -77,7 +68,6 @@ class NtupleConfig(OptionConfig):
     init_value: float = key(-1e9, 1e9, help="initial value of a board")
 
 
-@schema
 class LinearConfig(OptionConfig):
     features: list[str] = key(
         of=(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema
+from rlgames.config.schema import POSITIVE, Option, OptionConfig, key
 
 SCORED = ("goal", "score_delta", "turns", "outcome", "score", "grid_sum", "max_tile", "win")
 SUBTRACTED = ("nothing", "random_shot", "random_turn")
 
 
-@schema
 class RewardConfig(OptionConfig):
     """Keys of every reward."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema
+from rlgames.config.schema import POSITIVE, Option, OptionConfig, key
 
 SEARCH_RULES = ("dedieu_amar", "puct", "gumbel")
 SEARCH_VALUES = ("outcome", "turns", "score", "grid_sum", "max_tile", "win")
 
 
-@schema
 class EndgameConfig(OptionConfig):
     """Keys of searches that can play the end of a game exactly."""
 
@@ -17,7 +16,6 @@ class EndgameConfig(OptionConfig):
     )
 
 
-@schema
 class MctsConfig(EndgameConfig):
     simulations: int = key(1, 10**6, help="simulations per move")
     num_parallel: int = key(1, 10**4, help="simulations evaluated together; more: faster, weaker")
@@ -48,7 +46,6 @@ class MctsConfig(EndgameConfig):
     c_scale: float = key(POSITIVE, 1e6, help="rule=gumbel: weight of values against logits")
 
 
-@schema
 class ExpectimaxConfig(OptionConfig):
     plies: int = key(1, 10, help="own moves to search; 1: as the run plays")
     tile_downgrading: int | None = key(
@@ -56,12 +53,10 @@ class ExpectimaxConfig(OptionConfig):
     )
 
 
-@schema
 class AlphaBetaConfig(EndgameConfig):
     plies: int = key(1, 20, help="moves of both seats to search; 1: as the run plays")
 
 
-@schema
 class RolloutConfig(OptionConfig):
     max_num_considered_actions: int = key(1, 10**6, help="actions tried: the policy's likeliest")
     simulations: int = key(1, 10**6, help="games per action; greedy player: all layouts if listed")
