@@ -100,8 +100,8 @@ def load(run: str | Path, checkpoint: str | None = None) -> Agent:
     Returns:
         An agent; its `choose(state)` returns an action for each row of a batch of positions.
     """
+    from rlgames.build.agents import open_run
     from rlgames.core.devices import torch_settings_restored
-    from rlgames.runs.agents import open_run
     from rlgames.runs.find import find_run
 
     with torch_settings_restored():

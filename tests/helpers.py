@@ -18,6 +18,7 @@ import pytest
 import torch
 from rich.console import Console, RenderableType
 
+from rlgames.build.policies import make_reward, new_policy
 from rlgames.commands.app import COMMANDS
 from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
 from rlgames.config.compose import load_config
@@ -32,7 +33,6 @@ from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.player import Agent, Player
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates
-from rlgames.runs.agents import make_reward, new_policy
 from rlgames.training.parts import Training, build_learner
 from rlgames.training.sources import NextGames
 

@@ -10,7 +10,7 @@ IMPORTS = {
     "games": "core kernels",
     "sampling": "core kernels",
     "drawing": "core games",
-    "policies": "core kernels games",
+    "policies": "kernels games",
     "solvers": "core kernels games",
     "players": "core games sampling policies solvers",
     "rollouts": "core kernels games players",
@@ -18,19 +18,20 @@ IMPORTS = {
     "evaluation": "core kernels games sampling policies solvers players rollouts",
     "rewards": "games rollouts",
     "learners": "core kernels config games sampling policies players rollouts search rewards",
-    "runs": "core config games sampling policies players search evaluation rewards",
-    "envs": "core config games drawing players rollouts rewards runs",
+    "runs": "core config evaluation",
+    "build": "core config games sampling policies players search rewards runs",
+    "envs": "core config games drawing players rollouts rewards build",
     "terminal": "core games drawing players rollouts runs",
     "training": (
         "core config games sampling drawing policies solvers players rollouts "
-        "search evaluation learners runs"
+        "search evaluation learners runs build"
     ),
-    "web": "core config games drawing solvers players rollouts evaluation runs",
+    "web": "core config games drawing solvers players rollouts evaluation runs build",
     "commands": (
-        "core config games drawing solvers players rollouts search evaluation runs "
+        "core config games drawing solvers players rollouts search evaluation runs build "
         "terminal training web"
     ),
-    "__init__": "core config games players runs training commands",
+    "__init__": "core config games players runs build training commands",
     "__main__": "core commands",
 }
 """The folders and files of the package from the ground up, and all that each imports."""

@@ -10,12 +10,12 @@ from helpers import command
 from markers import quick
 from processes import Terminal
 
+from rlgames.build.agents import load_shipped_agent, open_run
 from rlgames.commands.study_file import read_study
 from rlgames.config.commands import PlayConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.conf import option_names
 from rlgames.config.typed import from_plain, to_plain
-from rlgames.runs.agents import load_shipped_agent, open_run
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.find import AGENTS as FOLDER
 from rlgames.runs.find import agent_strengths, run_name, run_path, shipped_agent, shipped_agents

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rlgames.build.agents import OpenRun
 from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import Match, open_match, player_name
 from rlgames.config.commands import AnalyzeConfig
@@ -34,7 +35,6 @@ from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.evaluate import EvaluationSettings
 from rlgames.evaluation.positions import position_rows, read_positions
 from rlgames.games.game import Game
-from rlgames.runs.agents import OpenRun
 from rlgames.runs.reports import keep_report
 from rlgames.solvers.optimum import position_solver
 from rlgames.terminal.tables import Column, print_table

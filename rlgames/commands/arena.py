@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from rlgames.build.agents import checkpoint_digest, open_run
+from rlgames.build.players import build_player, opponent_agent, with_search
 from rlgames.commands.evaluate import (
     check_games,
     games_in_words,
@@ -35,13 +37,6 @@ from rlgames.evaluation.paired import Comparison, compare_paired
 from rlgames.evaluation.references import exact_mean
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.agents import (
-    build_player,
-    checkpoint_digest,
-    open_run,
-    opponent_agent,
-    with_search,
-)
 from rlgames.runs.find import find_run, run_name, run_path
 from rlgames.runs.reports import check_report, keep_report
 from rlgames.terminal.tables import Column, fits, print_table

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from rlgames.build.agents import OpenRun, checkpoint_digest, open_run
+from rlgames.build.players import build_player, with_search
 from rlgames.config.commands import MatchConfig, PlayerConfig, ReportedConfig, WatchConfig
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.registry import make
@@ -22,13 +24,6 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.agents import (
-    OpenRun,
-    build_player,
-    checkpoint_digest,
-    open_run,
-    with_search,
-)
 from rlgames.runs.find import LATEST_RUN, find_run, newest_run, run_name, run_path
 from rlgames.runs.reports import check_report
 from rlgames.runs.table import read_runs

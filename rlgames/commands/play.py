@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.build.agents import OpenRun, load_shipped_agent
+from rlgames.build.players import build_player, make_advisor, with_search
 from rlgames.commands.match import option_name, with_run
 from rlgames.config.commands import PlayConfig
 from rlgames.config.registry import make
@@ -23,13 +25,6 @@ from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
 from rlgames.rollouts.records import append, check_writable
-from rlgames.runs.agents import (
-    OpenRun,
-    build_player,
-    load_shipped_agent,
-    make_advisor,
-    with_search,
-)
 from rlgames.search.search import Search
 from rlgames.terminal.boards import BoardView, format_parts
 from rlgames.terminal.human import AnnouncingPlayer, Human, PlayerQuit, place_fleet

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rlgames.build.agents import OpenRun, differing_key, open_run, open_shipped_agent
 from rlgames.commands.match import option_name, with_run
 from rlgames.config.commands import PlayConfig, ServeConfig, ShowConfig, WatchConfig
 from rlgames.config.conf import option_names
@@ -14,7 +15,6 @@ from rlgames.core.devices import build_device
 from rlgames.core.errors import ConfigError, check_installed
 from rlgames.evaluation.positions import read_position
 from rlgames.games.game import PRESENTATION_KEYS
-from rlgames.runs.agents import OpenRun, differing_key, open_run, open_shipped_agent
 from rlgames.runs.find import find_run, shipped_agent
 from rlgames.web.table import YOU, Table
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from rlgames.build.players import make_advisor
 from rlgames.commands import board_pictures
 from rlgames.commands.match import game_and_player, player_name, with_run
 from rlgames.config.commands import ShowConfig
@@ -19,7 +20,6 @@ from rlgames.evaluation.advice import Advice, Move, advise, exact_text, unit_of
 from rlgames.evaluation.positions import parse_position, read_position
 from rlgames.games.notation import render
 from rlgames.rollouts.interactive import describe_ending
-from rlgames.runs.agents import make_advisor
 from rlgames.search.search import Search
 from rlgames.terminal.boards import BoardView, format_parts
 from rlgames.terminal.tables import Column, print_table

@@ -20,6 +20,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from rlgames.build.agents import checkpoint_digest
 from rlgames.commands.study_file import Study, StudyRun
 from rlgames.config.commands import MOVABLE_PLAYERS
 from rlgames.config.schema import as_typed
@@ -30,7 +31,6 @@ from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
-from rlgames.runs.agents import checkpoint_digest
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import LATEST, flatten, read_info
 from rlgames.runs.reports import Report, read_report

@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from rlgames.build.players import build_player, with_search
 from rlgames.commands.evaluate import check_games
 from rlgames.commands.match import check_no_opponent
 from rlgames.commands.study_file import Study, StudyEvaluation, StudyRun, read_study
@@ -42,7 +43,6 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.evaluation.evaluate import openings_to_play
 from rlgames.games.game import Game
 from rlgames.players.player import Agent
-from rlgames.runs.agents import build_player, with_search
 from rlgames.runs.directory import FILES, FOLDERS
 from rlgames.runs.find import located
 from rlgames.runs.reports import question

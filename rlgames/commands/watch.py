@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from rlgames.build.players import make_advisor
 from rlgames.commands import board_pictures
 from rlgames.commands.board_pictures import Frame
 from rlgames.commands.match import open_match, player_name
@@ -21,7 +22,6 @@ from rlgames.evaluation.advice import probabilities
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
-from rlgames.runs.agents import make_advisor
 from rlgames.terminal.boards import BoardView, format_parts, stack_parts
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.build.players import build_player
+from rlgames.build.policies import make_reward
 from rlgames.config.commands import EnvConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
@@ -18,7 +20,6 @@ from rlgames.games.game import Game, State
 from rlgames.players.player import Player, Random
 from rlgames.rewards import Reward
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.runs.agents import build_player, make_reward
 
 MAX_ILLEGAL_ACTIONS = 100
 """A game is truncated after this many illegal actions in a row."""

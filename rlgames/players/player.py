@@ -117,6 +117,8 @@ class Random(Player):
 class ObservingRandom(Random):
     """Computes the observations too, for which a network waits."""
 
+    wants = Wants(planes=True)
+
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         self.game.observe(state)
         return super().choose(state, rng)

@@ -3,10 +3,10 @@ several parts."""
 
 from __future__ import annotations
 
+from rlgames.build.policies import check_policy_fits
 from rlgames.config.registry import load_option
 from rlgames.core.errors import ConfigError
 from rlgames.learners.learner import Plan
-from rlgames.runs.agents import check_policy_fits
 
 
 def check_fits(plan: Plan) -> None:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rlgames.build.agents import init_policy_from
+from rlgames.build.players import build_player, with_search
+from rlgames.build.policies import greedy_rule, make_reward, new_policy
 from rlgames.config.commands import TrainConfig
 from rlgames.config.options.players import PastConfig
 from rlgames.config.options.search import MctsConfig
@@ -29,14 +32,6 @@ from rlgames.rollouts.trajectories import (
     Trajectories,
     bytes_per_game,
     bytes_per_result,
-)
-from rlgames.runs.agents import (
-    build_player,
-    greedy_rule,
-    init_policy_from,
-    make_reward,
-    new_policy,
-    with_search,
 )
 from rlgames.runs.checkpoint import Checkpoint, restore_weights
 from rlgames.sampling import EpsilonGreedy

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from rlgames.build.players import make_advisor
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.text import short_number
 from rlgames.drawing.pictures import ActionOverlay, overlay_of_cells
@@ -17,7 +18,6 @@ from rlgames.evaluation.advice import advise, exact_text, unit_of
 from rlgames.games.fleets.game import FleetGame
 from rlgames.games.game import Game, State
 from rlgames.games.notation import legal_names
-from rlgames.runs.agents import make_advisor
 
 if TYPE_CHECKING:
     from rlgames.web.table import Table

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from rlgames.build.agents import OpenRun
+from rlgames.build.players import build_player, with_search
 from rlgames.config.registry import REGISTRY, make
 from rlgames.config.schema import OptionConfig
 from rlgames.config.typed import make_option
@@ -18,7 +20,6 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.games.fleets.game import FleetGame
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.agents import OpenRun, build_player, with_search
 from rlgames.runs.find import agent_strengths, shipped_agent
 from rlgames.solvers.optimum import solver_of
 

@@ -11,13 +11,13 @@ from helpers import check_refused, command, make_game, rng
 from markers import quick
 
 import rlgames as package
+from rlgames.build.agents import open_run
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.evaluation import analysis
 from rlgames.evaluation.analysis import distinct
 from rlgames.evaluation.estimates import Estimate
 from rlgames.evaluation.positions import read_positions
-from rlgames.runs.agents import open_run
 from rlgames.runs.find import shipped_agents
 from rlgames.solvers.alphabeta_solver import AlphaBetaSolver
 from rlgames.solvers.optimum import find_optimum

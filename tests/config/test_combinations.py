@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from helpers import check_message, next_games
 
+from rlgames.build.policies import check_policy_fits, make_reward
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY, make
 from rlgames.config.typed import make_option
 from rlgames.core.errors import ConfigError
-from rlgames.runs.agents import check_policy_fits, make_reward
 from rlgames.training.checks import Plan, check_fits
 from rlgames.training.parts import build_training
 

@@ -9,15 +9,14 @@ from markers import one_in
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlgames
+from rlgames.build.policies import make_reward, policy_to
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.core import devices
 from rlgames.core.devices import choose_device, find_device
 from rlgames.core.errors import ConfigError
 from rlgames.players.player import Random
-from rlgames.policies.build import policy_to
 from rlgames.rollouts.play import collect_games
-from rlgames.runs.agents import make_reward
 from rlgames.training.checks import Plan, check_fits
 from rlgames.training.sources import GameSource
 

@@ -7,6 +7,8 @@ import pytest
 import torch
 from helpers import command, made, make_game, read_result, rng
 
+from rlgames.build.agents import load_shipped_agent
+from rlgames.build.players import build_player
 from rlgames.commands import evaluate
 from rlgames.commands.train import print_result
 from rlgames.config.commands import EvalConfig, TrainConfig
@@ -14,7 +16,6 @@ from rlgames.config.compose import load_config
 from rlgames.config.registry import make
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
-from rlgames.runs.agents import build_player, load_shipped_agent
 from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.solvers.connect4 import AlphaBeta
 from rlgames.training.train import train

@@ -8,6 +8,7 @@ import pytest
 import torch
 from helpers import game_2048, made, make_small_game, rng
 
+from rlgames.build.players import build_player
 from rlgames.config import compose
 from rlgames.config.commands import EvalConfig
 from rlgames.config.conf import option_names
@@ -23,7 +24,6 @@ from rlgames.players.fleets import HuntTarget
 from rlgames.players.player import HasProbabilities, Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.rollouts.play import collect_games
-from rlgames.runs.agents import build_player
 
 
 def players_of(game):

@@ -13,10 +13,10 @@ from recorded_games import make_game_and_rules
 from recorded_games import record as write_record
 from untrusted_files import bounded, forge, plain_error_line, plain_header, sealed, trained
 
+from rlgames.build.agents import open_run
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.rollouts import records
-from rlgames.runs.agents import open_run
 from rlgames.runs.checkpoint import (
     FORMAT,
     MAX_HEADER_BYTES,

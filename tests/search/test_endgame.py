@@ -5,13 +5,13 @@ import torch
 from helpers import check_message, make_game, rng
 from markers import one_in
 
+from rlgames.build.players import with_search
 from rlgames.config.commands import EvalConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple
 from rlgames.rollouts.play import collect_games
-from rlgames.runs.agents import with_search
 from rlgames.sampling import Argmax
 from rlgames.search.endgame import ExactEndgameSearch
 from rlgames.solvers.connect4 import AlphaBeta

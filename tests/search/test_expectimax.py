@@ -7,6 +7,7 @@ import torch
 from helpers import game_2048, rng
 from markers import one_in
 
+from rlgames.build.players import with_search
 from rlgames.config.commands import EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.games.k_in_a_row import KInARow
@@ -14,7 +15,6 @@ from rlgames.learners.td_ntuple import ValueTable
 from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple
 from rlgames.rollouts.play import collect_games
-from rlgames.runs.agents import with_search
 from rlgames.sampling import Argmax
 from rlgames.search.expectimax import Expectimax, downgrade_tiles
 from rlgames.solvers.graph import Graph

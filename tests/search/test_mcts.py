@@ -9,6 +9,7 @@ from helpers import game_2048, make_small_game, rng
 from markers import quick, slow
 
 import rlgames as package
+from rlgames.build.players import with_search
 from rlgames.commands.arena import competitors
 from rlgames.config.commands import ArenaConfig, TrainConfig
 from rlgames.config.compose import load_config
@@ -20,7 +21,6 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
 from rlgames.policies.mlp import Mlp
-from rlgames.runs.agents import with_search
 from rlgames.sampling import Argmax
 from rlgames.search import mcts
 from rlgames.search.alphabeta import AlphaBetaSearch

@@ -11,6 +11,7 @@ from helpers import command, interrupt_after, resume_config
 from processes import final_state, metrics_without_times, same
 
 import rlgames
+from rlgames.build.agents import open_run
 from rlgames.commands.resume import load_resumable
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
@@ -19,7 +20,6 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.learners.reinforce import Reinforce
 from rlgames.rewards import Reward
-from rlgames.runs.agents import open_run
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.training.loop import TrainingLoop

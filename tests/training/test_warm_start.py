@@ -10,6 +10,7 @@ from helpers import make_game, make_game_and_rules, make_learner, rng
 from markers import one_in
 
 import rlgames as package
+from rlgames.build.agents import open_run
 from rlgames.config.commands import TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.registry import make
@@ -21,7 +22,6 @@ from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.runs.agents import open_run
 from rlgames.runs.files import read_metrics
 from rlgames.training.parts import build_learner, build_training
 from rlgames.training.sources import Demonstrations
