@@ -19,8 +19,12 @@ import torch
 from rich.console import Console, RenderableType
 
 from rlgames.build.policies import make_reward, new_policy
-from rlgames.commands.app import COMMANDS
-from rlgames.config.commands import COMMAND_SCHEMAS, SolveConfig, TrainConfig
+from rlgames.config.commands import (
+    COMMAND_SCHEMAS,
+    SolveConfig,
+    TrainConfig,
+    load_command,
+)
 from rlgames.config.compose import load_config
 from rlgames.config.registry import load_option, make
 from rlgames.config.schema import arguments
@@ -176,7 +180,7 @@ def next_games(training: Training, games_played: int) -> NextGames:
 def command(name: str, run: Any = None, words: Sequence[str] = ()) -> Any:
     """What the function of a command returns; run: a run or names, None for none."""
     named = run if isinstance(run, list) else [] if run is None else [str(run)]
-    return COMMANDS[name].load().run(load_config(COMMAND_SCHEMAS[name], [*named, *words]))
+    return load_command(name).run(load_config(COMMAND_SCHEMAS[name], [*named, *words]))
 
 
 def write_report(run: Path, name: str, result: dict[str, Any], **fields: Any) -> None:

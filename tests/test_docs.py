@@ -30,8 +30,7 @@ from markers import quick
 from processes import Fork, Process
 
 import rlgames
-from rlgames.commands.app import COMMANDS
-from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.commands import COMMAND_SCHEMAS, COMMANDS
 from rlgames.config.compose import load_config
 from rlgames.config.schema import names_of
 

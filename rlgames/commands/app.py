@@ -1,7 +1,6 @@
 """`rlgames COMMAND [RUN] [overrides]`: dispatches to a command.
 
-Configs are imported once the name of the command is known, so that a mistyped one is answered at
-once.
+Hydra is imported once the words are read, so that mistyped ones are answered at once.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from rlgames.config.commands import COMMANDS, PageConfig, load_command
 from rlgames.core.errors import (
     TRACEBACK,
     ConfigError,
@@ -37,60 +36,6 @@ from rlgames.core.text import columns, help_width, printable
 from rlgames.core.version import __version__
 
 HELP_FLAGS = ("-h", "--help")
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command.
-
-    Args:
-        help: of at most ten words.
-        example: what to type.
-        module: of rlgames.commands. Its run(config) returns a result, which show(result) prints, or
-            as_dict() with format=json; or it prints everything itself and returns None.
-        page: the function of rlgames.commands.serve that serves the page of the command and returns
-            the exit code: with interface=web; of a command without that key, always.
-        slow: whether it may compute for long without a line of its own.
-    """
-
-    help: str
-    example: str
-    module: str
-    page: str = ""
-    slow: bool = False
-
-    def load(self) -> Any:
-        """The module."""
-        return import_module(f"rlgames.commands.{self.module}")
-
-
-COMMANDS = {
-    "train": Command("train a policy", "train game=salvo board=4 shots=2", "train"),
-    "resume": Command("resume a run or a sweep", "resume RUN games=500000", "resume"),
-    "eval": Command("evaluate a run or a player", "eval RUN opponent=exact", "evaluate", slow=True),
-    "analyze": Command(
-        "mistakes against perfect play", "analyze RUN opponent=win_or_block", "analyze", slow=True
-    ),
-    "play": Command("play against a run or a player", "play connect4 seat=2", "play", "serve_game"),
-    "watch": Command("watch a run play, move by move", "watch RUN delay=1", "watch", "serve_game"),
-    "show": Command(
-        "evaluate a single position", "show RUN state='. X . / . O . / . . .'", "show", "serve_game"
-    ),
-    "serve": Command(
-        "games on a page in the browser", "serve connect4 hex", "serve", "serve_games"
-    ),
-    "arena": Command(
-        "tournament with Elo ratings", "arena RUN random win_or_block", "arena", slow=True
-    ),
-    "solve": Command("exact optimum of a game", "solve game=2048 board=2 columns=3", "solve"),
-    "report": Command(
-        "comparison of runs and sweeps", "report outputs curves=curves.png", "report"
-    ),
-    "doctor": Command("why a run does not learn", "doctor RUN", "doctor"),
-    "study": Command("runs and tables from one file", "study mine.yaml seeds=5", "study"),
-    "games": Command("games with their presets and agents", "games hex", "games"),
-}
-"""Every command, in the order of the help."""
 
 
 def overview() -> str:
@@ -276,14 +221,13 @@ def _config_of_job(command: str, node: Any, settings: Any, directory: Path, is_s
     ConfigError."""
     from omegaconf import OmegaConf
 
-    from rlgames.config.commands import COMMAND_SCHEMAS
     from rlgames.config.compose import typed_node
     from rlgames.config.plugins import import_plugins
     from rlgames.config.words import parse_word
 
     task: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)
     import_plugins([*map(str, task)])  # in the process of a launcher
-    config: Any = typed_node(COMMAND_SCHEMAS[command], node)
+    config: Any = typed_node(COMMANDS[command].schema, node)
     if command != "train" or not (is_sweep or directory != Path.cwd()):
         return config
     if any(parse_word(str(word)).name == "out" for word in task):
@@ -309,7 +253,6 @@ def run_config(name: str, config: Any, *more: Any) -> int:
 
         return int(getattr(serve, command.page)(config))
     if command.page:
-        from rlgames.config.commands import PageConfig
         from rlgames.config.schema import names_of
         from rlgames.config.typed import changed
 
@@ -322,7 +265,7 @@ def run_config(name: str, config: Any, *more: Any) -> int:
     if as_json and has_human:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     with no_garbage_collection():
-        module = command.load()
+        module = load_command(name)
     if name != "train":  # which has more to import
         STATUS.clear()
     if command.slow and not has_human and sys.stderr.isatty():

@@ -1,11 +1,12 @@
-"""The schemas of the commands, by their names: the keys that conf/COMMAND.yaml gives values.
+"""The commands, and their schemas: the keys that conf/COMMAND.yaml gives values.
 
 Nothing heavy is imported.
 """
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from rlgames.config.options.rewards import RewardConfig
@@ -285,21 +286,79 @@ class StudyConfig(PluginConfig):
     format: str = key(of=("table", "markdown", "latex", "json"), help="format of the tables")
 
 
-COMMAND_SCHEMAS: dict[str, type] = {
-    "train": TrainConfig,
-    "resume": ResumeConfig,
-    "eval": EvalConfig,
-    "analyze": AnalyzeConfig,
-    "play": PlayConfig,
-    "watch": WatchConfig,
-    "show": ShowConfig,
-    "serve": ServeConfig,
-    "arena": ArenaConfig,
-    "solve": SolveConfig,
-    "report": ReportConfig,
-    "doctor": DoctorConfig,
-    "study": StudyConfig,
-    "games": GamesConfig,
-    "env": EnvConfig,
+@dataclass(frozen=True)
+class Command:
+    """A command.
+
+    Args:
+        schema: its keys, which conf/COMMAND.yaml gives values.
+        help: of at most ten words.
+        example: what to type.
+        page: the function of rlgames.commands.serve that serves the page of the command and returns
+            the exit code: with interface=web; of a command without that key, always.
+        slow: whether it may compute for long without a line of its own.
+        module: of rlgames.commands, if it has another name than the command. Its run(config)
+            returns a result, which show(result) prints, or as_dict() with format=json; or it prints
+            everything itself and returns None.
+    """
+
+    schema: type[Any]
+    help: str
+    example: str
+    page: str = ""
+    slow: bool = False
+    module: str = ""
+
+
+COMMANDS = {
+    "train": Command(TrainConfig, "train a policy", "train game=salvo board=4 shots=2"),
+    "resume": Command(ResumeConfig, "resume a run or a sweep", "resume RUN games=500000"),
+    "eval": Command(
+        EvalConfig,
+        "evaluate a run or a player",
+        "eval RUN opponent=exact",
+        module="evaluate",
+        slow=True,
+    ),
+    "analyze": Command(
+        AnalyzeConfig,
+        "mistakes against perfect play",
+        "analyze RUN opponent=win_or_block",
+        slow=True,
+    ),
+    "play": Command(
+        PlayConfig, "play against a run or a player", "play connect4 seat=2", "serve_game"
+    ),
+    "watch": Command(
+        WatchConfig, "watch a run play, move by move", "watch RUN delay=1", "serve_game"
+    ),
+    "show": Command(
+        ShowConfig,
+        "evaluate a single position",
+        "show RUN state='. X . / . O . / . . .'",
+        "serve_game",
+    ),
+    "serve": Command(
+        ServeConfig, "games on a page in the browser", "serve connect4 hex", "serve_games"
+    ),
+    "arena": Command(
+        ArenaConfig, "tournament with Elo ratings", "arena RUN random win_or_block", slow=True
+    ),
+    "solve": Command(SolveConfig, "exact optimum of a game", "solve game=2048 board=2 columns=3"),
+    "report": Command(
+        ReportConfig, "comparison of runs and sweeps", "report outputs curves=curves.png"
+    ),
+    "doctor": Command(DoctorConfig, "why a run does not learn", "doctor RUN"),
+    "study": Command(StudyConfig, "runs and tables from one file", "study mine.yaml seeds=5"),
+    "games": Command(GamesConfig, "games with their presets and agents", "games hex"),
 }
+"""Every command, in the order of the help."""
+
+
+def load_command(name: str) -> Any:
+    """The module of a command."""
+    return import_module(f"rlgames.commands.{COMMANDS[name].module or name}")
+
+
+COMMAND_SCHEMAS = {name: command.schema for name, command in COMMANDS.items()} | {"env": EnvConfig}
 """By the names of the primary configs; env: of rlgames.envs."""

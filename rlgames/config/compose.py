@@ -298,19 +298,16 @@ def _check_preset(schema: type, preset: str, values: Mapping[str, Any], words: s
 
     words: the keys that were typed, which are other mistakes.
     """
-    extra, options = list[str](), list[str]()
+    extra = list[str]()
     for name, group in groups_of(schema).items():
         node = values.get(name)
         if isinstance(node, Mapping) and not group.is_list:
             option = REGISTRY[group.folder].get(str(node.get("name")))
             known = node if option is None else key_fields(option.schema)
-            if found := sorted({f"{name}.{key}" for key in node.keys() - known.keys()} - words):
-                extra += found
-                options.append(f"{name}={node['name']}")
+            extra += sorted({f"{name}.{key}" for key in node.keys() - known.keys()} - words)
     if extra:
-        have = "has no such key" if len(options) == 1 else "have no such keys"
         raise ConfigError(
-            f"experiment={preset} sets {', '.join(extra)}, and {' and '.join(options)} {have}",
+            f"experiment={preset} sets {', '.join(extra)}, which the chosen options do not have",
             "to leave them out, add " + " ".join(f"~{key}" for key in extra),
         )
 

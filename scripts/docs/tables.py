@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rlgames.commands.app import COMMANDS
 from rlgames.commands.games import FACTS, facts_text, list_presets
 from rlgames.commands.study import cells_of, read_record
-from rlgames.config.commands import COMMAND_SCHEMAS
+from rlgames.config.commands import COMMAND_SCHEMAS, COMMANDS
 from rlgames.config.conf import about, command_file, option_names, option_values
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import as_typed, key_fields, kind_in_words, kind_of, range_in_words

@@ -14,9 +14,8 @@ from hydra.core.config_store import ConfigStore
 from markers import one_in
 
 import rlgames as package
-from rlgames.commands.app import COMMANDS
 from rlgames.config import registry
-from rlgames.config.commands import COMMAND_SCHEMAS, EvalConfig, TrainConfig
+from rlgames.config.commands import COMMAND_SCHEMAS, COMMANDS, EvalConfig, TrainConfig
 from rlgames.config.compose import load_config
 from rlgames.config.conf import about
 from rlgames.config.schema import groups_of, key, kind_of

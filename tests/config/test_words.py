@@ -80,7 +80,7 @@ def test_quoted_text_is_read_back(text):
         (
             "train",
             "experiment=connect4 learner=dqn",
-            "and learner=dqn has no such key; to leave them out, add ~learner.td_lambda",
+            "which the chosen options do not have; to leave them out, add ~learner.td_lambda",
         ),
         ("train", "somewhere", "somewhere is not key=value"),
         ("eval", "a b", "eval takes one run, and b is another"),
