@@ -1,0 +1,1 @@
+"""Makes policies, players and agents from configs and checkpoints."""
