@@ -61,7 +61,7 @@ class BatchedEnv:
             )
         self.opponent: Player = Random(self.game)
         if cfg.opponent is not None:
-            self.opponent = build_player(cfg.opponent, self.game, cfg.game, in_training=True)
+            self.opponent = build_player(cfg.opponent, self.game, cfg.game)
         self.rngs = [torch.Generator()]
         """The streams of chance: one for all games, or one for each."""
         self.state: State = self.game.initial(num_games, self.rngs[0])

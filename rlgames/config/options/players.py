@@ -30,9 +30,9 @@ class ExactConfig(OptionConfig):
     seconds: float = key(POSITIVE, 1e6, help="time limit for solving before the first move")
     memory_gb: float = key(POSITIVE, 1e4, help="memory limit for solving, in GiB")
     move_positions: int | None = key(
-        1, 10**12, help="positions per Connect 4 move, for the same games on every machine"
+        1, 10**12, help="positions per Connect 4 move; null: no limit, 200,000 without move_seconds"
     )
-    move_seconds: float | None = key(POSITIVE, 1e6, help="seconds per Connect 4 move; null: 0.5")
+    move_seconds: float | None = key(POSITIVE, 1e6, help="seconds per Connect 4 move")
 
 
 class RunPlayerConfig(OptionConfig):
