@@ -81,6 +81,7 @@ class Schema:
     """
 
     def __init_subclass__(cls) -> None:
+        cls.__doc__ = cls.__doc__ or cls.__name__  # or dataclass writes one
         dataclass(init=False, repr=False, eq=False)(cls)
 
     def __init__(self, **values: Any) -> None:
@@ -106,7 +107,9 @@ def make_schema(
     """A schema of the keys of another one and these, each with its type and field."""
     types = {key: kind for key, (kind, _) in keys.items()}
     fields = {key: item for key, (_, item) in keys.items()}
-    return type(name, (base,), {"__annotations__": types, "__doc__": doc} | fields)
+    made = type(name, (base,), {"__annotations__": types} | fields)
+    made.__doc__ = doc
+    return made
 
 
 class OptionConfig(Schema):
