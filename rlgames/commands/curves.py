@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from rlgames.commands.comparison import (
     game_titles,
     group_agents,
     in_words,
     random_and_optimum,
+    typed_text,
 )
 from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
@@ -26,7 +29,8 @@ from rlgames.evaluation.curves import (
     up_to_optimum,
 )
 from rlgames.evaluation.estimates import normalized
-from rlgames.runs.table import Row, Run
+from rlgames.runs.table import ColumnText, Row, Run, grouped, rows_of
+from rlgames.runs.where import sorted_by
 
 NORMALIZED = "normalized"
 """The value of metric= for the game's metric between random play (0) and the optimum (1)."""
@@ -87,7 +91,6 @@ class _Drawing:
         self.runs, self.options = runs, options
         self.num_seeds = self.num_left_out = 0
         self.titles_left_out: list[str] = []
-        self._curves: dict[tuple[Path, str], Curve] = {}
 
     def metrics(self) -> list[str]:
         """The metrics to draw, by default BEST_BY. Raises ConfigError."""
@@ -99,19 +102,12 @@ class _Drawing:
             if options.window is not None and not metric.startswith("train/"):
                 hint = "metric=train/turns is a mean over training games"
                 raise ConfigError(f"window={options.window} needs a metric of training", hint)
-            is_known = metric == NORMALIZED or any(len(self.read(run, metric)[0]) for run in runs)
+            is_known = metric == NORMALIZED or any(len(run.points(metric)[0]) for run in runs)
             if not is_known:
                 names = {name for run in runs for line in run.lines for name in line} - {"games"}
                 near = nearest(metric, sorted(names)) if names else "no run has any metrics yet"
                 raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
         return list(options.metric)
-
-    def read(self, run: Run, name: str) -> Curve:
-        """A metric of a run over games, read once."""
-        key = (run.path, name)
-        if key not in self._curves:
-            self._curves[key] = run.points(name)
-        return self._curves[key]
 
     def panels(self, metrics: Sequence[str], sources: Sequence[Row]) -> list[list[Panel]]:
         """A row for each metric. A column for each game or, for the normalized scores of agents,
@@ -174,11 +170,11 @@ class _Drawing:
         return [curve for curve in longest if len(curve[0])]
 
     def _points(self, run: Run, metric: str) -> Curve:
-        curve = self.read(run, f"eval/{run.metric}" if metric == NORMALIZED else metric)
+        curve = run.points(f"eval/{run.metric}" if metric == NORMALIZED else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
         axis, _ = X_AXES[self.options.x]
-        x, y = along(curve, self.read(run, axis)) if axis else curve
+        x, y = along(curve, run.points(axis)) if axis else curve
         if metric != NORMALIZED:
             return x, y
         ends = random_and_optimum([each for each in self.runs if each.game == run.game])
@@ -233,6 +229,45 @@ def _sources(
             label = f"{label} ({row.first.path})"
         sources.append(Row(row.runs, label))
     return sources
+
+
+def draw_effects(
+    runs: list[Run], keys: Sequence[str], columns: Sequence[ColumnText], options: ReportConfig
+) -> None:
+    """Write what each setting that varies changes: the means over all others, with intervals.
+
+    Settings are columns of panels. Rows are games and metrics: those of columns=, by default the
+    one that selects checkpoints. Raises ConfigError if nothing varies, and OSError.
+    """
+    path = Path(options.effects or "")
+    figures.check_figure("effects", path)
+    keys = [key for key in keys if key != "game"]
+    games = grouped((run for run in runs if run.results), lambda run: run.settings["game"])
+    if not keys or not games:
+        raise ConfigError("effects= needs runs that are done and differ in a setting")
+    panels = []
+    for game, own in games.items():
+        names = [column.metric for column in columns] or sorted({run.best_by for run in own})
+        title = game if len(games) > 1 else ""
+        panels += [[_effect(title, own, key, name) for key in keys] for name in names]
+    note = "means over all other settings and seeds, with 95% intervals"
+    width = figures.width_in_inches(options.width)
+    figures.save_figure(figures.draw_panels(panels, width, options.style, note), path)
+
+
+def _effect(title: str, runs: list[Run], key: str, name: str) -> Panel:
+    """A metric for each value of a setting. Raises ConfigError for a metric of no run."""
+    rows = sorted_by(rows_of(runs, key), lambda row: row.settings.get(key), False)
+    found = [(row, each) for row in rows if (each := row.estimate(name)) is not None]
+    if not found:
+        raise ConfigError(f"effects= cannot draw {name}, which no run has measured")
+    y = np.array([each.value for _, each in found])
+    ends = np.array([each.interval or (each.value, each.value) for _, each in found])
+    points = Line("", np.arange(len(y), dtype=float), y, (ends[:, 0], ends[:, 1]))
+    label = _y_label(f"eval/{name}" if name in METRICS else name)
+    return Panel(
+        title, key, label, [points], ticks=[typed_text(row.settings.get(key)) for row, _ in found]
+    )
 
 
 def _y_label(metric: str) -> str:

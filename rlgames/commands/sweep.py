@@ -122,9 +122,9 @@ def show_best(directory: Path) -> None:
             seeds = f" over {best.count} seeds" if len(row.runs) > 1 else ""
             text = f"best by {run.best_by}: {settings} with {best.value:.4g}{half}{seeds}"
             print(printable(text))
-    words = ["rlgames", "report", str(directory)]
-    commands = [[*words, f"compare={key}"] for key in result.keys[:1]] + [
-        [*words, "curves=curves.png"]
-    ]
-    for place, command in enumerate(commands):
-        print(printable(("      " if place else "next: ") + shlex.join(command)))
+    keys, words = [key for key in result.keys if key != "game"], ["rlgames", "report"]
+    first = "by" if len(keys) > 1 else "compare"
+    commands = [[f"{first}={key}"] for key in keys[:1]] + [["curves=curves.png"]]
+    for place, more in enumerate(commands):
+        command = shlex.join([*words, str(directory), *more])
+        print(printable(f"{'      ' if place else 'next: '}{command}"))

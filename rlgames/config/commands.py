@@ -251,12 +251,13 @@ class ArenaConfig(ReportedConfig, RunConfig):
 
 class ReportConfig(FormatConfig):
     runs: list[str] = key(is_word=True, help="runs, sweeps, folders of them: the words without =")
-    by: str = key(of=("config", "run"), help="one row per config (seeds pooled) or per run")
+    by: str = key(help="row for each config (seeds pooled), run, or value of this setting")
     where: str | None = key(help=WHERE_HELP)
     sort: str = key(help="best, or a column; sort=-turns: descending")
     top: int | None = key(1, 10**6, help="first rows of each game; null: all")
     columns: list[str] = key(help="columns to show, or all; []: the most important")
     curves: str | None = key(is_path=True, help="PNG, SVG or PDF file for the learning curves")
+    effects: str | None = key(is_path=True, help="figure of what each varied setting changes")
     metric: list[str] = key(help="metrics of curves=, one panel each; []: the best_by metric")
     window: int | None = key(1, 10**9, help="draw means over this many games; null: as logged")
     x: str = key(of=("games", "moves", "updates", "seconds"), help="x axis of curves=")

@@ -301,6 +301,23 @@ def test_each_game_shows_the_metric_that_selects_its_checkpoints(sweep, drawn):
     assert labels == {"2048": "score per game", "salvo": "turns per game"}
 
 
+def test_effects_show_each_value_of_each_setting_with_its_interval(sweep, typed, monkeypatch):
+    for seed, turn in enumerate((9.0, 10.0, 11.0)):
+        write(sweep / f"large{seed}", LARGE, (turn,), lr=0.1, seed=seed)
+    shown = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: shown.append(figure))
+    assert "effects: x.svg" in typed("report", "sweep", "effects=x.svg").stdout
+    board, lr = shown.pop().axes
+    assert [axes.get_xlabel() for axes in (board, lr)] == ["board", "lr"]
+    assert (board.get_ylabel(), lr.get_ylabel()) == ("turns per game\n(greedy play)", "")
+    assert [text.get_text() for text in board.get_xticklabels()] == ["4", "6"]
+    # Only lr=0.1 has both boards, and only board=4 both values of lr.
+    assert list(board.lines[0].get_ydata()) == [5.5, 10.0]
+    assert list(lr.lines[0].get_ydata()) == [5.5, 4.75]
+    low, high = board.collections[0].get_segments()[1][:, 1]
+    assert high - low == pytest.approx(2 * student_t(2) * math.sqrt(1 / 3))
+
+
 def test_points_are_those_of_parsed_lines(tmp_path):
     rows = [{"games": g, "train/turns": 1 / g, "train/turns per": 9.0, "x": -1e-30} for g in (1, 3)]
     rows.append({"games": 3, "train/turns": 7.5e20})
