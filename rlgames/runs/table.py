@@ -25,7 +25,7 @@ import numpy as np
 
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import Rank, are_equal, direction, gap_to_optimum, goal_of
-from rlgames.core.untrusted import finite_or_none
+from rlgames.core.untrusted import finite_numbers, finite_or_none
 from rlgames.evaluation.curves import Curve, moving_mean, points
 from rlgames.evaluation.estimates import Estimate
 from rlgames.runs import storage
@@ -63,12 +63,6 @@ from; for each game."""
 
 REACHED = re.compile(r"([^.]+)\.reach\.\d+\.(rate|count)")
 """Of a tile that no game reached, which reports do not list, both are 0."""
-
-PARTIAL = (
-    *("exploitability_seats", "trained_on", "held_out", "reach"),
-    *("proven_moves", "opponent_proven_moves"),
-)
-"""Parts of reports that only some games and players have."""
 
 OPTIONS = ("by seed", "highest", "mean")
 """What a column may say after its metric and its format: the values of all seeds, the highest of
@@ -250,8 +244,7 @@ def _so_far(info: RunInfo, lines: Iterator[dict[str, float]]) -> dict[str, Any]:
         return Rank(sign * metrics[info.best_by]), Rank(metrics.get("points", 0.0))
 
     for line in lines:
-        numbers = {name: finite_or_none(value) for name, value in line.items()}
-        known = {name: number for name, number in numbers.items() if number is not None}
+        known = finite_numbers(line)
         last |= known
         metrics = {name[5:]: value for name, value in known.items() if name[:5] == "eval/"}
         latest |= metrics
@@ -490,17 +483,3 @@ class ColumnText:
             is_equal = len(values) > 2 and are_equal(min(values), max(values))
             return f"{text} ({len(values)} equal)" if is_equal else text
         return f"{text} ± {abs(self.factor) * half:{format.replace('+', '')}}"
-
-
-def check_metrics(runs: Sequence[Run], columns: Sequence[ColumnText]) -> None:
-    """Raises ConfigError for a metric that no run has although it has the report or the log."""
-    for column in columns:
-        name, (source, *path) = column.metric, column.metric.split(".")
-        match = LOGGED.fullmatch(name)
-        about = [run for run in runs if (run.lines if match else source in run.reports)]
-        if about and not any(run.knows(name) for run in about) and not {*path[:1]} & {*PARTIAL}:
-            known = {each for run in about for each in run.measured}
-            if match:
-                keys = {key for run in about for line in run.lines for key in line}
-                known = {f"{key.replace('/', '.')}.{match[3]}{match[4] or ''}" for key in keys}
-            raise ConfigError(f"no run has {name}", nearest(name, sorted(known)))
