@@ -160,7 +160,7 @@ def _samples(
         raise ConfigError(
             f"no run of {game_in_words(unknown)} knows its optimum and random play, so its results "
             "cannot be compared with other games'",
-            "name runs of one game",
+            "choose one game with where=game=NAME",
         )
     for checkpoint, prefix in CHECKPOINTS.items():
         scores = [[np.array(row.values(prefix + row.first.metric)) for row in own] for own in rows]

@@ -29,6 +29,7 @@ from rlgames.evaluation.curves import (
     up_to_optimum,
 )
 from rlgames.evaluation.estimates import normalized
+from rlgames.runs.files import as_text, varying_settings
 from rlgames.runs.table import ColumnText, Row, Run, grouped, rows_of
 from rlgames.runs.where import sorted_by
 
@@ -96,8 +97,9 @@ class _Drawing:
         """The metrics to draw, by default BEST_BY. Raises ConfigError."""
         options, runs = self.options, self.runs
         if not options.metric:
-            several = len({run.game for run in runs}) > 1
-            return [NORMALIZED if options.compare is not None and several else BEST_BY]
+            games = grouped(runs, lambda run: run.game).values()
+            is_pooled = options.compare is not None and len(games) > 1
+            return [NORMALIZED if is_pooled and all(map(random_and_optimum, games)) else BEST_BY]
         for metric in options.metric:
             if options.window is not None and not metric.startswith("train/"):
                 hint = "metric=train/turns is a mean over training games"
@@ -241,13 +243,16 @@ def draw_effects(
     """
     path = Path(options.effects or "")
     figures.check_figure("effects", path)
-    keys = [key for key in keys if key != "game"]
     games = grouped((run for run in runs if run.results), lambda run: run.settings["game"])
-    if not keys or not games:
-        raise ConfigError("effects= needs runs that are done and differ in a setting")
+    keys = _independent([*games.values()], keys)
+    if not 0 < len(keys) <= figures.MAX_LINES:
+        text = f"effects= draws 1 to {figures.MAX_LINES} settings, and {len(keys)} vary"
+        raise ConfigError(text, "name other runs, or choose some with where=")
     panels = []
     for game, own in games.items():
-        names = [column.metric for column in columns] or sorted({run.best_by for run in own})
+        known = {name for run in own for name in run.measured}
+        names = [column.metric for column in columns if column.metric in known]
+        names = names or sorted({run.best_by for run in own})
         title = game if len(games) > 1 else ""
         panels += [[_effect(title, own, key, name) for key in keys] for name in names]
     note = "means over all other settings and seeds, with 95% intervals"
@@ -255,12 +260,31 @@ def draw_effects(
     figures.save_figure(figures.draw_panels(panels, width, options.style, note), path)
 
 
+def _independent(games: Sequence[list[Run]], keys: Sequence[str]) -> list[str]:
+    """The settings that vary among the runs of a game, without those that another one tells."""
+
+    def tells(first: str, second: str) -> bool:
+        values = (grouped(of, lambda run: as_text(run.settings.get(first))) for of in games)
+        every = (own for of in values for own in of.values())
+        return all(second not in varying_settings(run.settings for run in own) for own in every)
+
+    vary = {name for of in games for name in varying_settings(run.settings for run in of)}
+    keys = [key for key in keys if key in vary]
+    told = {
+        key
+        for place, key in enumerate(keys)
+        for other in (*keys[:place], *(each for each in keys[place + 1 :] if not tells(key, each)))
+        if tells(other, key)
+    }
+    return [key for key in keys if key not in told]
+
+
 def _effect(title: str, runs: list[Run], key: str, name: str) -> Panel:
-    """A metric for each value of a setting. Raises ConfigError for a metric of no run."""
+    """A metric for each value of a setting."""
     rows = sorted_by(rows_of(runs, key), lambda row: row.settings.get(key), False)
     found = [(row, each) for row in rows if (each := row.estimate(name)) is not None]
     if not found:
-        raise ConfigError(f"effects= cannot draw {name}, which no run has measured")
+        raise ConfigError(f"effects= needs a {name} of every {key}", "name other columns=")
     y = np.array([each.value for _, each in found])
     ends = np.array([each.interval or (each.value, each.value) for _, each in found])
     points = Line("", np.arange(len(y), dtype=float), y, (ends[:, 0], ends[:, 1]))

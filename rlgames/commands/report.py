@@ -25,6 +25,7 @@ from rlgames.runs.files import (
     as_text,
     differing,
     swept_settings,
+    varying_settings,
 )
 from rlgames.runs.table import OF_ROWS, ColumnText, Row, Run, read_runs, rows_of
 from rlgames.runs.where import matching, sorted_by
@@ -291,7 +292,10 @@ def _title(result: Result) -> str:
     text = counted(runs, "run")
     pooled = sum(len(row.runs) for row in result.rows)
     if any(row.parts for row in result.rows):
-        others = [key for key in _telling(result.runs) if key not in (*result.keys, "seed")]
+        within = {
+            key for row in result.rows for key in varying_settings(r.settings for r in row.runs)
+        }
+        others = [key for key in _telling(result.runs) if key in within - {"seed"}]
         text = f"{counted(pooled, 'run')}, means over {', '.join([*others, 'seed'])} ± 95%"
         if pooled < runs and result.config.top is None:
             by = result.config.by

@@ -26,7 +26,7 @@ from rlgames.runs.files import RunInfo, read_info, read_metrics
 from rlgames.terminal.progress import blocks, clock_text
 
 STATE_WIDTH, TIME_WIDTH, METRIC_WIDTH, CURVE_WIDTH = 8, 5, 9, 12
-"""The characters of the columns on a terminal where the whole table does not fit."""
+"""The characters of the columns on a terminal where names do not fit."""
 
 STYLES = {
     "waiting": "dim",
@@ -186,19 +186,18 @@ class JobTable(JobLines):
         for progress in rows:
             progress.update()
         shown = _most_telling(rows, max(LEAST_ROWS, console.height - 5))
-        table = self._table(shown)
-        if (
-            console.measure(table, options=options.update(width=MAX_WIDTH)).maximum
-            > options.max_width
-        ):
-            table = self._table(shown, options.max_width)
+        room = options.update(width=MAX_WIDTH)
+        for has_counts, width in ((True, None), (False, None), (False, options.max_width)):
+            table = self._table(shown, has_counts, width)
+            if console.measure(table, options=room).maximum <= options.max_width:
+                break
         yield table
         if len(shown) < len(rows):
             yield Text(f"and {counted(len(rows) - len(shown), 'other job')}", "dim")
         yield self._summary(rows)
 
-    def _table(self, rows: Sequence[JobProgress], width: int | None = None) -> Table:
-        """width: of a terminal that is too narrow for counts of games; None: it is wide enough."""
+    def _table(self, rows: Sequence[JobProgress], has_counts: bool, width: int | None) -> Table:
+        """width: to which names are cut; None: as wide as they are."""
         metrics = {progress.metric for progress in self.rows.values()} - {""}
         metric = metrics.pop() if len(metrics) == 1 else "result"
         fixed = STATE_WIDTH, TIME_WIDTH, METRIC_WIDTH, CURVE_WIDTH
@@ -206,7 +205,7 @@ class JobTable(JobLines):
         table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
         table.add_column("job", no_wrap=True, max_width=room)
         table.add_column("state", no_wrap=True, min_width=STATE_WIDTH)
-        for name in ("games", "games/s") if width is None else ():
+        for name in ("games", "games/s") if has_counts else ():
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("left", justify="right", no_wrap=True, min_width=TIME_WIDTH)
         limit = None if width is None else METRIC_WIDTH
@@ -228,7 +227,7 @@ class JobTable(JobLines):
             table.add_row(
                 name,
                 Text(state, STYLES[job.status]),
-                *(counts if width is None else []),
+                *(counts if has_counts else []),
                 "" if left is None else clock_text(left),
                 "" if progress.value is None else number_text(progress.value),
                 Text(curve, "cyan"),
