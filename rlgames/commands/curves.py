@@ -40,12 +40,7 @@ BEST_BY = "best_by"
 """The metric that selects the checkpoints of each game."""
 
 AGGREGATES = {"mean": "mean", "iqm": "interquartile mean"}
-BANDS = {
-    "ci": "95% interval",
-    "sd": "standard deviation",
-    "minmax": "lowest to highest",
-    "none": "",
-}
+BANDS = {"ci": "95% interval", "minmax": "lowest to highest", "none": ""}
 """By the values of aggregate= and band=: what the legend calls them."""
 
 TRAINING_LABELS = {
@@ -55,11 +50,7 @@ TRAINING_LABELS = {
     "target_entropy": "entropy of the search (nats per move)",
     "lr": "learning rate",
     "grad_norm": "norm of the gradient",
-    "return": "return per move",
     "loss": "loss",
-    "games_per_s": "games per second",
-    "moves_per_s": "moves per second",
-    "seconds": "wall-clock time (s)",
 }
 """Labels of metrics of training, which are not about how well a policy plays."""
 
@@ -74,9 +65,6 @@ def draw(runs: list[Run], rows: Sequence[Row], keys: Sequence[str], options: Rep
     """
     path = Path(options.curves or "")
     figures.check_figure("curves", path)
-    if options.band == "sd" and options.aggregate != "mean":
-        aggregate = AGGREGATES[options.aggregate]
-        raise ConfigError(f"band=sd is about the mean, not the {aggregate}", "write band=ci")
     drawing = _Drawing(runs, options)
     sources = _sources(runs, rows, keys, options.compare)
     panels = drawing.panels(drawing.metrics(), sources)

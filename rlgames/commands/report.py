@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,12 +21,11 @@ from rlgames.core.text import counted, escape_markdown, printable
 from rlgames.runs.files import (
     FINAL_IN_WORDS,
     FINAL_PREFIX,
-    as_text,
     differing,
     swept_settings,
     varying_settings,
 )
-from rlgames.runs.table import OF_ROWS, ColumnText, Row, Run, read_runs, rows_of
+from rlgames.runs.table import OF_ROWS, ColumnText, Row, Run, grouped, read_runs, rows_of
 from rlgames.runs.where import matching, sorted_by
 from rlgames.terminal.tables import Column, print_table
 
@@ -198,12 +196,8 @@ def _telling(runs: Sequence[Run]) -> list[str]:
 
 def _top(rows: list[Row], count: int | None) -> list[Row]:
     """The first rows of each game; None: all."""
-    seen, shown = Counter[str](), list[Row]()
-    for row in rows:
-        seen[row.first.game] += 1
-        if count is None or seen[row.first.game] <= count:
-            shown.append(row)
-    return shown
+    first = {id(row) for of in grouped(rows, lambda r: r.first.game).values() for row in of[:count]}
+    return [row for row in rows if id(row) in first]
 
 
 def _metrics(runs: list[Run]) -> list[str]:
@@ -213,16 +207,13 @@ def _metrics(runs: list[Run]) -> list[str]:
     first = dict.fromkeys(
         run.best_by for run, has in zip(runs, known, strict=True) if run.best_by in has
     )
-    values: dict[str, set[float]] = {}
-    for run in runs:
-        for name, value in run.results.items():
-            values.setdefault(name, set()).add(value)
+    values = grouped((pair for run in runs for pair in run.results.items()), lambda pair: pair[0])
     few = sum(bool(run.results) for run in runs) < 2
     others = [
         name
-        for name, different in values.items()
+        for name, pairs in values.items()
         if name not in (*first, *REFERENCES) and not name.startswith(FINAL_PREFIX)
-        if few or not are_equal(min(different), max(different))
+        if few or not are_equal(min(pairs)[1], max(pairs)[1])
     ]
     judged = {FINAL_PREFIX + name for run in runs for name in (run.metric, run.best_by)}
     final = {name for has in known for name in has if name in judged}
@@ -354,10 +345,8 @@ def _relative(path: Path, folder: Path) -> str:
 def _essence(result: Result) -> tuple[list[str], dict[str, int]]:
     """The settings that differ between runs of one game, and the ranks of the columns of what
     runs are judged by."""
-    by_game: dict[str, list[Run]] = {}
-    for run in result.runs:
-        by_game.setdefault(as_text(run.settings["game"]), []).append(run)
-    differ = {"game", *(key for runs in by_game.values() for key in _telling(runs))}
+    by_game = grouped(result.runs, lambda run: run.settings["game"]).values()
+    differ = {"game", *(key for runs in by_game for key in _telling(runs))}
     ranks: dict[str, int] = {}
     for run in result.runs:
         for rank, name in ((2, run.metric), (0, run.best_by)):

@@ -142,7 +142,6 @@ def test_aggregates_and_bands():
         return value, low, high
 
     spread = statistics.stdev([1, 2, 4, 9])
-    assert at("mean", "sd") == pytest.approx((4, 4 - spread, 4 + spread))
     assert at("iqm", "minmax") == (3, 1, 9)
     half = student_t(3) * spread / 2
     assert at("mean", "ci") == pytest.approx((4, 4 - half, 4 + half))
@@ -254,9 +253,8 @@ def test_a_window_averages_training_metrics_over_games(tmp_path, typed, drawn):
     ("words", "hint"),
     [
         (["x=moves"], "add curves=FILE.png"),
-        (["band=sd"], "add curves=FILE.png"),
+        (["band=minmax"], "add curves=FILE.png"),
         (["curves=x.gif"], ".png, .svg or .pdf"),
-        (["curves=x.png", "band=sd", "aggregate=iqm"], "about the mean"),
         (["curves=x.png", "band=minmx"], "did you mean minmax?"),
         (["curves=x.png", "width=100"], "valid: 1 to 40"),
         (["curves=x.png", "metric=[eval/turns,train/los]"], "did you mean train/loss?"),
