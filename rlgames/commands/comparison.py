@@ -16,7 +16,7 @@ from rlgames.core.metrics import Rank, direction, goal_of
 from rlgames.core.text import printable
 from rlgames.evaluation.estimates import Estimate, Scores, normalized
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
-from rlgames.runs.table import Row, Run
+from rlgames.runs.table import Row, Run, grouped
 from rlgames.terminal.tables import Column, print_table
 
 REFERENCES = ("random", "optimal", "held_out_optimal")
@@ -130,12 +130,8 @@ def group_agents(runs: list[Run], name: str) -> list[Row]:
     )
     if name not in names:
         raise ConfigError(f"compare={name} is not a setting", nearest(name, [*names]))
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(as_text(run.settings.get(name)), []).append(run)
-    agents = [
-        Row(group, in_words({name: group[0].settings.get(name)})) for group in groups.values()
-    ]
+    groups = grouped(runs, lambda run: as_text(run.settings.get(name))).values()
+    agents = [Row(group, in_words({name: group[0].settings.get(name)})) for group in groups]
     for agent in agents:
         for row in agent.games.values():
             for key in differing([run.settings for run in row.runs]):
@@ -164,7 +160,7 @@ def _samples(
         raise ConfigError(
             f"no run of {game_in_words(unknown)} knows its optimum and random play, so its results "
             "cannot be compared with other games'",
-            "name runs of one game",
+            "choose one game with where=game=NAME",
         )
     for checkpoint, prefix in CHECKPOINTS.items():
         scores = [[np.array(row.values(prefix + row.first.metric)) for row in own] for own in rows]

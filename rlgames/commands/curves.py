@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from rlgames.commands.comparison import (
     game_titles,
     group_agents,
     in_words,
     random_and_optimum,
+    typed_text,
 )
 from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
@@ -26,7 +29,9 @@ from rlgames.evaluation.curves import (
     up_to_optimum,
 )
 from rlgames.evaluation.estimates import normalized
-from rlgames.runs.table import Row, Run
+from rlgames.runs.files import as_text, varying_settings
+from rlgames.runs.table import ColumnText, Row, Run, grouped, rows_of
+from rlgames.runs.where import sorted_by
 
 NORMALIZED = "normalized"
 """The value of metric= for the game's metric between random play (0) and the optimum (1)."""
@@ -35,12 +40,7 @@ BEST_BY = "best_by"
 """The metric that selects the checkpoints of each game."""
 
 AGGREGATES = {"mean": "mean", "iqm": "interquartile mean"}
-BANDS = {
-    "ci": "95% interval",
-    "sd": "standard deviation",
-    "minmax": "lowest to highest",
-    "none": "",
-}
+BANDS = {"ci": "95% interval", "minmax": "lowest to highest", "none": ""}
 """By the values of aggregate= and band=: what the legend calls them."""
 
 TRAINING_LABELS = {
@@ -50,11 +50,7 @@ TRAINING_LABELS = {
     "target_entropy": "entropy of the search (nats per move)",
     "lr": "learning rate",
     "grad_norm": "norm of the gradient",
-    "return": "return per move",
     "loss": "loss",
-    "games_per_s": "games per second",
-    "moves_per_s": "moves per second",
-    "seconds": "wall-clock time (s)",
 }
 """Labels of metrics of training, which are not about how well a policy plays."""
 
@@ -69,9 +65,6 @@ def draw(runs: list[Run], rows: Sequence[Row], keys: Sequence[str], options: Rep
     """
     path = Path(options.curves or "")
     figures.check_figure("curves", path)
-    if options.band == "sd" and options.aggregate != "mean":
-        aggregate = AGGREGATES[options.aggregate]
-        raise ConfigError(f"band=sd is about the mean, not the {aggregate}", "write band=ci")
     drawing = _Drawing(runs, options)
     sources = _sources(runs, rows, keys, options.compare)
     panels = drawing.panels(drawing.metrics(), sources)
@@ -87,31 +80,24 @@ class _Drawing:
         self.runs, self.options = runs, options
         self.num_seeds = self.num_left_out = 0
         self.titles_left_out: list[str] = []
-        self._curves: dict[tuple[Path, str], Curve] = {}
 
     def metrics(self) -> list[str]:
         """The metrics to draw, by default BEST_BY. Raises ConfigError."""
         options, runs = self.options, self.runs
         if not options.metric:
-            several = len({run.game for run in runs}) > 1
-            return [NORMALIZED if options.compare is not None and several else BEST_BY]
+            games = grouped(runs, lambda run: run.game).values()
+            is_pooled = options.compare is not None and len(games) > 1
+            return [NORMALIZED if is_pooled and all(map(random_and_optimum, games)) else BEST_BY]
         for metric in options.metric:
             if options.window is not None and not metric.startswith("train/"):
                 hint = "metric=train/turns is a mean over training games"
                 raise ConfigError(f"window={options.window} needs a metric of training", hint)
-            is_known = metric == NORMALIZED or any(len(self.read(run, metric)[0]) for run in runs)
+            is_known = metric == NORMALIZED or any(len(run.points(metric)[0]) for run in runs)
             if not is_known:
                 names = {name for run in runs for line in run.lines for name in line} - {"games"}
                 near = nearest(metric, sorted(names)) if names else "no run has any metrics yet"
                 raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
         return list(options.metric)
-
-    def read(self, run: Run, name: str) -> Curve:
-        """A metric of a run over games, read once."""
-        key = (run.path, name)
-        if key not in self._curves:
-            self._curves[key] = run.points(name)
-        return self._curves[key]
 
     def panels(self, metrics: Sequence[str], sources: Sequence[Row]) -> list[list[Panel]]:
         """A row for each metric. A column for each game or, for the normalized scores of agents,
@@ -174,11 +160,11 @@ class _Drawing:
         return [curve for curve in longest if len(curve[0])]
 
     def _points(self, run: Run, metric: str) -> Curve:
-        curve = self.read(run, f"eval/{run.metric}" if metric == NORMALIZED else metric)
+        curve = run.points(f"eval/{run.metric}" if metric == NORMALIZED else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
         axis, _ = X_AXES[self.options.x]
-        x, y = along(curve, self.read(run, axis)) if axis else curve
+        x, y = along(curve, run.points(axis)) if axis else curve
         if metric != NORMALIZED:
             return x, y
         ends = random_and_optimum([each for each in self.runs if each.game == run.game])
@@ -233,6 +219,67 @@ def _sources(
             label = f"{label} ({row.first.path})"
         sources.append(Row(row.runs, label))
     return sources
+
+
+def draw_effects(
+    runs: list[Run], keys: Sequence[str], columns: Sequence[ColumnText], options: ReportConfig
+) -> None:
+    """Write what each setting that varies changes: the means over all others, with intervals.
+
+    Settings are columns of panels. Rows are games and metrics: those of columns=, by default the
+    one that selects checkpoints. Raises ConfigError if nothing varies, and OSError.
+    """
+    path = Path(options.effects or "")
+    figures.check_figure("effects", path)
+    games = grouped((run for run in runs if run.results), lambda run: run.settings["game"])
+    keys = _independent([*games.values()], keys)
+    if not 0 < len(keys) <= figures.MAX_LINES:
+        text = f"effects= draws 1 to {figures.MAX_LINES} settings, and {len(keys)} vary"
+        raise ConfigError(text, "name other runs, or choose some with where=")
+    panels = []
+    for game, own in games.items():
+        known = {name for run in own for name in run.measured}
+        names = [column.metric for column in columns if column.metric in known]
+        names = names or sorted({run.best_by for run in own})
+        title = game if len(games) > 1 else ""
+        panels += [[_effect(title, own, key, name) for key in keys] for name in names]
+    note = "means over all other settings and seeds, with 95% intervals"
+    width = figures.width_in_inches(options.width)
+    figures.save_figure(figures.draw_panels(panels, width, options.style, note), path)
+
+
+def _independent(games: Sequence[list[Run]], keys: Sequence[str]) -> list[str]:
+    """The settings that vary among the runs of a game, without those that another one tells."""
+
+    def tells(first: str, second: str) -> bool:
+        values = (grouped(of, lambda run: as_text(run.settings.get(first))) for of in games)
+        every = (own for of in values for own in of.values())
+        return all(second not in varying_settings(run.settings for run in own) for own in every)
+
+    vary = {name for of in games for name in varying_settings(run.settings for run in of)}
+    keys = [key for key in keys if key in vary]
+    told = {
+        key
+        for place, key in enumerate(keys)
+        for other in (*keys[:place], *(each for each in keys[place + 1 :] if not tells(key, each)))
+        if tells(other, key)
+    }
+    return [key for key in keys if key not in told]
+
+
+def _effect(title: str, runs: list[Run], key: str, name: str) -> Panel:
+    """A metric for each value of a setting."""
+    rows = sorted_by(rows_of(runs, key), lambda row: row.settings.get(key), False)
+    found = [(row, each) for row in rows if (each := row.estimate(name)) is not None]
+    if not found:
+        raise ConfigError(f"effects= needs a {name} of every {key}", "name other columns=")
+    y = np.array([each.value for _, each in found])
+    ends = np.array([each.interval or (each.value, each.value) for _, each in found])
+    points = Line("", np.arange(len(y), dtype=float), y, (ends[:, 0], ends[:, 1]))
+    label = _y_label(f"eval/{name}" if name in METRICS else name)
+    return Panel(
+        title, key, label, [points], ticks=[typed_text(row.settings.get(key)) for row, _ in found]
+    )
 
 
 def _y_label(metric: str) -> str:

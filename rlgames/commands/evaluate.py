@@ -117,7 +117,7 @@ def _game_fields(result: Evaluation, goal: str) -> dict[str, Any]:
             }
             for seat, counts in ((None, result.outcomes.sum(0)), *enumerate(result.outcomes))
         )
-        return {**both, "seats": seats}
+        return {**both, "points": result.points, "seats": seats}
     estimates = {"score": result.score, **result.measures} if goal == "score" else {}
     fields: dict[str, Any] = {name: estimate.as_dict() for name, estimate in estimates.items()}
     if result.tiles:

@@ -91,9 +91,6 @@ def _with_band(scores: Scores, aggregate: str, band: str) -> tuple[float, float,
     value = float(STATISTICS[aggregate](pooled))
     if band == "minmax":
         return value, float(pooled.min()), float(pooled.max())
-    if band == "sd":
-        spread = float(pooled.std(ddof=1)) if len(pooled) > 1 else 0.0
-        return value, value - spread, value + spread
     if band == "none":
         return value, value, value
     estimate = Estimate.of_seeds(scores, aggregate)

@@ -142,7 +142,6 @@ def test_aggregates_and_bands():
         return value, low, high
 
     spread = statistics.stdev([1, 2, 4, 9])
-    assert at("mean", "sd") == pytest.approx((4, 4 - spread, 4 + spread))
     assert at("iqm", "minmax") == (3, 1, 9)
     half = student_t(3) * spread / 2
     assert at("mean", "ci") == pytest.approx((4, 4 - half, 4 + half))
@@ -254,9 +253,8 @@ def test_a_window_averages_training_metrics_over_games(tmp_path, typed, drawn):
     ("words", "hint"),
     [
         (["x=moves"], "add curves=FILE.png"),
-        (["band=sd"], "add curves=FILE.png"),
+        (["band=minmax"], "add curves=FILE.png"),
         (["curves=x.gif"], ".png, .svg or .pdf"),
-        (["curves=x.png", "band=sd", "aggregate=iqm"], "about the mean"),
         (["curves=x.png", "band=minmx"], "did you mean minmax?"),
         (["curves=x.png", "width=100"], "valid: 1 to 40"),
         (["curves=x.png", "metric=[eval/turns,train/los]"], "did you mean train/loss?"),
@@ -299,6 +297,23 @@ def test_each_game_shows_the_metric_that_selects_its_checkpoints(sweep, drawn):
     panels, _ = drawn("sweep")
     labels = {axes.get_title(): axes.get_ylabel().partition("\n")[0] for axes in panels}
     assert labels == {"2048": "score per game", "salvo": "turns per game"}
+
+
+def test_effects_show_each_value_of_each_setting_with_its_interval(sweep, typed, monkeypatch):
+    for seed, turn in enumerate((9.0, 10.0, 11.0)):
+        write(sweep / f"large{seed}", LARGE, (turn,), lr=0.1, seed=seed)
+    shown = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: shown.append(figure))
+    assert "effects: x.svg" in typed("report", "sweep", "effects=x.svg").stdout
+    board, lr = shown.pop().axes
+    assert [axes.get_xlabel() for axes in (board, lr)] == ["board", "lr"]
+    assert (board.get_ylabel(), lr.get_ylabel()) == ("turns per game\n(greedy play)", "")
+    assert [text.get_text() for text in board.get_xticklabels()] == ["4", "6"]
+    # Only lr=0.1 has both boards, and only board=4 both values of lr.
+    assert list(board.lines[0].get_ydata()) == [5.5, 10.0]
+    assert list(lr.lines[0].get_ydata()) == [5.5, 4.75]
+    low, high = board.collections[0].get_segments()[1][:, 1]
+    assert high - low == pytest.approx(2 * student_t(2) * math.sqrt(1 / 3))
 
 
 def test_points_are_those_of_parsed_lines(tmp_path):
