@@ -14,7 +14,7 @@ from rlgames.build.agents import (
     load_shipped_agent,
     open_run,
 )
-from rlgames.config.options.players import ExactConfig, RunPlayerConfig
+from rlgames.config.options.players import ExactConfig, ProgramConfig, RunPlayerConfig
 from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.options.search import ExpectimaxConfig, MctsConfig
 from rlgames.config.registry import REGISTRY, load_option, make
@@ -45,6 +45,10 @@ def build_player(
     if REGISTRY["player"][config.name].training_only:
         raise ConfigError(f"player={config.name} exists in training only", "name another player")
     more: dict[str, Any] = {}
+    if isinstance(config, ProgramConfig):
+        if search is not None:
+            raise ConfigError("a program moves by itself", f"remove search={search.name}")
+        more["rules"] = dataclasses.asdict(rules)
     if isinstance(config, ExactConfig):
         more["make_stand_in"] = partial(_shipped_search, rules, game)
     return with_search(make("player", config, game, **more), game, search, None)

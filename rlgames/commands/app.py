@@ -27,6 +27,7 @@ from rlgames.core.errors import (
 )
 from rlgames.core.processes import no_garbage_collection
 from rlgames.core.signals import (
+    Interrupts,
     exit_on_interrupted_import,
     exit_on_second_interrupt,
     exit_without_cleanup,
@@ -268,12 +269,13 @@ def run_config(name: str, config: Any, *more: Any) -> int:
         module = load_command(name)
     if name != "train":  # which has more to import
         STATUS.clear()
-    if command.slow and not has_human and sys.stderr.isatty():
-        from rlgames.terminal.progress import busy_bar
+    with contextlib.ExitStack() as stack:
+        if "program" in players:  # which ends with this one, also after SIGTERM
+            stack.enter_context(Interrupts())
+        if command.slow and not has_human and sys.stderr.isatty():
+            from rlgames.terminal.progress import busy_bar
 
-        with busy_bar("playing"):
-            result = module.run(config, *more)
-    else:
+            stack.enter_context(busy_bar("playing"))
         result = module.run(config, *more)
     if as_json:
         print(json.dumps(result.as_dict()))

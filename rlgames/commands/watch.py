@@ -19,7 +19,8 @@ from rlgames.config.commands import WatchConfig
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.evaluation.advice import probabilities
-from rlgames.games.game import Game, State
+from rlgames.games.game import RESIGNS, Game, State
+from rlgames.games.notation import move_name
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
 from rlgames.terminal.boards import BoardView, format_parts, stack_parts
@@ -83,7 +84,7 @@ def _frames(
         likely = probabilities(advisors[current_seat % len(advisors)], seen)
         view = BoardView(game, seen, likely, known.get(current_seat))
         title = _describe_move(game, before, int(action), play.state, seats)
-        yield Frame(title, view, int(action))
+        yield Frame(title, view, None if action == RESIGNS else int(action))
         if game.spec.hidden:
             known[current_seat] = seen
         else:  # a spectator sees what chance has added to the move
@@ -101,7 +102,7 @@ def _describe_move(
 ) -> str:
     seat = int(before.current_seat[0])
     who = f", {seats[seat]}" if len(seats) > 1 else ""
-    name = game.action_to_string(before, 0, action)
+    name = move_name(game, before, 0, action)
     gain = float(after.score[0, seat] - before.score[0, seat])
     scored = f", scores {gain:g}" if gain and game.spec.goal != "outcome" else ""
     return f"turn {int(before.turn[0]) + 1}{who}: {name}{scored}"

@@ -175,6 +175,7 @@ class MatchConfig(ReportedConfig, PlayerConfig, RunConfig):
 class EvalConfig(MatchConfig):
     games: str | int = key(1, of=("auto", "all"), help="all: every layout; auto: all if up to 5000")
     batch: int = key(1, MAX_BATCH, help="games played in parallel")
+    opening_turns: int = key(0, 10_000, help="random turns at the start of each game")
     where: str | None = key(help=CHOOSE_HELP)
     record: str | None = key(is_path=True, help="file to append the games to")
     solve_seconds: float = key(0, 1e6, help="time limit of the optimum or best response; 0: skip")
@@ -244,8 +245,10 @@ class ServeConfig(CheckpointConfig, DeviceConfig, PageConfig):
 class ArenaConfig(ReportedConfig, RunConfig):
     players: list[str] = key(is_word=True, help="runs and players, as in RUN+mcts: words without =")
     game: OptionConfig | None = group("game to play")
+    player: OptionConfig | None = group("one more player, as in player=program, with its keys")
     search: OptionConfig | None = group("search before each move")
     games: int = key(1, 10**9, help="games per pair; in a one-player game, per player")
+    opening_turns: int = key(0, 10_000, help="random turns at the start of each game")
     where: str | None = key(help=CHOOSE_HELP)
 
 

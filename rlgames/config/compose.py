@@ -273,7 +273,7 @@ def _is_text(schema: type, name: str, value: str, is_sweep: bool) -> bool:
         return True
     field = key_fields(schema).get(name)
     if field is None:
-        is_text = name.endswith(".path")
+        is_text = name.endswith((".path", ".command"))
     else:
         is_text = str in members(kind_of(schema, name)) and not field.metadata["of"]
     return is_text and not (is_sweep and SWEEP.search(value))

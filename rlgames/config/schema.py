@@ -130,6 +130,8 @@ class Option:
         gym_id: the game's name among Gymnasium's environments.
         values: the values of a plugin's keys; None for an option with a file.
         training_only: only a training knows this player.
+        runs_code: this player runs what its keys name, so no training has it: the config of a run
+            may be a stranger's.
         is_quick: this player moves at once, so that a training may measure random play against it
             before its first game.
         extra: the package that this option needs, which the extra of the same name installs.
@@ -141,6 +143,7 @@ class Option:
     gym_id: str | None = None
     values: Mapping[str, Any] | None = None
     training_only: bool = False
+    runs_code: bool = False
     is_quick: bool = False
     extra: str | None = None
     viewer: tuple[str, ...] = ()

@@ -25,6 +25,9 @@ S = TypeVar("S", bound=State)
 
 NOTHING = Wants()
 
+RESIGNS = -1
+"""As an action: the seat to move gives up the game. No rules know it; see rollouts/play.py."""
+
 PRESENTATION_KEYS = ("encoding", "target")
 """Keys of a game that do not change its rules."""
 

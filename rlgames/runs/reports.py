@@ -145,7 +145,7 @@ def default_name(cfg: Any, others: Sequence[str] = ()) -> str:
         is_choice = group in groups_of(type(cfg)) and not key
         if is_choice or group == "checkpoint":
             parts += [] if group in SEATS else [str(word.value)]
-        elif key != "path":
+        elif key not in ("path", "command"):
             parts.append(f"{key or group}-{word.value}")
     return "_".join(re.sub(r"[^\w+-]+", "_", part).strip("_") for part in parts)[:MAX_NAME_LENGTH]
 

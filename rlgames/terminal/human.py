@@ -11,8 +11,8 @@ from torch import Tensor
 
 from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import Game, State
-from rlgames.games.notation import parse_action
-from rlgames.players.player import HasProbabilities, Player
+from rlgames.games.notation import move_name, parse_action
+from rlgames.players.player import Around, Decision, HasProbabilities, Player
 from rlgames.rollouts.interactive import TakeBack
 from rlgames.terminal.boards import BoardView, format_parts
 
@@ -162,17 +162,19 @@ class Human(Player):
         return None
 
 
-class AnnouncingPlayer(Player):
+class AnnouncingPlayer(Around):
     """A player whose moves are shown to the person."""
 
     def __init__(self, game: Game[Any], player: Player) -> None:
-        self.game, self.player = game, player
+        super().__init__(player)
+        self.game = game
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        action = self.player.choose(state, rng)
+    def act(self, state: State, rng: torch.Generator, progress: float = 0.0) -> Decision:
+        decision = self.player.act(state, rng, progress)
         if not bool(state.done[0]):
-            print(f"your opponent plays {self.game.action_to_string(state, 0, int(action[0]))}")
-        return action
+            move = move_name(self.game, state, 0, int(decision.action[0]))
+            print(f"your opponent plays {move}")
+        return decision
 
 
 def place_fleet(placement: Placement) -> Tensor | None:

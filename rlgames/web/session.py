@@ -25,7 +25,7 @@ from rlgames.games import board as boards_of
 from rlgames.games.capabilities import HiddenInformation, find
 from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import State
-from rlgames.games.notation import cells_to_choose, legal_names, parse_action, render
+from rlgames.games.notation import cells_to_choose, legal_names, move_name, parse_action, render
 from rlgames.games.salvo_duel import SalvoDuel, SalvoDuelState
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame, describe_ending
@@ -235,7 +235,7 @@ class Session:
         """The seats, the hints and the moves so far."""
         log = []
         for _, record in [*self.play.plies]:
-            name = self.game.action_to_string(record.before, 0, int(record.decision.action[0]))
+            name = move_name(self.game, record.before, 0, int(record.decision.action[0]))
             log.append({"move": name, "seat": int(record.before.current_seat[0]) + 1})
         hints = self.table.hints(self.seats, self.search)
         return {"seats": self.seats, "search": self.search, "log": log, "hints": hints}

@@ -88,7 +88,7 @@ def test_a_directory_of_runs_is_answered_with_the_newest(run, typed, tmp_path):
     assert "as in: rlgames watch outputs/a, or with player=random game=" in typed("watch").stderr
     assert "did you mean outputs?" in typed(*random, "opponent=outputz").stderr
     listed = typed(*random, "opponent=nobody").stderr
-    players = "corner density density_rollout exact human hunt_target random win_or_block"
+    players = "corner density density_rollout exact human hunt_target program random win_or_block"
     assert {*players.split(), *shipped_agents()} == {*re.findall(r"\w+", listed.split(":")[-1])}
 
 

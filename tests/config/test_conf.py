@@ -33,8 +33,9 @@ def test_the_file_of_an_option_has_exactly_the_keys_of_its_schema(group, name):
     schema = REGISTRY[group][values["name"]].schema
     assert values["name"] == name
     assert values.keys() == key_fields(schema).keys()
-    if values.get("path") == "???":
-        values["path"] = "RUN"
+    for key in {"path", "command"} & values.keys():  # which no file can set
+        assert values[key] == "???"
+        values[key] = "RUN"
     typed(schema, values)
     assert about(group, name)
 

@@ -39,6 +39,20 @@ class RunPlayerConfig(OptionConfig):
     path: str = key(help="run directory or checkpoint file", is_path=True)
 
 
+class ProgramConfig(OptionConfig):
+    command: str = key(help="what starts the program, as in 'python mine.py'")
+    protocol: str = key(
+        of=("lines", "gtp"), help="lines: JSON in, a move out; gtp: Go Text Protocol"
+    )
+    setup: list[str] = key(help="gtp: commands before each game, as in [set_game Othello]")
+    processes: int = key(1, 1024, help="copies of the program that think at the same time")
+    move_seconds: float = key(POSITIVE, 1e6, help="time limit for a move, the first one included")
+    on_error: str = key(
+        of=("raise", "forfeit"),
+        help="a late, illegal or missing move: raise: stop; forfeit: a loss",
+    )
+
+
 class PastConfig(OptionConfig):
     every: int = key(1, 10**12, help="games between snapshots")
     keep: int = key(1, 1000, help="number of latest snapshots to play against")
@@ -53,6 +67,7 @@ PLAYERS = {
     "density_rollout": Option(DensityRolloutConfig, "rlgames.players.fleets:DensityRollout"),
     "exact": Option(ExactConfig, "rlgames.players.exact:exact_player"),
     "human": Option(OptionConfig, "rlgames.terminal.human:Human"),
+    "program": Option(ProgramConfig, "rlgames.players.program:Program", runs_code=True),
     "run": Option(RunPlayerConfig),
     "self": Option(OptionConfig, training_only=True),
     "past": Option(PastConfig, training_only=True),
