@@ -12,7 +12,7 @@ STUDY := records=docs/records jobs=2
 
 # Installs rlgames without the tools of contributors.
 demo: .venv/rlgames
-	$(BIN)/rlgames train game=salvo board=4 shots=2
+	$(BIN)/rlgames train game=tictactoe
 
 # docs/configs.md, and the tables in docs/games and docs/learners, from the schemas and conf/.
 tables: .venv/installed

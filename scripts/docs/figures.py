@@ -1,6 +1,7 @@
 """Makes the figures of docs/sweep.md in docs/pictures/ by running the commands of its section, the
-picture of each game by its page's `rlgames show`, and causes.png of docs/does-not-learn.md, which
-shows each cause next to a run that learns.
+picture of each game by its page's `rlgames show`, causes.png of docs/does-not-learn.md, which shows
+each cause next to a run that learns, and values.gif of the README, a game of the bundled Connect 4
+agent.
 
 Everything is trained once, into --out, in some minutes. Usage:
 
@@ -20,8 +21,15 @@ from pathlib import Path
 import numpy as np
 
 import rlgames
+from rlgames.core.rng import make_generator
 from rlgames.drawing.figures import WIDTHS, Line, Panel, draw_panels, save_figure
+from rlgames.drawing.images import draw_scene, encode_gif
+from rlgames.drawing.pictures import ActionOverlay, position_scene
+from rlgames.games.game import State
+from rlgames.players.scripted import WinOrBlock
+from rlgames.rollouts.play import collect_games
 from rlgames.runs.files import read_metrics
+from rlgames.training.pictures import action_overlays
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -55,6 +63,9 @@ CAUSES = {
 
 COLUMNS = 3
 
+WIDTH, MAX_BYTES = 400, 2_000_000
+"""Of values.gif: pixels of the board, and bytes of the file."""
+
 
 def commands(page: Path, section: str = "") -> list[list[str]]:
     """The words of each command on a page, or in one of its sections."""
@@ -80,6 +91,7 @@ def main() -> None:
             if words[1] == "show":
                 run(words, out / "games")
     draw_causes(out / "causes.png")
+    draw_values(out / "values.gif")
     for picture in sorted((DOCS / "pictures").rglob("*.*")):
         made = out / picture.relative_to(DOCS / "pictures")
         if made.exists():
@@ -89,6 +101,23 @@ def main() -> None:
 
 def run(words: list[str], folder: Path) -> None:
     subprocess.run([sys.executable, "-m", *words], cwd=folder, check=True)
+
+
+def draw_values(picture: Path) -> None:
+    """A game of the bundled Connect 4 agent against win_or_block, with the values of its moves."""
+    agent, rng = rlgames.load("connect4"), make_generator(0, "values", "cpu")
+    game = agent.game
+    moves, final = collect_games(game, [agent, WinOrBlock(game)], 1, rng)
+    frames: list[tuple[State, int, str, ActionOverlay | None, int | None]] = []
+    for ply, overlay in enumerate(action_overlays(game, agent.policy, moves.state)):
+        is_agent, column = int(moves.player[ply]) == 0, int(moves.action[ply])
+        who = f"The agent: {overlay.labels[column]}" if is_agent else "Its opponent"
+        shown = overlay if is_agent else None
+        frames.append((moves.state, ply, f"{who}, column {column + 1}", shown, column))
+    won = {1.0: "The agent wins", 0.0: "A draw", -1.0: "The agent loses"}[float(final.score[0, 0])]
+    frames.append((final.state, 0, won, None, None))
+    scenes = [position_scene(game, *frame, width=WIDTH) for frame in frames]
+    picture.write_bytes(encode_gif([*map(draw_scene, scenes)], MAX_BYTES))
 
 
 def draw_causes(picture: Path) -> None:
