@@ -148,8 +148,8 @@ def run(name: str, words: list[str]) -> int:
         from rlgames.config.hints import unknown_command
 
         raise unknown_command(name, [*COMMANDS, "--help", "--version"])
+    from rlgames.config.overrides import read_words, split_flags
     from rlgames.config.plugins import import_plugins
-    from rlgames.config.words import read_words, split_flags
 
     flags = split_flags(name, words)
     if not (flags.is_help or flags.hydra):
@@ -223,8 +223,8 @@ def _config_of_job(command: str, node: Any, settings: Any, directory: Path, is_s
     from omegaconf import OmegaConf
 
     from rlgames.config.compose import typed_node
+    from rlgames.config.overrides import parse_word
     from rlgames.config.plugins import import_plugins
-    from rlgames.config.words import parse_word
 
     task: Any = OmegaConf.to_container(settings.overrides.task, resolve=False)
     import_plugins([*map(str, task)])  # in the process of a launcher

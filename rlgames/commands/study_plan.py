@@ -33,10 +33,10 @@ from rlgames.config.commands import (
 from rlgames.config.compose import load_config
 from rlgames.config.conf import option_names
 from rlgames.config.options.players import ExactConfig
+from rlgames.config.overrides import parse_word
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import make
 from rlgames.config.typed import make_option, to_plain
-from rlgames.config.words import parse_word
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.evaluation.evaluate import openings_to_play
 from rlgames.games.game import Game

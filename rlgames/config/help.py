@@ -14,9 +14,9 @@ from typing import Any
 
 from rlgames.config.commands import COMMAND_SCHEMAS
 from rlgames.config.conf import about, command_file, option_names
+from rlgames.config.overrides import typed_groups
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import Group, as_typed, key_fields
-from rlgames.config.words import typed_groups
 from rlgames.core.text import help_width
 
 INDENT = 25

@@ -18,7 +18,7 @@ from rlgames.drawing import mark_styles
 from rlgames.drawing.cells import CHOSEN, DIRECTIONS, FAINT, INK, STONES, arrow, shade
 from rlgames.drawing.images import text_width
 from rlgames.drawing.scene import Cell, Item, Label, Path, Scene, hexagon
-from rlgames.games.board import Board, BoardFormat
+from rlgames.games.board_text import Board, BoardFormat
 from rlgames.games.game import Game, State
 from rlgames.games.notation import render
 

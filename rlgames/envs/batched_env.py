@@ -13,8 +13,8 @@ from rlgames.build.players import build_player
 from rlgames.build.policies import make_reward
 from rlgames.config.commands import EnvConfig
 from rlgames.config.compose import load_config
+from rlgames.config.overrides import words_of
 from rlgames.config.registry import make
-from rlgames.config.words import words_of
 from rlgames.core.errors import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player, Random

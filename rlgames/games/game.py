@@ -15,8 +15,8 @@ from torch import Tensor
 
 from rlgames.core.devices import float64_on
 from rlgames.core.errors import ConfigError
-from rlgames.games import board
-from rlgames.games.board import Board, BoardFormat
+from rlgames.games import board_text
+from rlgames.games.board_text import Board, BoardFormat
 from rlgames.games.state import HIDDEN, Spec, State, Tables, Wants
 
 __all__ = ["HIDDEN", "Game", "Spec", "State"]
@@ -180,7 +180,7 @@ class Game(Tables, ABC, Generic[S]):
     def board_format(self) -> BoardFormat:
         """How the boards and the names of their cells are written."""
         _, rows, columns = self.spec.observation
-        return board.lettered_format(rows, columns)
+        return board_text.lettered_format(rows, columns)
 
     def caption(self, state: S, row: int) -> str:
         """A line about a position that its boards do not show; "" without any."""

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from rlgames.core.bits import pack_bits
-from rlgames.games import board as games_board
+from rlgames.games import board_text
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import Symmetric
 from rlgames.games.game import Spec
@@ -274,7 +274,7 @@ class Hex(BoardGame, Symmetric):
         return f"X connects top and bottom, O left and right{swap}"
 
     @cached_property
-    def board_format(self) -> games_board.BoardFormat:
+    def board_format(self) -> board_text.BoardFormat:
         return replace(super().board_format, is_slanted=True)
 
     def parse_all(self, texts: Sequence[str]) -> BoardState:

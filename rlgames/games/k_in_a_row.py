@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games import board as games_board
+from rlgames.games import board_text
 from rlgames.games.board_game import BoardGame, BoardState
 from rlgames.games.capabilities import Capability, MoverCells, Symmetric
 from rlgames.games.game import Spec
@@ -367,11 +367,11 @@ class KInARow(BoardGame, MoverCells, Symmetric):
         return (torch.eye(self.columns).bool()[:, None] & open_cells).flatten(1)
 
     @cached_property
-    def board_format(self) -> games_board.BoardFormat:
+    def board_format(self) -> board_text.BoardFormat:
         if not self.gravity:
             return super().board_format
         numbers = [str(column + 1) for column in range(self.columns)]
-        return games_board.BoardFormat(self.rows, self.columns, below=numbers)
+        return board_text.BoardFormat(self.rows, self.columns, below=numbers)
 
     def check_parsed(self, cells: Tensor, state: BoardState, other: BoardState) -> None:
         if bool(self._has_gap(cells).any()):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from rlgames.games import board
+from rlgames.games import board_text
 from rlgames.games.game import RESIGNS, Game, State
 
 S = TypeVar("S", bound=State)
@@ -18,7 +18,7 @@ S = TypeVar("S", bound=State)
 
 def render(game: Game[S], state: S, row: int, reveal: bool = False) -> str:
     """One position as text: its caption and history, if any, and its boards."""
-    boards = board.draw(game.boards(state, row, reveal), game.board_format)
+    boards = board_text.draw(game.boards(state, row, reveal), game.board_format)
     return "\n".join(filter(None, [game.caption(state, row), game.history(state, row), boards]))
 
 

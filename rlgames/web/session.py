@@ -21,7 +21,7 @@ from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
 from rlgames.drawing.svg import board_svg
 from rlgames.evaluation.positions import parse_position
-from rlgames.games import board as boards_of
+from rlgames.games import board_text
 from rlgames.games.capabilities import HiddenInformation, find
 from rlgames.games.fleets.placement import Placement
 from rlgames.games.game import State
@@ -244,7 +244,7 @@ class Session:
         placement = self.placement
         assert placement is not None
         marks = ["#" if ship else "." for ship in placement.layout().tolist()]
-        board = boards_of.split(marks, placement.fleet.columns)
+        board = board_text.split(marks, placement.fleet.columns)
         length = placement.next_length
         return {
             "ply": 0,
@@ -282,7 +282,7 @@ class Session:
 
     def _draw(
         self,
-        boards: Sequence[boards_of.Board],
+        boards: Sequence[board_text.Board],
         changed: Sequence[Sequence[int]],
         titles: Sequence[str] = (),
         overlay: Mapping[int, tuple[float, str]] | None = None,

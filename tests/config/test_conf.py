@@ -16,10 +16,10 @@ from rlgames.config.commands import COMMAND_SCHEMAS, TrainConfig
 from rlgames.config.compose import compose_node, hydra_words, load_config, own_hydra, sweep_jobs
 from rlgames.config.conf import about, command_file, conf_dir, option_names, option_values
 from rlgames.config.hydra_version import VERSION_BASE
+from rlgames.config.overrides import read_words
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
 from rlgames.config.typed import from_plain, to_plain, typed
-from rlgames.config.words import read_words
 from rlgames.core.errors import ConfigError
 from rlgames.training.parts import check_parts
 

@@ -15,7 +15,7 @@ import rlgames as package
 from rlgames.commands.serve import game_page
 from rlgames.config.commands import PlayConfig, ShowConfig, WatchConfig
 from rlgames.config.compose import load_config
-from rlgames.config.words import quoted
+from rlgames.config.overrides import quoted
 
 
 def get(port, path, **body):
