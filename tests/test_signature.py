@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import make_agent, make_small_game, rng
+from helpers import learn, make_agent, make_small_game, rng
 
 from rlgames.config.conf import option_names
+from rlgames.config.typed import make_option
 from rlgames.games.capabilities import Chance, find
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.search.mcts import Mcts
-from rlgames.search.search import MctsSettings
 
 SIGNATURE = 0x5A8E7C7A
 
@@ -63,7 +63,7 @@ def of_learning():
     """The games that a learner plays while it learns, and its values in eighths."""
     game, player, learner = make_agent(*LEARNER)
     pool = GamePool(game, [player], UNLIMITED_GAMES, rng(), batch=4)
-    final, _ = learner.play_and_learn(pool, 100, 0.0)
+    final, _ = learn(learner, pool, 100)
     values = (player.policy.values * 8).round()
     return number_of(final.state.words, final.turns, final.score, values)
 
@@ -74,7 +74,7 @@ def of_search():
     for game in (KInARow(3, 3, 3, gravity=False), KInARow(6, 7, 4, gravity=True)):
         state = game.initial(4, rng())
         for ply in range(4):
-            search = Mcts(game, Random(game), MctsSettings(simulations=60))
+            search = Mcts(game, Random(game), make_option("search", "mcts", simulations=60))
             visits = search.search(state, rng(ply)).visits
             number = number_of(visits, start=number)
             state = game.apply_action(state, visits.argmax(1))
@@ -90,6 +90,8 @@ def signature():
 def test_behavior_is_as_signed():
     number, parts = signature()
     assert number == SIGNATURE, f"the signature is {number:#010x}; its parts: {parts}"
+    changelog = (Path(__file__).parents[1] / "docs/changelog.md").read_text(encoding="utf-8")
+    assert f"0x{number:08X}" in changelog
 
 
 @pytest.mark.slow
