@@ -96,7 +96,8 @@ def beside_envpool(rounds: int) -> str:
         for (name, words), batch in itertools.product(NEXT_TO_PGX.items(), PLY_BATCHES):
             theirs = {"game": name.partition(" ")[0], "batch": batch, "seconds": SECONDS / 2}
             ours = Pool(words, batch, False, time.thread_time)
-            sides = {"rlgames": ours, "EnvPool": partial(envpool.speed, **theirs)}
+            peer = partial(envpool.speed, **theirs)
+            sides: dict[str, Callable[[], float]] = {"rlgames": ours, "EnvPool": peer}
             own, other = in_turn(sides, rounds).values()
             body.append([name, str(batch), own.text(), other.text(), ratio(own, other)])
     return rows(["game", "games at once", "rlgames", "EnvPool", "ratio"], body)
