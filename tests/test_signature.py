@@ -90,6 +90,8 @@ def signature():
 def test_behavior_is_as_signed():
     number, parts = signature()
     assert number == SIGNATURE, f"the signature is {number:#010x}; its parts: {parts}"
+    changelog = (Path(__file__).parents[1] / "docs/changelog.md").read_text(encoding="utf-8")
+    assert f"0x{number:08X}" in changelog
 
 
 @pytest.mark.slow

@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, Queue
 from subprocess import PIPE, Popen, TimeoutExpired
 from threading import Thread
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,8 +60,6 @@ class Process:
     line: by GTP, the moves of the game that it has been told; None if it knows no game.
     """
 
-    running: ClassVar[weakref.WeakSet[Process]] = weakref.WeakSet()
-
     def __init__(self, command: str) -> None:
         """Raises Failure if the program cannot be started."""
         self.line: list[Move] | None = None
@@ -75,7 +74,6 @@ class Process:
             self._process = Popen(words, stdin=PIPE, stdout=PIPE, stderr=PIPE, **group)
         except OSError as error:
             raise Failure(f"cannot be started: {error.strerror}") from None
-        Process.running.add(self)
         outputs = ((self._process.stdout, self._lines.put), (self._process.stderr, self.keep))
         self._readers = [Thread(target=self._read, args=each, daemon=True) for each in outputs]
         for reader in self._readers:
@@ -102,6 +100,9 @@ class Process:
             self._process.stdin.write(f"{line}\n".encode())
             self._process.stdin.flush()
 
+    def has_unread_lines(self) -> bool:
+        return not self._lines.empty()
+
     def read(self) -> str:
         """The next line. Raises Failure if there is none within the time."""
         try:
@@ -116,11 +117,6 @@ class Process:
             raise Failure("closed its output") from None
         self._readers[1].join(QUIT_SECONDS)
         raise Failure(f"ended with code {code}" if code >= 0 else f"ended by signal {-code}")
-
-    @property
-    def is_ahead(self) -> bool:
-        """Whether it has written a line that was not read."""
-        return not self._lines.empty()
 
     @property
     def last_lines(self) -> str:
@@ -146,16 +142,6 @@ class Process:
         with contextlib.suppress(Empty):  # the thread that reads may wait for room
             while True:
                 self._lines.get_nowait()
-        Process.running.discard(self)
-
-    @classmethod
-    def end_all(cls) -> None:
-        """End every program by force."""
-        for process in [*cls.running]:
-            process.end()
-
-
-signals.BEFORE_FORCED_EXIT.append(Process.end_all)
 
 
 def _check_command(command: str) -> None:
@@ -223,6 +209,7 @@ class Program(Player):
         self._processes: list[Process | None] = [None] * processes
         self._num_forfeits = 0
         weakref.finalize(self, _end_processes, self._processes)
+        signals.BEFORE_FORCED_EXIT.append(partial(_end_processes, self._processes, by_force=True))
 
     # The moves that lead to a position
 
@@ -338,7 +325,7 @@ class Program(Player):
 
     def _ask_by_line(self, process: Process, question: Question) -> str:
         """A JSON object in a line; the answer is the name of a move in a line."""
-        if process.is_ahead:
+        if process.has_unread_lines():
             raise Failure(f"wrote a line too many: {sanitized(process.read(), 40)!r}")
         line = question.line
         asked = {

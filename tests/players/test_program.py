@@ -24,7 +24,6 @@ from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.games.notation import parse, parse_action, render
 from rlgames.players.player import Random, RandomOpening
-from rlgames.players.program import Process
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.rollouts.trajectories import PlyRecord
 from rlgames.runs.checkpoint import Checkpoint
@@ -221,11 +220,11 @@ def test_an_engine_that_answers_otherwise_is_named(answer, message, folder):
 @pytest.mark.parametrize("how", FAILURES)
 def test_a_program_that_fails_is_named(how, folder):
     game = tictactoe()
-    player, others = failing(game, how), {*Process.running}
+    player = failing(game, how)
     with pytest.raises(ConfigError) as raised:
         play(game, [player, Random(game)])
     assert f"mine.py: the program {FAILURES[how][1]}" in str(raised.value)
-    assert {*Process.running} <= others
+    assert player._processes == [None]
 
 
 @pytest.mark.parametrize("how", quick(FAILURES, "die", "illegal"))
@@ -373,10 +372,9 @@ def test_a_page_offers_no_program():
 def test_programs_end_with_their_player(folder):
     game = tictactoe()
     code = FIRST + "\nopen('ended', 'w').close()"
-    player, others = program(game, code, processes=2), {*Process.running}
+    player = program(game, code, processes=2)
     player.choose(game.initial(4, rng()), rng())
-    pids = [each._process.pid for each in {*Process.running} - others]
-    assert len(pids) == 2
+    pids = [each._process.pid for each in player._processes]
     del player
     assert all(map(has_ended, pids))
     assert (folder / "ended").exists()  # they ended by themselves
