@@ -29,7 +29,7 @@ PAGES = [
 WORDS = {
     **{"schedule": "recipes/", "SLURM": "sweep/", "width": "configs/", "JSON": "json/"},
     **{"TensorBoard": "trackers/", "out of memory": "recipes/", "submitit_slurm": "sweep/"},
-    **{"lr_end": "recipes/", "joblib": "tutorial/", "n_jobs": "sweep/"},
+    **{"lr_end": "recipes/", "exploiter": "recipes/", "n_jobs": "sweep/"},
 }
 """What readers look for, and a page that the search must find."""
 

@@ -18,20 +18,15 @@ from properdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[2]
 
 PAGES = {
-    "Start": [
-        *("install", "tutorial", "concepts", "faq", "does-not-learn"),
-        *("teaching", "python", "coming-from", "comparison"),
+    "Start": ["install", "tutorial", "concepts", "play", "agents"],
+    "Guides": [
+        *("train", "evaluate", "sweep", "studies", "trackers", "clusters"),
+        *("recipes", "paper", "teaching", "python", "other-tools"),
     ],
-    "Use": [
-        *("recipes", "play", "agents", "train", "evaluate"),
-        *("sweep", "metrics", "trackers", "clusters"),
-    ],
-    "Extend": [
-        *("extend", "adding-a-game", "architecture", "other-tools"),
-        *("studies", "not-here", "contributing", "changelog"),
-    ],
-    "Results": ["results", "reproductions", "statistics", "benchmarks", "reliability"],
-    "Reference": ["json"],
+    "Help": ["faq", "does-not-learn", "coming-from", "not-here"],
+    "Results": ["results", "reproductions", "benchmarks", "reliability"],
+    "Extend": ["extend", "adding-a-game", "architecture", "contributing"],
+    "Reference": ["metrics", "json", "statistics", "changelog"],
 }
 """The sections of the site and their pages. docs/dev/, the notes of maintainers, is not there."""
 
@@ -60,7 +55,7 @@ def on_config(config: ProperDocsConfig) -> ProperDocsConfig:
     nav: list[dict[str, Any]] = [{"Home": "index.md"}]
     for section, pages in PAGES.items():
         nav.append({section: [f"{page}.md" for page in pages]})
-        if section == "Use":
+        if section == "Help":
             for title, folder in FOLDERS.items():
                 names = sorted(path.name for path in (docs / folder).glob("*.md"))
                 nav.append({title: [f"{folder}/{name}" for name in names]})
