@@ -174,7 +174,10 @@ def runs_in_fork(path, folder, quickly):
     return os.waitpid(fork.pid, 0)[1] == 0
 
 
-RUN = ["README", "tutorial", "recipes", "teaching", "extend", "json", "adding-a-game", "python"]
+RUN = [
+    *("README", "tutorial", "recipes", "paper", "teaching", "extend", "json", "adding-a-game"),
+    "python",
+]
 
 
 def path_of(name):

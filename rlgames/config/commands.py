@@ -269,7 +269,7 @@ class ReportConfig(FormatConfig):
     references: bool = key(help="random play and the optimum as dashed lines in curves=")
     width: str | float = key(1, 40, of=("column", "page"), help="inches; column: 3.25, page: 6.75")
     style: str = key(of=("color", "gray"), help="colors of a figure")
-    compare: str | None = key(help="statistics of agents; the setting that distinguishes them")
+    compare: str | None = key(help="setting to compare, such as learner")
     format: str = key(of=("table", "markdown", "latex", "csv", "json"), help="format of the table")
 
 

@@ -57,7 +57,7 @@ class Group:
         folder: the config group, if that is not the name of the key.
         is_training: also offers the players that exist only in training.
         is_list: whether it holds several options or none, as in logger=[tensorboard,wandb].
-        is_nullable: whether the config needs no option.
+        is_nullable: whether the option may be null.
     """
 
     help: str

@@ -267,7 +267,7 @@ class RaySource(GameSource):
                     **own,
                 )
             except Exception as error:
-                # Of its own timeout of 30 s, short for a busy machine, Ray raises no subclass.
+                # Ray reports its timeout of 30 s, short for a busy machine, as a plain Exception.
                 if type(error) is not Exception:
                     raise ConnectionError(f"{where} cannot be used: {_last_line(error)}") from None
             finally:

@@ -1,4 +1,4 @@
-"""Makes the screenshots of the README and of docs/play.md in docs/pictures.
+"""Makes the screenshots of docs/train.md and docs/play.md in docs/pictures.
 
 It needs Chromium (Debian: apt-get install chromium) and the extra browser. The run of the terminal
 is trained once, into --out, in less than a minute. Usage:
@@ -15,6 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from chromium import browser
 from PIL import Image
@@ -25,6 +26,10 @@ from rlgames.terminal.progress import Progress
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 RUN = ["game=salvo", "board=4", "shots=2"]
+
+EMPTY = ". . . . . . . / "
+POSITION = 4 * EMPTY + ". . . O . . . / . . X X . . O"
+"""Of the page: the second column makes three in a row with both ends open."""
 
 COLORS = 128
 """Fewer than there are, so that the pictures stay small."""
@@ -52,33 +57,28 @@ def terminal(out: Path) -> None:
     with browser() as chromium:
         page = chromium.new_page(viewport={"width": 994, "height": 330})
         page.goto(drawn.resolve().as_uri(), wait_until="networkidle")
-        save(page, PICTURES / "terminal.png")
+        save(page, PICTURES / "terminal.png", clip={"x": 0, "y": 28, "width": 994, "height": 274})
 
 
 def web() -> None:
-    """A game of Connect 4 against the bundled agent, with hints."""
-    command = [sys.executable, "-u", "-m", "rlgames", "serve", "open=false", "seed=4"]
+    """A position of Connect 4 where one move wins, with the values of the bundled agent."""
+    command = [sys.executable, "-u", "-m", "rlgames", "serve", "open=false"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
         browser() as chromium,
     ):
         assert server.stdout is not None
         address = server.stdout.readline().split()[1]
-        page = chromium.new_page(viewport={"width": 1280, "height": 830}, color_scheme="light")
-        page.goto(f"{address}?game=connect4&search=alphabeta")
-        for column in "443563":
-            page.wait_for_selector("body[data-turn=you]:not([data-asks])")
-            page.keyboard.press(column)
-        page.wait_for_selector("body[data-turn=you]:not([data-asks])")
-        page.check("input[value=policy]", force=True)
+        page = chromium.new_page(viewport={"width": 1280, "height": 710}, color_scheme="light")
+        seats = "game=connect4&seat=you&seat=connect4&hints=policy"
+        page.goto(f"{address}?{seats}&position={quote(POSITION)}")
         page.wait_for_selector("#advice li")
-        page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
         save(page, PICTURES / "web.png")
         server.send_signal(signal.SIGINT)
 
 
-def save(page: Any, path: Path) -> None:
-    with Image.open(io.BytesIO(page.screenshot())) as drawn:
+def save(page: Any, path: Path, **options: Any) -> None:
+    with Image.open(io.BytesIO(page.screenshot(**options))) as drawn:
         drawn.convert("RGB").quantize(COLORS).save(path, optimize=True)
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 

@@ -23,7 +23,7 @@ class DensityConfig(CountingConfig):
 class DensityRolloutConfig(CountingConfig):
     miss_weight: float | None = key(0, 1, help="as of density; null: 0.4 for several shots, else 0")
     layouts: int = key(1, 1_000_000, help="looks ahead with at most this many layouts left")
-    next_cells: int = key(1, 100, help="runner-up cells, each tried instead of each chosen cell")
+    next_cells: int = key(1, 100, help="number of next-best cells to try as replacements")
 
 
 class ExactConfig(OptionConfig):

@@ -11,9 +11,7 @@ SEARCH_VALUES = ("outcome", "turns", "score", "grid_sum", "max_tile", "win")
 class EndgameConfig(OptionConfig):
     """Keys of searches that can play the end of a game exactly."""
 
-    solve_positions: int = key(
-        0, 10**12, help="positions to solve each move exactly, if they suffice; 0: none"
-    )
+    solve_positions: int = key(0, 10**12, help="solver budget per move, in positions; 0: off")
 
 
 class MctsConfig(EndgameConfig):
