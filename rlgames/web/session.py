@@ -119,13 +119,17 @@ class Session:
     # What the page does
 
     def change(self, do: str, body: Mapping[str, Any]) -> None:
-        """Do what a person asks for: move, undo or sit, with what a request says of it.
+        """Do what a person asks for: move, undo or sit, with what a request says of it. ply and
+        present, if given: the number of plies and the position, as text, that the person saw.
 
-        Raises ConfigError, and HTTPException while a player thinks.
+        Raises ConfigError, and HTTPException while a player thinks or if the game went on.
         """
         if not self.lock.acquire(blocking=False):
             raise HTTPException(409, "a player is thinking; wait for its move")
         try:
+            ply, present = body.get("ply"), body.get("present")
+            if ply not in (None, self._progress) or present not in (None, self._present):
+                raise HTTPException(409, "the game went on elsewhere; this is where it is now")
             if do == "move":
                 self._move(body.get("move") or "")
             elif do == "undo":
@@ -190,6 +194,16 @@ class Session:
     # What it shows
 
     @property
+    def _progress(self) -> int:
+        """The number of plies that were played, or of ships that were placed."""
+        return len(self.play.plies if self.placement is None else self.placement.cells)
+
+    @property
+    def _present(self) -> str | None:
+        """The present position as `show` reads it, unless a fleet is being placed."""
+        return None if self.placement else self._text(self._seen(self.play.state))
+
+    @property
     def _viewer(self) -> int | None:
         """The seat whose view is shown: the person's, if there is one; None: the one to move."""
         return self.seats.index(YOU) if self.seats.count(YOU) == 1 else None
@@ -247,8 +261,8 @@ class Session:
         board = boards_of.split(marks, placement.fleet.columns)
         length = placement.next_length
         return {
-            "ply": 0,
-            "plies": 0,
+            "ply": len(placement.cells),
+            "plies": len(placement.cells),
             "status": f"Place your ship of {length}: choose its two ends",
             "turn": "place",
             "boards": self._draw([board], [[]], ["your sea"]),
