@@ -20,7 +20,7 @@ from rlgames.core.text import counted
 from rlgames.drawing.mark_styles import legend
 from rlgames.drawing.pictures import board_scenes
 from rlgames.drawing.svg import board_svg
-from rlgames.evaluation.positions import parse_position
+from rlgames.evaluation.positions import parse_position, position_line
 from rlgames.games import board as boards_of
 from rlgames.games.capabilities import HiddenInformation, find
 from rlgames.games.fleets.placement import Placement
@@ -201,7 +201,7 @@ class Session:
     @property
     def _present(self) -> str | None:
         """The present position as `show` reads it, unless a fleet is being placed."""
-        return None if self.placement else self._text(self._seen(self.play.state))
+        return None if self.placement else position_line(self.game, self._seen(self.play.state))
 
     @property
     def _viewer(self) -> int | None:
@@ -237,13 +237,9 @@ class Session:
             "text": "" if boards else render(self.game, seen, 0),
             "moves": [{"move": name, "cells": cells[a]} for a, name in names.items()],
             "undo": any(player == 0 for player, _ in self.play.plies) and not self.game.spec.hidden,
-            "position": self._text(seen),
-            "present": self._text(self._seen(positions[last])),
+            "position": position_line(self.game, seen),
+            "present": position_line(self.game, self._seen(positions[last])),
         }
-
-    def _text(self, seen: State) -> str:
-        """A position as `show` reads it, in one line."""
-        return " / ".join(line.strip() for line in render(self.game, seen, 0).splitlines())
 
     def _common(self) -> dict[str, Any]:
         """The seats, the hints and the moves so far."""
@@ -280,7 +276,8 @@ class Session:
         at: int,
         overlay: Mapping[int, tuple[float, str]] | None = None,
     ) -> list[dict[str, str]]:
-        """The boards at a ply, with frames around the cells that the last move changed."""
+        """The boards at a ply, with frames around the cells that the last move changed, or that won
+        the game."""
         state, before = positions[at], positions[max(0, at - 1)]
         if at and self.game.spec.num_chance_inputs:
             action = self.play.plies[at - 1][1].decision.action
@@ -292,6 +289,8 @@ class Session:
             if self._viewer is not None:
                 state = self.game.view_from_seat(state, self._viewer)
             now = self.game.boards(state, 0, reveal=True)
+            if won := self.game.winning_cells(state, 0):
+                changed[0] = won
         return self._draw(now, changed, overlay=overlay)
 
     def _draw(

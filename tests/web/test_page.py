@@ -1,6 +1,7 @@
 """The page's interface: every game, what it refuses, and how quickly it answers."""
 
 import json
+import re
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -228,6 +229,28 @@ def test_the_moves_so_far_are_those_of_the_game(client):
     assert [line["move"] for line in game.act("view")["log"]] == ["A1"]
     game.act("undo")
     assert [line["move"] for line in game.act("move", move="B2")["log"]] == ["B2"]
+
+
+@pytest.mark.parametrize(
+    ("game", "moves", "won"),
+    [
+        ("tictactoe", "A1 B1 A2 B2 A3", [0, 3, 6]),
+        ("tictactoe", "A1 C1 B1 B2 A2 A3", [2, 4, 6]),
+        ("connect4", "1 2 2 3 3 4 3 4 4 6 4", [17, 23, 29, 35]),
+        ("gomoku", "A1 A2 B1 B2 C1 C2 E1 E2 F1 F2 D1", [0, 1, 2, 3, 4, 5]),
+        ("hex", "G1 D1 B1 D2 B2 D3 B3 D4 B4 D5 B5 D6 B6 D7 B7", [*range(1, 49, 7)]),
+        ("hex", "A1 A3 B1 B3 C1 C3 D1 D3 E1 E3 F1 F5 G1 F3 B5 G3", [*range(14, 21)]),
+    ],
+)
+def test_what_won_is_framed(game, moves, won, client):
+    playing = Game(client, game=game, seats=["you", "you"])
+    for move in moves.split():
+        assert playing.view["turn"] == "you"
+        playing.act("move", move=move)
+    framed = re.findall(r"chosen' data-cell='(\d+)'", playing.view["boards"][0]["svg"])
+    assert [*map(int, framed)] == won
+    playing.act("undo")
+    assert playing.act("view")["boards"][0]["svg"].count(" chosen'") == 1
 
 
 class Wordy(KInARow):
