@@ -48,7 +48,7 @@ class GomokuConfig(OptionConfig):
 
 
 class OthelloConfig(OptionConfig):
-    board: int = key(2, 8, help="cells per side, an even number")
+    board: int = key(4, 8, help="cells per side, an even number")
 
 
 class HexConfig(OptionConfig):
