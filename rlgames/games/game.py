@@ -190,6 +190,10 @@ class Game(Tables, ABC, Generic[S]):
         """Lines about earlier turns that are public and not on the boards; "" without any."""
         return ""
 
+    def winning_cells(self, state: S, row: int) -> list[int]:
+        """The cells of the first board that won a game, such as a line; [] if none are special."""
+        return []
+
     def action_cells(self, state: S, row: int) -> Tensor | None:
         """Bool [A, N]: the cells of the first board that each action takes or shoots at; None where
         actions are not cells."""
