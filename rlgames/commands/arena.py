@@ -41,7 +41,6 @@ from rlgames.runs.find import find_run, run_name, run_path
 from rlgames.runs.reports import check_report, keep_report
 from rlgames.terminal.tables import Column, fits, print_table
 
-
 ROUGH_GAMES = 100
 """Fewer games of a pair give intervals that contain the truth in 82 to 98% of cases; see
 tests/evaluation/test_elo.py."""

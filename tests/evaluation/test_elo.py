@@ -134,7 +134,7 @@ def test_intervals_of_the_fewest_games_contain_the_truth():
             for (first, second), (low, high) in found.items()
             if low <= apart / 2 <= high
         )
-    assert 0.91 < min(coverage[apart] for apart in range(0, 650, 50))
+    assert min(coverage[apart] for apart in range(0, 650, 50)) > 0.91
     assert max(coverage.values()) < 0.98
-    # docs/statistics.md: one result decides, and the interval of 20 games won to 0 ends before 400
+    # In docs/statistics.md. Only the interval of 20 games won, 81.8% of cases, contains it.
     assert coverage[800] == pytest.approx(0.820, abs=0.002)
