@@ -41,6 +41,10 @@ from rlgames.runs.find import find_run, run_name, run_path
 from rlgames.runs.reports import check_report, keep_report
 from rlgames.terminal.tables import Column, fits, print_table
 
+ROUGH_GAMES = 100
+"""Fewer games of a pair give intervals that contain the truth in 82 to 98% of cases; see
+tests/evaluation/test_elo.py."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -251,6 +255,9 @@ def _show_ranking(result: Result, arena: Arena, order: list[int]) -> None:
     ]
     title = f"ranking, {result.cfg.games:,} games per pair"
     print_table(title, [each for each in columns if any(each.cells)], "table")
+    varying = [each for each in arena.evaluations.values() if not each.is_exact]
+    if any(intervals) and any(each.games < ROUGH_GAMES for each in varying):
+        print(f"95%: over fewer than {ROUGH_GAMES} games a pair, 82 to 98% contain the truth")
     if any(each.interval is None and not each.is_exact for each in ratings):
         print(f"no interval: needs {MIN_GAMES} games per pair that differ")
 

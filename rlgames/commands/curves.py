@@ -17,7 +17,7 @@ from rlgames.commands.comparison import (
 from rlgames.config.commands import ReportConfig
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import METRICS
-from rlgames.core.text import printable
+from rlgames.core.text import counted, printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
 from rlgames.evaluation.curves import (
@@ -26,9 +26,10 @@ from rlgames.evaluation.curves import (
     along,
     moving_mean,
     over_seeds,
+    seeds_in_words,
     up_to_optimum,
 )
-from rlgames.evaluation.estimates import normalized
+from rlgames.evaluation.estimates import Floats, normalized
 from rlgames.runs.files import as_text, varying_settings
 from rlgames.runs.table import ColumnText, Row, Run, grouped, rows_of
 from rlgames.runs.where import sorted_by
@@ -78,7 +79,8 @@ class _Drawing:
 
     def __init__(self, runs: list[Run], options: ReportConfig) -> None:
         self.runs, self.options = runs, options
-        self.num_seeds = self.num_left_out = 0
+        self.num_left_out = 0
+        self.seeds: dict[str, str] = {}  # by the labels of lines, those of all seeds before others
         self.titles_left_out: list[str] = []
 
     def metrics(self) -> list[str]:
@@ -142,16 +144,32 @@ class _Drawing:
             if len(lines) == figures.MAX_LINES:
                 self.num_left_out += 1
                 continue
-            self.num_seeds = max(self.num_seeds, *map(len, curves))
             # Otherwise the curve would jump where a seed or a game ends.
             is_shared = len(games) > 1 or self.options.x != "games"
-            x, y, limits = over_seeds(curves, self.options.aggregate, self.options.band, is_shared)
+            x, y, limits, counts = over_seeds(
+                curves, self.options.aggregate, self.options.band, is_shared
+            )
             if limits and self.options.band != "minmax" and len(references) == len(REFERENCES):
                 limits = up_to_optimum(y, *limits, *references.values())
             if len(x):
                 lines.append(Line(source.label, x, y, limits))
+                rows = [source.games[game] for game in games]
+                words = self._seeds_in_words(rows, x, counts, is_shared)
+                if "," in words or source.label not in self.seeds:
+                    self.seeds[source.label] = words
         shown = references if self.options.references else {}
         return Panel(title, X_AXES[self.options.x][1], _y_label(metric), lines, shown)
+
+    def _seeds_in_words(
+        self, rows: Sequence[Row], x: Floats, counts: Sequence[int], is_shared: bool
+    ) -> str:
+        """How many seeds a line is of, and where fewer; rows: of its games."""
+        number = max(len(row.by_seed) for row in rows)
+        if not is_shared:
+            return seeds_in_words(number, x, counts, self.options.x)
+        missing = sum(run.status != "done" for row in rows for run in row.runs)
+        ended = f", to the end of the shortest run, because {missing:,} not done" if missing else ""
+        return counted(number, "seed") + ended
 
     def _of_seeds(self, metric: str, row: Row) -> list[Curve]:
         """A curve for each seed that has points, of its longest run."""
@@ -187,10 +205,14 @@ class _Drawing:
         return {}
 
     def note(self) -> str:
-        """What the curves and bands are, in one line; empty for a single seed as logged."""
-        words = []
-        if self.num_seeds > 1:
-            words.append(f"{AGGREGATES[self.options.aggregate]} of {self.num_seeds} seeds")
+        """What the curves and bands are; empty for a single seed as logged."""
+        words, different = [], [*dict.fromkeys(self.seeds.values())]
+        most = max(
+            (text.partition(",")[0] for text in different), key=lambda text: (len(text), text)
+        )
+        if different != ["1 seed"]:
+            shown = different[0] if len(different) == 1 else most
+            words.append(f"{AGGREGATES[self.options.aggregate]} of {shown}")
             band = BANDS[self.options.band]
             words += [f"band: {band}"] if band else []
         if self.options.window is not None:
@@ -199,7 +221,8 @@ class _Drawing:
             words.append(f"the best {figures.MAX_LINES} only")
         if self.titles_left_out:
             words.append(f"without values: {', '.join(self.titles_left_out)}")
-        return ", ".join(words)
+        fewer = [f"{label}: {text}" for label, text in self.seeds.items() if text != most]
+        return "\n".join([", ".join(words), *(fewer if len(different) > 1 else ())])
 
 
 def _sources(
@@ -231,7 +254,8 @@ def draw_effects(
     """
     path = Path(options.effects or "")
     figures.check_figure("effects", path)
-    games = grouped((run for run in runs if run.results), lambda run: run.settings["game"])
+    done = [run for run in runs if run.results]
+    games = grouped(done, lambda run: run.settings["game"])
     keys = _independent([*games.values()], keys)
     if not 0 < len(keys) <= figures.MAX_LINES:
         text = f"effects= draws 1 to {figures.MAX_LINES} settings, and {len(keys)} vary"
@@ -244,6 +268,9 @@ def draw_effects(
         title = game if len(games) > 1 else ""
         panels += [[_effect(title, own, key, name) for key in keys] for name in names]
     note = "means over all other settings and seeds, with 95% intervals"
+    note += (
+        f", of the {len(done)} of {len(runs)} runs that are done" if len(done) < len(runs) else ""
+    )
     width = figures.width_in_inches(options.width)
     figures.save_figure(figures.draw_panels(panels, width, options.style, note), path)
 

@@ -242,16 +242,18 @@ def show(result: Result) -> None:
     if result.comparison is None:
         _show_table(result)
     else:
-        comparison.show(result.comparison, config.format)
-        every = [*result.runs, *result.damaged]
-        left_out = sum(not run.results for run in every)
-        if left_out and config.format == "table":
-            print(
-                f"left out, because they are not done or damaged: {left_out} of {len(every)} runs"
-            )
+        comparison.show(result.comparison, config.format, _left_out(result))
     for name in ("curves", "effects"):
         if (path := getattr(config, name)) and config.format == "table":
             print(f"{name}: {printable(path)}")
+
+
+def _left_out(result: Result) -> str:
+    """How many runs a comparison leaves out, in words; empty for none."""
+    every = [*result.runs, *result.damaged]
+    count = sum(run.metric not in run.results for run in every)
+    text = f"left out, because they are not done or damaged: {count} of {len(every)} runs"
+    return text if count else ""
 
 
 def _show_table(result: Result) -> None:
@@ -293,7 +295,9 @@ def _title(result: Result) -> str:
             text += f", {runs - pooled:,} left out: not done, or not with every {by}"
     elif result.num_rows < runs:
         several = "s" * (result.num_rows > 1)
-        text += f" of {result.num_rows:,} config{several}, means over seeds ± 95%"
+        done = sum(bool(run.results) for run in result.runs)
+        seeds = f"the seeds that are done ({done} of {runs})" if 0 < done < runs else "seeds"
+        text += f" of {result.num_rows:,} config{several}, means over {seeds} ± 95%"
     if len(result.rows) < result.num_rows:
         text += f", the first {len(result.rows):,}"
     if len(result.folder.parts) > 1:

@@ -170,7 +170,7 @@ def draw_panels(
         if len(names) > 1 or note:
             fit = int(width * 15 / (max(map(len, names), default=1) + 6))
             num_columns = max(1, min(fit, len(names), 4))
-            num_lines = -(-len(names) // num_columns) + bool(note)
+            num_lines = -(-len(names) // num_columns) + len(note.splitlines())
             figure.set_figheight(figure.get_figheight() + LEGEND_LINE_HEIGHT * num_lines)
             figure.legend(
                 [handles[name] for name in names],
