@@ -338,7 +338,7 @@ class Game2048(BoardGame, Chance, Symmetric):
     ) -> None:
         rows, cells = board, board * columns
         if cells < 3:
-            raise ValueError(f"a board of {rows}x{columns} has no room to slide; use board=2")
+            raise ValueError(f"no tile can slide on a board of {rows}x{columns}; use board=2")
         if max(rows, columns) > MAX_LENGTH:
             raise ValueError(f"a board of {rows}x{columns} is larger than 8x8")
         if target < 4 or target & (target - 1):
